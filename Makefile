@@ -1,0 +1,61 @@
+# Plain make and Python. `make` lists the targets; PYTHON chooses the interpreter.
+.POSIX:
+
+PYTHON ?= python3
+PYTEST_ARGS ?= -n 2 --dist loadfile
+VENV = .venv
+BIN = $(VENV)/bin
+LOCK_VENV = .venv-lock
+
+.PHONY: help venv install demo test check format bench screenshots lock clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
+
+venv: $(BIN)/.dev-installed ## make .venv with everything for development
+
+install: $(BIN)/.flows-installed ## make .venv with what users need: ragmetrics and Prefect
+
+demo: $(BIN)/.flows-installed ## run the nightly on bundled logs: no key, no network
+	$(BIN)/python -m flows.demo
+
+test: $(BIN)/.dev-installed ## run all tests
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(BIN)/.dev-installed ## lint, formatting, types, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(BIN)/.dev-installed ## format the code and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(BIN)/.dev-installed ## measure speed and memory against limits and peers
+	$(BIN)/python -m benchmarks
+
+screenshots: $(BIN)/.dev-installed ## make the pictures of the docs; needs Chromium
+	$(BIN)/python scripts/screenshots.py
+
+lock: $(BIN)/python ## resolve all dependencies afresh into constraints.txt
+	scripts/lock.sh $(BIN)/python $(LOCK_VENV)
+
+clean: ## remove .venv, caches and the demo's output
+	rm -rf $(VENV) $(LOCK_VENV) build dist demo-store *.egg-info
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { \
+		echo "ragmetrics needs Python 3.11, 3.12 or 3.13: make PYTHON=/path/to/python3.11" >&2; \
+		exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(BIN)/.flows-installed: pyproject.toml constraints.txt $(BIN)/python
+	$(BIN)/pip install -q -c constraints.txt -e ".[flows]"
+	touch $@
+
+$(BIN)/.dev-installed: pyproject.toml constraints.txt $(BIN)/python
+	$(BIN)/pip install -q -c constraints.txt -e ".[flows,dev]"
+	touch $(BIN)/.flows-installed $@

@@ -1,0 +1,42 @@
+"""The demo: the nightly flow over ten bundled nights, with no key and no network.
+
+python -m flows.demo --dir demo-store
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+# Prefect reads these when it is imported. The demo is to be read, not its orchestration.
+os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
+os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+
+from rich.console import Console
+
+from flows.nightly import nightly
+from ragmetrics import tables
+from ragmetrics.demo import NIGHTS, unpack
+from ragmetrics.settings import load_settings
+
+
+def main() -> None:
+    """Run the ten nights in order and print what a team would have seen of them."""
+    parser = argparse.ArgumentParser(prog="python -m flows.demo", description=__doc__)
+    parser.add_argument("--dir", type=Path, default=Path("demo-store"), help="default: %(default)s")
+    folder = parser.parse_args().dir
+    out, err = Console(highlight=False), Console(stderr=True, highlight=False)
+    path = unpack(folder)
+    results = []
+    for day in NIGHTS:
+        err.print(f"Night of {day} ...")
+        results.append(nightly(str(path), day))
+    tables.print_nights(out, results)
+    tables.print_messages(out, results)
+    store = Path(load_settings(path).store)
+    out.print(f"Dashboard: {store.resolve() / 'dashboard' / 'index.html'}", soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()

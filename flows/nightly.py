@@ -1,0 +1,105 @@
+"""The nightly flow: from the night's logs to scores, a dashboard and an alert.
+
+python -m flows.nightly --settings ragmetrics.yaml --date 2026-11-19
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from prefect import flow, get_run_logger
+from prefect.futures import PrefectFuture, wait
+from prefect.runtime import flow_run
+from rich.console import Console
+
+from ragmetrics import tables
+from ragmetrics.errors import RagmetricsError
+from ragmetrics.night import CoverageShort, NightResult, parts, shortfalls
+from ragmetrics.settings import Settings, load_settings
+from ragmetrics.stage import Staged
+from tasks.steps import alert, publish, score, stage
+
+
+def _run_name() -> str:
+    return f"nightly {flow_run.parameters.get('date') or _yesterday()}"
+
+
+@flow(name="nightly", flow_run_name=_run_name)
+def nightly(settings: str = "ragmetrics.yaml", date: date | None = None) -> NightResult:
+    """Score one night's retrieval logs, publish the dashboard, alert on regressions.
+
+    In: the path of a settings file, and the night (yesterday in UTC where none is given). Out:
+    the night's manifest and what was told. May be repeated: finished parts and judgements are
+    found in the store, numbers do not change, and nothing is told twice.
+    Raises CoverageShort, after publishing and alerting, where not everything could be scored.
+    """
+    log = get_run_logger()
+    chosen, day = load_settings(settings), date or _yesterday()
+    staged = stage(chosen, day)
+    source = staged.source
+    log.info("%s: %d rows, %d quarantined", day, source.rows, source.quarantined)
+    futures = _fan_out(chosen, staged)
+    wait(futures)
+    problems = _problems(futures)
+    log.info("%d of %d parts scored", len(futures) - len(problems), len(futures))
+    manifest = publish(chosen, staged, problems)
+    delivery = alert(chosen, manifest)
+    for finding in manifest.findings:
+        if finding.level != "ok":
+            log.warning("%s: %s", finding.level, finding.message)
+    if missing := shortfalls(manifest, delivery):
+        raise CoverageShort(f"night {day}: " + "; ".join(missing))
+    return NightResult(manifest, delivery)
+
+
+def _fan_out(settings: Settings, staged: Staged) -> list[PrefectFuture[Any]]:
+    """One task per metric family and shard."""
+    ref = staged.ref
+    return [
+        score.with_options(
+            task_run_name=f"{' + '.join(family)} · shard {shard + 1}/{ref.shards}"
+        ).submit(settings, ref, family, shard)
+        for family, shard in parts(settings, staged)
+    ]
+
+
+def _problems(futures: Sequence[PrefectFuture[Any]]) -> list[str]:
+    """Why parts could not be scored; what is not an error of ours is a bug, and raised."""
+    errors = [future.result(raise_on_failure=False) for future in futures]
+    failed = [error for error in errors if isinstance(error, BaseException)]
+    for error in failed:
+        if not isinstance(error, RagmetricsError):
+            raise error
+    return [str(error) for error in failed]
+
+
+def _yesterday() -> date:
+    return datetime.now(UTC).date() - timedelta(days=1)
+
+
+def main() -> int:
+    """Run one night from the command line: 0 fine, 1 findings, 2 input error."""
+    parser = argparse.ArgumentParser(prog="python -m flows.nightly", description=__doc__)
+    parser.add_argument("--settings", default="ragmetrics.yaml", help="default: %(default)s")
+    parser.add_argument("--date", type=date.fromisoformat, help="default: yesterday in UTC")
+    told = parser.parse_args()
+    out, err = Console(highlight=False), Console(stderr=True, highlight=False)
+    try:
+        result = nightly(told.settings, told.date)
+    except CoverageShort as error:
+        err.print(str(error), style="red", markup=False, soft_wrap=True)
+        return 1
+    except RagmetricsError as error:
+        err.print(str(error), style="red", markup=False, soft_wrap=True)
+        return 2
+    tables.print_summary(out, result.manifest)
+    tables.print_messages(out, [result])
+    return int(any(finding.state == "firing" for finding in result.manifest.findings))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,18 @@
+"""Nightly evaluation of RAG retrieval: is it worse than last night, where and why."""
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["Result", "__version__", "aevaluate", "evaluate"]
+
+if TYPE_CHECKING:
+    from ragmetrics.evaluation import Result, aevaluate, evaluate
+
+
+def __getattr__(name: str) -> Any:
+    # pandas and pyarrow are loaded by whoever evaluates, not by whoever asks for the version.
+    if name in ("Result", "aevaluate", "evaluate"):
+        from importlib import import_module
+
+        return getattr(import_module("ragmetrics.evaluation"), name)
+    raise AttributeError(f"module 'ragmetrics' has no attribute {name!r}")

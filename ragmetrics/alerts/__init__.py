@@ -1,0 +1,1 @@
+"""Alerts: numbers become findings, findings transitions, transitions one message."""

@@ -1,0 +1,87 @@
+"""Checking logs before anything is scored: what is in them, and which metrics they allow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from ragmetrics.errors import InputError
+from ragmetrics.registry import select
+from ragmetrics.rows import FIELDS, LogRow, Rejected
+from ragmetrics.settings import Settings
+from ragmetrics.stage import GoldenSet, golden_set, log_set
+
+
+@dataclass
+class CheckReport:
+    """What a pass over the logs found."""
+
+    files: int = 0
+    rows: int = 0
+    golden: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+    """The first place of each reason."""
+    broken: list[str] = field(default_factory=list)
+    filled: Counter[str] = field(default_factory=Counter)
+    """Rows that have each field."""
+    runnable: dict[str, int] = field(default_factory=dict)
+    """Rows that have all that a metric needs."""
+
+    @property
+    def quarantined(self) -> int:
+        """Rows that cannot be read."""
+        return self.reasons.total()
+
+    def as_json(self) -> dict[str, Any]:
+        """What `ragmetrics check --json` prints."""
+        return {
+            "files": self.files,
+            "rows": self.rows,
+            "golden": self.golden,
+            "quarantined": self.quarantined,
+            "reasons": dict(self.reasons.most_common()),
+            "broken_files": self.broken,
+            "fields": dict(self.filled),
+            "metrics": self.runnable,
+        }
+
+
+def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
+    """Read logs to the end and count; raises InputError for a place without logs."""
+    logs = [log_set(settings, place) for place in places]
+    golden = GoldenSet(golden_set(settings))
+    chosen = select(settings.metrics)
+    report = CheckReport(files=sum(len(one.infos) for one in logs))
+    report.runnable = {metric.name: 0 for metric in chosen}
+    for item in chain(golden.rejected, *(one.read() for one in logs)):
+        if isinstance(item, Rejected):
+            _reject(report, item)
+            continue
+        row, joined = golden.join(item)
+        report.rows += 1
+        report.golden += joined
+        filled = {name for name in FIELDS if _has(row, name)}
+        report.filled.update(filled)
+        for metric in chosen:
+            report.runnable[metric.name] += filled.issuperset(metric.needs)
+    if not report.files:
+        raise InputError("no log file to check")
+    return report
+
+
+def _reject(report: CheckReport, bad: Rejected) -> None:
+    if bad.whole_file:
+        report.broken.append(f"{bad.file}: {bad.reason}")
+    else:
+        report.reasons[bad.reason] += 1
+        report.examples.setdefault(bad.reason, f"{bad.file}, line {bad.line}: {bad.excerpt[:80]}")
+
+
+def _has(row: LogRow, name: str) -> bool:
+    value = getattr(row, name)
+    # A row that retrieved nothing has its contexts: none.
+    return value is not None and value != "" and (bool(value) or name == "retrieved_contexts")

@@ -1,0 +1,196 @@
+"""The command line. Results go to stdout, progress to stderr; `--json` prints one object alone.
+
+Exit codes: 0 fine, 1 findings, 2 usage or input error.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ragmetrics import __version__, tables
+from ragmetrics.errors import InputError, RagmetricsError
+from ragmetrics.settings import Settings, load_settings, make_settings
+
+app = typer.Typer(
+    name="ragmetrics",
+    help="Tells whether retrieval got worse, where and why.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+Logs = Annotated[list[str], typer.Argument(help="Files, folders or globs; local or s3://.")]
+ConfigFlag = Annotated[
+    Path | None,
+    typer.Option("--settings", help="A ragmetrics.yaml; its logs and store are not used."),
+]
+GoldenFlag = Annotated[
+    str | None, typer.Option("--golden", help="Golden set: references joined by id or question.")
+]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+@app.command()
+def demo(
+    directory: Annotated[
+        Path, typer.Option("--dir", help="Where the demo's logs and store go.")
+    ] = Path("ragmetrics-demo"),
+) -> None:
+    """Run ten bundled nights, one by a damaged index build: no key, no server, no network."""
+    from ragmetrics.demo import NIGHTS, unpack
+    from ragmetrics.night import run_night
+
+    settings = load_settings(unpack(directory))
+    results = []
+    for day in tables.track(NIGHTS, "nights", err):
+        results.append(run_night(settings, day))
+    tables.print_nights(out, results)
+    tables.print_messages(out, results)
+    out.print(f"Dashboard: {Path(settings.store) / 'dashboard' / 'index.html'}", soft_wrap=True)
+
+
+@app.command()
+def score(
+    logs: Logs,
+    metrics: Annotated[str | None, typer.Option(help="Names, separated by commas.")] = None,
+    judge: Annotated[
+        str | None, typer.Option(help="embedded (default), openai or recorded:PATH.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The judge's model.")] = None,
+    base_url: Annotated[
+        str | None, typer.Option("--base-url", help="Any OpenAI-compatible endpoint.")
+    ] = None,
+    golden: GoldenFlag = None,
+    output: Annotated[
+        Path | None, typer.Option("--out", help="Scores row by row: .parquet, .jsonl or .csv.")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="Keep the judge's replies, for --judge recorded:PATH.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Read only so many rows.")] = None,
+    settings: ConfigFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Score logs and print the mean of each metric with its interval."""
+    from ragmetrics.evaluation import evaluate
+    from ragmetrics.export import check_name, export
+
+    if output:
+        check_name(output)
+    chosen = _settings(settings, judge)
+    with tables.progress(err, "scoring", quiet=as_json) as progress:
+        result = evaluate(
+            logs,
+            metrics.split(",") if metrics else None,
+            model=model,
+            base_url=base_url,
+            golden=golden,
+            settings=chosen,
+            record=record,
+            limit=limit,
+            progress=progress,
+        )
+    if output:
+        export(result.records(), output)
+    if as_json:
+        sys.stdout.write(json.dumps(result.as_json(), ensure_ascii=False) + "\n")
+    else:
+        tables.print_summary(out, result.manifest)
+    if result.manifest.source.broken:
+        raise typer.Exit(1)
+
+
+@app.command()
+def check(
+    logs: Logs,
+    golden: GoldenFlag = None,
+    settings: ConfigFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Validate logs: rows, quarantine reasons, and which metrics can run on them."""
+    from ragmetrics.checking import check_logs
+
+    chosen = _settings(settings, None)
+    if golden:
+        chosen = chosen.model_copy(update={"golden": golden})
+    report = check_logs(chosen, logs)
+    if as_json:
+        sys.stdout.write(json.dumps(report.as_json(), ensure_ascii=False) + "\n")
+    else:
+        tables.print_check(out, report)
+    if report.quarantined or report.broken:
+        raise typer.Exit(1)
+
+
+@app.command()
+def metrics(as_json: JsonFlag = False) -> None:
+    """List the metrics: what each measures, needs and asks."""
+    from ragmetrics.registry import metrics as all_metrics
+
+    if as_json:
+        records = [
+            {"name": m.name, "title": m.title, "needs": list(m.needs), "calls": m.calls}
+            for m in all_metrics().values()
+        ]
+        sys.stdout.write(json.dumps(records, ensure_ascii=False) + "\n")
+    else:
+        tables.print_metrics(out, list(all_metrics().values()))
+
+
+@app.command()
+def dashboard(
+    store: Annotated[str, typer.Argument(help="The store: a folder or s3:// address.")],
+    output: Annotated[
+        str | None, typer.Option("--out", help="Where the site goes; default: into the store.")
+    ] = None,
+    open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+) -> None:
+    """Write the dashboard of a store anew."""
+    from ragmetrics.publish import rebuild_dashboard
+    from ragmetrics.store.files import Files
+
+    files = Files(store)
+    if not files.exists("runs"):
+        raise InputError(f"{store}: not a store: there are no runs in it")
+    site = Files(output) if output else files.at("dashboard")
+    first = site.uri(rebuild_dashboard(files, site))
+    out.print(first, soft_wrap=True)
+    if open_it:
+        if site.local is None:
+            raise InputError(f"a browser cannot open {first}; give --out a folder")
+        webbrowser.open((site.local / "index.html").resolve().as_uri())
+
+
+@app.callback(invoke_without_command=True)
+def _main(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        out.print(__version__)
+        raise typer.Exit
+
+
+def _settings(path: Path | None, judge: str | None) -> Settings:
+    told: dict[str, Any] = {"judge": judge} if judge else {}
+    if path is None:
+        return make_settings(told, "--judge" if judge else "settings")
+    return load_settings(path, **told)
+
+
+def main() -> None:
+    """Run the command line; errors meant for people are printed as one line, exit code 2."""
+    try:
+        app()
+    except RagmetricsError as error:
+        err.print(f"ragmetrics: {error}", style="red", markup=False, soft_wrap=True)
+        sys.exit(2)

@@ -1,0 +1,44 @@
+"""The demo: ten nights of real retrieval over a small help centre, one by a damaged index build.
+
+The logs were made by `scripts/make_demo.py`. On 2026-11-17 the index build lost three sections.
+"""
+
+from __future__ import annotations
+
+import shutil
+from datetime import date, timedelta
+from importlib import resources
+from pathlib import Path
+
+NIGHTS = tuple(date(2026, 11, 10) + timedelta(days=day) for day in range(10))
+
+_SETTINGS = """\
+# The help centre of Lumenroster, a product invented for this demo.
+dataset: lumenroster-help
+logs: logs/dt={date}/
+golden: golden.jsonl
+store: store
+segments: [section, source, channel]
+judge: embedded
+shards: 2
+alerts:
+  rules:
+    - {metric: context_relevance, max_drop: 0.05, versus: "trailing:7"}
+    - {metric: context_recall, max_drop: 0.05, versus: "trailing:7"}
+    - {metric: context_recall, min: 0.8}
+"""
+
+
+def unpack(folder: Path) -> Path:
+    """Lay the bundled logs, golden set and settings out in a folder; return the settings file.
+
+    A store of an earlier demo in the folder is removed: the demo begins with the first night.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder / "store", ignore_errors=True)
+    with resources.as_file(resources.files(__package__)) as bundled:
+        shutil.copytree(bundled / "logs", folder / "logs", dirs_exist_ok=True)
+        shutil.copyfile(bundled / "golden.jsonl", folder / "golden.jsonl")
+    settings = folder / "ragmetrics.yaml"
+    settings.write_text(_SETTINGS, encoding="utf-8")
+    return settings

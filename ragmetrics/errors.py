@@ -1,0 +1,65 @@
+"""Every error that ragmetrics raises on purpose.
+
+RagmetricsError
+├── InputError               what the user gave cannot be used; exit code 2
+│   └── SettingsError        the settings file, by key
+├── StoreError               reading or writing files failed; `transient` says if a retry may help
+├── CutShort                 a file ends in the middle, or cannot be decoded from some place on
+├── UnreadableReply          a judge answered, but not what was asked; asked again
+├── Unanswered               a request got no usable answer; the row is left out of the mean
+└── JudgeError               the judge could not be asked; `transient` says if a retry may help
+    └── JudgeRefused         wrong key, model or address: no request can succeed, the run ends
+"""
+
+from __future__ import annotations
+
+
+class RagmetricsError(Exception):
+    """Base of all errors raised on purpose; its text is meant for the user."""
+
+    transient = False
+
+
+class InputError(RagmetricsError):
+    """What the user gave (a path, a flag, a row list) cannot be used."""
+
+
+class SettingsError(InputError):
+    """The settings file holds an unknown key or a value out of range."""
+
+
+class StoreError(RagmetricsError):
+    """A file or bucket could not be read or written."""
+
+    def __init__(self, message: str, *, transient: bool = False) -> None:
+        super().__init__(message)
+        self.transient = transient
+
+
+class CutShort(RagmetricsError):
+    """A log file ends in the middle; the rows before the cut are good."""
+
+
+class UnreadableReply(RagmetricsError):
+    """The judge's reply is not what was asked for."""
+
+
+class Unanswered(RagmetricsError):
+    """A request has no usable answer, after all attempts."""
+
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+
+
+class JudgeError(RagmetricsError):
+    """The judge could not be asked."""
+
+    def __init__(self, message: str, *, transient: bool = False) -> None:
+        super().__init__(message)
+        self.transient = transient
+
+
+class JudgeRefused(JudgeError):
+    """No request to this judge can succeed: wrong key, model or address."""

@@ -1,0 +1,67 @@
+"""What a judge is: something that answers a request, and says who it is."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Protocol
+
+from pydantic import BaseModel
+
+from ragmetrics.protocol import Ask, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A judge's answer: text still to be read, or, from a judge of ours, a verdict at once."""
+
+    text: str = ""
+    verdict: BaseModel | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class Judge(Protocol):
+    """Answers requests for verdicts.
+
+    `reply` raises JudgeError: transient where a later attempt may succeed, JudgeRefused where no
+    request can. Its `fingerprint` covers all that may change a reply besides the prompt.
+    """
+
+    name: str
+    note: str
+    fingerprint: str
+    concurrency: int
+    """Requests it may be given at once."""
+    keeps: bool
+    """Whether its replies cost enough to be kept in the judgement store."""
+
+    async def reply(self, request: Ask, attempt: int) -> Reply:
+        """Answer one request; `attempt` counts from 0 and differs where it is asked again."""
+        ...
+
+    async def close(self) -> None:
+        """Give back connections."""
+        ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors; the cosine of two says how close their meaning is."""
+
+    name: str
+    fingerprint: str
+    concurrency: int
+    keeps: bool
+
+    async def embed(self, text: str) -> Vector:
+        """The vector of one text; raises JudgeError like a judge."""
+        ...
+
+    async def close(self) -> None:
+        """Give back connections."""
+        ...
+
+
+def fingerprint(*parts: object) -> str:
+    """A short digest of what makes a judge who it is."""
+    return hashlib.blake2b(repr(parts).encode(), digest_size=6).hexdigest()

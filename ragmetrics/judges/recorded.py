@@ -1,0 +1,79 @@
+"""The recorded judge: plays back replies that were given before, from a JSONL file.
+
+One line per reply: `{"key": ..., "prompt": ..., "reply": ...}`, as `ragmetrics score --record`
+writes it. Lines with one key are replies to attempts in order.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Self, TextIO
+
+from ragmetrics.errors import InputError, JudgeError
+from ragmetrics.judges.base import Reply, fingerprint
+from ragmetrics.protocol import Ask, dumps
+
+
+class RecordedJudge:
+    """Answers from a recording; a request that is not in it fails its row and no other."""
+
+    note = "recorded replies"
+    concurrency = 1
+    keeps = False
+
+    def __init__(self, path: str) -> None:
+        self.name = f"recorded:{path}"
+        self._replies = _load(Path(path))
+        self.fingerprint = fingerprint("recorded", sorted(self._replies.items()))
+
+    async def reply(self, request: Ask, attempt: int) -> Reply:
+        """The recorded reply to this attempt, or the last one there is."""
+        replies = self._replies.get(request.key)
+        if not replies:
+            raise JudgeError(f"the recording has no reply to this {request.prompt.name} request")
+        return Reply(text=replies[min(attempt, len(replies) - 1)])
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+
+class Recorder:
+    """Writes replies to a recording as they come; without a path it writes nothing."""
+
+    def __init__(self, path: str | Path | None) -> None:
+        self._path = path
+        self._file: TextIO | None = None
+
+    def __enter__(self) -> Self:
+        if self._path is not None:
+            try:
+                self._file = Path(self._path).open("w", encoding="utf-8")
+            except OSError as error:
+                raise InputError(f"recording {self._path}: {error.strerror}") from error
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._file:
+            self._file.close()
+
+    def note(self, request: Ask, reply: str) -> None:
+        """Write one reply."""
+        if self._file:
+            record = {"key": request.key, "prompt": request.prompt.name, "reply": reply}
+            self._file.write(dumps(record) + "\n")
+
+
+def _load(path: Path) -> dict[str, list[str]]:
+    replies: dict[str, list[str]] = {}
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    record = json.loads(line)
+                    replies.setdefault(record["key"], []).append(record["reply"])
+    except OSError as error:
+        raise InputError(f"recording {path}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"recording {path}, line {number}: not a recorded reply") from error
+    return replies

@@ -1,0 +1,31 @@
+"""Whether the relevant contexts are ranked above the others."""
+
+from __future__ import annotations
+
+from ragmetrics.metrics.context_relevance import GRADE, grades
+from ragmetrics.protocol import Score, Steps
+from ragmetrics.registry import metric
+from ragmetrics.rows import LogRow
+
+
+@metric(version=1, prompts=[GRADE], calls="0: reuses the grades of context_relevance")
+def context_precision(row: LogRow, relevant_from: int = 1) -> Steps[Score]:
+    """Average precision of the ranking; a context is relevant from grade `relevant_from` on.
+
+        AP = sum over relevant ranks k of (relevant in the first k / k) / number of relevant
+
+    Range [0, 1], higher is better; a perfect ranking is exactly 1. No calls beyond those of
+    context_relevance. Empty question: not applicable. Nothing retrieved, or nothing of it
+    relevant: 0.0. Raises Unanswered where a grade cannot be had.
+    Source: Manning, Raghavan, Schuetze 2008, "Introduction to Information Retrieval", 8.4.
+    """
+    if not row.user_input.strip():
+        return Score.not_applicable("empty question")
+    if not row.retrieved_contexts:
+        return Score(0.0, reason="nothing retrieved")
+    found = yield from grades(row)
+    ranks = [rank for rank, grade in enumerate(found, 1) if grade >= relevant_from]
+    if not ranks:
+        return Score(0.0, reason="no relevant context", details={"relevant_ranks": []})
+    precisions = [count / rank for count, rank in enumerate(ranks, 1)]
+    return Score(sum(precisions) / len(ranks), details={"relevant_ranks": ranks})

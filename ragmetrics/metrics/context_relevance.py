@@ -1,0 +1,99 @@
+"""How much of what was retrieved has to do with the question, each context graded 0, 1 or 2."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+from ragmetrics.protocol import Data, Lexicon, Prompt, Score, Steps, ask_each
+from ragmetrics.registry import metric
+from ragmetrics.rows import LogRow
+
+BANDS = ((0.9, "excellent"), (0.7, "good"), (0.5, "moderate"))
+
+
+class Grade(BaseModel):
+    """0: of no use for the question; 1: of some use; 2: answers it."""
+
+    grade: Literal[0, 1, 2]
+
+
+def _baseline(data: Data, lexicon: Lexicon) -> Grade:
+    coverage = lexicon.coverage(data["question"], data["context"])
+    return Grade(grade=2 if coverage >= 0.6 else 1 if coverage >= 0.3 else 0)
+
+
+GRADE = Prompt(
+    name="grade",
+    version=1,
+    verdict=Grade,
+    instruction="""
+You grade how relevant a retrieved context is to a question.
+0: the context holds nothing that helps to answer the question.
+1: the context helps to answer the question in part.
+2: the context holds all that is needed to answer the question.
+Judge only what the context says; do not use other knowledge, and do not guess.
+""",
+    examples=(
+        (
+            {
+                "question": "When was the Eiffel Tower opened?",
+                "context": "The Eiffel Tower was opened to the public on 15 May 1889.",
+            },
+            {"grade": 2},
+        ),
+        (
+            {
+                "question": "When was the Eiffel Tower opened?",
+                "context": "The tower was built for the World's Fair of 1889.",
+            },
+            {"grade": 1},
+        ),
+        (
+            {
+                "question": "When was the Eiffel Tower opened?",
+                "context": "Paris has some 2.1 million inhabitants.",
+            },
+            {"grade": 0},
+        ),
+    ),
+    baseline=_baseline,
+)
+
+
+def grades(row: LogRow) -> Steps[list[int]]:
+    """Grade every context of a row; blank ones are 0 and not asked about."""
+    items = [
+        {"question": row.user_input, "context": context}
+        for context in row.retrieved_contexts
+        if context.strip()
+    ]
+    verdicts = iter((yield from ask_each(GRADE, items)) if items else [])
+    return [next(verdicts).grade if context.strip() else 0 for context in row.retrieved_contexts]
+
+
+@metric(version=1, prompts=[GRADE], calls="1 per distinct (question, context)")
+def context_relevance(row: LogRow) -> Steps[Score]:
+    """Mean relevance of the retrieved contexts to the question, each graded 0, 1 or 2.
+
+        context_relevance = mean(grade_1 .. grade_k) / 2
+
+    Range [0, 1], higher is better; one judge call per distinct (question, context) pair.
+    Bands: excellent from 0.9, good from 0.7, moderate from 0.5, poor below.
+    Empty question: not applicable. Nothing retrieved: 0.0, not asked. Blank context: grade 0,
+    not asked. Raises Unanswered where a grade cannot be had.
+    Source: NVIDIA's context relevance as in ragas, graded context by context.
+    """
+    if not row.user_input.strip():
+        return Score.not_applicable("empty question")
+    if not row.retrieved_contexts:
+        return Score(0.0, reason="nothing retrieved")
+    found = yield from grades(row)
+    value = sum(found) / (2 * len(found))
+    return Score(value, details={"grades": found, "band": band(value)})
+
+
+def band(value: float) -> str:
+    """The word for a value: excellent, good, moderate or poor."""
+    return next((name for least, name in BANDS if value >= least), "poor")

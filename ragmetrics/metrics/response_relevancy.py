@@ -1,0 +1,111 @@
+"""Whether the response answers the question that was asked."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel
+
+from ragmetrics.errors import UnreadableReply
+from ragmetrics.protocol import Data, Lexicon, Prompt, Score, Steps, ask, embed_each
+from ragmetrics.registry import metric
+from ragmetrics.rows import LogRow
+from ragmetrics.text import normalise, sentences
+
+# The embedded judge has no better way to see that a response does not commit itself.
+_EVASIVE = re.compile(
+    r"\b(i (do not|don't|could not|couldn't|can't|cannot) (know|find|answer|say|help)"
+    r"|i(?:'m| am) (not sure|sorry|unable)|no information (on|about|was|is))",
+    re.IGNORECASE,
+)
+
+
+class Questions(BaseModel):
+    """Questions that the response answers, and whether it avoids to answer any."""
+
+    questions: list[str]
+    noncommittal: bool
+
+
+def _check(verdict: Questions, data: Data) -> None:
+    distinct = {normalise(question) for question in verdict.questions if question.strip()}
+    if not verdict.noncommittal and not len(distinct) == len(verdict.questions) == data["n"]:
+        raise UnreadableReply(f"questions: {len(distinct)} distinct ones, {data['n']} asked for")
+
+
+def _baseline(data: Data, lexicon: Lexicon) -> Questions:
+    response = data["response"]
+    offered = sentences(response, data["language"])[: data["n"]] or (response,)
+    return Questions(questions=list(offered), noncommittal=bool(_EVASIVE.search(response)))
+
+
+QUESTIONS = Prompt(
+    name="questions",
+    version=1,
+    verdict=Questions,
+    instruction="""
+You read the response of an assistant and write the questions that it answers.
+Reply with exactly `n` different questions, in the language of the response, each of which the
+response answers as a whole. Set `noncommittal` to true if the response is evasive, vague or
+says that it does not know, and to false otherwise.
+""",
+    examples=(
+        (
+            {"response": "It was opened on 15 May 1889.", "language": "en", "n": 2},
+            {
+                "questions": ["When was it opened?", "On which day did it first open its doors?"],
+                "noncommittal": False,
+            },
+        ),
+        (
+            {"response": "I am not sure about that.", "language": "en", "n": 1},
+            {"questions": ["Do you know about that?"], "noncommittal": True},
+        ),
+    ),
+    check=_check,
+    baseline=_baseline,
+)
+
+
+@metric(
+    version=1,
+    prompts=[QUESTIONS],
+    needs=("user_input", "response"),
+    calls="1, and an embedding of the question and of each generated question",
+    embeds=True,
+)
+def response_relevancy(row: LogRow, questions: int = 3) -> Steps[Score]:
+    """Mean similarity of the question to questions that the response would answer.
+
+        response_relevancy = mean_i cos(e(question_i), e(user_input)),  0 if noncommittal
+
+    Range [-1, 1], higher is better; one judge call per row for `questions` distinct questions,
+    then one embedding per distinct text. Empty question or no response: not applicable.
+    Noncommittal response: 0.0, nothing embedded. Raises Unanswered where the reply stays
+    unreadable or an embedding fails. With the embedded judge the response's own sentences
+    stand in for generated questions.
+    Source: RAGAS answer relevance (Es et al. 2023).
+    """
+    if not row.user_input.strip():
+        return Score.not_applicable("empty question")
+    if not (row.response or "").strip():
+        return Score.not_applicable("no response")
+    verdict = yield from ask(
+        QUESTIONS, response=row.response, language=row.language or "en", n=questions
+    )
+    details: dict[str, Any] = {
+        "questions": verdict.questions,
+        "noncommittal": verdict.noncommittal,
+    }
+    if verdict.noncommittal:
+        return Score(0.0, reason="noncommittal response", details=details)
+    asked, *offered = yield from embed_each([row.user_input, *verdict.questions])
+    cosines = [round(_cosine(asked, vector), 6) for vector in offered]
+    return Score(float(np.mean(cosines)), details={**details, "cosines": cosines})
+
+
+def _cosine(a: Any, b: Any) -> float:
+    norm = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(np.clip(np.dot(a, b) / norm, -1.0, 1.0)) if norm else 0.0

@@ -1,0 +1,89 @@
+"""The night in four steps, as plain functions: what the flow's tasks call, and what runs it
+without Prefect.
+
+    stage -> score (metric family x shard) -> publish -> alert
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from ragmetrics.alerts.deliver import Delivery, alert
+from ragmetrics.errors import JudgeRefused, RagmetricsError
+from ragmetrics.publish import publish
+from ragmetrics.records import Manifest
+from ragmetrics.score import judge_info, score_families, score_part
+from ragmetrics.settings import Settings
+from ragmetrics.stage import Staged, find_inputs, open_store, plan, stage
+
+
+class CoverageShort(RagmetricsError):
+    """The night was published, but not all of it could be scored or told."""
+
+
+@dataclass(frozen=True)
+class NightResult:
+    """What a night came to."""
+
+    manifest: Manifest
+    delivery: Delivery
+
+
+def stage_night(settings: Settings, day: date) -> Staged:
+    """Find the night's logs and stage them as a run, or find the run as it was staged."""
+    info, embedder = judge_info(settings)
+    inputs = find_inputs(settings, day)
+    ref = plan(settings, day, inputs, f"{info.fingerprint}/{embedder}")
+    return stage(settings, ref, inputs, datetime.now(UTC))
+
+
+def parts(settings: Settings, staged: Staged) -> list[tuple[list[str], int]]:
+    """All parts of a run: a family of metrics and a shard each."""
+    return [
+        (family, shard) for family in score_families(settings) for shard in range(staged.ref.shards)
+    ]
+
+
+def publish_night(settings: Settings, staged: Staged, problems: Sequence[str] = ()) -> Manifest:
+    """Publish a run; `problems` say why parts of it could not be scored."""
+    return publish(settings, staged, datetime.now(UTC), problems)
+
+
+def alert_night(settings: Settings, manifest: Manifest, run_url: str | None = None) -> Delivery:
+    """Send what has to be told of a published run."""
+    return alert(settings, open_store(settings), manifest, run_url)
+
+
+def run_night(settings: Settings, day: date) -> NightResult:
+    """One night from logs to alert in this process.
+
+    Raises CoverageShort, after publishing and alerting, where not everything could be scored.
+    """
+    staged = stage_night(settings, day)
+    problems = []
+    for family, shard in parts(settings, staged):
+        try:
+            score_part(settings, staged.ref, family, shard)
+        except JudgeRefused as error:
+            problems.append(str(error))
+            break
+        except RagmetricsError as error:
+            problems.append(str(error))
+    manifest = publish_night(settings, staged, problems)
+    delivery = alert_night(settings, manifest)
+    if missing := shortfalls(manifest, delivery):
+        raise CoverageShort(f"night {day}: " + "; ".join(missing))
+    return NightResult(manifest, delivery)
+
+
+def shortfalls(manifest: Manifest, delivery: Delivery) -> list[str]:
+    """Why the run does not do its whole duty; nothing where it does."""
+    missing = [
+        finding.message
+        for finding in manifest.findings
+        if finding.kind in ("no_data", "judge_failures") and finding.level != "ok"
+    ]
+    undelivered = [f"Slack message kept for the next run: {error}" for error in delivery.errors]
+    return [*missing, *undelivered]

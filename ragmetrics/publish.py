@@ -1,0 +1,181 @@
+"""Publishing: a run's summaries, findings and manifest, then its dashboard."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+
+from ragmetrics import __version__
+from ragmetrics.alerts.deliver import load_book
+from ragmetrics.alerts.rules import Night, evaluate
+from ragmetrics.alerts.state import advance
+from ragmetrics.records import Finding, Manifest, Usage, WorstRow
+from ragmetrics.registry import select
+from ragmetrics.report.site import write_assets, write_night, write_overview
+from ragmetrics.score import judge_info, metric_fingerprint, score_families
+from ragmetrics.settings import Settings
+from ragmetrics.stage import Staged, open_store
+from ragmetrics.store.files import Files
+from ragmetrics.store.history import find_manifest, nights, ref_of, save_manifest
+from ragmetrics.store.parts import RunRef, ScoredRow, read_notes, scored_rows
+from ragmetrics.summarise import MetricScores, find_segments, load_scores, summarise
+
+WORST = 10
+"""Rows shown per metric."""
+_COMPARED_NIGHTS = 60
+_NOTHING = Usage()
+
+
+def publish(
+    settings: Settings, staged: Staged, now: datetime, problems: Sequence[str] = ()
+) -> Manifest:
+    """Write the run's manifest and dashboard from its parts; repeating it gives the same numbers.
+
+    `now` is noted as the end of the run, `problems` as the reasons why parts are missing: the
+    rows of a missing part count as `judge_failed`.
+    """
+    files = open_store(settings)
+    manifest, scores = summarise_run(settings, files, staged, now)
+    manifest = manifest.model_copy(update={"problems": list(dict.fromkeys(problems))})
+    earlier = nights(files, before=manifest.date)
+    night = Night(
+        manifest,
+        scores,
+        earlier[-_COMPARED_NIGHTS:],
+        lambda one, metric: load_scores(files, ref_of(one), metric),
+    )
+    book = load_book(files)
+    _, findings = advance(
+        book, evaluate(settings.alerts, night), manifest.date, settings.alerts.remind_days
+    )
+    manifest = manifest.model_copy(
+        update={"findings": _as_told(findings, find_manifest(files, staged.ref))}
+    )
+    save_manifest(files, manifest)
+    write_dashboard(files, manifest)
+    return manifest
+
+
+def _as_told(findings: Sequence[Finding], before: Manifest | None) -> list[Finding]:
+    """A rerun tells nothing again, but the night's record keeps what it told the first time."""
+    told = {(one.key, one.state): one.transition for one in before.findings} if before else {}
+    return [
+        one.model_copy(update={"transition": one.transition or told.get((one.key, one.state))})
+        for one in findings
+    ]
+
+
+def summarise_run(
+    settings: Settings, files: Files, staged: Staged, now: datetime
+) -> tuple[Manifest, dict[str, MetricScores]]:
+    """The manifest of a scored run, without findings, and the scores that it sums up."""
+    ref = staged.ref
+    info, embedder = judge_info(settings)
+    chosen = select(settings.metrics)
+    scores = {metric.name: load_scores(files, ref, metric.name) for metric in chosen}
+    prints = {m.name: metric_fingerprint(m, info.fingerprint, embedder) for m in chosen}
+    segments = find_segments(next(iter(scores.values())), settings.segments)
+    usage, splits = _costs(settings, files, ref)
+    manifest = Manifest(
+        dataset=settings.dataset,
+        date=ref.date,
+        run=ref.run,
+        started_at=staged.started_at,
+        finished_at=now,
+        ragmetrics=__version__,
+        source=staged.source,
+        judge=info,
+        shards=ref.shards,
+        metrics=[summarise(scores[name], prints[name]) for name in scores],
+        segments=[
+            summarise(scores[name], prints[name], segment)
+            for segment in segments
+            for name in scores
+        ],
+        findings=[],
+        worst=_worst(files, ref, scores),
+        usage=_priced(settings, usage),
+        splits=splits,
+    )
+    return manifest, scores
+
+
+def write_dashboard(files: Files, manifest: Manifest) -> None:
+    """Write a night's pages and the overview anew."""
+    site = files.at("dashboard")
+    everything = nights(files)
+    earlier = [night for night in everything if night.date < manifest.date]
+    write_assets(site)
+    write_night(site, manifest, earlier, worst_rows(files, manifest))
+    write_overview(site, everything)
+
+
+def rebuild_dashboard(files: Files, site: Files) -> str:
+    """Write the whole site of a store anew; return the path of its first page."""
+    everything = nights(files)
+    write_assets(site)
+    for number, manifest in enumerate(everything):
+        write_night(site, manifest, everything[:number], worst_rows(files, manifest))
+    return write_overview(site, everything)
+
+
+def worst_rows(files: Files, manifest: Manifest) -> list[ScoredRow]:
+    """The rows that the manifest names as worst, each once, with all their scores."""
+    ref = ref_of(manifest)
+    wanted: dict[int, set[int]] = {}
+    for row in manifest.worst:
+        wanted.setdefault(row.shard, set()).add(row.position)
+    names = [summary.metric for summary in manifest.metrics]
+    found = scored_rows(files, ref, names, wanted)
+    places = dict.fromkeys((row.shard, row.position) for row in manifest.worst)
+    return [found[place] for place in places]
+
+
+def _worst(files: Files, ref: RunRef, scores: dict[str, MetricScores]) -> list[WorstRow]:
+    lowest = [(name, *place) for name, one in scores.items() for place in one.worst(WORST)]
+    wanted: dict[int, set[int]] = {}
+    for _, shard, position, _ in lowest:
+        wanted.setdefault(shard, set()).add(position)
+    rows = scored_rows(files, ref, [], wanted)
+    return [
+        WorstRow(
+            id=rows[shard, position].row.id,
+            metric=name,
+            value=value,
+            user_input=rows[shard, position].row.user_input,
+            shard=shard,
+            position=position,
+        )
+        for name, shard, position, value in lowest
+    ]
+
+
+def _costs(settings: Settings, files: Files, ref: RunRef) -> tuple[Usage, dict[str, int]]:
+    """What the parts cost, and how often a text was split plainly, as noted in the parts."""
+    counts: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    splits: Counter[str] = Counter()
+    for shard in range(ref.shards):
+        of_shard: Counter[str] = Counter()
+        for family in score_families(settings):
+            path = ref.scores(family[0], shard)
+            if not files.exists(path):
+                continue
+            notes = read_notes(files, path)
+            usage = Usage.model_validate(notes["usage"])
+            failures.update(usage.failures)
+            counts.update(usage.model_dump(exclude={"failures", "usd"}))
+            # Families meet the same texts: the one that met most speaks for the shard.
+            of_shard |= Counter(notes["splits"])
+        splits.update(of_shard)
+    return _NOTHING.model_copy(update={**counts, "failures": dict(failures)}), dict(splits)
+
+
+def _priced(settings: Settings, usage: Usage) -> Usage:
+    judge = settings.judge
+    prices = (judge.usd_per_million_prompt_tokens, judge.usd_per_million_completion_tokens)
+    if prices[0] is None or prices[1] is None:
+        return usage
+    usd = (usage.prompt_tokens * prices[0] + usage.completion_tokens * prices[1]) / 1e6
+    return usage.model_copy(update={"usd": round(usd, 6)})

@@ -1,0 +1,186 @@
+"""What a night leaves behind: the records that are stored as JSON and shown to people.
+
+Manifest (one run of one night)
+├── Source        what was read, what was quarantined and why
+├── Summary       one metric over all rows, or over one segment of them
+├── Finding       what one alert rule says of this night
+└── Usage         what the judge was asked and what that cost
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+MANIFEST_VERSION = 1
+
+
+class Record(BaseModel):
+    """Base of stored records: unknown keys are kept out, values do not change."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Segment(Record):
+    """The rows whose tag has this value, as in `section=billing`."""
+
+    tag: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.tag}={self.value}"
+
+
+class Summary(Record):
+    """Mean of one metric with its interval, and what was left out of it.
+
+    `mean`, `low` and `high` are None where no row was scored. `questions` counts the distinct
+    questions, which are the clusters of the interval.
+    """
+
+    metric: str
+    segment: Segment | None = None
+    mean: float | None
+    low: float | None
+    high: float | None
+    scored: int
+    questions: int
+    status: dict[str, int]
+    fingerprint: str
+    """Of judge, prompts, metric version and parameters: only equal ones compare."""
+    histogram: list[int] = Field(default_factory=list)
+    """Count of rows in ten equal bins of [0, 1]; values outside fall into the end bins."""
+
+
+class BrokenFile(Record):
+    """A file that could not be read to its end."""
+
+    file: str
+    line: int
+    reason: str
+
+
+class Source(Record):
+    """What the night was read from."""
+
+    logs: str
+    files: int
+    rows: int
+    quarantined: int = 0
+    reasons: dict[str, int] = Field(default_factory=dict)
+    """Quarantined rows by reason."""
+    broken: list[BrokenFile] = Field(default_factory=list)
+    problem: str | None = None
+    """Why nothing could be read at all."""
+    golden: int = 0
+    """Rows that were joined to the golden set."""
+    index_builds: dict[str, int] = Field(default_factory=dict)
+    oldest: datetime | None = None
+    newest: datetime | None = None
+
+
+class Usage(Record):
+    """What was asked of the judge in this run."""
+
+    requests: int = 0
+    answered_from_store: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    usd: float | None = None
+    """None where the model's price is not known."""
+    failures: dict[str, int] = Field(default_factory=dict)
+    """Replies and calls that could not be used, by kind; most were asked again."""
+
+
+class JudgeInfo(Record):
+    """Who gave the verdicts."""
+
+    name: str
+    fingerprint: str
+    note: str = ""
+    """Shown wherever the judge's numbers are, as that it is a baseline and no LLM."""
+
+
+Level = Literal["ok", "suspect", "breach", "no_data"]
+State = Literal["ok", "pending", "firing"]
+Transition = Literal["fired", "resolved", "reminded"]
+
+
+class Finding(Record):
+    """What one rule says of one night: a decision on numbers, with the numbers.
+
+    `key` is the identity of the alert: dataset, metric, segment and rule. `state` and
+    `transition` are filled in by the state machine.
+    """
+
+    key: str
+    kind: Literal["metric", "no_data", "quarantine", "judge_failures"]
+    level: Level
+    severity: Literal["critical", "warning"] = "critical"
+    rule: str
+    """The rule in words: `context_recall below 0.7`."""
+    message: str
+    """The finding as one plain sentence with its numbers."""
+    metric: str | None = None
+    segment: Segment | None = None
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    questions: int = 0
+    baseline: float | None = None
+    baseline_label: str | None = None
+    """`2026-11-18` or `the 7 nights before`."""
+    drop: float | None = None
+    drop_low: float | None = None
+    drop_high: float | None = None
+    p_value: float | None = None
+    limit: float | None = None
+    for_nights: int = 2
+    """Suspects fire after this many nights in a row."""
+    state: State = "ok"
+    transition: Transition | None = None
+    since: date | None = None
+    """First night of the present pending or firing spell."""
+
+
+class WorstRow(Record):
+    """A row shown to people because its value is among the lowest."""
+
+    id: str
+    metric: str
+    value: float
+    user_input: str
+    shard: int = 0
+    position: int = 0
+    """Where the row stands in its shard's part."""
+
+
+class Manifest(Record):
+    """One run of one night, written last: a run without it does not exist."""
+
+    version: int = MANIFEST_VERSION
+    dataset: str
+    date: date
+    run: str
+    started_at: datetime
+    finished_at: datetime
+    ragmetrics: str
+    source: Source
+    judge: JudgeInfo
+    shards: int
+    metrics: list[Summary]
+    segments: list[Summary]
+    findings: list[Finding]
+    worst: list[WorstRow]
+    usage: Usage
+    problems: list[str] = Field(default_factory=list)
+    """Why parts could not be scored at all; their rows count as `judge_failed`."""
+    splits: dict[str, int] = Field(default_factory=dict)
+    """Texts that pysbd could not split safely, by reason: a plain splitter was used."""
+
+    def summary(self, metric: str) -> Summary | None:
+        """The metric over all rows, if this run scored it."""
+        return next((s for s in self.metrics if s.metric == metric), None)

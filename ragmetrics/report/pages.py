@@ -1,0 +1,80 @@
+"""Templates to HTML: everything printed is cleaned and escaped here, whoever prints it."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ragmetrics import registry
+from ragmetrics.report import assets, words
+from ragmetrics.report.cards import STATUS
+from ragmetrics.report.condition import LABELS, rule_state
+from ragmetrics.report.figures import Figure
+
+
+def render(template: str, depth: int, **values: Any) -> bytes:
+    """A page as bytes; `depth` is the number of folders between it and the site's root."""
+    up = "../" * depth
+    text = _environment().get_template(template).render(up=up, **values)
+    return text.encode()
+
+
+def meaning(metric: str) -> str:
+    """What a metric measures, in one line; nothing for one that is not installed."""
+    known = registry.metrics().get(metric)
+    return known.title if known else ""
+
+
+def island(figure: Figure) -> Markup:
+    """A figure as JSON that cannot end the script element it stands in."""
+    text = json.dumps(figure, separators=(",", ":"), allow_nan=False)  # ASCII: no U+2028 either
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)  # noqa: S704 - the three signs that matter to HTML are gone
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("ragmetrics", "report/templates"),
+        autoescape=True,
+        finalize=_finalize,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": words.number,
+        "signed": words.signed,
+        "count": words.count,
+        "plural": words.plural,
+        "brief": words.brief,
+        "slug": words.slug,
+        "island": island,
+    }
+    environment.tests["fine"] = lambda finding: rule_state(finding) == "ok"
+    environment.globals |= {
+        "interval": words.interval,
+        "share": words.share,
+        "meaning": meaning,
+        "rule_state": rule_state,
+        "labels": LABELS,
+        "statuses": STATUS,
+        "assets": {
+            "css": assets.own_name("css"),
+            "js": assets.own_name("js"),
+            "plotly": assets.plotly_name(),
+        },
+    }
+    return environment
+
+
+def _finalize(value: Any) -> Any:
+    """Clean and bound what a template prints; markup of macros passes as it is."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return words.clean(value[: words.LONGEST])
+    return value

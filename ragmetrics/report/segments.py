@@ -1,0 +1,83 @@
+"""Scores by tag: where a metric is lower than elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragmetrics.records import Manifest, Summary
+from ragmetrics.report.words import finite
+
+MOST_VALUES = 50
+_STEPS = (0.05, 0.1, 0.2)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One metric over one value of a tag."""
+
+    summary: Summary
+    shade: int
+    """0 to 3: how far below the mean of all rows."""
+    lowest: bool
+
+
+@dataclass(frozen=True)
+class Line:
+    """One value of a tag: a cell per metric, None where nothing was scored."""
+
+    value: str
+    cells: tuple[Cell | None, ...]
+
+
+@dataclass(frozen=True)
+class TagTable:
+    """The metrics by the values of one tag, worst value first."""
+
+    tag: str
+    metrics: tuple[str, ...]
+    lines: tuple[Line, ...]
+    more: int
+    """Values left out."""
+
+
+def tag_tables(manifest: Manifest) -> list[TagTable]:
+    """One table per tag."""
+    tags = dict.fromkeys(s.segment.tag for s in manifest.segments if s.segment)
+    return [_table(manifest, tag) for tag in tags]
+
+
+def _table(manifest: Manifest, tag: str) -> TagTable:
+    names = [summary.metric for summary in manifest.metrics]
+    values: dict[str, dict[str, Summary]] = {}
+    for summary in manifest.segments:
+        if summary.segment and summary.segment.tag == tag and finite(summary.mean) is not None:
+            values.setdefault(summary.segment.value, {})[summary.metric] = summary
+    metrics = tuple(name for name in names if any(name in found for found in values.values()))
+    overall = {s.metric: s.mean for s in manifest.metrics if finite(s.mean) is not None}
+    floors = {name: _floor([v[name] for v in values.values() if name in v]) for name in metrics}
+    lines = [
+        Line(value, tuple(_cell(found.get(name), overall, floors) for name in metrics))
+        for value, found in values.items()
+    ]
+    lines.sort(key=lambda line: (-sum(c.shade for c in line.cells if c), line.value))
+    return TagTable(tag, metrics, tuple(lines[:MOST_VALUES]), max(0, len(lines) - MOST_VALUES))
+
+
+def _cell(
+    summary: Summary | None, overall: dict[str, float | None], floors: dict[str, float | None]
+) -> Cell | None:
+    if summary is None or summary.mean is None:
+        return None
+    drop = (overall.get(summary.metric) or 0.0) - summary.mean
+    return Cell(
+        summary,
+        shade=sum(drop >= step for step in _STEPS),
+        lowest=summary.mean == floors[summary.metric],
+    )
+
+
+def _floor(summaries: Sequence[Summary]) -> float | None:
+    """The lowest mean, if there is more than one to choose from."""
+    means = {s.mean for s in summaries if s.mean is not None}
+    return min(means) if len(means) > 1 else None

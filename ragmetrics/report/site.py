@@ -1,0 +1,126 @@
+"""The site: one page per night, one per metric with its worst rows, and the overview.
+
+index.html                              all nights
+2026-11-19/index.html                   one night
+2026-11-19/worst-context_recall.html    the worst rows of a metric in that night
+assets/                                 shared by all pages; nothing is fetched from elsewhere
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragmetrics.records import Manifest, WorstRow
+from ragmetrics.report.assets import write_assets
+from ragmetrics.report.cards import cards
+from ragmetrics.report.condition import by_state, condition, has_numbers
+from ragmetrics.report.evidence import Evidence, evidence
+from ragmetrics.report.figures import histogram_figure, trend_figure
+from ragmetrics.report.markdown import summary_markdown
+from ragmetrics.report.pages import render
+from ragmetrics.report.segments import tag_tables
+from ragmetrics.report.trends import NIGHTS, trends
+from ragmetrics.report.words import duration, slug
+from ragmetrics.store.files import Files
+from ragmetrics.store.parts import ScoredRow
+
+_ROOM = 200_000
+"""Bytes of texts on one page of rows."""
+
+__all__ = ["summary_markdown", "write_assets", "write_night", "write_overview"]
+
+
+@dataclass(frozen=True)
+class WorstGroup:
+    """The worst rows of one metric: a line each on the night's page, all of it on their own."""
+
+    metric: str
+    page: str
+    lines: tuple[tuple[WorstRow, Evidence | None], ...]
+
+    @property
+    def shown(self) -> list[Evidence]:
+        """The rows that have a place on the page."""
+        return [found for _, found in self.lines if found]
+
+
+def write_night(
+    site: Files,
+    manifest: Manifest,
+    earlier: Sequence[Manifest],
+    rows: Sequence[ScoredRow],
+) -> str:
+    """Write one night's pages; return the path of the first, relative to the site.
+
+    `earlier` are the manifests of the nights before, oldest first; `rows` the worst rows with
+    their scores: `manifest.worst` names the metric each is worst in.
+    """
+    folder = str(manifest.date)
+    groups = _groups(manifest, rows)
+    common = {"manifest": manifest, "condition": condition(manifest), "groups": groups}
+    for group in groups:
+        if group.shown:
+            site.write(f"{folder}/{group.page}", render("rows.html", 1, group=group, **common))
+    page = render(
+        "night.html",
+        1,
+        cards=cards(manifest, earlier) if has_numbers(manifest) else [],
+        figure=histogram_figure,
+        tables=tag_tables(manifest) if has_numbers(manifest) else [],
+        findings=by_state(manifest.findings),
+        previous=earlier[-1].date if earlier else None,
+        took=duration(manifest.finished_at - manifest.started_at),
+        **common,
+    )
+    site.write(f"{folder}/index.html", page)
+    return f"{folder}/index.html"
+
+
+def write_overview(site: Files, nights: Sequence[Manifest]) -> str:
+    """Write the page of all nights, oldest first as given; return its path."""
+    if not nights:
+        site.write("index.html", render("empty.html", 0))
+        return "index.html"
+    newest = nights[-1]
+    page = render(
+        "overview.html",
+        0,
+        manifest=newest,
+        condition=condition(newest),
+        findings=by_state(newest.findings),
+        trends=trends(nights),
+        figure=trend_figure,
+        nights=[(night, condition(night)) for night in reversed(nights)],
+        trend_nights=NIGHTS,
+    )
+    site.write("index.html", page)
+    return "index.html"
+
+
+def _groups(manifest: Manifest, rows: Sequence[ScoredRow]) -> list[WorstGroup]:
+    """The worst rows by metric, in the order of the metrics, lowest first."""
+    by_metric: dict[str, list[WorstRow]] = {summary.metric: [] for summary in manifest.metrics}
+    for worst in sorted(manifest.worst, key=lambda one: one.value):
+        by_metric.setdefault(worst.metric, []).append(worst)
+    return [_group(metric, found, rows) for metric, found in by_metric.items() if found]
+
+
+def _group(metric: str, worst: Sequence[WorstRow], rows: Sequence[ScoredRow]) -> WorstGroup:
+    room = _ROOM // len(worst)
+    lines = []
+    for place, one in enumerate(worst, 1):
+        scored = _find(one, rows)
+        found = evidence(one, scored, f"row-{place}", room) if scored else None
+        lines.append((one, found))
+    return WorstGroup(metric, f"worst-{slug(metric)}.html", tuple(lines))
+
+
+def _find(worst: WorstRow, rows: Sequence[ScoredRow]) -> ScoredRow | None:
+    """The row of this id; of several, as logs may repeat ids, the one with this value."""
+    same = [scored for scored in rows if scored.row.id == worst.id]
+    for scored in same:
+        score = scored.scores.get(worst.metric)
+        if score and score.value == worst.value:
+            return scored
+    return same[0] if same else None

@@ -1,0 +1,142 @@
+"""LogRow: one retrieval as it was logged, and what becomes of a row that cannot be read."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+
+from ragmetrics.errors import RagmetricsError
+from ragmetrics.text import normalise
+
+MAX_CONTEXTS = 1_000
+
+
+class BadRow(RagmetricsError):
+    """A row that does not fit LogRow; its text is the reason shown in quarantine."""
+
+    excerpt = ""
+    """The beginning of what was read, for a person to find it."""
+
+
+def _tags(value: object) -> object:
+    """Accept numbers and booleans as tag values, as exporters write them."""
+    if isinstance(value, Mapping):
+        return {
+            str(key): str(item) if isinstance(item, int | float) else item
+            for key, item in value.items()
+            if item is not None
+        }
+    return {} if value is None else value
+
+
+def _blank(value: object) -> object:
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+def _aware(value: datetime | None) -> datetime | None:
+    """Read a time without a zone as UTC, so that times of one log can be compared."""
+    return value.replace(tzinfo=UTC) if value and value.tzinfo is None else value
+
+
+Time = Annotated[datetime | None, BeforeValidator(_blank), AfterValidator(_aware)]
+Tags = Annotated[dict[str, str], BeforeValidator(_tags)]
+Identifier = Annotated[
+    str, BeforeValidator(lambda v: str(v) if type(v) is int else v)
+]  # ragas and many exporters number their documents
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """One retrieval: the question, what was retrieved, and what is known of the truth.
+
+    Field names are those of ragas's dataset. `retrieved_contexts` is in rank order.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="ignore", str_strip_whitespace=False)
+
+    id: Identifier
+    user_input: str
+    retrieved_contexts: tuple[str, ...]
+    timestamp: Time = None
+    response: str | None = None
+    reference: str | None = None
+    reference_contexts: tuple[str, ...] | None = None
+    retrieved_context_ids: tuple[Identifier, ...] | None = None
+    reference_context_ids: tuple[Identifier, ...] | None = None
+    retrieved_context_scores: tuple[float, ...] | None = None
+    index_build: Identifier | None = None
+    language: str | None = None
+    tags: Tags = field(default_factory=dict)
+
+    @property
+    def question_key(self) -> str:
+        """Equal for equal questions: the shard of a row, and its cluster."""
+        return question_key(self.user_input)
+
+
+def question_key(question: str) -> str:
+    """Eight hex digits, equal for questions that are equal once normalised."""
+    text = normalise(question).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=4).hexdigest()
+
+
+FIELDS = tuple(LogRow.__dataclass_fields__)
+_ROW = TypeAdapter(LogRow)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A row, or the rest of a file, that was not read: where it stands and why."""
+
+    file: str
+    line: int
+    reason: str
+    excerpt: str = ""
+    whole_file: bool = False
+
+
+def read_row(data: object, default_id: str) -> LogRow:
+    """Validate one decoded row; raise BadRow with a reason a person can act on.
+
+    A row without an id gets `default_id`, which names its place in the log.
+    """
+    if not isinstance(data, Mapping):
+        raise BadRow(f"not an object but {_kind(data)}")
+    # Exporters that go through pandas write a missing value as NaN.
+    known = {name: data[name] for name in FIELDS if name in data and data[name] == data[name]}
+    if known.get("user_input") is None:
+        raise BadRow("user_input: no question")
+    try:
+        row = _ROW.validate_python({**known, "id": _id(known.get("id"), default_id)})
+    except ValidationError as error:
+        raise BadRow(explain(error)) from None
+    if len(row.retrieved_contexts) > MAX_CONTEXTS:
+        raise BadRow(f"retrieved_contexts: {len(row.retrieved_contexts):,} contexts in one row")
+    return row
+
+
+def explain(error: ValidationError) -> str:
+    """Say in one line what pydantic found: `retrieved_contexts.2: should be a string`."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-"))
+    message = _PLAIN.get(first["type"]) or re.sub(r"^(Input|Value error,) ", "", first["msg"])
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{place}: {message}{more}" if place else f"{message}{more}"
+
+
+_PLAIN = {"extra_forbidden": "there is no such key", "missing": "not there"}
+
+
+def _id(value: Any, default_id: str) -> Any:
+    return default_id if value is None or value == "" else value
+
+
+def _kind(data: object) -> str:
+    names = {list: "a list", str: "a text", int: "a number", float: "a number", type(None): "null"}
+    return names.get(type(data), type(data).__name__)

@@ -1,0 +1,257 @@
+"""Settings: what `ragmetrics.yaml` may say. Unknown keys are errors.
+
+Environment variables override the file: `RAGMETRICS_JUDGE__MODEL=...` sets `judge: model:`.
+Secrets come from the environment alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from ragmetrics.errors import SettingsError
+from ragmetrics.rows import FIELDS, explain
+
+DEFAULT_METRICS: tuple[str, ...] = (
+    "context_relevance",
+    "context_precision",
+    "context_relevancy",
+    "context_relevancy_chunks",
+    "context_recall",
+    "response_relevancy",
+)
+
+
+class Part(BaseModel):
+    """Base of the settings' parts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class JudgeSettings(Part):
+    """Who gives the verdicts: `judge: embedded`, or a mapping with more to say."""
+
+    name: str = "embedded"
+    """`embedded`, `openai` or `recorded:PATH`."""
+    model: str = "gpt-4.1-mini"
+    base_url: str | None = None
+    api_key_env: str = "OPENAI_API_KEY"
+    temperature: float = Field(0.1, ge=0, le=2)
+    max_tokens: int = Field(1_000, ge=16)
+    concurrency: int = Field(16, ge=1, le=1_000)
+    timeout_seconds: float = Field(60, gt=0)
+    retries: int = Field(4, ge=0, le=20)
+    """Attempts after the first for a transient error of the endpoint."""
+    reasks: int = Field(2, ge=0, le=10)
+    """Times that a request is asked again after an unreadable reply."""
+    usd_per_million_prompt_tokens: float | None = Field(None, ge=0)
+    usd_per_million_completion_tokens: float | None = Field(None, ge=0)
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name in ("embedded", "openai") or name.startswith("recorded:"):
+            return name
+        raise ValueError("should be embedded, openai or recorded:PATH")
+
+
+class EmbeddingSettings(Part):
+    """Where embeddings come from: `hashed` (no network), or an OpenAI-compatible `openai`."""
+
+    name: Literal["hashed", "openai"] | None = None
+    """None: `openai` beside the judge `openai`, else `hashed`."""
+    model: str = "text-embedding-3-small"
+    base_url: str | None = None
+    """None: the judge's."""
+    api_key_env: str | None = None
+    """None: the judge's."""
+
+
+class Rule(Part):
+    """When to alert: `min` on the mean, `max_drop` against earlier nights, or both."""
+
+    metric: str
+    min: float | None = None
+    max_drop: float | None = Field(None, ge=0)
+    versus: str = "previous"
+    """`previous`, or `trailing:N` for the mean of the N nights before."""
+    by: str | None = None
+    """A tag: the rule is held against each of its values."""
+    min_rows: int = Field(20, ge=1)
+    """Scored rows below which the rule says no_data."""
+    for_: int = Field(2, ge=1, alias="for")
+    """Nights in a row that a suspect needs to fire."""
+    clear: float | None = None
+    """A firing `min` rule resolves at this mean, a `max_drop` rule at this drop."""
+    severity: Literal["critical", "warning"] = "critical"
+
+    @field_validator("versus")
+    @classmethod
+    def _versus(cls, versus: str) -> str:
+        kind, _, nights = versus.partition(":")
+        if versus == "previous" or (kind == "trailing" and nights.isdecimal() and int(nights) > 0):
+            return versus
+        raise ValueError("should be previous or trailing:N")
+
+    @model_validator(mode="after")
+    def _has_limit(self) -> Rule:
+        if self.min is None and self.max_drop is None:
+            raise ValueError("a rule needs min or max_drop")
+        return self
+
+
+class AlertSettings(Part):
+    """What is worth a message, and where it goes."""
+
+    rules: tuple[Rule, ...] | None = None
+    """None: a drop of more than 0.05 in context_relevance and in context_recall against the
+    seven nights before, each where the logs allow it to be scored."""
+    max_quarantined: float = Field(0.05, ge=0, le=1)
+    """Share of rows in quarantine above which an alert fires."""
+    max_judge_failures: float = Field(0.05, ge=0, le=1)
+    """Share of unreadable and failed rows of a metric above which an alert fires."""
+    remind_days: int = Field(7, ge=1)
+    redact: bool = False
+    """Keep questions out of messages."""
+    slack_webhook_env: str = "SLACK_WEBHOOK_URL"
+
+
+class Limits(Part):
+    """Bounds that keep one bad row from hurting a night."""
+
+    row_bytes: int = Field(10_000_000, ge=1_000)
+
+
+MetricChoice = str | dict[str, dict[str, Any]]
+
+
+def _judge(value: object) -> object:
+    return {"name": value} if isinstance(value, str) else value
+
+
+class Settings(BaseSettings):
+    """One dataset's nightly."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid",
+        frozen=True,
+        env_prefix="RAGMETRICS_",
+        env_nested_delimiter="__",
+    )
+
+    dataset: str = Field("default", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    logs: str = "logs/dt={date}/"
+    store: str = "ragmetrics-store"
+    golden: str | None = None
+    columns: dict[str, str] = Field(default_factory=dict)
+    """Our field -> the log's, by dotted path: `user_input: request.body.question`."""
+    language: str = "en"
+    """Of rows that do not say."""
+    metrics: tuple[MetricChoice, ...] = DEFAULT_METRICS
+    judge: Annotated[JudgeSettings, BeforeValidator(_judge)] = JudgeSettings()
+    embeddings: Annotated[EmbeddingSettings, BeforeValidator(_judge)] = EmbeddingSettings()
+    alerts: AlertSettings = AlertSettings()
+    segments: tuple[str, ...] | None = None
+    """Tags to show scores by; None: all tags with at most 20 values."""
+    limits: Limits = Limits()
+    shards: int | None = Field(None, ge=1, le=1_000)
+    """None: by the size of the logs."""
+    dashboard_url: str | None = None
+    """Where people open the dashboard, for links in messages; None: the path in the store."""
+    storage_options: dict[str, Any] = Field(default_factory=dict)
+    """Passed to fsspec, for buckets that the AWS environment variables do not describe."""
+
+    @field_validator("columns")
+    @classmethod
+    def _columns(cls, columns: dict[str, str]) -> dict[str, str]:
+        for name in columns:
+            if name not in FIELDS and not name.startswith("tags."):
+                raise ValueError(f"{name}: not a row field; there are: {', '.join(FIELDS)}")
+        return columns
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Let the environment win over the file, whose values come in as arguments."""
+        return env_settings, init_settings
+
+
+def load_settings(path: str | Path, **overrides: Any) -> Settings:
+    """Read a settings file; relative paths in it are relative to its folder.
+
+    `overrides` replace top-level keys of the file. Raises SettingsError, naming the key.
+    """
+    file = Path(path)
+    try:
+        values = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+    except FileNotFoundError:
+        raise SettingsError(f"{file}: no such settings file") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SettingsError(f"{file}: cannot be read: {error}") from None
+    if not isinstance(values, Mapping):
+        raise SettingsError(f"{file}: should be a mapping of keys to values")
+    settings = make_settings({**values, **overrides}, str(file))
+    base = file.parent
+    return settings.model_copy(
+        update={
+            name: _beside(base, value)
+            for name in ("logs", "store", "golden")
+            if (value := getattr(settings, name)) is not None
+        }
+    )
+
+
+def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settings:
+    """Validate settings; raise SettingsError with the key and what is wrong with it."""
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        raise SettingsError(f"{origin}: {explain(error)}") from None
+
+
+def api_key(name: str, environment: Mapping[str, str]) -> SecretStr | None:
+    """The secret in an environment variable, if it is set and not blank."""
+    value = environment.get(name, "").strip()
+    return SecretStr(value) if value else None
+
+
+def _beside(base: Path, location: str) -> str:
+    return location if "://" in location or Path(location).is_absolute() else str(base / location)
+
+
+__all__ = [
+    "DEFAULT_METRICS",
+    "AlertSettings",
+    "EmbeddingSettings",
+    "JudgeSettings",
+    "Limits",
+    "Rule",
+    "Settings",
+    "api_key",
+    "load_settings",
+    "make_settings",
+]

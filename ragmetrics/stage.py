@@ -1,0 +1,264 @@
+"""Staging: the night's logs, validated, joined to the golden set and cut into shards.
+
+A row's shard follows from the hash of its question, so equal questions meet in one shard.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+
+from ragmetrics import __version__
+from ragmetrics.errors import InputError, StoreError
+from ragmetrics.judges.corpus import Corpus
+from ragmetrics.protocol import dumps
+from ragmetrics.records import BrokenFile, Record, Source
+from ragmetrics.registry import Metric, select
+from ragmetrics.rows import LogRow, Rejected
+from ragmetrics.settings import Settings
+from ragmetrics.store.files import FileInfo, Files
+from ragmetrics.store.logs import LogSet, find_logs
+from ragmetrics.store.parts import ROW_SCHEMA, PartWriter, RunRef, row_record, row_size, workspace
+from ragmetrics.text import normalise
+
+_SHARD_BYTES = 16 << 20
+_MOST_SHARDS = 200
+_BUFFER_BYTES = 64 << 20
+_UNPACKED = {".gz": 6, ".zst": 6, ".parquet": 4}
+_MOST_REASONS = 50
+
+
+class Staged(Record):
+    """What staging found; kept beside the rows, written last."""
+
+    ref: RunRef
+    source: Source
+    started_at: datetime
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The files of a night and of its golden set."""
+
+    logs: tuple[LogSet, ...]
+    golden: LogSet | None
+    problem: str | None = None
+    limit: int | None = None
+    """Rows after which reading ends."""
+
+    def log_files(self) -> list[FileInfo]:
+        """All log files, in the order they are read."""
+        return [info for logs in self.logs for info in logs.infos]
+
+
+@dataclass
+class _Counts:
+    rows: int = 0
+    golden: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    broken: list[BrokenFile] = field(default_factory=list)
+    builds: Counter[str] = field(default_factory=Counter)
+    oldest: datetime | None = None
+    newest: datetime | None = None
+
+    def add(self, row: LogRow, joined: bool) -> None:
+        self.rows += 1
+        self.golden += joined
+        if row.index_build:
+            self.builds[row.index_build] += 1
+        if row.timestamp:
+            self.oldest = min(self.oldest or row.timestamp, row.timestamp)
+            self.newest = max(self.newest or row.timestamp, row.timestamp)
+
+    def reject(self, bad: Rejected) -> None:
+        if bad.whole_file:
+            self.broken.append(BrokenFile(file=bad.file, line=bad.line, reason=bad.reason))
+        else:
+            self.reasons[bad.reason] += 1
+
+
+def open_store(settings: Settings) -> Files:
+    """The store of a dataset."""
+    return Files(settings.store, settings.storage_options)
+
+
+def find_inputs(settings: Settings, day: date) -> Inputs:
+    """Look for the night's files. Logs that cannot be listed are a problem of the night, told in
+    its manifest and alerted on; a golden set that cannot be read raises.
+    """
+    options, problem = settings.storage_options, None
+    try:
+        files, infos = find_logs(settings.logs, options, day=day)
+        if not infos:
+            problem = f"no log file at {files.uri()}"
+    except StoreError as error:
+        files, infos, problem = Files("."), (), str(error)
+    logs = LogSet(files, infos, settings.columns, settings.limits.row_bytes)
+    return Inputs((logs,), golden_set(settings), problem)
+
+
+def golden_set(settings: Settings) -> LogSet | None:
+    """The golden set that the settings name; InputError where there is no such file."""
+    if settings.golden is None:
+        return None
+    files, infos = find_logs(settings.golden, settings.storage_options)
+    if not infos:
+        raise InputError(f"golden set {settings.golden}: no such file")
+    return LogSet(files, infos, defaults={"retrieved_contexts": []})
+
+
+def log_set(settings: Settings, place: str) -> LogSet:
+    """The logs at a place that the user names; InputError where there are none."""
+    files, infos = find_logs(place, settings.storage_options)
+    if not infos:
+        raise InputError(f"{place}: no such log; names end in .jsonl, .csv or .parquet")
+    return LogSet(files, infos, settings.columns, settings.limits.row_bytes)
+
+
+def plan(settings: Settings, day: date, inputs: Inputs, judged_by: str) -> RunRef:
+    """Name the run by all that its numbers depend on, so that repeating it finds what is done."""
+    chosen: list[Metric] = select(settings.metrics)
+    golden = inputs.golden.infos if inputs.golden else ()
+    shards = settings.shards or _shards(inputs)
+    parts = [
+        __version__,
+        settings.dataset,
+        day.isoformat(),
+        judged_by,
+        shards,
+        inputs.limit,
+        settings.language,
+        sorted(settings.columns.items()),
+        settings.limits.row_bytes,
+        [metric.digest for metric in chosen],
+        [[info.path, info.size, info.version] for info in (*inputs.log_files(), *golden)],
+    ]
+    digest = hashlib.blake2b(dumps(parts).encode("utf-8", "surrogatepass"), digest_size=5)
+    return RunRef(date=day, run=digest.hexdigest(), shards=shards)
+
+
+def stage(settings: Settings, ref: RunRef, inputs: Inputs, now: datetime) -> Staged:
+    """Write the run's rows, quarantine and word counts; return at once where that was done.
+
+    `now` is noted as the start of the run.
+    """
+    files = open_store(settings)
+    done = files.find(f"{ref.folder('rows')}/staged.json")
+    if done is not None:
+        return Staged.model_validate_json(done)
+    corpus, counts = Corpus(), _Counts()
+    golden = GoldenSet(inputs.golden)
+    with workspace() as folder, ExitStack() as stack:
+        share = max(_BUFFER_BYTES // ref.shards, 1 << 18)
+        writers = [PartWriter(folder, ROW_SCHEMA, share) for _ in range(ref.shards)]
+        quarantine = stack.enter_context((folder / "quarantine.jsonl").open("w", encoding="utf-8"))
+        for item in _items(inputs, golden):
+            if isinstance(item, Rejected):
+                counts.reject(item)
+                quarantine.write(_quarantined(item))
+                continue
+            row, joined = golden.join(item)
+            row = row if row.language else replace(row, language=settings.language)
+            counts.add(row, joined)
+            corpus.add(row.retrieved_contexts)
+            writers[shard_of(row, ref.shards)].add(row_record(row), row_size(row))
+        quarantine.close()
+        for shard, writer in enumerate(writers):
+            writer.finish(files, ref.rows(shard))
+        if counts.reasons or counts.broken:
+            files.put(folder / "quarantine.jsonl", f"{ref.folder('quarantine')}.jsonl")
+    files.write(f"{ref.folder('rows')}/corpus.bin", corpus.to_bytes())
+    staged = Staged(ref=ref, source=_source(settings, inputs, counts, ref.date), started_at=now)
+    files.write(f"{ref.folder('rows')}/staged.json", staged.model_dump_json(indent=1).encode())
+    return staged
+
+
+def _items(inputs: Inputs, golden: GoldenSet) -> Iterator[LogRow | Rejected]:
+    yield from golden.rejected
+    everything = (item for logs in inputs.logs for item in logs.read())
+    left = inputs.limit
+    for item in everything:
+        if left == 0:
+            return
+        yield item
+        left = left - isinstance(item, LogRow) if left is not None else None
+
+
+def shard_of(row: LogRow, shards: int) -> int:
+    """The shard of a row: shards are equal ranges of the question hash."""
+    return int(row.question_key, 16) * shards >> 32
+
+
+def shard_range(shard: int, shards: int) -> tuple[str, str]:
+    """First and last question key of a shard."""
+    low, high = -(-(shard << 32) // shards), -(-((shard + 1) << 32) // shards) - 1
+    return f"{low:08x}", f"{high:08x}"
+
+
+def load_corpus(files: Files, ref: RunRef) -> Corpus:
+    """The word counts of a staged run."""
+    return Corpus.from_bytes(files.read(f"{ref.folder('rows')}/corpus.bin"))
+
+
+class GoldenSet:
+    """The golden set by id and by question; what a row lacks is filled in from it."""
+
+    def __init__(self, rows: LogSet | None) -> None:
+        self.rejected: list[Rejected] = []
+        self._by_id: dict[str, LogRow] = {}
+        self._by_question: dict[str, LogRow] = {}
+        for item in rows.read() if rows else ():
+            if isinstance(item, Rejected):
+                self.rejected.append(replace(item, file=f"golden set {item.file}"))
+            else:
+                self._by_id[item.id] = item
+                self._by_question[normalise(item.user_input)] = item
+
+    def join(self, row: LogRow) -> tuple[LogRow, bool]:
+        """The row with the golden row's references, and whether there was one."""
+        found = self._by_id.get(row.id) or self._by_question.get(normalise(row.user_input))
+        if found is None:
+            return row, False
+        lacking = {
+            name: getattr(found, name)
+            for name in ("reference", "reference_contexts", "reference_context_ids")
+            if getattr(row, name) is None
+        }
+        return replace(row, **lacking), True
+
+
+def _shards(inputs: Inputs) -> int:
+    size = sum(
+        info.size * next((k for end, k in _UNPACKED.items() if info.path.endswith(end)), 1)
+        for info in inputs.log_files()
+    )
+    return min(max(-(-size // _SHARD_BYTES), 1), _MOST_SHARDS)
+
+
+def _source(settings: Settings, inputs: Inputs, counts: _Counts, day: date) -> Source:
+    problem = inputs.problem
+    if not problem and not counts.rows:
+        problem = "the logs hold no row that can be read"
+    return Source(
+        logs=settings.logs.replace("{date}", day.isoformat()),
+        files=len(inputs.log_files()),
+        rows=counts.rows,
+        quarantined=counts.reasons.total(),
+        reasons=dict(counts.reasons.most_common(_MOST_REASONS)),
+        broken=counts.broken,
+        problem=problem,
+        golden=counts.golden,
+        index_builds=dict(counts.builds.most_common(_MOST_REASONS)),
+        oldest=counts.oldest,
+        newest=counts.newest,
+    )
+
+
+def _quarantined(bad: Rejected) -> str:
+    record = {"file": bad.file, "line": bad.line, "reason": bad.reason, "excerpt": bad.excerpt}
+    return json.dumps(record) + "\n"

@@ -1,0 +1,1 @@
+"""Statistics: pure numpy and scipy, no I/O."""

@@ -1,0 +1,1 @@
+"""The store: everything a night leaves behind, as files under one URI."""

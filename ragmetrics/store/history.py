@@ -1,0 +1,65 @@
+"""History: the manifests of the nights so far. One run speaks for a night, the newest.
+
+runs/dt=DATE/run=ID.json
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+from pydantic import ValidationError
+
+from ragmetrics.errors import StoreError
+from ragmetrics.records import Manifest
+from ragmetrics.store.files import Files
+from ragmetrics.store.parts import RunRef
+
+_RUN = re.compile(r"^runs/dt=(\d{4}-\d{2}-\d{2})/run=([^/]+)\.json$")
+
+
+def save_manifest(files: Files, manifest: Manifest) -> None:
+    """Write a run's manifest: from now on the run exists."""
+    path = f"runs/dt={manifest.date.isoformat()}/run={manifest.run}.json"
+    files.write(path, manifest.model_dump_json(indent=1).encode())
+
+
+def find_manifest(files: Files, ref: RunRef) -> Manifest | None:
+    """The manifest of a run, if it was finished."""
+    data = files.find(f"{ref.folder('runs')}.json")
+    return None if data is None else _parse(files, ref.folder("runs"), data)
+
+
+def nights(files: Files, *, before: date | None = None, last: int | None = None) -> list[Manifest]:
+    """One manifest per night, oldest first; only nights `before` a date, only the `last` ones."""
+    by_date: dict[date, list[str]] = {}
+    for info in files.below("runs"):
+        if match := _RUN.match(info.path):
+            day = date.fromisoformat(match[1])
+            if before is None or day < before:
+                by_date.setdefault(day, []).append(info.path)
+    chosen = sorted(by_date)[-last:] if last else sorted(by_date)
+    return [_newest(files, by_date[day]) for day in chosen]
+
+
+def trailing(earlier: Sequence[Manifest], day: date, count: int) -> list[Manifest]:
+    """Of earlier nights, those of the `count` days before a date."""
+    return [night for night in earlier if day - timedelta(days=count) <= night.date < day]
+
+
+def ref_of(manifest: Manifest) -> RunRef:
+    """The reference to a manifest's run."""
+    return RunRef(date=manifest.date, run=manifest.run, shards=manifest.shards)
+
+
+def _newest(files: Files, paths: Sequence[str]) -> Manifest:
+    manifests = [_parse(files, path, files.read(path)) for path in paths]
+    return max(manifests, key=lambda manifest: (manifest.finished_at, manifest.run))
+
+
+def _parse(files: Files, path: str, data: bytes) -> Manifest:
+    try:
+        return Manifest.model_validate_json(data)
+    except ValidationError as error:
+        raise StoreError(f"{files.uri(path)}: not a manifest of a run: {error}") from error

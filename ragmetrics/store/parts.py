@@ -1,0 +1,227 @@
+"""Parts: the rows and scores of one shard, as Parquet that DuckDB and pandas read as it is.
+
+rows/dt=DATE/run=ID/shard-000.parquet                   the rows as staged
+scores/dt=DATE/run=ID/metric=NAME/shard-000.parquet     one line per row, in the same order
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ragmetrics.protocol import Score, Status, dumps
+from ragmetrics.records import Record
+from ragmetrics.rows import LogRow
+from ragmetrics.store.files import Files
+
+_GROUP = 1_000
+_TAGS = pa.map_(pa.string(), pa.string())
+
+ROW_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("user_input", pa.string(), nullable=False),
+        pa.field("retrieved_contexts", pa.list_(pa.string()), nullable=False),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("response", pa.string()),
+        ("reference", pa.string()),
+        ("reference_contexts", pa.list_(pa.string())),
+        ("retrieved_context_ids", pa.list_(pa.string())),
+        ("reference_context_ids", pa.list_(pa.string())),
+        ("retrieved_context_scores", pa.list_(pa.float64())),
+        ("index_build", pa.string()),
+        ("language", pa.string()),
+        ("tags", _TAGS),
+    ]
+)
+SCORE_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("question", pa.string(), nullable=False),  # LogRow.question_key: the cluster
+        ("value", pa.float64()),
+        pa.field("status", pa.string(), nullable=False),
+        ("reason", pa.string()),
+        ("details", pa.string()),  # JSON
+        ("index_build", pa.string()),
+        ("tags", _TAGS),
+    ]
+)
+
+
+class RunRef(Record):
+    """A reference to one run of one night: all that tasks pass to each other."""
+
+    date: date
+    run: str
+    shards: int
+
+    def folder(self, kind: str) -> str:
+        """Where the run's files of one kind are, as in `rows/dt=2026-11-19/run=ab12`."""
+        return f"{kind}/dt={self.date.isoformat()}/run={self.run}"
+
+    def rows(self, shard: int) -> str:
+        """The path of a shard's rows."""
+        return f"{self.folder('rows')}/shard-{shard:03d}.parquet"
+
+    def scores(self, metric: str, shard: int) -> str:
+        """The path of a shard's scores by one metric."""
+        return f"{self.folder('scores')}/metric={metric}/shard-{shard:03d}.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRow:
+    """A row with its score by every metric of the run."""
+
+    row: LogRow
+    scores: Mapping[str, Score]
+
+
+class PartWriter:
+    """Writes one Parquet file piece by piece, in bounded memory; `finish` puts it in its place."""
+
+    def __init__(self, folder: Path, schema: pa.Schema, group_bytes: int = 1 << 20) -> None:
+        with tempfile.NamedTemporaryFile(dir=folder, suffix=".parquet", delete=False) as file:
+            self._path = Path(file.name)
+        self._schema, self._group_bytes = schema, group_bytes
+        self._writer: pq.ParquetWriter | None = None
+        self._waiting: list[dict[str, Any]] = []
+        self._bytes = 0
+        self.rows = 0
+
+    def add(self, record: dict[str, Any], size: int = 0) -> None:
+        """Add one record of about `size` bytes."""
+        self._waiting.append(record)
+        self._bytes += size
+        self.rows += 1
+        if len(self._waiting) >= _GROUP or self._bytes >= self._group_bytes:
+            self._flush()
+
+    def finish(self, files: Files, path: str, notes: Mapping[str, Any] | None = None) -> None:
+        """Write the file whole to its place; `notes` become its key-value metadata as JSON."""
+        self._flush()
+        writer = self._writer or pq.ParquetWriter(self._path, self._schema, compression="zstd")
+        writer.add_key_value_metadata({key: dumps(value) for key, value in (notes or {}).items()})
+        writer.close()
+        files.put(self._path, path)
+        self._path.unlink()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            if self._writer is None:
+                self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
+            self._writer.write_table(pa.Table.from_pylist(self._waiting, self._schema))
+            self._waiting, self._bytes = [], 0
+
+
+def row_record(row: LogRow) -> dict[str, Any]:
+    """A row as a record of ROW_SCHEMA."""
+    return {
+        name: list(value.items()) if name == "tags" else value
+        for name in _ROW_FIELDS
+        if (value := getattr(row, name)) is not None
+    }
+
+
+def row_size(row: LogRow) -> int:
+    """About how many bytes a row takes."""
+    texts = [row.user_input, row.response or "", row.reference or "", *row.retrieved_contexts]
+    return 200 + sum(len(text) for text in texts)
+
+
+def score_record(row: LogRow, score: Score) -> dict[str, Any]:
+    """A score as a record of SCORE_SCHEMA."""
+    return {
+        "id": row.id,
+        "question": row.question_key,
+        "value": score.value,
+        "status": score.status.value,
+        "reason": score.reason or None,
+        "details": dumps(dict(score.details)) if score.details else None,
+        "index_build": row.index_build,
+        "tags": list(row.tags.items()),
+    }
+
+
+def read_rows(files: Files, path: str) -> Iterator[LogRow]:
+    """The rows of a part, in bounded memory."""
+    for record in read_records(files, path):
+        yield _row(record)
+
+
+def read_records(
+    files: Files, path: str, columns: Sequence[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The records of a part, in bounded memory."""
+    with files.open(path) as file:
+        for batch in pq.ParquetFile(file).iter_batches(batch_size=256, columns=columns):
+            yield from batch.to_pylist()
+
+
+def read_columns(files: Files, path: str, columns: Sequence[str]) -> pa.Table:
+    """Some columns of a part, whole."""
+    with files.open(path) as file:
+        return pq.ParquetFile(file).read(columns=list(columns))
+
+
+def read_notes(files: Files, path: str) -> dict[str, Any]:
+    """The notes that a part was finished with."""
+    with files.open(path) as file:
+        metadata = pq.ParquetFile(file).metadata.metadata or {}
+    return {
+        key.decode(): json.loads(value)
+        for key, value in metadata.items()
+        if not key.startswith((b"ARROW:", b"pandas"))
+    }
+
+
+def scored_rows(
+    files: Files, ref: RunRef, metrics: Sequence[str], wanted: Mapping[int, set[int]]
+) -> dict[tuple[int, int], ScoredRow]:
+    """The rows at some places, `{shard: positions}`, with the scores that there are of them."""
+    found: dict[tuple[int, int], ScoredRow] = {}
+    for shard, positions in wanted.items():
+        scores = {
+            name: _at(read_records(files, ref.scores(name, shard)), positions)
+            for name in metrics
+            if files.exists(ref.scores(name, shard))
+        }
+        for position, record in _at(read_records(files, ref.rows(shard)), positions).items():
+            of_row = {name: _score(scores[name][position]) for name in scores}
+            found[shard, position] = ScoredRow(_row(record), of_row)
+    return found
+
+
+def _at(records: Iterator[dict[str, Any]], positions: set[int]) -> dict[int, dict[str, Any]]:
+    return {place: record for place, record in enumerate(records) if place in positions}
+
+
+def _row(record: Mapping[str, Any]) -> LogRow:
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
+    }
+    values["tags"] = dict(record["tags"] or [])
+    return LogRow(**values)
+
+
+def _score(record: Mapping[str, Any]) -> Score:
+    details = json.loads(record["details"]) if record["details"] else {}
+    return Score(record["value"], record["reason"] or "", details, Status(record["status"]))
+
+
+_ROW_FIELDS = tuple(one.name for one in fields(LogRow))
+
+
+@contextmanager
+def workspace() -> Iterator[Path]:
+    """A local folder for parts in the making."""
+    with tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder:
+        yield Path(folder)

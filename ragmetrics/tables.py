@@ -1,0 +1,175 @@
+"""What the command line prints for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import track as rich_track
+from rich.table import Table
+
+from ragmetrics.alerts.terminal import render
+from ragmetrics.checking import CheckReport
+from ragmetrics.night import NightResult
+from ragmetrics.protocol import Status
+from ragmetrics.records import Manifest, Summary
+from ragmetrics.registry import Metric
+
+T = TypeVar("T")
+_EXAMPLES = 10
+
+
+@contextmanager
+def progress(
+    console: Console, what: str, *, quiet: bool = False
+) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on a terminal, nothing elsewhere."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    hidden = quiet or not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task(what, total=None)
+
+        def advance(name: str, done: int, total: int) -> None:
+            bar.update(task, description=name, completed=done, total=total)
+
+        yield advance
+
+
+def track(items: Sequence[T], what: str, console: Console) -> Iterator[T]:
+    """The items, with a bar on a terminal."""
+    hidden = not console.is_terminal
+    yield from rich_track(items, what, console=console, transient=True, disable=hidden)
+
+
+def print_summary(console: Console, manifest: Manifest) -> None:
+    """Means with intervals, then all that stands behind them."""
+    source, usage = manifest.source, manifest.usage
+    table = _table("metric", "mean", "95% interval", "scored", "questions", "not scored")
+    for one in manifest.metrics:
+        rest = [f"{n:,} {status}" for status, n in one.status.items() if status != Status.SCORED]
+        table.add_row(
+            one.metric,
+            number(one.mean),
+            interval(one),
+            f"{one.scored:,}",
+            f"{one.questions:,}",
+            ", ".join(rest),
+        )
+    console.print(table)
+    print_source(console, source.rows, source.quarantined, source.reasons)
+    for broken in source.broken:
+        console.print(f"Broken file {broken.file}: {broken.reason}", markup=False, style="red")
+    console.print(f"Judge: {manifest.judge.name} ({manifest.judge.fingerprint})", markup=False)
+    if manifest.judge.note:
+        console.print(f"Note: {manifest.judge.note}", markup=False, style="yellow")
+    asked = f"Requests: {usage.requests:,}, answered from the store: {usage.answered_from_store:,}"
+    if usage.prompt_tokens or usage.completion_tokens:
+        asked += f"; tokens: {usage.prompt_tokens:,} in, {usage.completion_tokens:,} out"
+    if usage.usd is not None:
+        asked += f"; {usage.usd:.2f} USD"
+    console.print(asked)
+    if manifest.splits:
+        counts = ", ".join(f"{n:,} {reason}" for reason, n in manifest.splits.items())
+        console.print(f"Texts split by the plain splitter: {counts}", markup=False)
+
+
+def print_source(console: Console, rows: int, quarantined: int, reasons: dict[str, int]) -> None:
+    """How many rows were read, and why the others were not."""
+    console.print(f"Rows: {rows:,}, quarantined: {quarantined:,}")
+    for reason, count in list(reasons.items())[:_EXAMPLES]:
+        console.print(f"  {count:,}  {reason}", markup=False)
+
+
+def print_check(console: Console, report: CheckReport) -> None:
+    """What a check of logs found."""
+    console.print(f"Files: {report.files:,}")
+    print_source(console, report.rows, report.quarantined, dict(report.reasons.most_common()))
+    for place in list(report.examples.values())[:_EXAMPLES]:
+        console.print(f"    first at {place}", markup=False)
+    for broken in report.broken:
+        console.print(f"Broken file {broken}", markup=False, style="red")
+    fields = _table("field", "rows with it")
+    for name, count in report.filled.most_common():
+        fields.add_row(name, f"{count:,}")
+    console.print(fields)
+    table = _table("metric", "rows it can score")
+    for name, count in report.runnable.items():
+        table.add_row(name, f"{count:,}" if count else "none: see `ragmetrics metrics`")
+    console.print(table)
+
+
+def print_metrics(console: Console, metrics: Sequence[Metric]) -> None:
+    """The metrics there are."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("metric", "what it measures", "needs", "judge calls per row"):
+        table.add_column(name, overflow="fold")
+    for metric in metrics:
+        table.add_row(metric.name, metric.title, ", ".join(metric.needs), metric.calls)
+    console.print(table)
+
+
+def print_nights(console: Console, results: Sequence[NightResult]) -> None:
+    """One line per night: the means that rules watch, and what fired."""
+    findings = [one for result in results for one in result.manifest.findings]
+    watched = list(dict.fromkeys(one.metric for one in findings if one.kind == "metric"))
+    names = [name for name in watched if name]
+    table = _table("night", "rows", *names, "alerts")
+    for result in results:
+        manifest = result.manifest
+        means = [number(one.mean) if (one := manifest.summary(name)) else "" for name in names]
+        told = [
+            f"{one.transition}: {escape(one.rule)}" for one in manifest.findings if one.transition
+        ]
+        style = "bold red" if any("fired" in one for one in told) else None
+        table.add_row(
+            manifest.date.isoformat(),
+            f"{manifest.source.rows:,}",
+            *means,
+            "\n".join(told),
+            style=style,
+        )
+    console.print(table)
+    if note := results[-1].manifest.judge.note:
+        console.print(f"Judge {note}", markup=False)
+
+
+def print_messages(console: Console, results: Sequence[NightResult]) -> None:
+    """The Slack messages of the nights, as they read there."""
+    for result in results:
+        delivery = result.delivery
+        if delivery.message is None:
+            continue
+        said = "sent" if delivery.sent else "not sent: SLACK_WEBHOOK_URL is not set"
+        if delivery.errors:
+            said = f"not delivered, kept for the next run: {delivery.errors[0]}"
+        console.rule(escape(f"Slack message of {result.manifest.date} ({said})"), align="left")
+        console.print(render(delivery.message), markup=False, soft_wrap=True)
+        console.print()
+
+
+def number(value: float | None) -> str:
+    """Three digits, or a dash where there is none."""
+    return "–" if value is None else f"{value:.3f}"
+
+
+def interval(one: Summary) -> str:
+    """The interval in brackets."""
+    return "–" if one.low is None else f"[{number(one.low)}, {number(one.high)}]"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number_of, name in enumerate(columns):
+        last = number_of == len(columns) - 1 and number_of > 1
+        table.add_column(name, justify="left" if number_of == 0 or last else "right")
+    return table

@@ -1,0 +1,258 @@
+"""Sentences, and the identity of questions, for logged text of any shape.
+
+pysbd splits well, but was written for trusted text. Its hazards, and what is done about each:
+
+    .[1, 2, 3, ... 19 and more    a pattern exponential in the digits: replaced by an equivalent
+    !!!!!!!!!!!! ...              a slow quadratic pattern: replaced by an equivalent
+    hundreds of abbreviations     quadratic: each distinct one is replaced once, same result
+    a) b) a) b) ..., 1. 2. ...    cubic in the list items: the plain splitter if they are many
+    [ [ [ ..., " ( " ( ...        quadratic: bounded by the length of what pysbd is given
+    its own marks, such as ∯      text changed or lost: compared afterwards, else the plain splitter
+
+Nothing is timed: the same text gives the same sentences on every machine.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+import unicodedata
+import warnings
+from collections import Counter, OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from ragmetrics._fallback import plain_sentences
+
+for _category in (SyntaxWarning, DeprecationWarning):  # its old escapes break -W error
+    warnings.filterwarnings("ignore", category=_category, module=r".*\bpysbd\b")
+
+from pysbd.languages import LANGUAGE_CODES  # noqa: E402
+from pysbd.processor import Processor  # noqa: E402
+
+_LONGEST = 8_000  # characters per call of pysbd; bounds what is quadratic in it
+_LIST_BUDGET = 500_000_000  # steps; about half a second
+_CACHE_BYTES = 32 * 1024 * 1024
+
+_LIST_ITEM = re.compile(
+    r"(?<![^\s(])(?:[a-z][.)]|[ivx]{2,5}\))"  # a. a) (iv)
+    r"|(?<![^\s\-⁃])\d{1,2}\.[\s)]|\d\)\s"  # 1. 2.) 3)
+)
+_LIST_MARKS = frozenset("∯♨☝")  # pysbd's own; in a text they would slip past the budget
+
+# Group numbers are pysbd's. Each text of digits and separators has one parse only, so that
+# there is nothing to try again; the original tries every way to cut digits into numbers.
+_NUMBERED_REFERENCE = (
+    r"(?<=[^\d\s])(\.|∯)((\[(\d+(?:,(?:\s?-\s?|\s{0,2})|\s?-\s?|\s{1,2}))*\d{1,3}\])+"
+    r"|((\d{1,3}\s?)?\d{1,3}))(\s)(?=[A-Z])"
+)
+_CONTINUOUS_PUNCTUATION = r"(?<=\S)[!?]{3,}+(?=\s|\Z)"
+
+
+@dataclass(frozen=True, slots=True)
+class SplitCounts:
+    """How the distinct texts of a run were split: by pysbd, or plainly and for what reason."""
+
+    pysbd: int = 0
+    fallback: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def texts(self) -> int:
+        """All distinct texts split."""
+        return self.pysbd + sum(self.fallback.values())
+
+
+def sentences(text: str | None, language: str | None = None) -> tuple[str, ...]:
+    """The sentences of a text, in order, stripped, empty ones dropped.
+
+    `language` is a tag such as `de-AT`; without one the text is read as English.
+    """
+    if not text or text.isspace():
+        return ()
+    key = (_code(language), text)
+    found = _splits.get(key)
+    if found is None:
+        found, reason = _split(text, key[0])
+        _splits.put(key, found, reason)
+    return found
+
+
+def normalise(text: str) -> str:
+    """The identity of a question: same wording, whatever its case, width, spaces or last stop."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return " ".join(folded.split()).rstrip("?!. ")
+
+
+def split_counts() -> SplitCounts:
+    """What the splitter had to do since the last reset."""
+    return _splits.counts()
+
+
+def reset_split_counts() -> None:
+    """Start counting afresh, and forget the texts split so far so that each is counted again."""
+    _splits.clear()
+
+
+class _UnfitError(Exception):
+    """pysbd cannot be given this text, or did not do well; the message is the reason counted."""
+
+
+class _Splits:
+    """The texts split, least recently used dropped first; safe to share between threads."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[tuple[str, str], tuple[tuple[str, ...], int]] = OrderedDict()
+        self._held = 0
+        self._counts: Counter[str | None] = Counter()
+
+    def get(self, key: tuple[str, str]) -> tuple[str, ...] | None:
+        with self._lock:
+            if key not in self._entries:
+                return None
+            self._entries.move_to_end(key)
+            return self._entries[key][0]
+
+    def put(self, key: tuple[str, str], found: tuple[str, ...], reason: str | None) -> None:
+        size = sum(map(sys.getsizeof, (key[1], found, *found)))
+        with self._lock:
+            if key in self._entries:  # another thread was faster
+                return
+            self._counts[reason] += 1
+            self._entries[key] = (found, size)
+            self._held += size
+            while self._held > self._limit:
+                self._held -= self._entries.popitem(last=False)[1][1]
+
+    def counts(self) -> SplitCounts:
+        with self._lock:
+            reasons = {reason: n for reason, n in sorted(self._counts.items(), key=str) if reason}
+            return SplitCounts(self._counts[None], reasons)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+            self._counts.clear()
+            self._held = 0
+
+
+_splits = _Splits(_CACHE_BYTES)
+
+
+def _code(language: str | None) -> str:
+    """pysbd's code for a BCP-47 tag: its first part, in lower case."""
+    return (language or "").strip().replace("_", "-").split("-")[0].lower() or "en"
+
+
+def _split(text: str, code: str) -> tuple[tuple[str, ...], str | None]:
+    """The sentences, and why some of them were split plainly, if so."""
+    if code not in LANGUAGE_CODES:
+        return tuple(plain_sentences(text)), "language"
+    found: list[str] = []
+    reason = None
+    for piece in _pieces(text):
+        try:
+            found += _by_pysbd(piece, code)
+        except _UnfitError as unfit:
+            reason = reason or str(unfit)
+            found += plain_sentences(piece)
+    return tuple(found), reason
+
+
+def _pieces(text: str) -> list[str]:
+    """A long text in pieces of whole lines: no sentence of pysbd's reaches over a line break."""
+    if len(text) <= _LONGEST:
+        return [text]
+    pieces: list[list[str]] = [[]]
+    size = 0
+    for line in text.replace("\r", "\n").split("\n"):
+        if size + len(line) > _LONGEST:
+            pieces.append([])
+            size = 0
+        pieces[-1].append(line)
+        size += len(line) + 1
+    return ["\n".join(lines) for lines in pieces]
+
+
+def _by_pysbd(text: str, code: str) -> list[str]:
+    if len(text) > _LONGEST:
+        raise _UnfitError("too long")
+    if not _LIST_MARKS.isdisjoint(text) or _list_cost(text) > _LIST_BUDGET:
+        raise _UnfitError("unsafe pattern")
+    language = _hardened(code)
+    try:
+        found = getattr(language, "Processor", Processor)(text, language).process()
+    except (re.error, IndexError) as error:  # it builds patterns from the text, unescaped
+        raise _UnfitError("error") from error
+    if "".join("".join(found).split()) != "".join(text.split()):
+        raise _UnfitError("lost text")
+    return [sentence for raw in found if (sentence := raw.strip())]
+
+
+def _list_cost(text: str) -> int:
+    """How many steps pysbd may take over lists: for each item it looks at every later line.
+
+    Each lettered item adds a line break before all items of its letter.
+    """
+    items: list[str] = _LIST_ITEM.findall(text)
+    lettered = sum(item[0].isalpha() and item[-1] == ")" for item in items)
+    lines = 1 + text.count("\n") + text.count("\r") + lettered**2 // 2
+    return len(items) * (len(items) + lines) * len(text)
+
+
+@cache
+def _hardened(code: str) -> Any:
+    """pysbd's rules for a language, with equivalents in place of what is dear in them."""
+    rules = LANGUAGE_CODES[code]
+    replacer = type(
+        "AbbreviationReplacer",
+        (rules.AbbreviationReplacer,),
+        {"search_for_abbreviations_in_string": _replace_abbreviations},
+    )
+    changed = {
+        "AbbreviationReplacer": replacer,
+        "NUMBERED_REFERENCE_REGEX": _NUMBERED_REFERENCE,
+        "CONTINUOUS_PUNCTUATION_REGEX": _CONTINUOUS_PUNCTUATION,
+    }
+    return type(rules.__name__, (rules,), changed)
+
+
+def _replace_abbreviations(self: Any, text: str) -> str:
+    """pysbd's search_for_abbreviations_in_string without the steps that change nothing.
+
+    An abbreviation that no full stop follows is skipped, and a replacement already made is not
+    made again for each further occurrence: those are most of pysbd's time, on prose too.
+    """
+    if "." not in text:
+        return text
+    lowered = text.lower()
+    for abbreviation in self.lang.Abbreviation.ABBREVIATIONS:
+        word = abbreviation.strip()
+        if (word + "." if word.isalnum() else word) not in lowered:
+            continue
+        occurrence, following = _finders(word)
+        matches = occurrence.findall(text)
+        initials = following.findall(text) if matches else []
+        settled: set[tuple[str, str]] = set()
+        for index, match in enumerate(matches):
+            step = (match, initials[index] if index < len(initials) else "")
+            bare = match.strip()
+            if step in settled or (bare.isalnum() and bare + "." not in text):
+                continue
+            replaced = self.scan_for_replacements(text, match, index, initials)
+            settled = settled | {step} if replaced == text else set()
+            text = replaced
+    return text
+
+
+@cache
+def _finders(word: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """pysbd's two patterns for an abbreviation, compiled once: re's own cache is too small."""
+    return (
+        re.compile(rf"(?:^|\s|\r|\n){word}", re.IGNORECASE),
+        re.compile(r"(?<={" + re.escape(word) + "} ).{1}"),
+    )

@@ -1,0 +1,77 @@
+"""The night's steps as Prefect tasks. Only settings and references pass between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+from prefect import task
+from prefect.artifacts import create_markdown_artifact
+from prefect.runtime import flow_run
+from prefect.client.schemas.objects import State
+
+from ragmetrics import night
+from ragmetrics.alerts.deliver import Delivery, dashboard_link
+from ragmetrics.errors import RagmetricsError
+from ragmetrics.records import Manifest
+from ragmetrics.report.site import summary_markdown
+from ragmetrics.score import score_part
+from ragmetrics.settings import Settings
+from ragmetrics.stage import Staged, open_store
+from ragmetrics.store.parts import RunRef
+
+
+def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
+    """Retry what a later attempt may mend: never a wrong key, a wrong setting or a bug."""
+    try:
+        state.result()
+    except RagmetricsError as error:
+        return error.transient
+    except Exception:
+        return False
+    return False
+
+
+RETRIES: dict[str, Any] = {
+    "retries": 3,
+    "retry_delay_seconds": [5, 20, 60],
+    "retry_jitter_factor": 0.3,
+    "retry_condition_fn": _may_pass,
+}
+
+
+@task(name="stage", task_run_name="stage {day}", **RETRIES)
+def stage(settings: Settings, day: date) -> Staged:
+    """Stage the night's logs, or find them staged."""
+    return night.stage_night(settings, day)
+
+
+@task(name="score", **RETRIES)
+def score(settings: Settings, ref: RunRef, family: Sequence[str], shard: int) -> int:
+    """Score one family of metrics over one shard; the parts are left in the store."""
+    return score_part(settings, ref, family, shard)
+
+
+@task(name="publish", **RETRIES)
+def publish(settings: Settings, staged: Staged, problems: Sequence[str]) -> Manifest:
+    """Write the manifest and the dashboard, and the headline as an artifact of the flow run."""
+    manifest = night.publish_night(settings, staged, problems)
+    link = dashboard_link(settings, open_store(settings), manifest)
+    create_markdown_artifact(
+        summary_markdown(manifest, link),
+        key=f"ragmetrics-{artifact_key(manifest.dataset)}",
+        description=f"Retrieval of {manifest.dataset} on {manifest.date}",
+    )
+    return manifest
+
+
+@task(name="alert", **RETRIES)
+def alert(settings: Settings, manifest: Manifest) -> Delivery:
+    """Tell Slack what changed, then write the state of the alerts."""
+    return night.alert_night(settings, manifest, flow_run.ui_url)
+
+
+def artifact_key(dataset: str) -> str:
+    """The dataset's name in the characters that Prefect allows: lower case, digits and dashes."""
+    return "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in dataset.lower())

@@ -1,0 +1,129 @@
+"""Fixtures: real servers on localhost, a browser, Prefect, and an environment without accounts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # flows, tasks and tests are not in the wheel
+
+from tests.fakes import s3 as fake_s3
+from tests.fakes.clients import Bucket, JudgeServer
+from tests.fakes.offline import isolate, skip_or_fail, unplug
+from tests.fakes.processes import ROOT, running
+from tests.fakes.slack import SlackServer
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Isolate this process, and the servers it starts, before anything imports Prefect."""
+    home = tempfile.mkdtemp(prefix="ragmetrics-tests-")
+    config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
+    isolate(os.environ, prefect_home=home)
+    unplug()
+
+
+@pytest.fixture(scope="session")
+def judge_process() -> Iterator[JudgeServer]:
+    """One judge for all tests of this process, as the last test left it."""
+    with running("tests.fakes.judge") as port:
+        yield JudgeServer(port)
+
+
+@pytest.fixture
+def judge_server(judge_process: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> JudgeServer:
+    """A judge at its best, with no request counted; any OPENAI_API_KEY, which is set, will do."""
+    judge_process.reset()
+    monkeypatch.setenv("OPENAI_API_KEY", "testing")
+    return judge_process
+
+
+@pytest.fixture
+def start_judge() -> Iterator[Callable[[], JudgeServer]]:
+    """Starts one more judge at each call, for tests that need several."""
+    with ExitStack() as stack:
+        yield lambda: JudgeServer(stack.enter_context(running("tests.fakes.judge")))
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """One S3 server for all tests of this process."""
+    with running("tests.fakes.s3") as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def s3(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    """An empty bucket, with the environment set to reach it. Any key is let in."""
+    fake_s3.empty(s3_endpoint)
+    _set(monkeypatch, fake_s3.environment(s3_endpoint))
+    yield fake_s3.make_bucket(s3_endpoint)
+    fake_s3.empty(s3_endpoint)
+
+
+@pytest.fixture
+def s3_strict(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    """The same, but signatures are checked: with a wrong secret in the environment, a real 403."""
+    key, secret = fake_s3.make_user()
+    _set(monkeypatch, fake_s3.environment(s3.endpoint, key, secret))
+    fake_s3.check_signatures(s3.endpoint)
+    return fake_s3.open_bucket(s3.endpoint)
+
+
+@pytest.fixture
+def slack_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlackServer]:
+    """A Slack webhook that records what is posted; SLACK_WEBHOOK_URL is set to it."""
+    with SlackServer().running() as server:
+        monkeypatch.setenv("SLACK_WEBHOOK_URL", server.url)
+        yield server
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of a Chromium, for Playwright's `executable_path`."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None) or _playwright_chromium()
+    if found is None:
+        skip_or_fail(
+            "no Chromium: apt-get install chromium, or .venv/bin/playwright install chromium"
+        )
+    return found
+
+
+@pytest.fixture(scope="session")
+def prefect_server() -> Iterator[None]:
+    """A Prefect server with an empty database, for tests that run flows; takes seconds."""
+    from prefect.testing.utilities import prefect_test_harness
+
+    with prefect_test_harness(server_startup_timeout=120):
+        yield
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of labelled data beside the checkout, or where RAGMETRICS_DATA says."""
+    folder = Path(os.environ.get("RAGMETRICS_DATA") or ROOT.parent / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip(f"no labelled data in {folder}; RAGMETRICS_DATA names another folder")
+    return folder
+
+
+def _set(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
+def _playwright_chromium() -> str | None:
+    """The browser that `playwright install` downloaded, if it did."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        path = playwright.chromium.executable_path
+    return path if Path(path).is_file() else None

@@ -1,0 +1,373 @@
+"""A judge to test against: an OpenAI-compatible server on localhost, in a process of its own.
+
+    python -m tests.fakes.judge --port 0 --behaviour '{"latency_ms": 200, "fail": {"429": 0.1}}'
+
+It prints `{"port": N}` once it listens. `Behaviour` lists what it can be made to do, at the
+start or by `POST /faults`. Faults are drawn from the request's hash and its attempt number, so
+that a run repeats itself exactly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import hashlib
+import json
+from array import array
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, TypeAlias
+
+from aiohttp import web
+
+from tests.fakes.processes import UNTIL_EOF, announce
+from tests.fakes.verdicts import Json, embedding, nonsense, reply
+
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+FAULTS = ("429", "quota", "500", "503", "drop", "hang", "malformed", "prose", "truncated")
+"""Kinds of `fail`; the last three spoil a reply, the others take its place."""
+ENDPOINTS = ("/v1/chat/completions", "/v1/embeddings")
+HANG_SECONDS = 3600
+MAX_BODY_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """What the server does; everything but the defaults is a way to be difficult."""
+
+    latency_ms: float = 0
+    """Before each reply,"""
+    token_ms: float = 0
+    """and for each token of the reply."""
+    fail: Mapping[str, float] = field(default_factory=dict)
+    """Kind of fault -> its share of the attempts."""
+    fail_attempts: int | None = None
+    """Only so many first attempts of each distinct request can fail; None: all."""
+    retry_after: float = 0
+    """Seconds that a 429 asks to wait."""
+    max_in_flight: int | None = None
+    """Requests at work beyond which the next is answered 429."""
+    api_key: str | None = None
+    """The key to show; None: any, or none."""
+    models: tuple[str, ...] | None = None
+    """The models that exist; None: any."""
+    json_schema: bool = True
+    """Whether response_format may be a JSON schema,"""
+    json_object: bool = True
+    """and whether it may be json_object."""
+    nonsense: bool = False
+    """Replies are no verdicts."""
+    seed: int = 0
+    """Changes which requests the faults hit."""
+
+    def __post_init__(self) -> None:
+        if unknown := set(self.fail) - set(FAULTS):
+            raise ValueError(f"fail: {', '.join(sorted(unknown))}; there are: {', '.join(FAULTS)}")
+        if sum(self.fail.values()) > 1:
+            raise ValueError("fail: the shares add up to more than 1")
+
+    def changed(self, changes: Json) -> Behaviour:
+        """A copy with some settings changed; raise ValueError for one that does not exist."""
+        if unknown := set(changes) - {item.name for item in fields(self)}:
+            raise ValueError(f"no such behaviour: {', '.join(sorted(unknown))}")
+        return replace(self, **changes)
+
+    def draw(self, key: str, attempt: int) -> str | None:
+        """The fault that hits this attempt, if any."""
+        if self.fail_attempts is not None and attempt >= self.fail_attempts:
+            return None
+        digest = hashlib.blake2b(f"{self.seed}|{key}|{attempt}".encode(), digest_size=8).digest()
+        place = int.from_bytes(digest, "big") / 2**64
+        for kind, share in self.fail.items():
+            if place < share:
+                return kind
+            place -= share
+        return None
+
+
+@dataclass
+class Stats:
+    """What the server was asked and what it answered since the last reset."""
+
+    requests: int = 0
+    in_flight: int = 0
+    max_in_flight: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    by_path: Counter[str] = field(default_factory=Counter)
+    by_status: Counter[str] = field(default_factory=Counter)
+    """Status sent, or `drop` and `hang`."""
+    by_hash: Counter[str] = field(default_factory=Counter)
+    """Attempts of each distinct request."""
+    by_model: Counter[str] = field(default_factory=Counter)
+    headers: Counter[str] = field(default_factory=Counter)
+    """Names of the headers seen, in lower case."""
+    texts: Counter[str] = field(default_factory=Counter)
+    """Texts embedded."""
+    last_chat: Json | None = None
+    """The body of the latest chat request."""
+
+
+class HttpError(Exception):
+    """An answer other than 200, in OpenAI's error format."""
+
+    def __init__(
+        self, status: int, message: str, *, kind: str = "invalid_request_error", **more: Any
+    ) -> None:
+        super().__init__(message)
+        error = {"message": message, "type": kind, "param": None, "code": None, **more}
+        self.status = status
+        self.body = {"error": error}
+
+
+_REFUSALS: Mapping[str, Callable[[], HttpError]] = {
+    "429": lambda: HttpError(
+        429, "Rate limit reached for requests", kind="requests", code="rate_limit_exceeded"
+    ),
+    "quota": lambda: HttpError(
+        429,
+        "You exceeded your current quota, please check your plan and billing details.",
+        kind="insufficient_quota",
+        code="insufficient_quota",
+    ),
+    "500": lambda: HttpError(500, "The server had an error", kind="server_error"),
+    "503": lambda: HttpError(503, "The server is overloaded", kind="server_error"),
+}
+
+
+class Judge:
+    """The server: endpoints, and the middleware that counts and spoils."""
+
+    def __init__(self, behaviour: Behaviour) -> None:
+        self.start = behaviour
+        self.behaviour = behaviour
+        self.stats = Stats()
+
+    def app(self) -> web.Application:
+        """The application with all its routes."""
+        app = web.Application(middlewares=[self.refuse, self.count], client_max_size=MAX_BODY_BYTES)
+        app.add_routes(
+            [
+                web.post("/v1/chat/completions", self.chat),
+                web.post("/v1/embeddings", self.embeddings),
+                web.get("/v1/models", self.models),
+                web.get("/stats", self.show_stats),
+                web.post("/reset", self.reset),
+                web.post("/faults", self.faults),
+            ]
+        )
+        return app
+
+    @web.middleware
+    async def refuse(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Turn refusals into responses."""
+        try:
+            return await handler(request)
+        except HttpError as refusal:
+            headers = {"Retry-After": f"{self.behaviour.retry_after:g}"}
+            return web.json_response(
+                refusal.body,
+                status=refusal.status,
+                headers=headers if refusal.status == 429 else None,
+            )
+
+    @web.middleware
+    async def count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Count what the judge is asked and what it answers; control endpoints stay out of it."""
+        if request.path not in ENDPOINTS:
+            return await handler(request)
+        stats = self.stats
+        stats.requests += 1
+        stats.by_path[request.path] += 1
+        stats.headers.update({name.lower() for name in request.headers})
+        stats.in_flight += 1
+        stats.max_in_flight = max(stats.max_in_flight, stats.in_flight)
+        try:
+            response = await handler(request)
+            stats.by_status["drop" if _is_dropped(request) else str(response.status)] += 1
+            return response
+        except HttpError as refusal:
+            stats.by_status[str(refusal.status)] += 1
+            raise
+        finally:
+            stats.in_flight -= 1
+
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        """Answer one chat completion."""
+        body, fault = await self.admit(request)
+        self.stats.last_chat = body
+        schema = self.check_format(body.get("response_format") or {})
+        messages = {message["role"]: message["content"] for message in body["messages"]}
+        content = self.content(messages.get("system", ""), messages["user"], schema, fault)
+        usage = self.use(sum(map(len, messages.values())), len(content))
+        await self.wait(usage["completion_tokens"])
+        choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": content, "refusal": None},
+            "logprobs": None,
+            "finish_reason": "length" if fault == "truncated" else "stop",
+        }
+        return web.json_response(
+            {
+                "id": f"chatcmpl-{self.stats.requests}",
+                "object": "chat.completion",
+                "created": 0,
+                "model": body["model"],
+                "choices": [choice],
+                "usage": usage,
+            }
+        )
+
+    async def embeddings(self, request: web.Request) -> web.StreamResponse:
+        """Embed one text or a list of them, as floats or in base64."""
+        body, _ = await self.admit(request)
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        self.stats.texts.update(texts)
+        usage = self.use(sum(map(len, texts)), 0)
+        await self.wait(0)
+        encode = _base64 if body.get("encoding_format") == "base64" else list
+        data = [
+            {"object": "embedding", "index": index, "embedding": encode(embedding(text))}
+            for index, text in enumerate(texts)
+        ]
+        return web.json_response(
+            {"object": "list", "model": body["model"], "data": data, "usage": usage}
+        )
+
+    async def models(self, request: web.Request) -> web.StreamResponse:
+        """List the models."""
+        self.check_key(request)
+        names = self.behaviour.models or ("judge",)
+        data = [{"id": n, "object": "model", "created": 0, "owned_by": "tests"} for n in names]
+        return web.json_response({"object": "list", "data": data})
+
+    async def show_stats(self, request: web.Request) -> web.StreamResponse:
+        """Show the counts."""
+        return web.json_response(vars(self.stats))
+
+    async def reset(self, request: web.Request) -> web.StreamResponse:
+        """Forget the counts and go back to the behaviour of the start."""
+        self.behaviour, self.stats = self.start, Stats()
+        return web.json_response({"ok": True})
+
+    async def faults(self, request: web.Request) -> web.StreamResponse:
+        """Change the behaviour, setting by setting."""
+        try:
+            self.behaviour = self.behaviour.changed(await request.json())
+        except ValueError as error:
+            raise HttpError(400, str(error)) from None
+        return web.json_response(asdict(self.behaviour))
+
+    async def admit(self, request: web.Request) -> tuple[Json, str | None]:
+        """Read a request that passes all checks, with the fault that is to spoil its reply."""
+        raw = await request.read()
+        body = json.loads(raw)
+        self.stats.by_model[body["model"]] += 1
+        key = hashlib.blake2b(request.path.encode() + raw, digest_size=8).hexdigest()
+        attempt = self.stats.by_hash[key]
+        self.stats.by_hash[key] += 1
+        self.check_key(request)
+        self.check_model(body["model"])
+        limit = self.behaviour.max_in_flight
+        if limit is not None and self.stats.in_flight > limit:
+            raise _REFUSALS["429"]()
+        return body, await self.strike(request, self.behaviour.draw(key, attempt))
+
+    async def strike(self, request: web.Request, fault: str | None) -> str | None:
+        """Let a fault happen that takes the place of a reply; return any other."""
+        if fault and fault in _REFUSALS:
+            raise _REFUSALS[fault]()
+        if fault == "hang":
+            self.stats.by_status["hang"] += 1
+            await asyncio.sleep(HANG_SECONDS)
+        if fault == "drop" and request.transport is not None:
+            request.transport.abort()
+        return fault
+
+    def content(self, system: str, user: str, schema: Json | None, fault: str | None) -> str:
+        """The text of a reply, spoilt as the fault says."""
+        if self.behaviour.nonsense:
+            return nonsense(len(user))
+        content = reply(system, user, schema)
+        if fault in ("malformed", "truncated"):
+            return content[: len(content) // 2]
+        if fault == "prose":
+            return f"Sure! Here is my verdict:\n```json\n{content}\n```\nI hope this helps."
+        return content
+
+    def use(self, prompt_chars: int, completion_chars: int) -> dict[str, int]:
+        """Count tokens, at four characters each, and return them in OpenAI's form."""
+        prompt, completion = -(-prompt_chars // 4), -(-completion_chars // 4)
+        self.stats.prompt_tokens += prompt
+        self.stats.completion_tokens += completion
+        return {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+        }
+
+    async def wait(self, tokens: int) -> None:
+        """Take as long as the behaviour says."""
+        if milliseconds := self.behaviour.latency_ms + self.behaviour.token_ms * tokens:
+            await asyncio.sleep(milliseconds / 1000)
+
+    def check_key(self, request: web.Request) -> None:
+        """Refuse any key but the right one."""
+        wanted = self.behaviour.api_key
+        if wanted is None or request.headers.get("Authorization") == f"Bearer {wanted}":
+            return
+        raise HttpError(401, "Incorrect API key provided.", code="invalid_api_key")
+
+    def check_model(self, name: str) -> None:
+        """Refuse a model that does not exist."""
+        known = self.behaviour.models
+        if known is not None and name not in known:
+            message = f"The model `{name}` does not exist or you do not have access to it."
+            raise HttpError(404, message, code="model_not_found")
+
+    def check_format(self, response_format: Json) -> Json | None:
+        """The JSON schema asked for, if any; refuse a format that this server lacks."""
+        kind = response_format.get("type", "text")
+        if kind in ("json_schema", "json_object") and not getattr(self.behaviour, kind):
+            raise HttpError(
+                400,
+                f"Invalid parameter: 'response_format' of type '{kind}' is not supported "
+                "with this model.",
+                param="response_format",
+            )
+        return response_format["json_schema"]["schema"] if kind == "json_schema" else None
+
+
+def _base64(vector: list[float]) -> str:
+    return base64.b64encode(array("f", vector).tobytes()).decode()
+
+
+def _is_dropped(request: web.Request) -> bool:
+    return request.transport is None or request.transport.is_closing()
+
+
+async def serve(judge: Judge, port: int, *, until_eof: bool) -> None:
+    """Listen on localhost and say where, until killed."""
+    runner = web.AppRunner(judge.app(), access_log=None, handler_cancellation=True)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port, backlog=1024).start()
+    announce(runner.addresses[0][1], until_eof=until_eof)
+    await asyncio.Event().wait()
+
+
+def main() -> None:
+    """Run the server from the command line."""
+    parser = argparse.ArgumentParser(description="An OpenAI-compatible judge for tests.")
+    parser.add_argument("--port", type=int, default=0, help="0: any free port")
+    parser.add_argument("--behaviour", type=json.loads, default={}, metavar="JSON")
+    parser.add_argument(UNTIL_EOF, action="store_true", help="stop when stdin closes")
+    options = parser.parse_args()
+    judge = Judge(Behaviour().changed(options.behaviour))
+    asyncio.run(serve(judge, options.port, until_eof=options.until_eof))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""A Slack webhook to test against: it records what is posted and fails when told to."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal, TypeAlias
+
+Failure: TypeAlias = Literal["500", "429", "hang", "not_ok"]
+
+_OK = (200, b"ok")
+_ANSWERS: dict[str, tuple[int, bytes]] = {
+    "500": (500, b"server_error"),
+    "429": (429, b"rate_limited"),
+    "not_ok": (200, b"no_service"),
+}
+
+
+class SlackServer:
+    """A webhook on localhost."""
+
+    def __init__(self) -> None:
+        self.received: list[dict[str, Any]] = []
+        """All messages posted,"""
+        self.delivered: list[dict[str, Any]] = []
+        """and those answered with ok."""
+        self.url = ""
+        self._failures: list[Failure] = []
+        self._always: Failure | None = None
+        self._stopped = threading.Event()
+
+    def fail(self, how: Failure | None, times: int | None = None) -> None:
+        """Fail the next posts: so many `times`, or until told otherwise (`None`: be well)."""
+        self._always = how if times is None else None
+        self._failures = [how] * times if how and times else []
+
+    @contextmanager
+    def running(self) -> Iterator[SlackServer]:
+        """Serve until the end of the block."""
+        handler = type("Handler", (_Handler,), {"slack": self})
+        with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+            server.daemon_threads = True
+            self.url = f"http://127.0.0.1:{server.server_port}/services/T0/B0/secret"
+            threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+            try:
+                yield self
+            finally:
+                self._stopped.set()
+                server.shutdown()
+
+    def answer(self, body: bytes) -> tuple[int, bytes]:
+        """Record a message; return the status and text that Slack answers."""
+        try:
+            message = json.loads(body)
+        except ValueError:
+            return 400, b"invalid_payload"
+        self.received.append(message)
+        failure = self._failures.pop(0) if self._failures else self._always
+        if failure == "hang":
+            self._stopped.wait()
+        if failure:
+            return _ANSWERS.get(failure, _OK)
+        self.delivered.append(message)
+        return _OK
+
+
+class _Handler(BaseHTTPRequestHandler):
+    slack: SlackServer
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        status, text = self.slack.answer(body)
+        self.send_response(status)
+        if status == 429:
+            self.send_header("Retry-After", "0")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Stay silent."""

@@ -1,0 +1,499 @@
+"""The Slack message: what it says, what it never lets through, and how it is sent."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+import slackblocks
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from ragmetrics.alerts.slack import LONGEST_WAIT, SlackError, compose, escape, send
+from ragmetrics.alerts.state import Message
+from ragmetrics.alerts.terminal import render
+from ragmetrics.records import (
+    Finding,
+    JudgeInfo,
+    Manifest,
+    Segment,
+    Source,
+    Summary,
+    Usage,
+    WorstRow,
+)
+
+NIGHT = date(2026, 11, 19)
+BILLING = Segment(tag="section", value="billing")
+HOSTILE = [
+    "<!channel> wake up",
+    "<script>alert(1)</script>",
+    "x" * 1_000_000,
+    "```` *bold* _it_ ~no~ `code` ```",
+    "null \x00 and escape \x1b[31m",
+    "\u202eevil\u2066 bidi\u200b",
+    "@here @channel #general https://evil.example :fire: <https://evil.example|ok>",
+    "> quote\n> quote",
+    "&amp; &lt;!here&gt;",
+    "\ud800 lone surrogate",
+    "",
+]
+
+
+def a_finding(**update: Any) -> Finding:
+    """A drop of recall that fired."""
+    values: dict[str, Any] = {
+        "key": "docs/context_recall/all/drop",
+        "kind": "metric",
+        "level": "breach",
+        "rule": "context_recall: drop of more than 0.05 against the 7 nights before",
+        "message": "context_recall fell from 0.821 to 0.714",
+        "metric": "context_recall",
+        "mean": 0.714,
+        "low": 0.68,
+        "high": 0.748,
+        "n": 1_240,
+        "questions": 880,
+        "baseline": 0.821,
+        "baseline_label": "7 nights before",
+        "drop": 0.107,
+        "drop_low": 0.071,
+        "drop_high": 0.143,
+        "limit": 0.05,
+        "state": "firing",
+        "transition": "fired",
+        "since": NIGHT,
+    }
+    return Finding(**{**values, **update})
+
+
+def a_summary(mean: float | None, segment: Segment | None = None, n: int = 300) -> Summary:
+    """Recall over all rows or a segment."""
+    return Summary(
+        metric="context_recall",
+        segment=segment,
+        mean=mean,
+        low=mean,
+        high=mean,
+        scored=n,
+        questions=n,
+        status={},
+        fingerprint="f",
+    )
+
+
+def a_manifest(hostile: str | None = None, **update: Any) -> Manifest:
+    """A night with segments and worst rows; `hostile` stands in for all text of users."""
+    say = (lambda text: hostile) if hostile is not None else (lambda text: text)
+    values = ["billing", "returns", "api", "setup"]
+    base = Manifest(
+        dataset="docs",
+        date=NIGHT,
+        run="r1",
+        started_at=datetime(2026, 11, 20, 2, tzinfo=UTC),
+        finished_at=datetime(2026, 11, 20, 3, tzinfo=UTC),
+        ragmetrics="0.1.0",
+        source=Source(
+            logs="logs", files=1, rows=1_240, quarantined=3, index_builds={say("idx-42"): 1_240}
+        ),
+        judge=JudgeInfo(name=say("embedded"), fingerprint="f", note=say("A baseline.")),
+        shards=1,
+        metrics=[a_summary(0.714, n=1_240)],
+        segments=[
+            a_summary(0.5 + 0.1 * i, Segment(tag="section", value=say(v)))
+            for i, v in enumerate(values)
+        ],
+        findings=[],
+        worst=[
+            WorstRow(
+                id=f"row-{i}",
+                metric="context_recall",
+                value=i / 10,
+                user_input=say(f"How do I get refund {i}?"),
+            )
+            for i in range(5)
+        ],
+        usage=Usage(),
+    )
+    return base.model_copy(update=update)
+
+
+def write(*findings: Finding, manifest: Manifest | None = None, **options: Any) -> Message:
+    """The message of these findings, which has to be there."""
+    given = {"dashboard": "https://ragmetrics.example/docs", "redact": False, **options}
+    message = compose(manifest or a_manifest(), findings, **given)
+    assert message is not None
+    return message
+
+
+def validate(message: Message) -> None:
+    """Rebuild the message with slackblocks, which knows Slack's limits; check those it does not."""
+
+    def text(data: dict[str, Any]) -> slackblocks.Text:
+        return slackblocks.Text.from_dict(data)
+
+    def block(data: dict[str, Any]) -> slackblocks.Block:
+        match data["type"]:
+            case "section":
+                fields = [text(one) for one in data.get("fields", [])] or None
+                return slackblocks.SectionBlock(text(data["text"]), fields=fields)
+            case "actions":
+                buttons = [
+                    slackblocks.Button(text(one["text"]), url=one["url"])
+                    for one in data["elements"]
+                ]
+                return slackblocks.ActionsBlock(buttons)
+            case _:
+                return slackblocks.Block.from_dict(data)
+
+    slackblocks.WebhookMessage(text=message.text, blocks=[block(one) for one in message.blocks])
+    assert message.text.strip()
+    assert "\n" not in message.text
+    assert len(json.dumps(message.blocks, ensure_ascii=False)) < 13_000
+    json.dumps(message.blocks, ensure_ascii=False).encode()
+
+
+def mrkdwn(value: Any) -> Iterator[str]:
+    """Every mrkdwn text of the blocks."""
+    if isinstance(value, dict) and value.get("type") == "mrkdwn":
+        assert value["verbatim"]
+        yield value["text"]
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from mrkdwn(one)
+
+
+def test_no_transition_no_message() -> None:
+    """Findings without a transition are not worth a message."""
+    quiet = a_finding(transition=None)
+    assert compose(a_manifest(), [quiet], dashboard=None, redact=False) is None
+    assert compose(a_manifest(), [], dashboard=None, redact=False) is None
+
+
+def test_fired_message_says_what_and_how_much() -> None:
+    """A drop is told with its numbers, segments, questions, build, judge and link."""
+    message = write(a_finding())
+    validate(message)
+    assert render(message) == EXPECTED
+    assert message.text == (
+        "🔴 Critical: context_recall fell: 0.821 → 0.714 (docs, night of 2026-11-19)"
+    )
+
+
+EXPECTED = """\
+🔴 Critical: context_recall fell
+
+docs, night of 2026-11-19, 1,240 rows, 3 in quarantine, index build idx-42 (1,240 rows)
+
+context_recall fell
+  Mean: 0.821 → 0.714 [0.680, 0.748] against 7 nights before
+  Drop: 0.107 [0.071, 0.143]
+  Rows: 1,240 rows, 880 questions
+  Rule: context_recall: drop of more than 0.05 against the 7 nights before
+  Since: 2026-11-19
+
+Lowest segments
+• context_recall, section=billing: 0.500 (300 rows; all rows 0.714)
+• context_recall, section=returns: 0.600 (300 rows; all rows 0.714)
+• context_recall, section=api: 0.700 (300 rows; all rows 0.714)
+
+Worst questions
+• 0.000 context_recall “How do I get refund 0?” (row-0)
+• 0.100 context_recall “How do I get refund 1?” (row-1)
+• 0.200 context_recall “How do I get refund 2?” (row-2)
+
+Open the dashboard https://ragmetrics.example/docs
+
+Judge: embedded. A baseline."""
+
+
+def test_segment_is_named() -> None:
+    """A finding about a segment says so in its title, and the header counts segments."""
+    one = a_finding(segment=BILLING)
+    assert "context_recall fell in a segment" in write(one).text
+    text = render(write(one, a_finding(segment=BILLING, key="b")))
+    assert "context_recall fell in 2 segments" in text
+    assert "context_recall fell in section=billing" in text
+
+
+def test_min_rule_is_low() -> None:
+    """Without a baseline nothing fell: the metric is low."""
+    finding = a_finding(baseline=None, baseline_label=None, drop=None, severity="warning")
+    text = render(write(finding))
+    assert text.startswith("🟡 Warning: context_recall is low")
+    assert "Drop" not in text
+
+
+@pytest.mark.parametrize(
+    ("update", "title"),
+    [
+        ({"kind": "quarantine", "metric": None}, "rows in quarantine"),
+        ({"kind": "judge_failures"}, "judge failures in context_recall"),
+        ({"kind": "no_data", "metric": None, "level": "no_data"}, "no data"),
+        ({"kind": "no_data", "metric": None}, "broken logs"),
+        ({"level": "no_data"}, "no data for context_recall"),
+    ],
+)
+def test_findings_in_words(update: dict[str, Any], title: str) -> None:
+    """Findings that are no means are told by their sentence."""
+    message = write(a_finding(mean=None, message="12 of 100 rows & more", **update))
+    validate(message)
+    assert render(message).startswith(f"🔴 Critical: {title}\n")
+    assert "12 of 100 rows & more\nsince 2026-11-19" in render(message)
+
+
+def test_resolved_and_closed() -> None:
+    """A resolved alert is back to normal; one that is no longer judged is closed, not normal."""
+    done = {"transition": "resolved", "state": "ok"}
+    message = write(
+        a_finding(**done, level="ok", message="context_recall went from 0.8 to 0.8"),
+        a_finding(**done, level="no_data", mean=None, message="x: not checked since 2026-11-10"),
+    )
+    validate(message)
+    text = render(message)
+    assert text.startswith("🟢 Resolved: context_recall\n")
+    assert (
+        "Back to normal\n• context_recall went from 0.8 to 0.8, was firing since 2026-11-19" in text
+    )
+    assert "Closed\n• x: not checked since 2026-11-10, was firing since 2026-11-19" in text
+    assert "Worst questions" not in text
+
+
+def test_reminder_and_still_firing() -> None:
+    """A reminder lists all that still fires, with since when."""
+    message = write(a_finding(transition="reminded"), a_finding(transition=None, message="other"))
+    validate(message)
+    text = render(message)
+    assert text.startswith("🔔 Reminder: context_recall fell\n")
+    assert (
+        "• context_recall fell from 0.821 to 0.714, firing since 2026-11-19\n• other, firing"
+        in text
+    )
+
+
+def test_redacted_message_has_ids_only() -> None:
+    """With `redact` no question is in the message, and the row ids are."""
+    message = write(a_finding(), redact=True)
+    assert "refund" not in json.dumps(message.blocks)
+    assert "• 0.000 context_recall (row-0)" in render(message)
+
+
+@pytest.mark.parametrize("place", ["s3://bucket/dashboard/index.html", "/srv/__store__/x.html"])
+def test_places_no_browser_opens_are_text(place: str) -> None:
+    """Slack rejects paths as button addresses: they are shown as they are."""
+    message = write(a_finding(), dashboard=place)
+    validate(message)
+    assert not [block for block in message.blocks if block["type"] == "actions"]
+    assert f"Dashboard: {place}" in render(message)
+
+
+def test_run_url_is_a_second_button() -> None:
+    """The run is linked beside the dashboard; an address too long for a button is text."""
+    message = write(a_finding(), run_url="http://prefect.example/run/1")
+    assert "Open the run http://prefect.example/run/1" in render(message)
+    long = write(a_finding(), dashboard="https://e.example/" + "x" * 3_000)
+    validate(long)
+
+
+def test_many_findings_are_grouped_and_cut() -> None:
+    """Two hundred findings of each kind fit in one message that counts the rest."""
+    findings = [
+        a_finding(key=str(i), metric=f"metric_{i}", transition=transition, state=state)
+        for i in range(200)
+        for transition, state in [("fired", "firing"), (None, "firing"), ("resolved", "ok")]
+    ]
+    message = write(*findings)
+    validate(message)
+    assert len(message.blocks) < 20
+    assert "🔴 Critical: metric_0 fell, metric_1 fell and 198 more" in render(message)
+    assert "and 186 more" in render(message)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_is_inert(text: str) -> None:
+    """Nothing that users wrote acts as markup, and all limits hold."""
+    manifest = a_manifest(text)
+    segment = Segment(tag="section", value=text)
+    fired = [
+        a_finding(segment=segment, rule=text, message=text, baseline_label=text, mean=mean)
+        for mean in (0.7, 0.7, 0.7, None, None, None)
+    ]
+    message = write(*fired, manifest=manifest)
+    validate(message)
+    for shown in [message.text, *mrkdwn(message.blocks)]:
+        assert "<" not in shown
+        assert "https://" not in shown
+        assert "@here" not in shown
+        assert ":fire:" not in shown
+        assert not any(mark in shown for mark in "~`\x00\x1b\u202e\u200b")
+        assert shown.count("*") % 2 == 0
+    assert "\x1b" not in render(message)
+
+
+@given(st.text(), st.integers(10, 200))
+@settings(max_examples=300)
+def test_escaped_text_is_one_short_line_without_marks(text: str, limit: int) -> None:
+    """Escaped text keeps within its limit, whole entities included."""
+    safe = escape(text, limit)
+    assert len(safe) <= limit
+    assert not set(safe) & set("<>*~`\n\r")
+    for part in safe.split("&")[1:]:
+        assert part.startswith(("amp;", "lt;", "gt;"))
+
+
+def test_names_keep_their_underscores() -> None:
+    """Underscores inside words are no style in Slack; metric names read as they are."""
+    assert escape("context_relevancy_chunks", 80) == "context_relevancy_chunks"
+    assert "_" not in escape("_not italic_ __x__", 80)
+
+
+class Server(ThreadingHTTPServer):
+    """A stand-in for Slack that plays answers in order, the last one for ever."""
+
+    daemon_threads = True
+
+    def __init__(self, *answers: tuple[int, str, dict[str, str]] | float) -> None:
+        super().__init__(("127.0.0.1", 0), Answer)
+        self.answers = list(answers)
+        self.bodies: list[dict[str, Any]] = []
+
+    @property
+    def webhook(self) -> SecretStr:
+        """Its address, shaped as Slack's."""
+        return SecretStr(f"http://127.0.0.1:{self.server_port}/services/T0/B0/s3cr3t")
+
+
+class Answer(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        """Note the request and play the next answer; a number hangs for as many seconds."""
+        assert isinstance(self.server, Server)
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.bodies.append(json.loads(body))
+        answers = self.server.answers
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if not isinstance(answer, tuple):
+            time.sleep(answer)
+            return
+        status, text, headers = answer
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *args: Any) -> None:
+        """Keep quiet."""
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Starts servers and stops them."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    servers: list[Server] = []
+
+    def start(*answers: tuple[int, str, dict[str, str]] | float) -> Server:
+        servers.append(Server(*answers))
+        threading.Thread(target=servers[-1].serve_forever, args=(0.01,), daemon=True).start()
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+HELLO = Message(text="hello", blocks=[{"type": "divider"}])
+OK = (200, "ok", {})
+
+
+def test_confirmed_message_returns(serve: Any) -> None:
+    """Status 200 with the body ok is a confirmation, and the message went as composed."""
+    server = serve(OK)
+    send(HELLO, server.webhook)
+    assert server.bodies == [{"text": "hello", "blocks": HELLO.blocks, "unfurl_links": False}]
+
+
+@pytest.mark.parametrize(
+    "first", [(500, "oops", {}), (503, "", {}), (429, "", {"Retry-After": "0"}), (429, "", {})]
+)
+def test_passing_trouble_is_tried_again(serve: Any, first: tuple[int, str, dict[str, str]]) -> None:
+    """A server error or a rate limit is tried again, and the caller sees nothing of it."""
+    server = serve(first, OK)
+    send(HELLO, server.webhook, pause=0)
+    assert len(server.bodies) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "transient", "tries"),
+    [
+        ((200, "invalid_token", {}), False, 1),
+        ((200, "<html>a proxy's login page</html>", {}), False, 1),
+        ((400, "invalid_blocks", {}), False, 1),
+        ((403, "invalid_token", {}), False, 1),
+        ((404, "no_service: POST /services/T0/B0/s3cr3t", {}), False, 1),
+        ((500, "server_error", {}), True, 2),
+        ((502, "bad gateway", {}), True, 1),
+        ((429, "slow down", {"Retry-After": str(LONGEST_WAIT + 1)}), True, 1),
+        ((429, "slow down", {"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}), True, 1),
+    ],
+)
+def test_unconfirmed_message_raises(
+    serve: Any, answer: tuple[int, str, dict[str, str]], transient: bool, tries: int
+) -> None:
+    """Anything but a confirmation raises, says what Slack said, and hides the webhook."""
+    server = serve(answer)
+    with pytest.raises(SlackError, match=f"status {answer[0]}") as caught:
+        send(HELLO, server.webhook, pause=0)
+    assert caught.value.transient is transient
+    assert answer[1][:9] in str(caught.value)
+    assert "s3cr3t" not in str(caught.value)
+    assert len(server.bodies) == tries
+
+
+def test_hanging_slack_times_out(serve: Any) -> None:
+    """A server that never answers costs one timeout; the error is transient."""
+    server = serve(3.0)
+    started = time.monotonic()
+    with pytest.raises(SlackError, match=r"cannot be reached: .*timed out") as caught:
+        send(HELLO, server.webhook, timeout=1)
+    assert time.monotonic() - started < 2.5
+    assert caught.value.transient
+
+
+def test_unreachable_slack_is_transient_and_silent(caplog: pytest.LogCaptureFixture) -> None:
+    """A refused connection raises a transient error; neither it nor any log has the webhook."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/services/T0/B0/s3cr3t"
+        with caplog.at_level(logging.DEBUG), pytest.raises(SlackError, match="refused") as caught:
+            send(HELLO, SecretStr(url), pause=0)
+    assert caught.value.transient
+    assert "s3cr3t" not in str(caught.value) + caplog.text
+
+
+@pytest.mark.parametrize("url", ["s3cr3t", "ftp://s3cr3t", "http://[s3cr3t", "http://h/a s3cr3t"])
+def test_malformed_webhook_is_told_without_showing_it(url: str) -> None:
+    """What is no web address can never work, and is not repeated in the error."""
+    with pytest.raises(SlackError, match="cannot be used") as caught:
+        send(HELLO, SecretStr(url), pause=0)
+    assert not caught.value.transient
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_terminal_wraps_and_decodes() -> None:
+    """Long lines wrap at 88 columns, bullets keep their indent, entities are decoded."""
+    text = {"type": "mrkdwn", "text": "*T &amp; &lt;b&gt;*\n• " + "word " * 40}
+    lines = render(Message("", [{"type": "section", "text": text}])).splitlines()
+    assert lines[0] == "T & <b>"
+    assert max(map(len, lines)) <= 88
+    assert lines[2].startswith("  word")

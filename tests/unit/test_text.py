@@ -1,0 +1,340 @@
+"""Sentences of logged text: what pysbd does well is kept, what hangs or harms it is not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pysbd import Segmenter
+
+from ragmetrics import text as module
+from ragmetrics._fallback import plain_sentences
+from ragmetrics.text import (
+    SplitCounts,
+    normalise,
+    reset_split_counts,
+    sentences,
+    split_counts,
+)
+
+HANGING = (
+    "This was shown before.[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19"
+    " and more",
+    "..[111 111 111 111 111 111 111 111 111 111]",
+    "As told.[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20] by all.",
+    "Ends." + "a) b) " * 300,
+    "1. 2. " * 500,
+    "!" * 5000 + "x",
+    "[\\a" * 2000,
+)
+PLAIN = ["a", "B", "7", "12", "é", "д", "中", "ن", " ", "\n", "\r", "\u2028", "\u00a0", "\\"]
+STOPS = [".", "!", "?", "...", ". . . .", "…", "。", "！", "？", "؟", "।", "۔", ",", ":", "-", "--"]
+QUOTES = ["(", ")", "[", "]", '"', "'", "«", "»", "“", "”"]
+WORDS = ["a) ", "i. ", "1. ", "2) ", "(b)", " Dr. ", "e.g.", "U.S.", "[1, 2]", "http://x.yz"]
+MARKS = ["∯", "ȸ", "♨", "☏☏", "&ᓴ&"]
+PIECES = st.sampled_from([*PLAIN, *STOPS, *QUOTES, *WORDS, *MARKS])
+TEXTS = st.lists(PIECES, max_size=40).map("".join)
+LANGUAGES = st.sampled_from([None, "en", "de", "zh", "ja", "ar", "ru", "fr", "hi", "sk", "pt"])
+
+
+@pytest.fixture(autouse=True)
+def fresh_counts() -> None:
+    """Let each test count from nothing."""
+    reset_split_counts()
+
+
+def ink(text: str) -> str:
+    """Everything in the text but its white space."""
+    return "".join(text.split())
+
+
+# What is a sentence
+
+
+@pytest.mark.parametrize("empty", [None, "", "   ", "\n\t\r\n"])
+def test_no_text_has_no_sentences(empty: str | None) -> None:
+    """None and blank text have no sentences, and are not counted as split."""
+    assert sentences(empty) == ()
+    assert split_counts() == SplitCounts()
+
+
+def test_text_without_a_stop_is_one_sentence() -> None:
+    """A chunk cut in the middle of a sentence is one sentence."""
+    assert sentences("the tariff for small customers") == ("the tariff for small customers",)
+
+
+def test_abbreviations_do_not_end_a_sentence() -> None:
+    """Titles, initials and decimals keep their stops."""
+    assert sentences(
+        "Dr. Smith of the L. A. Mayer Institute paid 3.5 million. It was e.g. art."
+    ) == (
+        "Dr. Smith of the L. A. Mayer Institute paid 3.5 million.",
+        "It was e.g. art.",
+    )
+
+
+def test_list_items_are_sentences() -> None:
+    """Each line of a numbered list is a sentence, its number included."""
+    assert sentences("1. Open the lid.\n2. Fill in water.") == (
+        "1. Open the lid.",
+        "2. Fill in water.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("zh-Hans", "他走了。真的吗？是的！", ("他走了。", "真的吗？", "是的！")),
+        ("ja", "これは本です。本当ですか？", ("これは本です。", "本当ですか？")),
+        ("ar", "ما هذا؟ هذا كتاب.", ("ما هذا؟", "هذا كتاب.")),
+        ("hi", "यह किताब है। क्या यह सच है?", ("यह किताब है।", "क्या यह सच है?")),
+        ("ru", "Он жил в г. Москва. Потом уехал.", ("Он жил в г. Москва.", "Потом уехал.")),
+        ("de-AT", "Am 3. Mai kam Dr. Huber. Sie ging.", ("Am 3. Mai kam Dr. Huber.", "Sie ging.")),
+        ("FR_ca", "M. Dupont est parti. Il pleut.", ("M. Dupont est parti.", "Il pleut.")),
+    ],
+)
+def test_each_language_has_its_rules(language: str, text: str, expected: tuple[str, ...]) -> None:
+    """The row's language, in any spelling of its tag, decides what ends a sentence."""
+    assert sentences(text, language) == expected
+    assert split_counts() == SplitCounts(pysbd=1)
+
+
+@given(TEXTS, LANGUAGES)
+def test_no_text_is_lost(text: str, language: str | None) -> None:
+    """All characters but white space are kept, in order; no sentence is empty or unstripped."""
+    found = sentences(text, language)
+    assert ink("".join(found)) == ink(text)
+    assert all(sentence and sentence == sentence.strip() for sentence in found)
+
+
+@given(TEXTS, LANGUAGES)
+def test_the_same_text_has_the_same_sentences(text: str, language: str | None) -> None:
+    """Neither the cache nor what was split before matters."""
+    first = sentences(text, language)
+    assert sentences(text, language) == first
+    reset_split_counts()
+    assert sentences(text, language) == first
+
+
+# What pysbd cannot take
+
+
+def test_hanging_texts_return() -> None:
+    """Texts on which pysbd runs for ever are split; in a process, as no thread can stop it."""
+    code = "import sys; from ragmetrics.text import sentences as s; print(len(s(sys.argv[1])))"
+    for text in HANGING:
+        command = [sys.executable, "-W", "error", "-c", code, text]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        assert int(done.stdout) >= 1
+
+
+def test_numbered_references_are_split_as_pysbd_means_to() -> None:
+    """The pattern that explodes has an equivalent: the text still goes to pysbd."""
+    assert sentences("It was shown.[1, 2-4] Then not.") == ("It was shown.[1, 2-4]", "Then not.")
+    assert sentences(HANGING[0]) == ("This was shown before.", HANGING[0][22:])
+    assert split_counts() == SplitCounts(pysbd=2)
+
+
+@pytest.mark.parametrize("text", ["a) b) " * 300, "1. 2. " * 500])
+def test_very_many_list_items_are_split_plainly(text: str) -> None:
+    """pysbd's search for lists is cubic in their items."""
+    sentences(text)
+    assert split_counts() == SplitCounts(fallback={"unsafe pattern": 1})
+
+
+def test_a_table_of_contents_is_no_danger() -> None:
+    """A list as people write them goes to pysbd."""
+    text = "\n".join(f"{number}. Chapter about the matter" for number in range(1, 61))
+    assert len(sentences(text)) == 60
+    assert split_counts() == SplitCounts(pysbd=1)
+
+
+@pytest.mark.parametrize("mark", ["∯", "ȸ", "☏☏", "♬", "♨", "☝", "ƪƪƪ", "☉", "&ᓴ&", "&ᓰ&"])
+def test_text_with_marks_of_pysbd_is_kept(mark: str) -> None:
+    """pysbd drops or alters characters that it uses as marks; such a text is split plainly."""
+    text = f"x {mark} y. Then z."
+    assert sentences(text) == (f"x {mark} y.", "Then z.")
+    assert split_counts().pysbd == 0
+    assert split_counts().texts == 1
+
+
+def test_a_text_that_pysbd_takes_for_a_pattern_is_kept() -> None:
+    """pysbd builds patterns from the text without escaping it, and fails on a bracket."""
+    assert sentences("Der b.a b(a kam. Er ging.", "de") == ("Der b.a b(a kam.", "Er ging.")
+    assert split_counts() == SplitCounts(fallback={"error": 1})
+
+
+def test_a_long_text_is_split_by_lines() -> None:
+    """A text of any length goes to pysbd in pieces, and reads as if it were whole."""
+    text = "\n\n".join(f"Dr. No came on {day} days. He left." for day in range(1000))
+    assert len(sentences(text)) == 2000
+    assert split_counts() == SplitCounts(pysbd=1)
+
+
+def test_a_long_line_is_split_plainly() -> None:
+    """A single line longer than pysbd is given at once goes to the plain splitter."""
+    assert len(sentences("Dr. No came. He left. " * 1000 + "\nThe end.")) == 2001
+    assert split_counts() == SplitCounts(fallback={"too long": 1})
+
+
+def test_an_unknown_language_is_split_plainly() -> None:
+    """A language that pysbd lacks is counted, once for each text."""
+    text = "O Sr. Silva foi. Custa 3,50."
+    for _ in range(3):
+        assert sentences(text, "pt-BR") == ("O Sr. Silva foi.", "Custa 3,50.")
+    assert split_counts() == SplitCounts(fallback={"language": 1})
+
+
+# Same result as pysbd, sooner
+
+PROSE = {
+    "en": "Mr. Smith, Inc., vs. Gov. Lee et al. No. 5 is on p. 12 (fig. 3). IS it? U.S. Rep. Ray.",
+    "de": "Z.B. bzw. Dr. Nr. 5 ca. 3 Uhr. Fa. Meier u.a. ging. Am 3. Jan. 2020 kam Prof. Kurz.",
+    "ru": "См. рис. 5 и т.д. Ул. Мира, д. 3. Проф. Иванов. 5 тыс. руб. Он.",
+    "it": "Sig. Rossi, art. 5, pag. 3. L'avv. Bianchi ecc. Vive a S. Marino.",
+    "sk": "Firma s. r. o. vznikla 3. mája. Ing. Novák, č. 5. Pol. pr. n. l. bol.",
+    "ar": "ص.ب. 5 م. ب. د. أحمد. نعم.",
+}
+
+
+@pytest.mark.parametrize("language", PROSE)
+def test_hardened_pysbd_splits_as_pysbd_does(language: str) -> None:
+    """Skipping the steps that change nothing gives pysbd's own sentences."""
+    text = PROSE[language] * 3
+    assert sentences(text, language) == tuple(s.strip() for s in Segmenter(language).segment(text))
+    assert split_counts() == SplitCounts(pysbd=1)
+
+
+# The plain splitter
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        ["Dr. Smith paid 3.5 million.", "See No. 5 at example.org, e.g. there.", "Yes."],
+        ["L. A. Mayer met J.R.R. Tolkien!", '"Really?"', "(He did.)", "So…", "Fine"],
+        ["1. First.", "Wait... what?", "Well."],
+        ["क्या?", "हाँ।", "ठीक है॥"],
+        ["ما هذا؟", "نعم.", "لا۔"],
+    ],
+)
+def test_plain_sentences_end_where_a_reader_ends_them(expected: list[str]) -> None:
+    """Stops of many scripts end a sentence; abbreviations, initials and decimals do not."""
+    assert plain_sentences(" ".join(expected)) == expected
+
+
+def test_chinese_needs_no_space_after_a_stop() -> None:
+    """Stops that are followed by no space end a sentence, with the quotes that close after them."""
+    assert plain_sentences("他说：“好。”然后走了。真的吗？") == [
+        "他说：“好。”",
+        "然后走了。",
+        "真的吗？",
+    ]
+
+
+def test_plain_sentences_end_at_line_breaks() -> None:
+    """Every line break ends a sentence, as with pysbd."""
+    assert plain_sentences("Contents\nOne\r\n\r\nTwo. Three") == [
+        "Contents",
+        "One",
+        "Two.",
+        "Three",
+    ]
+
+
+def test_stops_alone_stay_with_their_sentence() -> None:
+    """What holds no letter or digit is no sentence of its own."""
+    assert plain_sentences("Wait. . . . Go. !!") == ["Wait. . . .", "Go. !!"]
+
+
+@given(TEXTS)
+def test_the_plain_splitter_loses_nothing(text: str) -> None:
+    """All characters but white space are kept, in order."""
+    assert ink("".join(plain_sentences(text))) == ink(text)
+
+
+def test_the_plain_splitter_takes_any_length() -> None:
+    """Half a million stops are split: a quadratic splitter would need hours."""
+    for unit in (". ", "a. ", "。", '."', "... "):
+        assert plain_sentences(unit * 100_000)
+
+
+# Counting and keeping
+
+
+def test_each_distinct_text_is_split_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same text in the same language is split once, in another language again."""
+    asked = []
+    split = module._split
+    monkeypatch.setattr(module, "_split", lambda *key: asked.append(key) or split(*key))
+    for language in (None, "en", "en-GB", "de", "de"):
+        sentences("One. Two.", language)
+    assert asked == [("One. Two.", "en"), ("One. Two.", "de")]
+    assert split_counts().texts == 2
+
+
+def test_a_reset_counts_every_text_again() -> None:
+    """Each run reports all its texts, also those that an earlier run has split."""
+    sentences("One. Two.")
+    reset_split_counts()
+    assert split_counts() == SplitCounts()
+    sentences("One. Two.")
+    assert split_counts() == SplitCounts(pysbd=1)
+
+
+def test_the_texts_kept_are_bounded_in_bytes() -> None:
+    """The text used longest ago is dropped first, when the bound is reached."""
+    kept = module._Splits(limit=3000)
+    for name in "abc":
+        kept.put(("en", name * 1000), (name,), None)
+        kept.get(("en", "a" * 1000))
+    assert kept.get(("en", "a" * 1000)) == ("a",)
+    assert kept.get(("en", "b" * 1000)) is None
+    assert kept.counts() == SplitCounts(pysbd=3)
+
+
+def test_threads_count_a_text_once() -> None:
+    """Threads that split the same texts at once agree, and count each once."""
+    texts = [f"Dr. No came on {day} days. He left." for day in range(50)]
+    threads = [
+        threading.Thread(target=lambda: [sentences(text) for text in texts]) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert split_counts() == SplitCounts(pysbd=50)
+
+
+# The identity of a question
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "What is RAG?",
+        "  what IS\n rag ",
+        "What is RAG ?!",
+        "Ｗｈａｔ is RAG？",
+        "what\u00a0is rag...",
+    ],
+)
+def test_spellings_of_a_question_are_one(spelling: str) -> None:
+    """Case, width, white space and the last stops do not tell questions apart."""
+    assert normalise(spelling) == "what is rag"
+
+
+def test_different_questions_stay_different() -> None:
+    """Stops within a question, and words, count."""
+    assert normalise("Is 3.5 enough?") != normalise("Is 35 enough?")
+    assert normalise("STRASSE?") == normalise("straße")
+
+
+@given(st.text())
+def test_normalising_twice_changes_nothing(text: str) -> None:
+    """The identity of an identity is itself."""
+    assert normalise(normalise(text)) == normalise(text)
