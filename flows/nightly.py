@@ -6,9 +6,9 @@ python -m flows.nightly --settings ragmetrics.yaml --date 2026-11-19
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import sys
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from prefect import flow, get_run_logger
@@ -29,7 +29,7 @@ def _run_name() -> str:
 
 
 @flow(name="nightly", flow_run_name=_run_name)
-def nightly(settings: str = "ragmetrics.yaml", date: date | None = None) -> NightResult:
+def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> NightResult:
     """Score one night's retrieval logs, publish the dashboard, alert on regressions.
 
     In: the path of a settings file, and the night (yesterday in UTC where none is given). Out:
@@ -77,15 +77,15 @@ def _problems(futures: Sequence[PrefectFuture[Any]]) -> list[str]:
     return [str(error) for error in failed]
 
 
-def _yesterday() -> date:
-    return datetime.now(UTC).date() - timedelta(days=1)
+def _yesterday() -> dt.date:
+    return dt.datetime.now(dt.UTC).date() - dt.timedelta(days=1)
 
 
 def main() -> int:
     """Run one night from the command line: 0 fine, 1 findings, 2 input error."""
     parser = argparse.ArgumentParser(prog="python -m flows.nightly", description=__doc__)
     parser.add_argument("--settings", default="ragmetrics.yaml", help="default: %(default)s")
-    parser.add_argument("--date", type=date.fromisoformat, help="default: yesterday in UTC")
+    parser.add_argument("--date", type=dt.date.fromisoformat, help="default: yesterday in UTC")
     told = parser.parse_args()
     out, err = Console(highlight=False), Console(stderr=True, highlight=False)
     try:

@@ -78,10 +78,11 @@ class Broker:
 
     async def answer(self, row_key: str, request: Request) -> Answer:
         """The answer to a request; equal requests, of whatever row, wait for the same one."""
-        key = row_key + request.key
+        key = request.key
         future = self._asked.get(key)
         if future is None:
-            future = asyncio.ensure_future(self._find(key, request))
+            # Kept under the question of the row that came first, whose shard reads it again.
+            future = asyncio.ensure_future(self._find(row_key + key, request))
             # A refusal ends the run through the first row that meets it; others need not.
             future.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._asked[key] = future
@@ -89,6 +90,13 @@ class Broker:
         else:
             self._asked.move_to_end(key)
         return await future
+
+    async def stop(self) -> None:
+        """Give up what is still waiting for an answer."""
+        waiting = [future for future in self._asked.values() if not future.done()]
+        for future in waiting:
+            future.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
 
     def _forget_old(self) -> None:
         while len(self._asked) > _REMEMBERED and next(iter(self._asked.values())).done():
@@ -166,6 +174,7 @@ async def drive(
     finally:
         for task in playing:
             task.cancel()
+        await broker.stop()
         await asyncio.gather(*playing, return_exceptions=True)
 
 

@@ -1,4 +1,4 @@
-"""The protocol between metrics and judges: a metric yields requests, is sent answers, returns a Score.
+"""The protocol of metrics and judges: a metric yields requests, is sent answers, returns a Score.
 
 A metric is a generator and does no I/O, so one driver plays it against a live judge, a batch
 job, a recording or a test by hand. Because metrics are deterministic, replaying one with the

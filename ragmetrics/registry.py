@@ -44,7 +44,8 @@ class Metric:
     @property
     def digest(self) -> str:
         """Changes where the same replies may give another value."""
-        parts = [self.name, self.version, dict(self.parameters), [p.digest for p in self.prompts]]
+        parameters = dict(sorted(self.parameters.items()))
+        parts = [self.name, self.version, parameters, [p.digest for p in self.prompts]]
         return hashlib.blake2b(dumps(parts).encode(), digest_size=6).hexdigest()
 
     def play(self, row: LogRow) -> Steps[Score]:

@@ -40,8 +40,13 @@ def _blank(value: object) -> object:
 
 
 def _aware(value: datetime | None) -> datetime | None:
-    """Read a time without a zone as UTC, so that times of one log can be compared."""
-    return value.replace(tzinfo=UTC) if value and value.tzinfo is None else value
+    """The time in UTC, which a time without a zone is taken for: times of one log compare."""
+    if value is None or value.tzinfo is None:
+        return value and value.replace(tzinfo=UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:  # Parquet would take it, but not give it back
+        raise ValueError("beyond the calendar") from None
 
 
 Time = Annotated[datetime | None, BeforeValidator(_blank), AfterValidator(_aware)]

@@ -25,7 +25,7 @@ from ragmetrics.store.parts import (
     score_record,
     workspace,
 )
-from ragmetrics.text import split_counts
+from ragmetrics.text import counting_splits
 
 Record = Callable[[Ask, str], None]
 
@@ -103,18 +103,14 @@ def _judgements(
 async def _write_scores(
     files: Files, ref: RunRef, family: Sequence[Metric], shard: int, broker: Broker
 ) -> int:
-    before = split_counts()
-    with workspace() as folder:
+    with workspace() as folder, counting_splits() as counter:
         writers = {metric.name: PartWriter(folder, SCORE_SCHEMA) for metric in family}
         async for scored in drive(read_rows(files, ref.rows(shard)), family, broker):
             for name, score in scored.scores.items():
                 writers[name].add(score_record(scored.row, score), size=300)
         notes = {
             "usage": broker.tally.usage().model_dump(),
-            "splits": {
-                reason: n - before.fallback.get(reason, 0)
-                for reason, n in split_counts().fallback.items()
-            },
+            "splits": dict(counter.counts().fallback),
         }
         for number, (name, writer) in enumerate(writers.items()):
             # The family's usage stands once, with its first metric.

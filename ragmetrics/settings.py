@@ -227,8 +227,10 @@ def load_settings(path: str | Path, **overrides: Any) -> Settings:
 
 def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settings:
     """Validate settings; raise SettingsError with the key and what is wrong with it."""
+    # As mappings, so that the environment adds to a name and does not take its place.
+    named = {name: _judge(values[name]) for name in ("judge", "embeddings") if name in values}
     try:
-        return Settings(**values)
+        return Settings(**{**values, **named})
     except ValidationError as error:
         raise SettingsError(f"{origin}: {explain(error)}") from None
 

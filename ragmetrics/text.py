@@ -19,11 +19,13 @@ import sys
 import threading
 import unicodedata
 import warnings
-from collections import Counter, OrderedDict
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ragmetrics._fallback import plain_sentences
 
@@ -54,7 +56,7 @@ _CONTINUOUS_PUNCTUATION = r"(?<=\S)[!?]{3,}+(?=\s|\Z)"
 
 @dataclass(frozen=True, slots=True)
 class SplitCounts:
-    """How the distinct texts of a run were split: by pysbd, or plainly and for what reason."""
+    """How distinct texts were split: by pysbd, or plainly and for what reason."""
 
     pysbd: int = 0
     fallback: Mapping[str, int] = field(default_factory=dict)
@@ -63,6 +65,40 @@ class SplitCounts:
     def texts(self) -> int:
         """All distinct texts split."""
         return self.pysbd + sum(self.fallback.values())
+
+
+class SplitCounter:
+    """Counts the distinct texts that a piece of work needed, whoever split them first."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str | None, set[int]] = {}
+
+    def note(self, text: tuple[str, str], reason: str | None) -> None:
+        """Note one text in one language; `reason` says why it was split plainly, if so."""
+        self._texts.setdefault(reason, set()).add(hash(text))
+
+    def counts(self) -> SplitCounts:
+        """The counts so far, reasons in alphabetical order."""
+        reasons = sorted(reason for reason in self._texts if reason)
+        fallback = {reason: len(self._texts[reason]) for reason in reasons}
+        return SplitCounts(len(self._texts.get(None, ())), fallback)
+
+
+_counter: ContextVar[SplitCounter | None] = ContextVar("split_counter", default=None)
+
+
+@contextmanager
+def counting_splits() -> Iterator[SplitCounter]:
+    """Count the texts split inside, in this thread and its asyncio tasks.
+
+    The same work gives the same counts, whatever was split before or is split beside it.
+    """
+    counter = SplitCounter()
+    token = _counter.set(counter)
+    try:
+        yield counter
+    finally:
+        _counter.reset(token)
 
 
 def sentences(text: str | None, language: str | None = None) -> tuple[str, ...]:
@@ -75,29 +111,27 @@ def sentences(text: str | None, language: str | None = None) -> tuple[str, ...]:
     key = (_code(language), text)
     found = _splits.get(key)
     if found is None:
-        found, reason = _split(text, key[0])
-        _splits.put(key, found, reason)
-    return found
+        found = _split(text, key[0])
+        _splits.put(key, found)
+    if counter := _counter.get():
+        counter.note(key, found.reason)
+    return found.sentences
 
 
 def normalise(text: str) -> str:
     """The identity of a question: same wording, whatever its case, width, spaces or last stop."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return " ".join(folded.split()).rstrip("?!. ")
-
-
-def split_counts() -> SplitCounts:
-    """What the splitter had to do since the last reset."""
-    return _splits.counts()
-
-
-def reset_split_counts() -> None:
-    """Start counting afresh, and forget the texts split so far so that each is counted again."""
-    _splits.clear()
+    return " ".join(folded.split()).rstrip("?!.؟。！？ ")
 
 
 class _UnfitError(Exception):
     """pysbd cannot be given this text, or did not do well; the message is the reason counted."""
+
+
+class _Split(NamedTuple):
+    sentences: tuple[str, ...]
+    reason: str | None
+    """Why some of them were split plainly, if so."""
 
 
 class _Splits:
@@ -106,38 +140,25 @@ class _Splits:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()
-        self._entries: OrderedDict[tuple[str, str], tuple[tuple[str, ...], int]] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, str], tuple[_Split, int]] = OrderedDict()
         self._held = 0
-        self._counts: Counter[str | None] = Counter()
 
-    def get(self, key: tuple[str, str]) -> tuple[str, ...] | None:
+    def get(self, key: tuple[str, str]) -> _Split | None:
         with self._lock:
             if key not in self._entries:
                 return None
             self._entries.move_to_end(key)
             return self._entries[key][0]
 
-    def put(self, key: tuple[str, str], found: tuple[str, ...], reason: str | None) -> None:
-        size = sum(map(sys.getsizeof, (key[1], found, *found)))
+    def put(self, key: tuple[str, str], found: _Split) -> None:
+        size = sum(map(sys.getsizeof, (key[1], found, *found.sentences)))
         with self._lock:
             if key in self._entries:  # another thread was faster
                 return
-            self._counts[reason] += 1
             self._entries[key] = (found, size)
             self._held += size
             while self._held > self._limit:
                 self._held -= self._entries.popitem(last=False)[1][1]
-
-    def counts(self) -> SplitCounts:
-        with self._lock:
-            reasons = {reason: n for reason, n in sorted(self._counts.items(), key=str) if reason}
-            return SplitCounts(self._counts[None], reasons)
-
-    def clear(self) -> None:
-        with self._lock:
-            self._entries.clear()
-            self._counts.clear()
-            self._held = 0
 
 
 _splits = _Splits(_CACHE_BYTES)
@@ -148,10 +169,9 @@ def _code(language: str | None) -> str:
     return (language or "").strip().replace("_", "-").split("-")[0].lower() or "en"
 
 
-def _split(text: str, code: str) -> tuple[tuple[str, ...], str | None]:
-    """The sentences, and why some of them were split plainly, if so."""
+def _split(text: str, code: str) -> _Split:
     if code not in LANGUAGE_CODES:
-        return tuple(plain_sentences(text)), "language"
+        return _Split(tuple(plain_sentences(text)), "language")
     found: list[str] = []
     reason = None
     for piece in _pieces(text):
@@ -160,7 +180,7 @@ def _split(text: str, code: str) -> tuple[tuple[str, ...], str | None]:
         except _UnfitError as unfit:
             reason = reason or str(unfit)
             found += plain_sentences(piece)
-    return tuple(found), reason
+    return _Split(tuple(found), reason)
 
 
 def _pieces(text: str) -> list[str]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from prefect import task
 from prefect.artifacts import create_markdown_artifact
-from prefect.runtime import flow_run
 from prefect.client.schemas.objects import State
+from prefect.runtime import flow_run
 
 from ragmetrics import night
 from ragmetrics.alerts.deliver import Delivery, dashboard_link

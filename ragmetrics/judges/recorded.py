@@ -66,9 +66,10 @@ class Recorder:
 
 def _load(path: Path) -> dict[str, list[str]]:
     replies: dict[str, list[str]] = {}
+    number = 0
     try:
         with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
+            for number, line in enumerate(lines, 1):  # noqa: B007 (told in the error)
                 if line.strip():
                     record = json.loads(line)
                     replies.setdefault(record["key"], []).append(record["reply"])

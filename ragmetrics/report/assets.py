@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from ragmetrics.store.files import Files
 
-_STYLES = ("tokens.css", "base.css", "parts.css", "rows.css")
+_STYLES = ("tokens.css", "base.css", "parts.css", "rows.css", "print.css")
 
 
 def plotly_name() -> str:
@@ -26,7 +26,7 @@ def _own() -> dict[str, bytes]:
 
 
 def own_name(kind: str) -> str:
-    """File name of our `css` or `js`, with a hash of its content: pages of older nights keep theirs."""
+    """File name of our `css` or `js`, with a hash: pages of older nights keep theirs."""
     return f"dashboard-{hashlib.sha256(_own()[kind]).hexdigest()[:10]}.{kind}"
 
 

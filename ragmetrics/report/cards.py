@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragmetrics.records import Finding, Manifest, Summary
-from ragmetrics.report.condition import by_state, rule_state
-from ragmetrics.report.figures import bin_label
+from ragmetrics.records import Manifest, Summary
+from ragmetrics.report.condition import metric_states, needing_reader
+from ragmetrics.report.histogram import bin_label
 from ragmetrics.report.trends import Change, change, scored
 from ragmetrics.report.words import plural, share
 
@@ -48,17 +48,20 @@ class Card:
 
 
 def cards(manifest: Manifest, earlier: Sequence[Manifest]) -> list[Card]:
-    """One card per metric, in the manifest's order."""
-    return [_card(manifest, summary, earlier) for summary in manifest.metrics]
+    """One card per metric: those that need a reader first, then in the manifest's order."""
+    states = metric_states(manifest)
+    ordered = sorted(manifest.metrics, key=lambda s: needing_reader(s.metric, states))
+    return [_card(manifest, one, states.get(one.metric), earlier) for one in ordered]
 
 
-def _card(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> Card:
-    mine = [f for f in manifest.findings if f.metric == summary.metric and f.segment is None]
+def _card(
+    manifest: Manifest, summary: Summary, state: str | None, earlier: Sequence[Manifest]
+) -> Card:
     has_mean = scored(manifest, summary.metric) is not None
     return Card(
         summary=summary,
         change=change(summary, earlier) if has_mean else None,
-        state=_worst(mine),
+        state=state,
         unscored=tuple(
             f"{plural(rows, 'row')} {STATUS.get(status, status)}"
             for status, rows in sorted(summary.status.items())
@@ -66,11 +69,6 @@ def _card(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> 
         ),
         bins=_bins(summary.histogram) if has_mean else (),
     )
-
-
-def _worst(findings: Sequence[Finding]) -> str | None:
-    ordered = by_state([f for f in findings if f.kind == "metric" or rule_state(f) != "ok"])
-    return rule_state(ordered[0]) if ordered else None
 
 
 def _bins(histogram: Sequence[int]) -> tuple[Bin, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from ragmetrics.records import Finding, Manifest
+from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.report.words import finite, plural
 
 RuleState = Literal["firing", "pending", "no_data", "ok"]
@@ -23,6 +23,8 @@ LABELS: dict[str, str] = {
 }
 _ORDER: tuple[RuleState, ...] = ("firing", "pending", "no_data", "ok")
 
+_MOST_NOTES = 8
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -30,10 +32,17 @@ class Condition:
 
     date: date
     state: NightState
-    sentence: str
+    words: str
     findings: tuple[Finding, ...] = ()
     """Those that explain the state, worst first."""
     notes: tuple[str, ...] = ()
+    lowest: tuple[Summary, ...] = ()
+    """Of each firing metric, the segment that is lowest and surely below all rows, if any."""
+
+    @property
+    def sentence(self) -> str:
+        """`Night of 2026-11-19: fine.`"""
+        return f"Night of {self.date}: {self.words}."
 
 
 def rule_state(finding: Finding) -> RuleState:
@@ -57,43 +66,85 @@ def has_numbers(manifest: Manifest) -> bool:
     )
 
 
+def metric_states(manifest: Manifest) -> dict[str, RuleState]:
+    """The state of the worst rule on each metric over all rows, where it has a rule."""
+    states: dict[str, RuleState] = {}
+    for finding in by_state(manifest.findings):
+        state = rule_state(finding)
+        if finding.metric and not finding.segment and (finding.kind == "metric" or state != "ok"):
+            states.setdefault(finding.metric, state)
+    return states
+
+
+def needing_reader(metric: str, states: Mapping[str, RuleState]) -> int:
+    """Sort key: metrics that need a reader first."""
+    return _ORDER.index(states.get(metric, "ok"))
+
+
 def condition(manifest: Manifest) -> Condition:
     """The state of a night."""
-    night = f"Night of {manifest.date}"
+    state, words, findings = _judge(manifest)
+    return Condition(
+        date=manifest.date,
+        state=state,
+        words=words,
+        findings=findings,
+        notes=_notes(manifest, state),
+        lowest=_lowest(manifest, findings) if state == "firing" else (),
+    )
+
+
+def _judge(manifest: Manifest) -> tuple[NightState, str, tuple[Finding, ...]]:
+    """State, the words for it, and the findings that explain it."""
     found: dict[RuleState, tuple[Finding, ...]] = {
         state: tuple(f for f in by_state(manifest.findings) if rule_state(f) == state)
         for state in _ORDER
     }
     firing, pending = found["firing"], found["pending"]
-    notes = _notes(manifest)
-    if not has_numbers(manifest):
-        why = manifest.source.problem or "No row could be scored."
-        return Condition(manifest.date, "no_data", f"{night}: no data.", firing, (why, *notes))
-    if firing:
-        also = f", {len(pending)} pending" if pending else ""
-        sentence = f"{night}: {plural(len(firing), 'alert')} firing{also}."
-        return Condition(manifest.date, "firing", sentence, firing + pending, notes)
-    if pending:
-        sentence = f"{night}: {plural(len(pending), 'alert')} pending, none firing."
-        return Condition(manifest.date, "pending", sentence, pending, notes)
     # A small segment has too few rows on many nights: that alone does not spoil a good one.
     blind = tuple(f for f in found["no_data"] if f.segment is None)
+    if not has_numbers(manifest):
+        return "no_data", "no data", tuple(f for f in firing if f.kind != "no_data")
+    if firing:
+        also = f", {len(pending)} pending" if pending else ""
+        return "firing", f"{plural(len(firing), 'alert')} firing{also}", firing + pending
+    if pending:
+        return "pending", f"{plural(len(pending), 'alert')} pending, none firing", pending
     if blind:
-        sentence = f"{night}: nothing firing, but {plural(len(blind), 'rule')} without data."
-        return Condition(manifest.date, "incomplete", sentence, blind, notes)
-    if manifest.source.broken:
-        return Condition(manifest.date, "incomplete", f"{night}: nothing firing, but not all was read.", (), notes)
+        return "incomplete", f"nothing firing, but {plural(len(blind), 'rule')} without data", blind
+    if manifest.source.broken or manifest.problems:
+        what = "read" if manifest.source.broken else "scored"
+        return "incomplete", f"nothing firing, but not all was {what}", ()
     if not manifest.findings:
-        return Condition(manifest.date, "unwatched", f"{night}: scored, but no rule watches it.", (), notes)
-    return Condition(manifest.date, "ok", f"{night}: fine.", (), notes)
+        return "unwatched", "scored, but no rule watches it", ()
+    return "ok", "fine", ()
 
 
-def _notes(manifest: Manifest) -> tuple[str, ...]:
+def _lowest(manifest: Manifest, findings: Sequence[Finding]) -> tuple[Summary, ...]:
+    found: list[Summary] = []
+    wholes = dict.fromkeys(f.metric for f in findings if f.metric and rule_state(f) == "firing")
+    for metric in wholes:
+        whole = manifest.summary(metric)
+        mean = finite(whole.mean) if whole else None
+        below = [
+            (segment.mean, str(segment.segment), segment)
+            for segment in manifest.segments
+            if segment.metric == metric and segment.mean is not None
+            if mean is not None and segment.high is not None and segment.high < mean
+        ]
+        found += [segment for _, _, segment in sorted(below, key=lambda one: one[:2])[:1]]
+    return tuple(found)
+
+
+def _notes(manifest: Manifest, state: NightState) -> tuple[str, ...]:
     notes = []
+    if state == "no_data":
+        notes.append(manifest.source.problem or "No row could be scored.")
     if manifest.source.broken:
         files = plural(len(manifest.source.broken), "file")
         notes.append(f"{files} could not be read to the end.")
-    resolved = [f for f in manifest.findings if f.transition == "resolved"]
+    notes += [f"Not scored: {problem}" for problem in manifest.problems[:_MOST_NOTES]]
+    resolved = sum(f.transition == "resolved" for f in manifest.findings)
     if resolved:
-        notes.append(f"{plural(len(resolved), 'alert')} resolved this night.")
+        notes.append(f"{plural(resolved, 'alert')} resolved this night.")
     return tuple(notes)

@@ -19,6 +19,7 @@ from ragmetrics.text import sentences
 
 MOST_CONTEXTS = 50
 MOST_CLAIMS = 60
+_LONGEST_QUESTION = 1_000  # it is a heading
 GRADES = ("of no use", "of some use", "answers it")
 
 
@@ -78,7 +79,7 @@ def evidence(worst: WorstRow, scored: ScoredRow, anchor: str, room: int) -> Evid
     """Lay out one row in about `room` bytes."""
     row, budget = scored.row, Budget(room)
     response_details = _details(scored, "response_relevancy")
-    question = budget.passage(row.user_input)
+    question = budget.passage(row.user_input, longest=_LONGEST_QUESTION)
     response = budget.passage(row.response) if row.response else None
     claims = _claims(row, _details(scored, "context_recall").get("attributed"), budget)
     contexts = _contexts(scored, budget)

@@ -18,11 +18,11 @@ def summary_markdown(manifest: Manifest, dashboard: str) -> str:
     lines = [f"## {_text(state.sentence)}", ""]
     told = [*state.notes, *(f"{rule_state(f)}: {f.message}" for f in state.findings[:_MOST])]
     lines += [f"- {_text(line)}" for line in told] + ([""] if told else [])
-    lines += ["| metric | mean | interval | rows | not scored |", "|:--|--:|:--|--:|--:|"]
-    lines += [_line(summary) for summary in manifest.metrics[:_MOST]]
+    if manifest.metrics:
+        lines += ["| metric | mean | interval | rows | not scored |", "|:--|--:|:--|--:|--:|"]
+        lines += [_line(summary) for summary in manifest.metrics[:_MOST]] + [""]
     judge = " - ".join(filter(None, (manifest.judge.name, manifest.judge.note)))
     lines += [
-        "",
         f"{count(manifest.source.rows)} rows, {count(manifest.source.quarantined)} quarantined. "
         f"Judge: {_text(judge)}.",
         "",

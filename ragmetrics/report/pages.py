@@ -7,13 +7,13 @@ from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ragmetrics import registry
 from ragmetrics.report import assets, words
 from ragmetrics.report.cards import STATUS
 from ragmetrics.report.condition import LABELS, rule_state
-from ragmetrics.report.figures import Figure
+from ragmetrics.report.frame import Figure
 
 
 def render(template: str, depth: int, **values: Any) -> bytes:
@@ -37,6 +37,11 @@ def island(figure: Figure) -> Markup:
     return Markup(text)  # noqa: S704 - the three signs that matter to HTML are gone
 
 
+def breakable(name: str) -> Markup:
+    """A name that may go on in the next line after an underscore."""
+    return escape(words.clean(name)).replace("_", Markup("_<wbr>"))
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -55,6 +60,7 @@ def _environment() -> Environment:
         "brief": words.brief,
         "slug": words.slug,
         "island": island,
+        "breakable": breakable,
     }
     environment.tests["fine"] = lambda finding: rule_state(finding) == "ok"
     environment.globals |= {

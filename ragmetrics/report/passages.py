@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from markupsafe import escape
 
@@ -53,16 +53,15 @@ class Budget:
     """Bytes that the texts of one row may take, so that a page stays small."""
 
     left: int
-    spent: int = field(default=0)
 
     @property
     def empty(self) -> bool:
         """Whether no further text should be begun."""
         return self.left <= 0
 
-    def passage(self, text: str, marked: Sequence[Span] = ()) -> Passage:
-        """The text, cut to LONGEST characters and to what is left; never to nothing."""
-        length = self._fit(text)
+    def passage(self, text: str, marked: Sequence[Span] = (), longest: int = LONGEST) -> Passage:
+        """The text, cut to so many characters and to what is left; never to nothing."""
+        length = self._fit(text, longest)
         pieces = []
         place = 0
         for start, end in (*marked, (len(text), len(text))):
@@ -73,8 +72,8 @@ class Budget:
         beyond = sum(start >= length for start, _ in marked)
         return Passage(tuple(pieces), length, len(text), beyond)
 
-    def _fit(self, text: str) -> int:
-        length = min(len(text), LONGEST)
+    def _fit(self, text: str, longest: int) -> int:
+        length = min(len(text), longest)
         size = _weight(text[:length])
         while size > self.left and length > _LEAST:
             length = max(_LEAST, min(length - 1, length * max(self.left, 0) // size))

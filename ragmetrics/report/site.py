@@ -14,12 +14,19 @@ from dataclasses import dataclass
 from ragmetrics.records import Manifest, WorstRow
 from ragmetrics.report.assets import write_assets
 from ragmetrics.report.cards import cards
-from ragmetrics.report.condition import by_state, condition, has_numbers
+from ragmetrics.report.condition import (
+    by_state,
+    condition,
+    has_numbers,
+    metric_states,
+    needing_reader,
+)
 from ragmetrics.report.evidence import Evidence, evidence
-from ragmetrics.report.figures import histogram_figure, trend_figure
+from ragmetrics.report.histogram import histogram_figure
 from ragmetrics.report.markdown import summary_markdown
 from ragmetrics.report.pages import render
 from ragmetrics.report.segments import tag_tables
+from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import NIGHTS, trends
 from ragmetrics.report.words import duration, slug
 from ragmetrics.store.files import Files
@@ -90,6 +97,7 @@ def write_overview(site: Files, nights: Sequence[Manifest]) -> str:
         condition=condition(newest),
         findings=by_state(newest.findings),
         trends=trends(nights),
+        states=metric_states(newest),
         figure=trend_figure,
         nights=[(night, condition(night)) for night in reversed(nights)],
         trend_nights=NIGHTS,
@@ -99,11 +107,13 @@ def write_overview(site: Files, nights: Sequence[Manifest]) -> str:
 
 
 def _groups(manifest: Manifest, rows: Sequence[ScoredRow]) -> list[WorstGroup]:
-    """The worst rows by metric, in the order of the metrics, lowest first."""
+    """The worst rows by metric, in the order of the cards; lowest first."""
     by_metric: dict[str, list[WorstRow]] = {summary.metric: [] for summary in manifest.metrics}
     for worst in sorted(manifest.worst, key=lambda one: one.value):
         by_metric.setdefault(worst.metric, []).append(worst)
-    return [_group(metric, found, rows) for metric, found in by_metric.items() if found]
+    states = metric_states(manifest)
+    ordered = sorted(by_metric, key=lambda metric: needing_reader(metric, states))
+    return [_group(metric, by_metric[metric], rows) for metric in ordered if by_metric[metric]]
 
 
 def _group(metric: str, worst: Sequence[WorstRow], rows: Sequence[ScoredRow]) -> WorstGroup:

@@ -9,6 +9,7 @@ from datetime import date
 from itertools import pairwise
 
 from ragmetrics.records import Finding, Manifest, Summary
+from ragmetrics.report.condition import metric_states, needing_reader
 from ragmetrics.report.words import finite
 
 NIGHTS = 90
@@ -64,6 +65,12 @@ class Trend:
                 runs[-1].append(point)
         return [run for run in runs if run]
 
+    @property
+    def breaks(self) -> list[tuple[date, Point]]:
+        """Points from which on numbers do not compare with those before, and the night before."""
+        pairs = pairwise(self.points)
+        return [(before.date, after) for before, after in pairs if after.broken]
+
 
 def scored(manifest: Manifest, metric: str) -> Summary | None:
     """The metric's summary where it has a mean."""
@@ -72,10 +79,11 @@ def scored(manifest: Manifest, metric: str) -> Summary | None:
 
 
 def trends(nights: Sequence[Manifest]) -> list[Trend]:
-    """One trend per metric that any of the newest nights scored, in the newest night's order."""
+    """One trend per metric of the newest nights: those that need a reader first."""
     shown = nights[-NIGHTS:]
     names = dict.fromkeys(s.metric for night in reversed(shown) for s in night.metrics)
-    return [_trend(shown, name) for name in names]
+    states = metric_states(shown[-1]) if shown else {}
+    return [_trend(shown, n) for n in sorted(names, key=lambda n: needing_reader(n, states))]
 
 
 def change(summary: Summary, earlier: Sequence[Manifest]) -> Change | None:
@@ -132,9 +140,3 @@ def _apart(one: Summary, other: Summary) -> bool:
         return False
     (_, high), (low, _) = sorted((s.low or 0.0, s.high or 0.0) for s in (one, other))
     return high < low
-
-
-def gaps(trend: Trend) -> list[tuple[Point, Point]]:
-    """Pairs of scored neighbours between which the line breaks because numbers do not compare."""
-    drawn = [point for point in trend.points if point.summary]
-    return [(before, after) for before, after in pairwise(drawn) if after.broken]

@@ -1,4 +1,4 @@
-"""Whether a mean fell between two sets of rows: paired on shared questions where there are enough."""
+"""Whether a mean fell between two sets of rows: paired where they share enough questions."""
 
 from __future__ import annotations
 

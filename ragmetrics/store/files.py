@@ -91,7 +91,7 @@ class Files:
         fs, _ = self._fs
         full = self._full(path)
         with _told("reading", self.uri(path)):
-            raw = fs.open(full, "rb", block_size=BLOCK) if not self.local else Path(full).open("rb")
+            raw = fs.open(full, "rb", block_size=BLOCK)
         with io.BufferedReader(cast("io.RawIOBase", raw), BUFFER) as file:
             yield cast("BinaryIO", file)
 

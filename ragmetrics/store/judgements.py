@@ -1,7 +1,7 @@
 """Judgements: every usable reply, kept so that it is never paid for twice.
 
     judgements/judge=FINGERPRINT/LOW-HIGH.ID.parquet     sorted by key
-    judgements/judge=FINGERPRINT/LOW-HIGH.ID.jsonl       journal of a run at work, or of a killed one
+    judgements/judge=FINGERPRINT/LOW-HIGH.ID.jsonl       journal of a run at work, or killed
 
 Keys begin with the hash of the row's question, as shards do, so a shard reads only the files
 whose range LOW-HIGH meets its own. Replies are journalled in groups: `keep` returns when the
@@ -97,7 +97,8 @@ class Judgements:
                 await asyncio.to_thread(self._journal, [judgement for judgement, _ in group])
             except StoreError as error:
                 for _, future in group:
-                    future.set_exception(error)
+                    if not future.done():
+                        future.set_exception(error)
                 continue
             for _, future in group:
                 if not future.done():

@@ -9,10 +9,9 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import count
@@ -72,7 +71,7 @@ class LogSet:
         number = 0
         try:
             with self.files.open(info.path) as file:
-                for number, record in _records(info.path, file, self.row_bytes):
+                for number, record in _records(info.path, file, self.row_bytes, self.columns):
                     yield self._row(info.path, number, record)
         except (CutShort, EOFError, OSError, zlib.error, pa.ArrowException) as error:
             reason = f"the file is cut short or broken after row {number}: {error}"
@@ -90,7 +89,7 @@ class LogSet:
             return read_row(data, f"{path}:{number}")
         except BadRow as error:
             excerpt = "" if isinstance(record, BadRow) else repr(record)[:_EXCERPT]
-            return Rejected(path, number, str(error), getattr(error, "excerpt", excerpt))
+            return Rejected(path, number, str(error), error.excerpt or excerpt)
 
 
 def find_logs(
@@ -111,7 +110,7 @@ def find_logs(
     elif _FORMATS.search(place):
         head, _, name = place.rpartition("/")
         files = Files(head or ("/" if place.startswith("/") else "."), options)
-        found = [info for info in files.below(name) if info.path == name]
+        return files, tuple(info for info in files.below(name) if info.path == name)
     else:
         files = Files(place, options)
         found = files.below()
@@ -154,14 +153,16 @@ def _dig(record: Any, path: str) -> Any:
 
 
 def _is_log(path: str) -> bool:
-    return bool(_FORMATS.search(path)) and not PurePosixPath(path).name.startswith(("_", "."))
+    # Spark and Hive hide what is unfinished or theirs: _SUCCESS, _temporary/, .part.crc.
+    hidden = any(part.startswith(("_", ".")) for part in PurePosixPath(path).parts)
+    return bool(_FORMATS.search(path)) and not hidden
 
 
 def _endings() -> str:
     return ".jsonl, .csv (both also .gz, .zst) or .parquet"
 
 
-def _records(path: str, file: BinaryIO, limit: int) -> Iterator[Record]:
+def _records(path: str, file: BinaryIO, limit: int, columns: Mapping[str, str]) -> Iterator[Record]:
     match = _FORMATS.search(path)
     if match is None:
         raise InputError(f"{path}: not a log; names end in {_endings()}")
@@ -169,18 +170,50 @@ def _records(path: str, file: BinaryIO, limit: int) -> Iterator[Record]:
     if form == "parquet":
         return _parquet(file, limit)
     stream = _UNPACK[packed](file)
-    return _csv(stream, limit) if form == "csv" else _jsonl(stream, limit)
+    if form == "csv":
+        return _csv(stream, limit, {columns.get(name, name) for name in _STRUCTURED})
+    return _jsonl(stream, limit)
 
 
-def _unzstd(file: BinaryIO) -> BinaryIO:
-    # pyarrow's reader raises where a frame is cut; the zstandard package's does not.
-    return cast("BinaryIO", io.BufferedReader(pa.CompressedInputStream(file, "zstd"), 1 << 20))
+class _Zstd(io.RawIOBase):
+    """Unpacks zstd, and where a frame is cut gives all that stands before the cut, then raises.
+
+    pyarrow's reader raises there (the zstandard package's does not), but keeps back the piece it
+    had in hand: that one is read once more, byte by byte.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._streams = [pa.CompressedInputStream(file, "zstd")]  # one let go closes the file
+        self._given, self._piece = 0, 1 << 16
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            count: int = self._streams[-1].readinto(memoryview(buffer)[: self._piece])
+        except OSError:
+            if self._piece == 1:
+                raise
+            self._begin_again()
+            return self.readinto(buffer)
+        self._given += count
+        return count
+
+    def _begin_again(self) -> None:
+        self._file.seek(0)
+        self._streams.append(pa.CompressedInputStream(self._file, "zstd"))
+        self._piece, left = 1, self._given
+        while left:
+            left -= len(self._streams[-1].read(min(left, 1 << 16)))
 
 
+# No buffer of ours around gzip's own: it would keep back what stands before a cut.
 _UNPACK: dict[str, Callable[[BinaryIO], BinaryIO]] = {
     "": lambda file: file,
-    ".gz": lambda file: cast("BinaryIO", io.BufferedReader(gzip.GzipFile(fileobj=file), 1 << 20)),
-    ".zst": _unzstd,
+    ".gz": lambda file: cast("BinaryIO", gzip.GzipFile(fileobj=file)),
+    ".zst": lambda file: cast("BinaryIO", io.BufferedReader(_Zstd(file), 1 << 16)),
 }
 
 
@@ -216,7 +249,7 @@ def _lines(stream: BinaryIO, limit: int) -> Iterator[tuple[int, bytes | BadRow]]
         yield number, _bad(f"too large: {size:,} bytes, {limit:,} allowed", head)
 
 
-def _csv(stream: BinaryIO, limit: int) -> Iterator[Record]:
+def _csv(stream: BinaryIO, limit: int, structured: Collection[str]) -> Iterator[Record]:
     csv.field_size_limit(limit)
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
     reader = csv.DictReader(text)
@@ -228,10 +261,10 @@ def _csv(stream: BinaryIO, limit: int) -> Iterator[Record]:
             continue
         if record is None:
             return
-        yield reader.line_num, _from_cells(record)
+        yield reader.line_num, _from_cells(record, structured)
 
 
-def _from_cells(record: Mapping[str | None, Any]) -> Any:
+def _from_cells(record: Mapping[str | None, Any], structured: Collection[str]) -> Any:
     row: dict[str, Any] = {}
     if None in record:
         return _bad("more cells than columns")
@@ -241,7 +274,7 @@ def _from_cells(record: Mapping[str | None, Any]) -> Any:
         if not _is_utf8(cell.encode("utf-8", "surrogateescape")):
             return _bad("not UTF-8")
         try:
-            row[name] = json.loads(cell) if name in _STRUCTURED else cell
+            row[name] = from_json(cell) if name in structured else cell
         except ValueError:
             return _bad(f"{name}: the cell should hold JSON")
     return row
@@ -250,8 +283,11 @@ def _from_cells(record: Mapping[str | None, Any]) -> Any:
 def _parquet(file: BinaryIO, limit: int) -> Iterator[Record]:
     number = 0
     for batch in pq.ParquetFile(file).iter_batches(batch_size=_PARQUET_ROWS):
-        for record in batch.to_pylist():
+        for record in _decoded_batch(batch):
             number += 1
+            if isinstance(record, BadRow):
+                yield number, record
+                continue
             size = sum(len(value) for value in record.values() if isinstance(value, str | bytes))
             size += sum(
                 len(item)
@@ -264,6 +300,16 @@ def _parquet(file: BinaryIO, limit: int) -> Iterator[Record]:
                 yield number, _bad(f"too large: {size:,} characters, {limit:,} allowed")
             else:
                 yield number, _without_nulls(record)
+
+
+def _decoded_batch(batch: pa.RecordBatch) -> list[Any]:
+    """The records of a batch; a text that is not UTF-8 spoils its own record only."""
+    try:
+        return cast("list[Any]", batch.to_pylist())
+    except UnicodeDecodeError:
+        if batch.num_rows == 1:
+            return [_bad("not UTF-8")]
+        return [one for i in range(batch.num_rows) for one in _decoded_batch(batch.slice(i, 1))]
 
 
 def _without_nulls(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def chat(server: JudgeServer, ask: Ask, *, retries: int = 0, schema: bool = True
     """Put one request as the live judge does."""
     more: dict[str, Any] = {"response_format": _format(ask)} if schema else {}
     with OpenAI(base_url=server.base_url, max_retries=retries) as client:
-        return client.chat.completions.create(
+        completion: ChatCompletion = client.chat.completions.create(
             model="judge",
             messages=[
                 {"role": "system", "content": ask.prompt.system},
@@ -66,6 +66,7 @@ def chat(server: JudgeServer, ask: Ask, *, retries: int = 0, schema: bool = True
             ],
             **more,
         )
+    return completion
 
 
 def content(completion: ChatCompletion) -> str:
@@ -200,12 +201,12 @@ def _is_refused(server: JudgeServer, number: int) -> bool:
     return False
 
 
-def test_an_unknown_fault_is_an_error(judge_server: JudgeServer) -> None:
+@pytest.mark.parametrize("behaviour", [{"fial": {}}, {"fail": {"4229": 1}}])
+def test_an_unknown_fault_is_an_error(judge_server: JudgeServer, behaviour: dict[str, Any]) -> None:
     """A typing error in a test does not pass silently."""
-    for behaviour in ({"fial": {}}, {"fail": {"4229": 1}}):
-        with pytest.raises(urllib.error.HTTPError, match="400") as caught:
-            judge_server.faults(**behaviour)
-        caught.value.close()
+    with pytest.raises(urllib.error.HTTPError, match="400") as caught:
+        judge_server.faults(**behaviour)
+    caught.value.close()
 
 
 def test_s3_is_reached_through_the_environment(s3: Bucket) -> None:

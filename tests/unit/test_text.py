@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -13,13 +14,7 @@ from pysbd import Segmenter
 
 from ragmetrics import text as module
 from ragmetrics._fallback import plain_sentences
-from ragmetrics.text import (
-    SplitCounts,
-    normalise,
-    reset_split_counts,
-    sentences,
-    split_counts,
-)
+from ragmetrics.text import SplitCounter, SplitCounts, counting_splits, normalise, sentences
 
 HANGING = (
     "This was shown before.[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19"
@@ -41,10 +36,11 @@ TEXTS = st.lists(PIECES, max_size=40).map("".join)
 LANGUAGES = st.sampled_from([None, "en", "de", "zh", "ja", "ar", "ru", "fr", "hi", "sk", "pt"])
 
 
-@pytest.fixture(autouse=True)
-def fresh_counts() -> None:
-    """Let each test count from nothing."""
-    reset_split_counts()
+@pytest.fixture
+def counter() -> Iterator[SplitCounter]:
+    """Counts what a test has split."""
+    with counting_splits() as counter:
+        yield counter
 
 
 def ink(text: str) -> str:
@@ -56,10 +52,10 @@ def ink(text: str) -> str:
 
 
 @pytest.mark.parametrize("empty", [None, "", "   ", "\n\t\r\n"])
-def test_no_text_has_no_sentences(empty: str | None) -> None:
+def test_no_text_has_no_sentences(empty: str | None, counter: SplitCounter) -> None:
     """None and blank text have no sentences, and are not counted as split."""
     assert sentences(empty) == ()
-    assert split_counts() == SplitCounts()
+    assert counter.counts() == SplitCounts()
 
 
 def test_text_without_a_stop_is_one_sentence() -> None:
@@ -97,10 +93,12 @@ def test_list_items_are_sentences() -> None:
         ("FR_ca", "M. Dupont est parti. Il pleut.", ("M. Dupont est parti.", "Il pleut.")),
     ],
 )
-def test_each_language_has_its_rules(language: str, text: str, expected: tuple[str, ...]) -> None:
+def test_each_language_has_its_rules(
+    language: str, text: str, expected: tuple[str, ...], counter: SplitCounter
+) -> None:
     """The row's language, in any spelling of its tag, decides what ends a sentence."""
     assert sentences(text, language) == expected
-    assert split_counts() == SplitCounts(pysbd=1)
+    assert counter.counts() == SplitCounts(pysbd=1)
 
 
 @given(TEXTS, LANGUAGES)
@@ -116,8 +114,7 @@ def test_the_same_text_has_the_same_sentences(text: str, language: str | None) -
     """Neither the cache nor what was split before matters."""
     first = sentences(text, language)
     assert sentences(text, language) == first
-    reset_split_counts()
-    assert sentences(text, language) == first
+    assert module._split(text, module._code(language)).sentences == (first if text.strip() else ())
 
 
 # What pysbd cannot take
@@ -132,61 +129,61 @@ def test_hanging_texts_return() -> None:
         assert int(done.stdout) >= 1
 
 
-def test_numbered_references_are_split_as_pysbd_means_to() -> None:
+def test_numbered_references_are_split_as_pysbd_means_to(counter: SplitCounter) -> None:
     """The pattern that explodes has an equivalent: the text still goes to pysbd."""
     assert sentences("It was shown.[1, 2-4] Then not.") == ("It was shown.[1, 2-4]", "Then not.")
     assert sentences(HANGING[0]) == ("This was shown before.", HANGING[0][22:])
-    assert split_counts() == SplitCounts(pysbd=2)
+    assert counter.counts() == SplitCounts(pysbd=2)
 
 
 @pytest.mark.parametrize("text", ["a) b) " * 300, "1. 2. " * 500])
-def test_very_many_list_items_are_split_plainly(text: str) -> None:
+def test_very_many_list_items_are_split_plainly(text: str, counter: SplitCounter) -> None:
     """pysbd's search for lists is cubic in their items."""
     sentences(text)
-    assert split_counts() == SplitCounts(fallback={"unsafe pattern": 1})
+    assert counter.counts() == SplitCounts(fallback={"unsafe pattern": 1})
 
 
-def test_a_table_of_contents_is_no_danger() -> None:
+def test_a_table_of_contents_is_no_danger(counter: SplitCounter) -> None:
     """A list as people write them goes to pysbd."""
     text = "\n".join(f"{number}. Chapter about the matter" for number in range(1, 61))
     assert len(sentences(text)) == 60
-    assert split_counts() == SplitCounts(pysbd=1)
+    assert counter.counts() == SplitCounts(pysbd=1)
 
 
 @pytest.mark.parametrize("mark", ["∯", "ȸ", "☏☏", "♬", "♨", "☝", "ƪƪƪ", "☉", "&ᓴ&", "&ᓰ&"])
-def test_text_with_marks_of_pysbd_is_kept(mark: str) -> None:
+def test_text_with_marks_of_pysbd_is_kept(mark: str, counter: SplitCounter) -> None:
     """pysbd drops or alters characters that it uses as marks; such a text is split plainly."""
     text = f"x {mark} y. Then z."
     assert sentences(text) == (f"x {mark} y.", "Then z.")
-    assert split_counts().pysbd == 0
-    assert split_counts().texts == 1
+    assert counter.counts().pysbd == 0
+    assert counter.counts().texts == 1
 
 
-def test_a_text_that_pysbd_takes_for_a_pattern_is_kept() -> None:
+def test_a_text_that_pysbd_takes_for_a_pattern_is_kept(counter: SplitCounter) -> None:
     """pysbd builds patterns from the text without escaping it, and fails on a bracket."""
     assert sentences("Der b.a b(a kam. Er ging.", "de") == ("Der b.a b(a kam.", "Er ging.")
-    assert split_counts() == SplitCounts(fallback={"error": 1})
+    assert counter.counts() == SplitCounts(fallback={"error": 1})
 
 
-def test_a_long_text_is_split_by_lines() -> None:
+def test_a_long_text_is_split_by_lines(counter: SplitCounter) -> None:
     """A text of any length goes to pysbd in pieces, and reads as if it were whole."""
     text = "\n\n".join(f"Dr. No came on {day} days. He left." for day in range(1000))
     assert len(sentences(text)) == 2000
-    assert split_counts() == SplitCounts(pysbd=1)
+    assert counter.counts() == SplitCounts(pysbd=1)
 
 
-def test_a_long_line_is_split_plainly() -> None:
+def test_a_long_line_is_split_plainly(counter: SplitCounter) -> None:
     """A single line longer than pysbd is given at once goes to the plain splitter."""
     assert len(sentences("Dr. No came. He left. " * 1000 + "\nThe end.")) == 2001
-    assert split_counts() == SplitCounts(fallback={"too long": 1})
+    assert counter.counts() == SplitCounts(fallback={"too long": 1})
 
 
-def test_an_unknown_language_is_split_plainly() -> None:
+def test_an_unknown_language_is_split_plainly(counter: SplitCounter) -> None:
     """A language that pysbd lacks is counted, once for each text."""
     text = "O Sr. Silva foi. Custa 3,50."
     for _ in range(3):
         assert sentences(text, "pt-BR") == ("O Sr. Silva foi.", "Custa 3,50.")
-    assert split_counts() == SplitCounts(fallback={"language": 1})
+    assert counter.counts() == SplitCounts(fallback={"language": 1})
 
 
 # Same result as pysbd, sooner
@@ -202,11 +199,11 @@ PROSE = {
 
 
 @pytest.mark.parametrize("language", PROSE)
-def test_hardened_pysbd_splits_as_pysbd_does(language: str) -> None:
+def test_hardened_pysbd_splits_as_pysbd_does(language: str, counter: SplitCounter) -> None:
     """Skipping the steps that change nothing gives pysbd's own sentences."""
     text = PROSE[language] * 3
     assert sentences(text, language) == tuple(s.strip() for s in Segmenter(language).segment(text))
-    assert split_counts() == SplitCounts(pysbd=1)
+    assert counter.counts() == SplitCounts(pysbd=1)
 
 
 # The plain splitter
@@ -266,7 +263,9 @@ def test_the_plain_splitter_takes_any_length() -> None:
 # Counting and keeping
 
 
-def test_each_distinct_text_is_split_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_distinct_text_is_split_once(
+    monkeypatch: pytest.MonkeyPatch, counter: SplitCounter
+) -> None:
     """The same text in the same language is split once, in another language again."""
     asked = []
     split = module._split
@@ -274,40 +273,39 @@ def test_each_distinct_text_is_split_once(monkeypatch: pytest.MonkeyPatch) -> No
     for language in (None, "en", "en-GB", "de", "de"):
         sentences("One. Two.", language)
     assert asked == [("One. Two.", "en"), ("One. Two.", "de")]
-    assert split_counts().texts == 2
+    assert counter.counts().texts == 2
 
 
-def test_a_reset_counts_every_text_again() -> None:
-    """Each run reports all its texts, also those that an earlier run has split."""
-    sentences("One. Two.")
-    reset_split_counts()
-    assert split_counts() == SplitCounts()
-    sentences("One. Two.")
-    assert split_counts() == SplitCounts(pysbd=1)
+def test_counts_do_not_depend_on_what_was_split_before() -> None:
+    """Each piece of work reports all its texts, also those that another has split."""
+    for _ in range(2):
+        with counting_splits() as counter:
+            sentences("One. Two.")
+            sentences("One. Two.")
+        assert counter.counts() == SplitCounts(pysbd=1)
 
 
 def test_the_texts_kept_are_bounded_in_bytes() -> None:
     """The text used longest ago is dropped first, when the bound is reached."""
     kept = module._Splits(limit=3000)
     for name in "abc":
-        kept.put(("en", name * 1000), (name,), None)
+        kept.put(("en", name * 1000), module._Split((name,), None))
         kept.get(("en", "a" * 1000))
-    assert kept.get(("en", "a" * 1000)) == ("a",)
+    assert kept.get(("en", "a" * 1000)) == (("a",), None)
     assert kept.get(("en", "b" * 1000)) is None
-    assert kept.counts() == SplitCounts(pysbd=3)
 
 
-def test_threads_count_a_text_once() -> None:
-    """Threads that split the same texts at once agree, and count each once."""
+def test_threads_agree() -> None:
+    """Threads that split the same texts at once come to the same sentences and counts."""
     texts = [f"Dr. No came on {day} days. He left." for day in range(50)]
-    threads = [
-        threading.Thread(target=lambda: [sentences(text) for text in texts]) for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert split_counts() == SplitCounts(pysbd=50)
+
+    def work(_: int) -> tuple[list[tuple[str, ...]], SplitCounts]:
+        with counting_splits() as counter:
+            return [sentences(text) for text in texts], counter.counts()
+
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(work, range(8)))
+    assert all(result == results[0] for result in results)
 
 
 # The identity of a question

@@ -1,0 +1,187 @@
+"""The dashboard as people see it: opened from a folder, in a real browser, without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragmetrics.records import Source
+from ragmetrics.report.site import write_assets, write_night, write_overview
+from ragmetrics.store.files import Files
+from tests.unit.test_report import METRICS, night, ten_nights, worst_rows
+
+pytestmark = pytest.mark.e2e
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+SERIES = {"light": "rgb(11, 102, 184)", "dark": "rgb(111, 177, 242)"}
+STROKE = """id => [...document.querySelectorAll(`#${id} .scatterlayer path.js-line`)]
+    .filter(path => path.getBoundingClientRect().width && path.style.strokeWidth === "2px")
+    .map(path => path.style.stroke)[0]"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site of eleven nights: one regressed, the newest without data."""
+    folder = tmp_path_factory.mktemp("site")
+    files = Files(str(folder))
+    empty = Source(logs="logs/", files=0, rows=0, problem="no file under logs/")
+    nights = [*ten_nights(), night(10, metrics=[], segments=[], findings=[], source=empty)]
+    write_assets(files)
+    for i, manifest in enumerate(nights):
+        write_night(files, manifest, nights[:i], worst_rows())
+    write_overview(files, nights[:10])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Any]:
+    """One browser for all tests of this file."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@dataclass
+class Visit:
+    """A page with all that it complained about."""
+
+    page: Any
+    complaints: list[str] = field(default_factory=list)
+
+    def watch(self) -> None:
+        """Note every message, error, dialog, failed request, and request to anywhere else."""
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("requestfailed", lambda request: self.complaints.append(request.url))
+        self.page.on("request", self._request)
+        self.page.on("dialog", self._dialog)
+
+    def _request(self, request: Any) -> None:
+        if not request.url.startswith(("file:", "data:")):
+            self.complaints.append(request.url)
+
+    def _dialog(self, dialog: Any) -> None:
+        self.complaints.append(dialog.message)
+        dialog.dismiss()
+
+    def overflow(self) -> int:
+        """Pixels by which the page is wider than its window."""
+        return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
+
+
+@pytest.fixture
+def visit(browser: Any, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    """A fresh page; parametrise indirectly to set options of the browser's context."""
+    context = browser.new_context(**getattr(request, "param", {}))
+    visit = Visit(context.new_page())
+    visit.watch()
+    yield visit
+    context.close()
+
+
+def options(**values: Any) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("visit", [values], indirect=True)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_open_from_a_folder(browser: Any, site: Path, scheme: str, width: int) -> None:
+    """Every page opens without a message, a request elsewhere, or sideways scrolling."""
+    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+    pages = ("index", "2026-11-19/index", "2026-11-19/worst-context_recall", "2026-11-20/index")
+    for name in pages:
+        visit = Visit(context.new_page())
+        visit.watch()
+        visit.page.goto((site / f"{name}.html").as_uri())
+        visit.page.wait_for_timeout(200)
+        assert visit.complaints == []
+        assert visit.overflow() <= 0
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_charts_are_drawn_in_the_colours_of_the_page(browser: Any, site: Path, scheme: str) -> None:
+    """Charts take their colours from the style sheet, and follow when the scheme changes."""
+    page = browser.new_page(color_scheme=scheme)
+    page.goto((site / "index.html").as_uri())
+    page.wait_for_selector(".plot svg.main-svg")
+    assert page.locator(".plot").count() == len(METRICS)
+    assert page.evaluate(STROKE, "plot-context_recall") == SERIES[scheme]
+    other = "dark" if scheme == "light" else "light"
+    page.emulate_media(color_scheme=other)
+    page.wait_for_timeout(300)
+    assert page.evaluate(STROKE, "plot-context_recall") == SERIES[other]
+    page.close()
+
+
+def test_drawn_charts_fold_their_tables(visit: Visit, site: Path) -> None:
+    """A table folds once its chart is drawn, and opens at a click."""
+    visit.page.goto((site / "index.html").as_uri())
+    table = visit.page.locator("#trend-context_recall table")
+    assert not table.is_visible()
+    visit.page.locator("#trend-context_recall summary").click()
+    assert "0.700" in table.inner_text()
+
+
+@options(java_script_enabled=False)
+def test_without_scripts_there_are_tables(visit: Visit, site: Path) -> None:
+    """Without JavaScript the numbers are readable, and there is no empty chart."""
+    visit.page.goto((site / "index.html").as_uri())
+    assert visit.page.locator("#trend-context_recall table").is_visible()
+    assert visit.page.locator(".plot >> visible=true").count() == 0
+
+
+def test_without_plotly_there_are_tables(visit: Visit, site: Path, tmp_path: Path) -> None:
+    """A lost asset costs the charts, not the numbers."""
+    visit.page.route("**/plotly-*", lambda route: route.abort())
+    visit.page.goto((site / "index.html").as_uri())
+    assert visit.page.locator("#trend-context_recall table").is_visible()
+    assert visit.page.locator(".plot >> visible=true").count() == 0
+
+
+def test_the_worst_row_is_two_clicks_away(visit: Visit, site: Path) -> None:
+    """From the overview to the night, and from there to the row, which is in view."""
+    page = visit.page
+    page.goto((site / "index.html").as_uri())
+    page.get_by_role("link", name="Open the night").click()
+    page.get_by_role("link", name="How is an invoice changed?").click()
+    row = page.locator("#row-1")
+    assert page.url.endswith("2026-11-19/worst-context_recall.html#row-1")
+    assert "How is an invoice changed?" in row.inner_text()
+    assert row.evaluate("row => row.getBoundingClientRect().top < innerHeight")
+    assert visit.complaints == []
+
+
+def test_a_hostile_question_is_inert(visit: Visit, site: Path) -> None:
+    """Markup in a question is shown as text: no dialog, no element, no request."""
+    visit.page.goto((site / "2026-11-19/worst-context_recall.html").as_uri())
+    row = visit.page.locator("#row-2")
+    assert "<script>alert(1)</script> </script> <!channel>" in row.inner_text()
+    assert row.locator("script, img").count() == 0
+    assert visit.complaints == []
+
+
+def test_the_keyboard_reaches_the_content(visit: Visit, site: Path) -> None:
+    """The first stop of the tab key skips to the content."""
+    visit.page.goto((site / "index.html").as_uri())
+    visit.page.keyboard.press("Tab")
+    assert visit.page.evaluate("document.activeElement.className") == "skip"
+    visit.page.keyboard.press("Enter")
+    assert visit.page.evaluate("document.activeElement.id") == "main"
+
+
+@options(color_scheme="dark")
+def test_paper_is_white(visit: Visit, site: Path) -> None:
+    """A chart drawn for a dark screen is drawn again for paper, and back."""
+    visit.page.goto((site / "index.html").as_uri())
+    visit.page.wait_for_selector(".plot svg.main-svg")
+    visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert visit.page.evaluate(STROKE, "plot-context_recall") == SERIES["light"]
+    visit.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert visit.page.evaluate(STROKE, "plot-context_recall") == SERIES["dark"]

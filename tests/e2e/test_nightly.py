@@ -1,0 +1,228 @@
+"""The nightly flow through Prefect, on a real S3 server, a real HTTP judge and a Slack webhook."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+from tests.fakes.clients import Bucket, JudgeServer
+from tests.fakes.logs import NIGHT, make_rows
+from tests.fakes.slack import SlackServer
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("prefect_server")]
+
+ROWS = 30
+METRICS = ["context_relevance", "context_precision", "context_recall", "response_relevancy"]
+
+
+@pytest.fixture
+def settings(tmp_path: Path, s3: Bucket, judge_server: JudgeServer) -> Callable[..., str]:
+    """Writes a settings file that points at the bucket and the judge."""
+
+    def write(**changes: Any) -> str:
+        values = {
+            "dataset": "towers",
+            "logs": f"{s3.uri}/logs/dt={{date}}/",
+            "store": f"{s3.uri}/store",
+            "metrics": METRICS,
+            "shards": 2,
+            "judge": {
+                "name": "openai",
+                "model": "fake",
+                "base_url": judge_server.base_url,
+                "retries": 2,
+            },
+            "alerts": {"rules": [{"metric": "context_recall", "max_drop": 0.05}]},
+            **changes,
+        }
+        path = tmp_path / "ragmetrics.yaml"
+        path.write_text(yaml.safe_dump(values))
+        return str(path)
+
+    return write
+
+
+def put_log(s3: Bucket, night: date, rows: list[dict[str, Any]], name: str = "log.jsonl") -> None:
+    """Put one night's log into the bucket."""
+    body = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    s3.client.put_object(Bucket=s3.name, Key=f"logs/dt={night}/{name}", Body=body)
+
+
+def run(settings: str, night: date = NIGHT) -> Any:
+    """Run the flow in this process."""
+    from flows.nightly import nightly
+
+    return nightly(settings, night)
+
+
+def stored_scores(s3: Bucket, metric: str) -> pd.DataFrame:
+    """All scores of one metric in the bucket, as any reader of Parquet finds them."""
+    keys = [key for key in s3.keys("store/scores/") if f"/metric={metric}/" in key]
+    bodies = [s3.client.get_object(Bucket=s3.name, Key=key)["Body"].read() for key in keys]
+    return pd.concat([pd.read_parquet(io.BytesIO(body)) for body in bodies])
+
+
+def test_a_night_goes_from_bucket_to_scores_and_dashboard(
+    s3: Bucket, judge_server: JudgeServer, settings: Callable[..., str]
+) -> None:
+    """Logs in a bucket become scores, a manifest and a dashboard there, judged over HTTP."""
+    put_log(s3, NIGHT, make_rows(ROWS, good=0.8))
+    manifest = run(settings()).manifest
+    recall = manifest.summary("context_recall")
+    assert recall is not None
+    assert recall.mean == pytest.approx(0.8)
+    assert recall.scored == manifest.source.rows == ROWS
+    assert manifest.judge.name == "openai:fake"
+    assert manifest.usage.requests == judge_server.stats()["requests"] - embeddings(judge_server)
+    assert len(stored_scores(s3, "context_recall")) == ROWS
+    page = s3.client.head_object(Bucket=s3.name, Key="store/dashboard/index.html")
+    assert page["ContentType"].startswith("text/html")
+
+
+def embeddings(judge_server: JudgeServer) -> int:
+    """Requests for embeddings that the judge was sent."""
+    return int(judge_server.stats()["by_path"].get("/v1/embeddings", 0))
+
+
+def test_repeating_a_night_asks_nothing_and_changes_no_number(
+    s3: Bucket, judge_server: JudgeServer, settings: Callable[..., str]
+) -> None:
+    """A rerun finds every part: no request, the same scores, nothing told again."""
+    put_log(s3, NIGHT, make_rows(ROWS))
+    path = settings()
+    first = run(path).manifest
+    scores = stored_scores(s3, "context_relevance")
+    judge_server.reset()
+    again = run(path).manifest
+    assert judge_server.stats()["requests"] == 0
+    assert again.metrics == first.metrics
+    assert again.run == first.run
+    pd.testing.assert_frame_equal(stored_scores(s3, "context_relevance"), scores)
+
+
+def test_known_questions_cost_nothing_the_next_night(
+    s3: Bucket, judge_server: JudgeServer, settings: Callable[..., str]
+) -> None:
+    """Judgements are kept: a second night with the same retrieval asks the judge nothing."""
+    path = settings()
+    put_log(s3, NIGHT - timedelta(days=1), make_rows(ROWS))
+    run(path, NIGHT - timedelta(days=1))
+    judge_server.reset()
+    put_log(s3, NIGHT, make_rows(ROWS))
+    usage = run(path).manifest.usage
+    assert judge_server.stats()["requests"] == usage.requests == 0
+    assert usage.answered_from_store > 0
+    assert not [key for key in s3.keys("store/judgements/") if key.endswith(".jsonl")]
+
+
+def test_a_regression_is_told_once_and_resolved_once(
+    s3: Bucket, slack_server: SlackServer, settings: Callable[..., str]
+) -> None:
+    """The bad night sends one message, its rerun and the next bad night none, the good one one."""
+    path = settings()
+    nights = [NIGHT + timedelta(days=day) for day in range(4)]
+    for night, good in zip(nights, [1.0, 0.6, 0.6, 1.0], strict=True):
+        put_log(s3, night, make_rows(ROWS, good=good, night=night))
+    # Against the night before, a drop that stays is a drop no more: so hold a floor.
+    path = settings(alerts={"rules": [{"metric": "context_recall", "min": 0.9}]})
+    sent = []
+    for night in [nights[0], nights[1], nights[1], nights[2], nights[3]]:
+        run(path, night)
+        sent.append(len(slack_server.delivered))
+    assert sent == [0, 1, 1, 1, 2]
+    fired, resolved = (json.dumps(message) for message in slack_server.delivered)
+    assert "context_recall" in fired
+    assert "0.600" in fired
+    assert "esolved" in resolved or "normal" in resolved
+
+
+def test_slack_down_fails_the_run_and_the_next_run_delivers(
+    s3: Bucket, slack_server: SlackServer, settings: Callable[..., str]
+) -> None:
+    """An undelivered message is kept, said loudly, and sent once by the next run."""
+    path = settings(alerts={"rules": [{"metric": "context_recall", "min": 0.9}]})
+    put_log(s3, NIGHT, make_rows(ROWS, good=0.5))
+    slack_server.fail("500")
+    with pytest.raises(Exception, match="Slack message kept for the next run"):
+        run(path)
+    slack_server.fail(None)
+    put_log(s3, NIGHT + timedelta(days=1), make_rows(ROWS, good=0.5))
+    run(path, NIGHT + timedelta(days=1))
+    assert len(slack_server.delivered) == 1
+
+
+def test_an_empty_night_alerts_and_fails(
+    s3: Bucket, slack_server: SlackServer, settings: Callable[..., str]
+) -> None:
+    """No log is no green night: it is published as no data, told in Slack, and fails the run."""
+    with pytest.raises(Exception, match="nothing to score: no log file"):
+        run(settings())
+    assert "nothing to score" in json.dumps(slack_server.delivered)
+    page = s3.client.get_object(Bucket=s3.name, Key="store/dashboard/index.html")["Body"].read()
+    assert b"o data" in page
+
+
+def test_a_wrong_key_fails_the_run_with_its_reason(
+    s3: Bucket, judge_server: JudgeServer, settings: Callable[..., str]
+) -> None:
+    """The run ends loudly; nothing counts as scored, and the reason is the judge's own."""
+    judge_server.faults(api_key="another")
+    put_log(s3, NIGHT, make_rows(5))
+    with pytest.raises(Exception, match="refused the key"):
+        run(settings(metrics=["context_recall"]))
+
+
+def test_a_flaky_judge_loses_no_row(
+    s3: Bucket, judge_server: JudgeServer, settings: Callable[..., str]
+) -> None:
+    """Rate limits, server errors and unreadable replies are asked again until answered."""
+    judge_server.faults(
+        fail={"429": 0.1, "500": 0.1, "malformed": 0.1, "prose": 0.2}, fail_attempts=2
+    )
+    put_log(s3, NIGHT, make_rows(ROWS, good=0.8))
+    manifest = run(settings()).manifest
+    for summary in manifest.metrics:
+        assert summary.status == {"scored": ROWS}
+    assert manifest.usage.failures["unreadable"] > 0
+
+
+def test_nonsense_is_counted_and_never_scored(
+    s3: Bucket, judge_server: JudgeServer, settings: Callable[..., str]
+) -> None:
+    """A judge that never gives a verdict leaves rows unreadable, and the run says so."""
+    judge_server.faults(nonsense=True)
+    put_log(s3, NIGHT, make_rows(5))
+    with pytest.raises(Exception, match="5 of 5 rows got no usable verdict"):
+        run(settings(metrics=["context_recall"]))
+
+
+def test_a_server_without_json_schema_is_used_all_the_same(
+    s3: Bucket, judge_server: JudgeServer, settings: Callable[..., str]
+) -> None:
+    """The judge falls back to json_object, then to plain text, and scores every row."""
+    judge_server.faults(json_schema=False, json_object=False)
+    put_log(s3, NIGHT, make_rows(5))
+    manifest = run(settings(metrics=["context_recall"])).manifest
+    assert manifest.metrics[0].status == {"scored": 5}
+
+
+def test_the_night_is_summarised_in_a_prefect_artifact(
+    s3: Bucket, settings: Callable[..., str]
+) -> None:
+    """The headline table stands in Prefect too, with a link to the dashboard."""
+    from prefect.artifacts import Artifact
+
+    put_log(s3, NIGHT, make_rows(5))
+    run(settings(dataset="Towers_2", dashboard_url="https://dash.example/towers"))
+    artifact = Artifact.get(key="ragmetrics-towers-2")
+    assert artifact is not None
+    assert "context_recall" in str(artifact.data)
+    assert f"https://dash.example/towers/{NIGHT}/index.html" in str(artifact.data)

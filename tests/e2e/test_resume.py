@@ -1,0 +1,100 @@
+"""A night killed in the middle is finished by the same command, and no reply is paid for twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import date
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from tests.fakes.clients import JudgeServer
+from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+from tests.fakes.processes import ROOT
+
+pytestmark = pytest.mark.e2e
+
+ROWS = 120
+CONCURRENCY = 4
+
+
+def command(settings: Path, night: date = NIGHT) -> list[str]:
+    """The nightly as a user starts it."""
+    return [
+        sys.executable,
+        "-m",
+        "flows.nightly",
+        "--settings",
+        str(settings),
+        "--date",
+        str(night),
+    ]
+
+
+def write_settings(folder: Path, judge: JudgeServer) -> Path:
+    """A night of two shards in a local folder."""
+    write_jsonl(folder / "logs" / f"dt={NIGHT}" / "log.jsonl", make_rows(ROWS, good=0.7))
+    path = folder / "ragmetrics.yaml"
+    values = {
+        "metrics": ["context_relevance", "context_recall"],
+        "shards": 2,
+        "judge": {
+            "name": "openai",
+            "model": "fake",
+            "base_url": judge.base_url,
+            "concurrency": CONCURRENCY,
+        },
+    }
+    path.write_text(yaml.safe_dump(values))
+    return path
+
+
+def scores(folder: Path) -> pd.DataFrame:
+    """All scores of a store, in a fixed order."""
+    parts = sorted((folder / "ragmetrics-store" / "scores").rglob("*.parquet"))
+    return pd.concat([pd.read_parquet(part) for part in parts], ignore_index=True)
+
+
+def start_and_kill(settings: Path, judge: JudgeServer, after: int) -> int:
+    """Kill the nightly with SIGKILL after so many requests; return how many were in flight."""
+    process = subprocess.Popen(
+        command(settings), cwd=ROOT, start_new_session=True, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 120
+    while judge.stats()["requests"] < after:
+        assert process.poll() is None, "the night ended before it was killed"
+        assert time.monotonic() < deadline, "the night never began"
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return int(judge.stats()["max_in_flight"])
+
+
+@pytest.mark.slow
+def test_a_killed_night_is_resumed_and_repeats_only_what_was_in_flight(
+    tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """After kill -9, the same command gives the scores of an undisturbed run, and the judge is
+    asked no request twice beyond those in flight at the kill."""
+    undisturbed = write_settings(tmp_path / "undisturbed", judge_server)
+    subprocess.run(command(undisturbed), cwd=ROOT, check=True, capture_output=True)
+    needed = judge_server.stats()["requests"]
+
+    judge_server.reset()
+    judge_server.faults(latency_ms=60)
+    killed = write_settings(tmp_path / "killed", judge_server)
+    in_flight = start_and_kill(killed, judge_server, after=needed // 3)
+    done = subprocess.run(command(killed), cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+    stats = judge_server.stats()
+    assert in_flight <= 4 * CONCURRENCY  # two families on two shards
+    assert stats["requests"] <= needed + in_flight
+    assert max(stats["by_hash"].values()) <= 2
+    pd.testing.assert_frame_equal(scores(tmp_path / "killed"), scores(tmp_path / "undisturbed"))

@@ -1,0 +1,107 @@
+"""History: one manifest speaks for a night."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragmetrics.errors import StoreError
+from ragmetrics.records import JudgeInfo, Manifest, Source, Usage
+from ragmetrics.store.files import Files
+from ragmetrics.store.history import find_manifest, nights, ref_of, save_manifest, trailing
+
+MONDAY = date(2026, 11, 16)
+START = datetime(2026, 11, 17, 2, tzinfo=UTC)
+
+
+def a_night(day: date = MONDAY, run: str = "a", hours: float = 1, **more: Any) -> Manifest:
+    """The manifest of a run that took so many hours."""
+    return Manifest(
+        dataset="default",
+        date=day,
+        run=run,
+        started_at=START,
+        finished_at=START + timedelta(hours=hours),
+        ragmetrics="0.1.0",
+        source=Source(logs="logs", files=1, rows=1),
+        judge=JudgeInfo(name="embedded", fingerprint="f"),
+        shards=2,
+        metrics=[],
+        segments=[],
+        findings=[],
+        worst=[],
+        usage=Usage(),
+        **more,
+    )
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """An empty store."""
+    return Files(str(tmp_path))
+
+
+def test_a_run_exists_once_its_manifest_does(files: Files) -> None:
+    """And is found by its reference."""
+    night = a_night()
+    assert find_manifest(files, ref_of(night)) is None
+    save_manifest(files, night)
+    assert find_manifest(files, ref_of(night)) == night
+    assert files.exists("runs/dt=2026-11-16/run=a.json")
+
+
+def test_nights_are_by_date(files: Files) -> None:
+    """Oldest first, whatever order they were run in; none in an empty store."""
+    assert nights(files) == []
+    for offset in (2, 0, 1):
+        save_manifest(files, a_night(MONDAY + timedelta(offset)))
+    assert [night.date.day for night in nights(files)] == [16, 17, 18]
+    assert [night.date.day for night in nights(files, before=MONDAY + timedelta(2))] == [16, 17]
+    assert [night.date.day for night in nights(files, last=1)] == [18]
+
+
+@pytest.mark.parametrize("order", [("old", "new"), ("new", "old")])
+def test_the_newest_run_speaks_for_its_night(files: Files, order: tuple[str, str]) -> None:
+    """The one that finished last, not the one whose file came last."""
+    for run in order:
+        save_manifest(files, a_night(run=run, hours={"old": 1, "new": 2}[run]))
+    assert [night.run for night in nights(files)] == ["new"]
+
+
+def test_a_rerun_takes_the_word_back(files: Files) -> None:
+    """An older run that is repeated is the newest again."""
+    save_manifest(files, a_night(run="first", hours=1))
+    save_manifest(files, a_night(run="second", hours=2))
+    save_manifest(files, a_night(run="first", hours=3))
+    assert [night.run for night in nights(files)] == ["first"]
+
+
+def test_what_is_no_manifest_is_passed_over(files: Files) -> None:
+    """A file that somebody put beside the runs does not hurt."""
+    save_manifest(files, a_night())
+    files.write("runs/dt=2026-11-16/notes.txt", b"hello")
+    files.write("runs/README.md", b"hello")
+    assert len(nights(files)) == 1
+
+
+def test_a_broken_manifest_is_told_by_file(files: Files) -> None:
+    """A history that cannot be read must not be a shorter one."""
+    files.write("runs/dt=2026-11-16/run=a.json", b'{"dataset": ')
+    with pytest.raises(StoreError, match=r"dt=2026-11-16/run=a\.json: not a manifest of a run"):
+        nights(files)
+
+
+def test_a_manifest_of_a_later_version_is_read() -> None:
+    """Keys that this version does not know are left aside."""
+    later = a_night().model_dump(mode="json") | {"version": 1, "brand_new": {"x": 1}}
+    assert Manifest.model_validate(later) == a_night()
+
+
+def test_trailing_nights_are_by_calendar() -> None:
+    """The seven days before; a night that is missing makes no older one step in."""
+    days = [MONDAY + timedelta(offset) for offset in (-8, -7, -3, -1, 0, 1)]
+    chosen = trailing([a_night(day) for day in days], MONDAY, 7)
+    assert [(night.date - MONDAY).days for night in chosen] == [-7, -3, -1]

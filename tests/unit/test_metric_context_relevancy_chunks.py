@@ -1,0 +1,127 @@
+"""context_relevancy_chunks: contexts with a needed sentence over contexts; played by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragmetrics.errors import Unanswered
+from ragmetrics.metrics.context_relevancy import Needed, context_relevancy
+from ragmetrics.metrics.context_relevancy_chunks import context_relevancy_chunks
+from ragmetrics.protocol import Score, Status, Steps
+from ragmetrics.rows import LogRow
+
+LARGE = "The tower stands in Paris. It was opened in May 1889. It is tall. It is red."
+SMALL = "The Louvre is a museum."
+CONTEXTS = st.lists(st.lists(st.booleans(), min_size=1, max_size=4), min_size=1, max_size=5)
+"""Per context, which of its sentences are needed."""
+
+
+def a_row(*contexts: str, question: str = "When was the tower opened?") -> LogRow:
+    """A row in which these contexts were retrieved."""
+    return LogRow("row-1", question, contexts)
+
+
+def end(steps: Steps[Score], *numbers: int, asked: bool = True) -> Score:
+    """The score at the end of the steps, where the judge needs the sentences of these numbers."""
+    with pytest.raises(StopIteration) as stop:
+        steps.send([Needed(needed=list(numbers))]) if asked else next(steps)
+    return stop.value.value
+
+
+def play(contexts: list[list[bool]]) -> Score:
+    """The score of made-up contexts by a judge that knows which sentences are needed."""
+    steps = context_relevancy_chunks.play(a_row(*("A sentence. " * len(one) for one in contexts)))
+    next(steps)
+    flat = [needed for context in contexts for needed in context]
+    return end(steps, *(number for number, needed in enumerate(flat, 1) if needed))
+
+
+def test_value_is_the_share_of_contexts_with_a_needed_sentence() -> None:
+    """Sentences 2 and 4 stand in the first of three contexts, 6 in the last: 2/3."""
+    steps = context_relevancy_chunks.play(a_row(LARGE, SMALL, SMALL))
+    next(steps)
+    assert end(steps, 2, 4, 6) == Score(2 / 3, details={"relevant_contexts": [0, 2]})
+
+
+def test_a_large_chunk_with_a_short_answer_counts_in_full() -> None:
+    """One needed sentence of four: 1.0 here, where context_relevancy says 0.25."""
+    row = a_row(LARGE)
+    values = []
+    for metric in (context_relevancy_chunks, context_relevancy):
+        steps = metric.play(row)
+        next(steps)
+        values.append(end(steps, 2).value)
+    assert values == [1.0, 0.25]
+
+
+def test_reuses_the_verdict_of_context_relevancy() -> None:
+    """The request is the very one of context_relevancy, so the driver asks it once."""
+    row = a_row(LARGE, " ", SMALL)
+    (asked,), (known,) = next(context_relevancy_chunks.play(row)), next(context_relevancy.play(row))
+    assert asked.key == known.key
+
+
+# Empty cases
+
+
+def test_empty_question_is_not_applicable() -> None:
+    """A blank question has no value and asks nothing."""
+    found = end(context_relevancy_chunks.play(a_row(SMALL, question="")), asked=False)
+    assert found == Score(None, "empty question", status=Status.NOT_APPLICABLE)
+
+
+@pytest.mark.parametrize("contexts", [(), ("",), (" ", "\n")])
+def test_no_sentence_retrieved_is_zero_and_not_asked(contexts: tuple[str, ...]) -> None:
+    """No context, or blank ones only: 0, without a call."""
+    found = end(context_relevancy_chunks.play(a_row(*contexts)), asked=False)
+    assert found == Score(0.0, "no sentence retrieved")
+
+
+def test_nothing_needed_is_zero() -> None:
+    """No context with a needed sentence: 0, with the details to show it."""
+    steps = context_relevancy_chunks.play(a_row(LARGE, SMALL))
+    next(steps)
+    assert end(steps) == Score(0.0, details={"relevant_contexts": []})
+
+
+def test_a_blank_context_counts_as_one_without_use() -> None:
+    """A blank context was retrieved all the same: it stands in the denominator."""
+    steps = context_relevancy_chunks.play(a_row(SMALL, " "))
+    next(steps)
+    assert end(steps, 1).value == 0.5
+
+
+def test_no_verdict_leaves_the_row_unanswered() -> None:
+    """Unanswered goes up to the driver, which makes it a status."""
+    steps = context_relevancy_chunks.play(a_row(SMALL))
+    next(steps)
+    with pytest.raises(Unanswered, match="timed out"):
+        steps.send([Unanswered(Status.JUDGE_FAILED, "timed out")])
+
+
+# Properties
+
+
+@settings(deadline=None)
+@given(CONTEXTS)
+def test_value_counts_contexts(contexts: list[list[bool]]) -> None:
+    """The value is the share of contexts with any needed sentence, in [0, 1]."""
+    assert play(contexts).value == sum(any(one) for one in contexts) / len(contexts)
+
+
+@settings(deadline=None)
+@given(CONTEXTS.flatmap(lambda contexts: st.tuples(st.just(contexts), st.permutations(contexts))))
+def test_order_of_the_contexts_does_not_matter(
+    both: tuple[list[list[bool]], list[list[bool]]],
+) -> None:
+    """The same contexts in another order give the same value."""
+    assert play(both[0]).value == play(both[1]).value
+
+
+@settings(deadline=None)
+@given(CONTEXTS)
+def test_is_1_exactly_where_every_context_is_of_use(contexts: list[list[bool]]) -> None:
+    """A padded chunk does not matter, a useless one does."""
+    assert (play(contexts).value == 1.0) == all(any(one) for one in contexts)

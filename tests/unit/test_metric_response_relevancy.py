@@ -1,0 +1,181 @@
+"""response_relevancy: does the response answer the question asked; replies played by hand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from ragmetrics.errors import Unanswered, UnreadableReply
+from ragmetrics.metrics.response_relevancy import QUESTIONS, Questions, response_relevancy
+from ragmetrics.protocol import Ask, Embed, Score, Status, Steps, Vector
+from ragmetrics.rows import LogRow
+
+ASKED = "When was the tower opened?"
+THREE = ["When did it open?", "In which year was it opened?", "What happened in 1889?"]
+DATA = {"response": "In 1889.", "language": "en", "n": 3}
+VECTORS = hnp.arrays(np.float32, (4, 5), elements=st.floats(-1e3, 1e3, width=32))
+
+
+def a_row(**fields: Any) -> LogRow:
+    """A row with a response."""
+    values = {"user_input": ASKED, "response": "It was opened in 1889.", **fields}
+    return LogRow(id="row-1", retrieved_contexts=(), **values)
+
+
+def verdict(*questions: str, noncommittal: bool = False) -> Questions:
+    """The judge's reply."""
+    return Questions(questions=list(questions), noncommittal=noncommittal)
+
+
+def end(steps: Steps[Score], answers: list[Any] | None = None) -> Score:
+    """The score at the end of the steps; without answers nothing may be asked."""
+    with pytest.raises(StopIteration) as stop:
+        next(steps) if answers is None else steps.send(answers)
+    return stop.value.value
+
+
+def play(*vectors: Vector | list[float]) -> Score:
+    """The score for an embedding of the question asked and of three generated ones."""
+    steps = response_relevancy.play(a_row())
+    next(steps)
+    steps.send([verdict(*THREE)])
+    return end(steps, [np.asarray(vector, dtype=np.float32) for vector in vectors])
+
+
+def test_asks_for_three_questions_then_for_embeddings() -> None:
+    """First one request about the response alone, then a wave of one embedding per question."""
+    steps = response_relevancy.play(a_row(language="de"))
+    data = {"response": "It was opened in 1889.", "language": "de", "n": 3}
+    assert next(steps) == [Ask(QUESTIONS, data)]
+    assert steps.send([verdict(*THREE)]) == [Embed(ASKED), *map(Embed, THREE)]
+
+
+def test_value_is_the_mean_cosine() -> None:
+    """Cosines 1, 0 and 3/5 have the mean 8/15; lengths of vectors do not matter."""
+    found = play([2, 0], [1, 0], [0, 7], [3, 4])
+    assert found.value == pytest.approx(8 / 15)
+    assert found.details == {
+        "questions": THREE,
+        "noncommittal": False,
+        "cosines": [1.0, 0.0, 0.6],
+    }
+
+
+def test_opposite_meaning_is_minus_1() -> None:
+    """The range is [-1, 1], not [0, 1]."""
+    assert play([1, 0], [-1, 0], [-2, 0], [-3, 0]).value == -1.0
+
+
+def test_a_zero_vector_is_close_to_nothing() -> None:
+    """A text without words has a zero vector and the cosine 0, not NaN."""
+    assert play([1, 0], [0, 0], [0, 0], [0, 0]).value == 0.0
+    assert play([0, 0], [1, 0], [0, 1], [1, 1]).value == 0.0
+
+
+def test_the_number_of_questions_is_a_parameter() -> None:
+    """`questions: 1` asks for one, and the value is its cosine."""
+    steps = response_relevancy.with_parameters({"questions": 1}).play(a_row())
+    (request,) = next(steps)
+    steps.send([verdict("When?")])
+    assert request.data["n"] == 1
+    assert end(steps, [np.array([1, 0]), np.array([1, 1])]).value == pytest.approx(0.5**0.5, 1e-5)
+
+
+# Empty cases
+
+
+def test_empty_question_is_not_applicable() -> None:
+    """A blank question has no value and asks nothing."""
+    found = end(response_relevancy.play(a_row(user_input=" ")))
+    assert found == Score(None, "empty question", status=Status.NOT_APPLICABLE)
+
+
+@pytest.mark.parametrize("response", [None, "", " \n"])
+def test_no_response_is_not_applicable(response: str | None) -> None:
+    """A log without responses is not a log of bad responses."""
+    found = end(response_relevancy.play(a_row(response=response)))
+    assert found == Score(None, "no response", status=Status.NOT_APPLICABLE)
+
+
+def test_noncommittal_response_is_zero_and_nothing_is_embedded() -> None:
+    """A response that avoids to answer is 0 whatever questions it would answer."""
+    steps = response_relevancy.play(a_row())
+    next(steps)
+    found = end(steps, [verdict("What do you know?", noncommittal=True)])
+    assert (found.value, found.status) == (0.0, Status.SCORED)
+    assert found.reason == "noncommittal response"
+
+
+@pytest.mark.parametrize("wave", ["verdict", "embedding"])
+def test_what_cannot_be_had_leaves_the_row_unanswered(wave: str) -> None:
+    """Without the verdict, or without one of the embeddings, there is no score."""
+    lost = Unanswered(Status.JUDGE_FAILED, f"no {wave}")
+    steps = response_relevancy.play(a_row())
+    next(steps)
+    if wave == "embedding":
+        steps.send([verdict(*THREE)])
+    with pytest.raises(Unanswered, match=f"no {wave}"):
+        steps.send([lost] if wave == "verdict" else [*[np.ones(2)] * 3, lost])
+
+
+# Replies
+
+
+def reply(*questions: str, noncommittal: bool = False) -> str:
+    """A reply as the judge writes it."""
+    return json.dumps({"questions": questions, "noncommittal": noncommittal})
+
+
+@pytest.mark.parametrize("text", [reply(*THREE), f"Here you are: {reply(*THREE)} Good luck!"])
+def test_reads_the_questions_with_prose_around_them(text: str) -> None:
+    """Chatty models are understood."""
+    assert QUESTIONS.parse(text, DATA).questions == THREE
+
+
+def test_a_noncommittal_reply_may_hold_any_number_of_questions() -> None:
+    """No question is read from a noncommittal response, so none is missed."""
+    assert QUESTIONS.parse(reply(noncommittal=True), DATA).noncommittal
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        reply("When?", "Where?"),
+        reply("When?", "Where?", "Why?", "How?"),
+        reply("When?", "Where?", "  WHERE "),
+        reply("When?", "Where?", " "),
+        reply(),
+        '{"questions": ["When?", "Where?", "Why?"]}',
+        '{"questions": ["When?", "Where?", "Why?"], "noncommittal": "perhaps"}',
+        '{"questions": ["When?", "Where?", 3], "noncommittal": false}',
+        "When? Where? Why?",
+    ],
+)
+def test_any_other_reply_is_unreadable(text: str) -> None:
+    """Too few, too many, repeated, blank or untyped questions are refused."""
+    with pytest.raises(UnreadableReply):
+        QUESTIONS.parse(text, DATA)
+
+
+# Properties
+
+
+@given(VECTORS)
+def test_value_is_in_minus_1_to_1(vectors: np.ndarray) -> None:
+    """Whatever the embeddings are, rounding does not push the value out of range."""
+    value = play(*vectors).value
+    assert value is not None
+    assert -1 <= value <= 1
+
+
+@given(VECTORS, st.permutations([1, 2, 3]))
+def test_order_of_the_questions_does_not_matter(vectors: np.ndarray, order: list[int]) -> None:
+    """The mean is the same whichever question the judge names first."""
+    expected = play(*vectors).value
+    assert play(vectors[0], *(vectors[i] for i in order)).value == pytest.approx(expected)

@@ -1,0 +1,156 @@
+"""Parts: rows and scores of a shard as Parquet that anybody can read."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragmetrics.protocol import Score, Status
+from ragmetrics.rows import LogRow
+from ragmetrics.store.files import Files
+from ragmetrics.store.parts import (
+    ROW_SCHEMA,
+    SCORE_SCHEMA,
+    PartWriter,
+    RunRef,
+    read_notes,
+    read_rows,
+    row_record,
+    row_size,
+    score_record,
+    scored_rows,
+)
+
+REF = RunRef(date=date(2026, 11, 19), run="ab12", shards=2)
+FULL = LogRow(
+    id="a",
+    user_input="What is it?",
+    retrieved_contexts=("One.", ""),
+    timestamp=datetime(2026, 11, 19, 1, 2, 3, 456, tzinfo=UTC),
+    response="",
+    reference="So.",
+    reference_contexts=(),
+    retrieved_context_ids=("1",),
+    reference_context_ids=("1", "2"),
+    retrieved_context_scores=(0.5, -1.0),
+    index_build="7",
+    language="en",
+    tags={"channel": "web", "ключ": ""},
+)
+BARE = LogRow(id="b", user_input="q", retrieved_contexts=())
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """An empty store."""
+    return Files(str(tmp_path / "store"))
+
+
+def write(
+    files: Files, path: str, schema: Any, records: list[dict[str, Any]], **how: Any
+) -> PartWriter:
+    """Write a part."""
+    folder = Path(files.root).parent
+    writer = PartWriter(folder, schema, **how)
+    for record in records:
+        writer.add(record, size=100)
+    writer.finish(files, path, {"usage": {"requests": 3}})
+    return writer
+
+
+@pytest.mark.parametrize("row", [FULL, BARE], ids=["full", "bare"])
+def test_rows_come_back_as_they_went(files: Files, row: LogRow) -> None:
+    """Empty texts and lists stay empty, missing ones stay missing."""
+    write(files, "x.parquet", ROW_SCHEMA, [row_record(row)])
+    assert list(read_rows(files, "x.parquet")) == [row]
+
+
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_texts_come_back_to_the_letter(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    """Any script, any control character."""
+    files = Files(str(tmp_path_factory.getbasetemp() / "parts" / "store"))
+    Path(files.root).mkdir(parents=True, exist_ok=True)
+    row = LogRow(id="a", user_input=text, retrieved_contexts=(text,), tags={"t": text})
+    write(files, "x.parquet", ROW_SCHEMA, [row_record(row)])
+    assert list(read_rows(files, "x.parquet")) == [row]
+
+
+def test_a_part_is_written_piece_by_piece(files: Files) -> None:
+    """Memory is bounded by the size of a group; the order stays."""
+    records = [row_record(LogRow(str(n), "q", ())) for n in range(50)]
+    assert write(files, "x.parquet", ROW_SCHEMA, records, group_bytes=1_000).rows == 50
+    assert [row.id for row in read_rows(files, "x.parquet")] == [str(n) for n in range(50)]
+    with files.open("x.parquet") as file:
+        assert pq.ParquetFile(file).num_row_groups == 5
+
+
+def test_a_part_may_be_empty(files: Files) -> None:
+    """A shard without rows is a part with the same columns."""
+    write(files, "x.parquet", ROW_SCHEMA, [])
+    assert list(read_rows(files, "x.parquet")) == []
+
+
+def test_nothing_is_there_before_it_is_finished(files: Files, tmp_path: Path) -> None:
+    """A run killed at work leaves no half part, and a finished one no temporary file."""
+    writer = PartWriter(tmp_path, ROW_SCHEMA)
+    writer.add(row_record(FULL))
+    assert not files.exists("x.parquet")
+    writer.finish(files, "x.parquet")
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+def test_notes_travel_with_the_part(files: Files) -> None:
+    """What a part cost is found with it."""
+    write(files, "x.parquet", SCORE_SCHEMA, [])
+    assert read_notes(files, "x.parquet") == {"usage": {"requests": 3}}
+
+
+def test_paths_are_hive_partitions() -> None:
+    """As DuckDB, Athena and pandas expect them."""
+    assert REF.rows(1) == "rows/dt=2026-11-19/run=ab12/shard-001.parquet"
+    assert REF.scores("context_recall", 0) == (
+        "scores/dt=2026-11-19/run=ab12/metric=context_recall/shard-000.parquet"
+    )
+
+
+def test_pandas_reads_the_scores_of_a_store(files: Files) -> None:
+    """A folder of parts is a table, with date, run and metric as columns."""
+    write(files, REF.scores("mrr", 0), SCORE_SCHEMA, [score_record(FULL, Score(0.5))])
+    write(files, REF.scores("mrr", 1), SCORE_SCHEMA, [score_record(BARE, Score(1.0))])
+    table = pd.read_parquet(f"{files.root}/scores")
+    assert sorted(table["value"]) == [0.5, 1.0]
+    assert set(table["metric"].astype(str)) == {"mrr"}
+    assert set(table["dt"].astype(str)) == {"2026-11-19"}
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        Score(0.25, "one of four", {"grades": [1, 0, 0, 0]}),
+        Score.not_applicable("no reference answer"),
+        Score(None, "timeout", status=Status.JUDGE_FAILED),
+    ],
+)
+def test_scores_come_back_with_their_rows(files: Files, score: Score) -> None:
+    """By shard and position; a metric whose part is missing is left out."""
+    write(files, REF.rows(1), ROW_SCHEMA, [row_record(BARE), row_record(FULL)])
+    records = [score_record(BARE, Score(1.0)), score_record(FULL, score)]
+    write(files, REF.scores("mrr", 1), SCORE_SCHEMA, records)
+    found = scored_rows(files, REF, ["mrr", "ndcg"], {1: {1}})
+    assert found[1, 1].row == FULL
+    assert found[1, 1].scores == {"mrr": score}
+
+
+def test_the_size_of_a_row_follows_its_texts() -> None:
+    """So that a group of long rows is written early."""
+    long = LogRow("a", "q", ("x" * 1_000_000,))
+    assert row_size(long) > 1_000_000 > row_size(BARE)

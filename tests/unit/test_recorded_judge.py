@@ -1,0 +1,161 @@
+"""The recorded judge: replies given before, played back from a file that people can read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from ragmetrics.drive import Broker, drive
+from ragmetrics.errors import InputError, JudgeError, JudgeRefused
+from ragmetrics.judges.base import Judge
+from ragmetrics.judges.corpus import Corpus
+from ragmetrics.judges.embedded import EmbeddedJudge
+from ragmetrics.judges.embeddings import HashedEmbedder
+from ragmetrics.judges.recorded import RecordedJudge, Recorder
+from ragmetrics.protocol import Ask, Prompt, Status
+from ragmetrics.registry import select
+from ragmetrics.rows import LogRow
+from ragmetrics.store.parts import ScoredRow
+
+
+class Colour(BaseModel):
+    colour: str
+
+
+PROMPT = Prompt("colour", 1, Colour, "Name the colour.")
+SKY, ROSE = Ask(PROMPT, {"thing": "sky"}), Ask(PROMPT, {"thing": "rose"})
+ROWS = [
+    LogRow(
+        "1", "When was the tower opened?", ("It was opened in 1889.", "Mondays."), reference="May."
+    ),
+    LogRow("2", "How tall is the tower?", ("The tower is 330 m tall.",), reference="It is tall."),
+]
+
+
+def recording(path: Path, *replies: tuple[Ask, str]) -> str:
+    """Record replies to a file; return its path."""
+    with Recorder(path) as recorder:
+        for request, reply in replies:
+            recorder.note(request, reply)
+    return str(path)
+
+
+def play(judge: Judge, recorder: Recorder | None = None) -> list[ScoredRow]:
+    """Score the rows."""
+    metrics = select(["context_relevance", "context_relevancy", "context_recall"])
+    record = recorder.note if recorder else None
+    broker = Broker(judge, HashedEmbedder(Corpus()), record=record)
+
+    async def main() -> list[ScoredRow]:
+        return [row async for row in drive(ROWS, metrics, broker)]
+
+    return asyncio.run(main())
+
+
+def reply(judge: RecordedJudge, request: Ask, attempt: int = 0) -> str:
+    """The text of a reply."""
+    return asyncio.run(judge.reply(request, attempt)).text
+
+
+def test_plays_back_what_was_recorded(tmp_path: Path) -> None:
+    """Each request gets its own reply, whatever the order, in any script."""
+    judge = RecordedJudge(recording(tmp_path / "r.jsonl", (SKY, "blau\n青"), (ROSE, "red")))
+    assert [reply(judge, ROSE), reply(judge, SKY)] == ["red", "blau\n青"]
+
+
+def test_replies_to_one_request_answer_its_attempts_in_order(tmp_path: Path) -> None:
+    """A bad first reply is played again as the first; past the end the last one stands."""
+    judge = RecordedJudge(
+        recording(tmp_path / "r.jsonl", (SKY, "hm"), (ROSE, "red"), (SKY, "blue"))
+    )
+    assert [reply(judge, SKY, attempt) for attempt in range(4)] == ["hm", "blue", "blue", "blue"]
+
+
+def test_a_recorded_run_gives_the_same_scores(tmp_path: Path) -> None:
+    """Recording a run and playing it back is the same run, without the judge."""
+    with Recorder(tmp_path / "r.jsonl") as recorder:
+        live = play(EmbeddedJudge(Corpus()), recorder)
+    assert play(RecordedJudge(str(tmp_path / "r.jsonl"))) == live
+
+
+def test_a_request_that_is_not_recorded_fails_its_row_alone(tmp_path: Path) -> None:
+    """A recording of yesterday's rows scores those of today that it knows."""
+    with Recorder(tmp_path / "all.jsonl") as recorder:
+        play(EmbeddedJudge(Corpus()), recorder)
+    lines = (tmp_path / "all.jsonl").read_text().splitlines()
+    keep = [line for line in lines if json.loads(line)["prompt"] != "support"]
+    (tmp_path / "some.jsonl").write_text("\n".join(keep))
+    found = play(RecordedJudge(str(tmp_path / "some.jsonl")))[0].scores
+    assert found["context_relevance"].status == Status.SCORED
+    assert found["context_recall"].status == Status.JUDGE_FAILED
+    assert found["context_recall"].reason == "the recording has no reply to this support request"
+
+
+def test_what_is_missing_is_no_refusal(tmp_path: Path) -> None:
+    """JudgeRefused would end the run."""
+    judge = RecordedJudge(recording(tmp_path / "r.jsonl", (SKY, "blue")))
+    with pytest.raises(JudgeError) as raised:
+        reply(judge, ROSE)
+    assert not isinstance(raised.value, JudgeRefused)
+
+
+def test_fingerprint_is_that_of_the_replies(tmp_path: Path) -> None:
+    """The path and the order of requests do not matter; another reply does."""
+    prints = [
+        RecordedJudge(recording(tmp_path / name, *replies)).fingerprint
+        for name, replies in {
+            "a.jsonl": [(SKY, "blue"), (ROSE, "red")],
+            "b.jsonl": [(ROSE, "red"), (SKY, "blue")],
+            "c.jsonl": [(ROSE, "red"), (SKY, "grey")],
+        }.items()
+    ]
+    assert prints[0] == prints[1] != prints[2]
+
+
+def test_blank_lines_and_unknown_keys_are_passed_over(tmp_path: Path) -> None:
+    """A recording may be edited by hand, and hold notes."""
+    line = json.dumps({"key": SKY.key, "reply": "blue", "note": "by hand"})
+    (tmp_path / "r.jsonl").write_text(f"\n{line}\n\n")
+    assert reply(RecordedJudge(str(tmp_path / "r.jsonl")), SKY) == "blue"
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"not json\n", 1),
+        (b'{"key": "a", "reply": "b"}\n[1]\n', 2),
+        (b'{"key": "a"}\n', 1),
+        (b'{"key": "a", "reply": {"grade": 2}}\n', 1),
+        (b'{"key": ["a"], "reply": "b"}\n', 1),
+        (b"\xff\xfe\x00\n", 1),
+    ],
+)
+def test_what_is_no_recording_is_told_by_line(tmp_path: Path, content: bytes, line: int) -> None:
+    """A wrong file is the user's error, not a crash in the middle of the run."""
+    (tmp_path / "r.jsonl").write_bytes(content)
+    with pytest.raises(InputError, match=f"line {line}: not a recorded reply"):
+        RecordedJudge(str(tmp_path / "r.jsonl"))
+
+
+def test_a_recording_that_is_not_there_is_an_input_error(tmp_path: Path) -> None:
+    """So is a folder."""
+    with pytest.raises(InputError, match="No such file"):
+        RecordedJudge(str(tmp_path / "none.jsonl"))
+    with pytest.raises(InputError, match="Is a directory"):
+        RecordedJudge(str(tmp_path))
+
+
+def test_a_recording_that_cannot_be_written_is_an_input_error(tmp_path: Path) -> None:
+    """Told before anything is asked."""
+    with pytest.raises(InputError, match="No such file"), Recorder(tmp_path / "none" / "r.jsonl"):
+        pass
+
+
+def test_a_recorder_without_a_path_writes_nothing() -> None:
+    """Recording is off by default."""
+    with Recorder(None) as recorder:
+        recorder.note(SKY, "blue")

@@ -1,0 +1,113 @@
+"""Settings: what ragmetrics.yaml may say, and what a person sees who mistypes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragmetrics.errors import SettingsError
+from ragmetrics.settings import Settings, api_key, load_settings, make_settings
+
+
+def load(tmp_path: Path, text: str, **overrides: object) -> Settings:
+    """The settings of a file with this text."""
+    file = tmp_path / "ragmetrics.yaml"
+    file.write_text(text, encoding="utf-8")
+    return load_settings(file, **overrides)
+
+
+def test_an_empty_file_means_the_defaults(tmp_path: Path) -> None:
+    """Nothing has to be set: the embedded judge, a local store, six metrics."""
+    settings = load(tmp_path, "")
+    assert settings.judge.name == "embedded"
+    assert settings.store == str(tmp_path / "ragmetrics-store")
+    assert len(settings.metrics) == 6
+
+
+def test_relative_paths_are_beside_the_file(tmp_path: Path) -> None:
+    """Cron's working directory does not matter; absolute paths and addresses stay."""
+    settings = load(tmp_path, "logs: logs/{date}.jsonl\nstore: s3://bucket/x\ngolden: /data/g.csv")
+    assert settings.logs == str(tmp_path / "logs/{date}.jsonl")
+    assert settings.store == "s3://bucket/x"
+    assert settings.golden == "/data/g.csv"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("colour: red", "colour: there is no such key"),
+        ("judge:\n  modle: gpt", "judge.modle: there is no such key"),
+        ("judge: gpt-4", "judge.name: should be embedded, openai or recorded:PATH"),
+        ("judge: {temperature: 3}", "judge.temperature: "),
+        ("alerts: {rules: [{metric: context_recall}]}", "a rule needs min or max_drop"),
+        (
+            "alerts: {rules: [{metric: a, max_drop: 0.1, versus: lastweek}]}",
+            "alerts.rules.0.versus: should be previous or trailing:N",
+        ),
+        ("columns: {question: q}", "columns: question: not a row field"),
+        ("shards: 0", "shards: "),
+        ("dataset: a/b", "dataset: "),
+        ("- a\n- b", "should be a mapping of keys to values"),
+        ("a: [", "cannot be read"),
+    ],
+)
+def test_a_mistake_is_told_by_file_and_key(tmp_path: Path, text: str, message: str) -> None:
+    """The error names the file, the key, and what is wrong with it."""
+    with pytest.raises(SettingsError) as error:
+        load(tmp_path, text)
+    assert str(error.value).startswith(str(tmp_path / "ragmetrics.yaml"))
+    assert message in str(error.value)
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    """One line, with the path."""
+    with pytest.raises(SettingsError, match=r"nosuch\.yaml: no such settings file"):
+        load_settings(tmp_path / "nosuch.yaml")
+
+
+def test_overrides_replace_keys_of_the_file(tmp_path: Path) -> None:
+    """A flag of the command line goes before the file."""
+    settings = load(tmp_path, "judge: openai\ndataset: mine", judge="embedded")
+    assert (settings.judge.name, settings.dataset) == ("embedded", "mine")
+
+
+def test_the_environment_goes_before_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A deployment can change one key without another file."""
+    monkeypatch.setenv("RAGMETRICS_JUDGE__MODEL", "local-model")
+    monkeypatch.setenv("RAGMETRICS_DATASET", "theirs")
+    settings = load(tmp_path, "judge: {name: openai, model: gpt}\ndataset: mine")
+    assert (settings.judge.name, settings.judge.model) == ("openai", "local-model")
+    assert settings.dataset == "theirs"
+
+
+@pytest.mark.parametrize("part", ["judge", "embeddings"])
+def test_the_environment_adds_to_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """`judge: openai` and a model in the environment: still openai, with that model."""
+    monkeypatch.setenv(f"RAGMETRICS_{part.upper()}__MODEL", "local-model")
+    chosen = getattr(load(tmp_path, f"{part}: openai"), part)
+    assert (chosen.name, chosen.model) == ("openai", "local-model")
+
+
+def test_settings_do_not_change() -> None:
+    """Settings are built at the edge and passed down; nobody changes them on the way."""
+    with pytest.raises(ValueError, match="frozen"):
+        make_settings({}).dataset = "other"
+
+
+def test_a_key_never_shows() -> None:
+    """A secret comes from the environment, and prints as stars."""
+    key = api_key("KEY", {"KEY": " sk-secret\n"})
+    assert key is not None
+    assert key.get_secret_value() == "sk-secret"
+    assert "secret" not in f"{key} {key!r}"
+
+
+@pytest.mark.parametrize("environment", [{}, {"KEY": ""}, {"KEY": "  "}])
+def test_a_blank_key_is_no_key(environment: dict[str, str]) -> None:
+    """An empty variable, as compose files set it, is as good as none."""
+    assert api_key("KEY", environment) is None
