@@ -90,7 +90,7 @@ class Result:
 def evaluate(
     rows: Any,
     metrics: Sequence[MetricChoice] | None = None,
-    judge: str | Mapping[str, Any] = "embedded",
+    judge: str | Mapping[str, Any] | None = None,
     *,
     model: str | None = None,
     base_url: str | None = None,
@@ -102,8 +102,9 @@ def evaluate(
 ) -> Result:
     """Score rows: a path (or several), dicts, a pandas DataFrame, a ragas or Hugging Face dataset.
 
-    `metrics` are names, or `{name: parameters}`; without any, all of the defaults. `settings`
-    brings everything else that `ragmetrics.yaml` may say; the other arguments go before it.
+    `metrics` are names, or `{name: parameters}`; without any, all of the defaults. `judge` is
+    `embedded` where nothing says otherwise. `settings` brings everything else that
+    `ragmetrics.yaml` may say; the other arguments go before it.
     `record` names a JSONL file for the judge's replies, to be played by `judge="recorded:PATH"`.
     Works inside a running event loop too, as in a notebook.
     Raises InputError for rows that are none, JudgeRefused for a judge that cannot be asked.
@@ -111,10 +112,10 @@ def evaluate(
     chosen = _settings(settings, metrics, judge, model, base_url, golden)
     folder = tempfile.TemporaryDirectory(prefix="ragmetrics-")
     try:
+        inputs = _inputs(chosen, rows, Path(folder.name), limit)
         chosen = chosen.model_copy(
             update={"store": str(Path(folder.name) / "store"), "storage_options": {}}
         )
-        inputs = _inputs(chosen, rows, Path(folder.name), limit)
         staged = _outside_loop(lambda: _run(chosen, inputs, record, progress))
         files = open_store(chosen)
         manifest, _ = summarise_run(chosen, files, staged, datetime.now(UTC))
@@ -132,16 +133,16 @@ async def aevaluate(rows: Any, *args: Any, **kwargs: Any) -> Result:
 def _settings(
     settings: Settings | None,
     metrics: Sequence[MetricChoice] | None,
-    judge: str | Mapping[str, Any],
+    judge: str | Mapping[str, Any] | None,
     model: str | None,
     base_url: str | None,
     golden: str | None,
 ) -> Settings:
-    if settings is None:
-        settings = make_settings({"judge": judge})
+    settings = settings or make_settings({})
+    asked = settings.judge if judge is None else make_settings({"judge": judge}).judge
     wanted = {"model": model, "base_url": base_url}
     told = {name: value for name, value in wanted.items() if value is not None}
-    update: dict[str, Any] = {"judge": settings.judge.model_copy(update=told)}
+    update: dict[str, Any] = {"judge": asked.model_copy(update=told)}
     if metrics is not None:
         update["metrics"] = tuple(metrics)
     if golden is not None:

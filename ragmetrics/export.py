@@ -34,6 +34,8 @@ def check_name(path: Path) -> None:
     """Raise InputError unless the file's name says one of the formats."""
     if path.suffix not in (".parquet", ".jsonl", ".csv"):
         raise InputError(f"--out {path}: the name should end in .parquet, .jsonl or .csv")
+    if path.is_dir():
+        raise InputError(f"--out {path}: is a folder")
     if not path.parent.is_dir():
         raise InputError(f"--out {path}: there is no folder {path.parent}")
 

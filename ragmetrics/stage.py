@@ -22,7 +22,7 @@ from ragmetrics.registry import Metric, select
 from ragmetrics.rows import LogRow, Rejected
 from ragmetrics.settings import Settings
 from ragmetrics.store.files import FileInfo, Files
-from ragmetrics.store.logs import LogSet, find_logs
+from ragmetrics.store.logs import LogSet, find_logs, of_day
 from ragmetrics.store.parts import ROW_SCHEMA, PartWriter, RunRef, row_record, row_size, workspace
 from ragmetrics.text import normalise
 
@@ -245,7 +245,7 @@ def _source(settings: Settings, inputs: Inputs, counts: _Counts, day: date) -> S
     if not problem and not counts.rows:
         problem = "the logs hold no row that can be read"
     return Source(
-        logs=settings.logs.replace("{date}", day.isoformat()),
+        logs=of_day(settings.logs, day),
         files=len(inputs.log_files()),
         rows=counts.rows,
         quarantined=counts.reasons.total(),

@@ -13,7 +13,7 @@ from ragmetrics.records import Finding, Level, Manifest, Segment, Summary
 from ragmetrics.settings import AlertSettings, Rule
 from ragmetrics.stats.comparisons import Drop, compare
 from ragmetrics.store.history import trailing
-from ragmetrics.summarise import MetricScores, summarise
+from ragmetrics.summarise import MetricScores, find_segments, summarise
 
 ALPHA = 0.05
 """Of the one-sided tests of one night, after control of the family (Benjamini-Hochberg)."""
@@ -43,13 +43,17 @@ class _Case:
     rule: Rule
     finding: Finding
     drop: Drop | None = None
+    was_firing: bool = False
 
 
 def evaluate(settings: AlertSettings, night: Night) -> list[Finding]:
     """All findings of a night. What explains a metric's finding stands first and silences it:
     with nothing to score, no metric rule is held.
     """
-    health = [_no_data(night), _quarantine(settings, night)]
+    source = night.manifest.source
+    health = [_no_data(night)]
+    if source.rows or source.quarantined:  # else a firing one must not look resolved
+        health.append(_quarantine(settings, night))
     if health[0].level == "no_data":
         return health
     health += [_judge_failures(settings, night, summary) for summary in night.manifest.metrics]
@@ -78,13 +82,16 @@ def _applicable(night: Night) -> list[Rule]:
 def _segments(rule: Rule, night: Night) -> list[Segment | None]:
     if rule.by is None:
         return [None]
-    nights = [night.manifest, *trailing(night.earlier, night.manifest.date, 7)]
-    values = {
+    before = {
         summary.segment.value
-        for one in nights
+        for one in trailing(night.earlier, night.manifest.date, 7)
         for summary in one.segments
         if summary.segment and summary.segment.tag == rule.by
     }
+    # Tonight's by the rows: the manifest's segments are only those that are shown.
+    scores = night.scores.get(rule.metric)
+    now = {segment.value for segment in find_segments(scores, [rule.by])} if scores else set()
+    values = before | now
     return [Segment(tag=rule.by, value=value) for value in sorted(values)]
 
 
@@ -161,7 +168,7 @@ def _hold_drop(
         "drop_high": drop.high,
         "p_value": drop.p_value,
     }
-    return _Case(rule, finding.model_copy(update=update), drop)
+    return _Case(rule, finding.model_copy(update=update), drop, _was_firing(finding, night))
 
 
 def _controlled(cases: Sequence[_Case]) -> list[Finding]:
@@ -186,10 +193,12 @@ def _controlled(cases: Sequence[_Case]) -> list[Finding]:
 
 def _decide(case: _Case, p_value: float) -> Finding:
     drop = case.drop.drop if case.drop else 0.0
-    limit = case.rule.max_drop or 0.0
+    limit, clear = case.rule.max_drop or 0.0, case.rule.clear
     level: Level = "ok"
     if drop > limit:
         level = "breach" if p_value < ALPHA else "suspect"
+    elif clear is not None and drop > clear and case.was_firing:
+        level = "suspect"
     return case.finding.model_copy(update={"level": level, "p_value": p_value})
 
 

@@ -48,7 +48,8 @@ class Recorder:
     def __enter__(self) -> Self:
         if self._path is not None:
             try:
-                self._file = Path(self._path).open("w", encoding="utf-8")
+                # Half a character, which is no UTF-8, is written as JSON's escape of it.
+                self._file = Path(self._path).open("w", encoding="utf-8", errors="backslashreplace")
             except OSError as error:
                 raise InputError(f"recording {self._path}: {error.strerror}") from error
         return self
@@ -66,15 +67,18 @@ class Recorder:
 
 def _load(path: Path) -> dict[str, list[str]]:
     replies: dict[str, list[str]] = {}
-    number = 0
     try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):  # noqa: B007 (told in the error)
-                if line.strip():
-                    record = json.loads(line)
-                    replies.setdefault(record["key"], []).append(record["reply"])
+        lines = path.read_bytes().splitlines()  # a text would be split at U+2028 in replies too
     except OSError as error:
-        raise InputError(f"recording {path}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"recording {path}, line {number}: not a recorded reply") from error
+        raise InputError(f"recording {path}: cannot be read: {error}") from error
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line.decode())
+            if not isinstance(record["reply"], str):
+                raise TypeError("a reply is text, as the judge wrote it")
+            replies.setdefault(record["key"], []).append(record["reply"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"recording {path}, line {number}: not a recorded reply") from error
     return replies

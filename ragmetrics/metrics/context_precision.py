@@ -10,7 +10,9 @@ from ragmetrics.rows import LogRow
 
 @metric(version=1, prompts=[GRADE], calls="0: reuses the grades of context_relevance")
 def context_precision(row: LogRow, relevant_from: int = 1) -> Steps[Score]:
-    """Average precision of the ranking; a context is relevant from grade `relevant_from` on.
+    """Average precision of the ranking: 1 where all relevant contexts stand first.
+
+    A context is relevant from grade `relevant_from` on.
 
         AP = sum over relevant ranks k of (relevant in the first k / k) / number of relevant
 

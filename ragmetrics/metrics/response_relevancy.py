@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
-from ragmetrics.errors import UnreadableReply
+from ragmetrics.errors import InputError, UnreadableReply
 from ragmetrics.protocol import Data, Lexicon, Prompt, Score, Steps, ask, embed_each
 from ragmetrics.registry import metric
 from ragmetrics.rows import LogRow
@@ -88,6 +88,8 @@ def response_relevancy(row: LogRow, questions: int = 3) -> Steps[Score]:
     stand in for generated questions.
     Source: RAGAS answer relevance (Es et al. 2023).
     """
+    if questions < 1:
+        raise InputError(f"response_relevancy: questions: {questions} is less than 1")
     if not row.user_input.strip():
         return Score.not_applicable("empty question")
     if not (row.response or "").strip():

@@ -48,7 +48,7 @@ def upright(x: float | datetime) -> Figure:
         "x1": place,
         "y0": 0,
         "y1": 1,
-        "line": {"color": INK, "width": 1.25, "dash": "dot"},
+        "line": {"color": "var(--ink)", "width": 1.25, "dash": "dot"},
     }
 
 

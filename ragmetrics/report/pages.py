@@ -26,7 +26,7 @@ def render(template: str, depth: int, **values: Any) -> bytes:
 def meaning(metric: str) -> str:
     """What a metric measures, in one line; nothing for one that is not installed."""
     known = registry.metrics().get(metric)
-    return known.title if known else ""
+    return known.title.replace("`", "") if known else ""
 
 
 def island(figure: Figure) -> Markup:

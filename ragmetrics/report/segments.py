@@ -9,6 +9,9 @@ from ragmetrics.records import Manifest, Summary
 from ragmetrics.report.words import finite
 
 MOST_VALUES = 50
+MOST_TAGS = 20
+MOST_CELLS = 800
+"""Of all tables of a night together: its page stays small."""
 _STEPS = (0.05, 0.1, 0.2)
 
 
@@ -42,12 +45,13 @@ class TagTable:
 
 
 def tag_tables(manifest: Manifest) -> list[TagTable]:
-    """One table per tag."""
-    tags = dict.fromkeys(s.segment.tag for s in manifest.segments if s.segment)
-    return [_table(manifest, tag) for tag in tags]
+    """One table per tag, with as many of its worst values as there is room for."""
+    tags = list(dict.fromkeys(s.segment.tag for s in manifest.segments if s.segment))[:MOST_TAGS]
+    room = MOST_CELLS // max(1, len(tags) * len(manifest.metrics))
+    return [_table(manifest, tag, max(3, min(MOST_VALUES, room))) for tag in tags]
 
 
-def _table(manifest: Manifest, tag: str) -> TagTable:
+def _table(manifest: Manifest, tag: str, most: int) -> TagTable:
     names = [summary.metric for summary in manifest.metrics]
     values: dict[str, dict[str, Summary]] = {}
     for summary in manifest.segments:
@@ -61,7 +65,7 @@ def _table(manifest: Manifest, tag: str) -> TagTable:
         for value, found in values.items()
     ]
     lines.sort(key=lambda line: (-sum(c.shade for c in line.cells if c), line.value))
-    return TagTable(tag, metrics, tuple(lines[:MOST_VALUES]), max(0, len(lines) - MOST_VALUES))
+    return TagTable(tag, metrics, tuple(lines[:most]), max(0, len(lines) - most))
 
 
 def _cell(
@@ -69,7 +73,7 @@ def _cell(
 ) -> Cell | None:
     if summary is None or summary.mean is None:
         return None
-    drop = (overall.get(summary.metric) or 0.0) - summary.mean
+    drop = round((overall.get(summary.metric) or 0.0) - summary.mean, 9)
     return Cell(
         summary,
         shade=sum(drop >= step for step in _STEPS),

@@ -12,7 +12,7 @@ from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.report.condition import metric_states, needing_reader
 from ragmetrics.report.words import finite
 
-NIGHTS = 90
+NIGHTS = 60
 """Nights that a trend shows; older ones stay reachable from the list of nights."""
 
 _BELOW = re.compile(r"\bbelow -?[\d.]+$")

@@ -146,7 +146,7 @@ class Files:
             try:
                 found = fs.find(self._full(folder), detail=True)
             except FileNotFoundError as error:
-                if "bucket" in str(error).lower():
+                if _lacks_bucket(error):
                     raise
                 found = {}
         return _infos(found, base)
@@ -192,6 +192,12 @@ def _replacing(target: Path) -> Iterator[Path]:
         raise
 
 
+def _lacks_bucket(error: FileNotFoundError) -> bool:
+    """Whether it is the bucket that is not there; s3fs keeps botocore's error as the cause."""
+    response = getattr(error.__cause__, "response", None) or {}
+    return bool(response.get("Error", {}).get("Code") == "NoSuchBucket")
+
+
 @contextmanager
 def _told(doing: str, uri: str) -> Iterator[None]:
     """Turn what fsspec, botocore and the system raise into a StoreError a person can act on."""
@@ -200,7 +206,7 @@ def _told(doing: str, uri: str) -> Iterator[None]:
     except StoreError:
         raise
     except FileNotFoundError as error:
-        what = "no such bucket" if "bucket" in str(error).lower() else "no such file"
+        what = "no such bucket" if _lacks_bucket(error) else "no such file"
         raise StoreError(f"{doing} {uri}: {what}") from error
     except PermissionError as error:
         raise StoreError(f"{doing} {uri}: access denied ({error})") from error

@@ -101,7 +101,7 @@ def find_logs(
     No file at all is an empty tuple: whether that is an error is for the caller to say.
     """
     if day is not None:
-        place = _DATE.sub(lambda match: day.strftime(match[1] or "%Y-%m-%d"), place)
+        place = of_day(place, day)
     if any(sign in place for sign in _MAGIC):
         fixed = re.split(r"[*?\[]", place, maxsplit=1)[0].rpartition("/")[0] or "."
         files = Files(fixed, options)
@@ -117,6 +117,11 @@ def find_logs(
         if len(found) == 1 and found[0].path in ("", "."):
             raise InputError(f"{place}: not a log; names end in {_endings()}")
     return files, tuple(info for info in found if _is_log(info.path))
+
+
+def of_day(place: str, day: date) -> str:
+    """A place with the date filled in."""
+    return _DATE.sub(lambda match: day.strftime(match[1] or "%Y-%m-%d"), place)
 
 
 def map_columns(record: Any, columns: Mapping[str, str]) -> Any:

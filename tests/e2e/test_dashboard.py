@@ -86,6 +86,7 @@ def visit(browser: Any, request: pytest.FixtureRequest) -> Iterator[Visit]:
 
 
 def options(**values: Any) -> pytest.MarkDecorator:
+    """Open the page of a test in a context of its own kind."""
     return pytest.mark.parametrize("visit", [values], indirect=True)
 
 
@@ -137,7 +138,7 @@ def test_without_scripts_there_are_tables(visit: Visit, site: Path) -> None:
     assert visit.page.locator(".plot >> visible=true").count() == 0
 
 
-def test_without_plotly_there_are_tables(visit: Visit, site: Path, tmp_path: Path) -> None:
+def test_without_plotly_there_are_tables(visit: Visit, site: Path) -> None:
     """A lost asset costs the charts, not the numbers."""
     visit.page.route("**/plotly-*", lambda route: route.abort())
     visit.page.goto((site / "index.html").as_uri())
@@ -150,6 +151,7 @@ def test_the_worst_row_is_two_clicks_away(visit: Visit, site: Path) -> None:
     page = visit.page
     page.goto((site / "index.html").as_uri())
     page.get_by_role("link", name="Open the night").click()
+    page.wait_for_load_state()
     page.get_by_role("link", name="How is an invoice changed?").click()
     row = page.locator("#row-1")
     assert page.url.endswith("2026-11-19/worst-context_recall.html#row-1")

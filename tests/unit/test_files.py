@@ -178,10 +178,25 @@ def test_a_browser_opens_what_is_in_the_bucket(
 
 def test_a_missing_bucket_is_told(s3: Bucket) -> None:
     """Reading, writing, listing: the message names the bucket and says that there is none."""
-    files = Files("s3://no-such-bucket/store")
-    for act in (lambda: files.read("a"), lambda: files.write("a", b""), lambda: files.below("x")):
-        with pytest.raises(StoreError, match=r"s3://no-such-bucket/store.*no such bucket"):
+    files = Files("s3://nowhere/store")
+
+    def stream() -> None:
+        with files.open("a"):
+            pass
+
+    acts = [stream, lambda: files.read("a"), lambda: files.write("a", b""), files.below]
+    for act in acts:
+        with pytest.raises(StoreError, match=r"s3://nowhere/store.*no such bucket"):
             act()
+
+
+def test_a_file_that_is_missing_is_not_taken_for_its_bucket(s3: Bucket, tmp_path: Path) -> None:
+    """Also where "bucket" is part of the name, as it often is."""
+    s3.client.create_bucket(Bucket="my-bucket")
+    for root in ("s3://my-bucket/x", str(tmp_path / "bucket")):
+        with pytest.raises(StoreError, match="a: no such file"):
+            Files(root).read("a")
+        assert Files(root).below("logs") == []
 
 
 def test_a_wrong_secret_is_told(s3_strict: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:

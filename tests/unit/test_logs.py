@@ -45,7 +45,8 @@ LOG_ROWS = st.builds(
     reference_contexts=st.none() | _TEXTS,
     retrieved_context_ids=st.none() | _TEXTS,
     reference_context_ids=st.none() | _TEXTS,
-    retrieved_context_scores=st.none() | st.lists(st.floats(allow_nan=False), max_size=3).map(tuple),
+    retrieved_context_scores=st.none()
+    | st.lists(st.floats(allow_nan=False), max_size=3).map(tuple),
     index_build=st.none() | _TEXT,
     language=st.none() | _TEXT,
     tags=st.dictionaries(_TEXT, _TEXT, max_size=2),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ragmetrics.errors import Unanswered, UnreadableReply
+from ragmetrics.errors import InputError, Unanswered, UnreadableReply
 from ragmetrics.metrics.response_relevancy import QUESTIONS, Questions, response_relevancy
 from ragmetrics.protocol import Ask, Embed, Score, Status, Steps, Vector
 from ragmetrics.rows import LogRow
@@ -85,6 +85,12 @@ def test_the_number_of_questions_is_a_parameter() -> None:
     steps.send([verdict("When?")])
     assert request.data["n"] == 1
     assert end(steps, [np.array([1, 0]), np.array([1, 1])]).value == pytest.approx(0.5**0.5, 1e-5)
+
+
+def test_no_questions_is_an_input_error() -> None:
+    """A mean of nothing would be NaN: the parameter is refused before anything is asked."""
+    with pytest.raises(InputError, match="questions: 0 is less than 1"):
+        next(response_relevancy.with_parameters({"questions": 0}).play(a_row()))
 
 
 # Empty cases

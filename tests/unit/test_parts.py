@@ -73,9 +73,7 @@ def test_rows_come_back_as_they_went(files: Files, row: LogRow) -> None:
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
-def test_texts_come_back_to_the_letter(
-    tmp_path_factory: pytest.TempPathFactory, text: str
-) -> None:
+def test_texts_come_back_to_the_letter(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     """Any script, any control character."""
     files = Files(str(tmp_path_factory.getbasetemp() / "parts" / "store"))
     Path(files.root).mkdir(parents=True, exist_ok=True)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from ragmetrics.drive import Broker, drive
@@ -65,6 +68,16 @@ def test_plays_back_what_was_recorded(tmp_path: Path) -> None:
     """Each request gets its own reply, whatever the order, in any script."""
     judge = RecordedJudge(recording(tmp_path / "r.jsonl", (SKY, "blau\n青"), (ROSE, "red")))
     assert [reply(judge, ROSE), reply(judge, SKY)] == ["red", "blau\n青"]
+
+
+@given(st.text(st.characters()))
+@example("one\u2028line\x85or two")
+@example("half a character: \ud800")
+def test_any_reply_survives_the_recording(text: str) -> None:
+    """Whatever a model says: separators that are no ends of lines, halves of characters."""
+    with tempfile.TemporaryDirectory() as folder:
+        judge = RecordedJudge(recording(Path(folder, "r.jsonl"), (SKY, text), (ROSE, "red")))
+    assert [reply(judge, SKY), reply(judge, ROSE)] == [text, "red"]
 
 
 def test_replies_to_one_request_answer_its_attempts_in_order(tmp_path: Path) -> None:

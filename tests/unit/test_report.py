@@ -26,11 +26,11 @@ from ragmetrics.records import (
     WorstRow,
 )
 from ragmetrics.report.condition import condition
-from ragmetrics.report.passages import LONGEST, Budget, spans
+from ragmetrics.report.passages import Budget, spans
 from ragmetrics.report.site import summary_markdown, write_assets, write_night, write_overview
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import change, trends
-from ragmetrics.report.words import clean, interval, number, share, signed
+from ragmetrics.report.words import LONGEST, clean, interval, number, share, signed
 from ragmetrics.rows import LogRow
 from ragmetrics.store.files import Files
 from ragmetrics.store.parts import ScoredRow
@@ -38,7 +38,8 @@ from ragmetrics.store.parts import ScoredRow
 FIRST = date(2026, 11, 10)
 METRICS = {"context_recall": 0.93, "context_relevance": 0.78}
 HOSTILE = (
-    '<script>alert(1)</script> </script> <!channel> <img src=x onerror="alert(2)"> \u202e\x00|`'
+    "<script>alert(1)</script> </script> <!channel> "
+    '<img src=x onerror="alert(2)"> \u202e\x00|`{{ 7 * 7 }}'
 )
 SPLIT = ["Invoices are sent monthly. A sent invoice cannot be changed.", "Seats can be added."]
 
@@ -47,6 +48,7 @@ SPLIT = ["Invoices are sent monthly. A sent invoice cannot be changed.", "Seats 
 
 
 def summary(metric: str, mean: float | None, judge: str = "embedded", **change: Any) -> Summary:
+    """One metric over 200 rows, none of them scored where there is no mean."""
     scored = 0 if mean is None else 200
     values: dict[str, Any] = {
         "metric": metric,
@@ -63,6 +65,7 @@ def summary(metric: str, mean: float | None, judge: str = "embedded", **change: 
 
 
 def finding(metric: str = "context_recall", level: str = "ok", **change: Any) -> Finding:
+    """What a `min` rule says."""
     values: dict[str, Any] = {
         "key": f"{metric}/min",
         "kind": "metric",
@@ -77,6 +80,7 @@ def finding(metric: str = "context_recall", level: str = "ok", **change: Any) ->
 
 
 def night(number: int = 0, recall: float | None = 0.93, **change: Any) -> Manifest:
+    """A night, so many days after the first; an alert fires below a recall of 0.8."""
     judge = change.pop("judge", JudgeInfo(name="embedded", fingerprint="f1", note="a baseline"))
     regressed = recall is not None and recall < 0.8
     means = {**METRICS, "context_recall": recall}
@@ -104,6 +108,7 @@ def night(number: int = 0, recall: float | None = 0.93, **change: Any) -> Manife
 
 
 def ten_nights() -> list[Manifest]:
+    """Ten nights, the newest regressed."""
     rows = worst_rows()
     worst = [
         WorstRow(id=r.row.id, metric="context_recall", value=0.0, user_input=r.row.user_input)
@@ -113,10 +118,12 @@ def ten_nights() -> list[Manifest]:
 
 
 def worst_rows() -> list[ScoredRow]:
+    """The worst rows of the newest of ten nights."""
     return [worst_row("q-1", "How is an invoice changed?"), worst_row("q-2", HOSTILE)]
 
 
 def worst_row(name: str, question: str, **change: Any) -> ScoredRow:
+    """A row with scores; `details` replaces the details of some."""
     details = change.pop("details", {})
     values: dict[str, Any] = {
         "id": name,
@@ -145,9 +152,11 @@ class Site:
         self.files = Files(str(folder))
 
     def night(self, manifest: Manifest, rows: Sequence[ScoredRow] = (), *earlier: Manifest) -> str:
+        """Write a night; return its page."""
         return self.html(write_night(self.files, manifest, earlier, rows))
 
     def overview(self, *nights: Manifest) -> str:
+        """Write the overview; return it."""
         return self.html(write_overview(self.files, nights))
 
     def rows(self, *rows: ScoredRow) -> str:
@@ -160,11 +169,13 @@ class Site:
         return self.html(f"{FIRST}/worst-context_recall.html")
 
     def html(self, path: str) -> str:
+        """A page that was written."""
         return self.files.read(path).decode()
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
+    """An empty site."""
     return Site(tmp_path)
 
 
@@ -178,20 +189,30 @@ class Outline(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element."""
         self.elements.append((tag, dict(attrs)))
 
     def handle_data(self, data: str) -> None:
+        """Note a piece of text."""
         self.pieces.append(data)
 
     @property
+    def tags(self) -> list[str]:
+        """The elements by name, without the places where a long name may wrap."""
+        return [tag for tag, _ in self.elements if tag != "wbr"]
+
+    @property
     def text(self) -> str:
+        """The words of the page, with single spaces."""
         return " ".join("".join(self.pieces).split())
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
+        """The attributes of all elements of this name."""
         return [attributes for name, attributes in self.elements if name == tag]
 
 
 def text(html: str) -> str:
+    """The words of a page."""
     return Outline(html).text
 
 
@@ -308,7 +329,7 @@ class TestTrends:
     def test_the_metric_that_fires_comes_first(self) -> None:
         """Metrics that need a reader stand before those that do not."""
         state = [finding("context_relevance", level="breach")]
-        assert [t.metric for t in trends([night(findings=state)])][0] == "context_relevance"
+        assert trends([night(findings=state)])[0].metric == "context_relevance"
 
     def test_numbers_stand_as_tables_too(self, site: Site) -> None:
         """Each chart has its table, open until a script has drawn the chart."""
@@ -427,7 +448,7 @@ class TestHostileText:
         """A question made of markup leaves the page's elements as a plain one does."""
         plain = Outline(site.rows(worst_row("q-1", "plain")))
         hostile = Outline(site.rows(worst_row("q-1", HOSTILE)))
-        assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in plain.elements]
+        assert hostile.tags == plain.tags
         assert "<script>alert(1)</script> </script> <!channel>" in hostile.text
 
     @pytest.mark.parametrize("place", ["dataset", "run", "message", "tag", "reason", "metric"])
@@ -449,8 +470,7 @@ class TestHostileText:
             return [site.night(manifest), site.overview(manifest)]
 
         for plain, hostile in zip(pages("plain"), pages(HOSTILE), strict=True):
-            tags = [tag for tag, _ in Outline(hostile).elements]
-            assert [t for t in tags if t != "wbr"] == [tag for tag, _ in Outline(plain).elements]
+            assert Outline(hostile).tags == Outline(plain).tags
 
     def test_no_control_character_is_written(self, site: Site) -> None:
         """Null bytes, escapes and broken surrogates are shown or replaced, never written."""
@@ -476,6 +496,17 @@ class TestHostileText:
         rows = [worst_row(f"q-{i}", HOSTILE * 900, retrieved_contexts=contexts) for i in range(10)]
         assert len(site.rows(*rows).encode()) < 300_000
         assert len(site.html(f"{FIRST}/index.html").encode()) < 300_000
+
+    def test_many_tags_and_rules_fit(self, site: Site) -> None:
+        """Hundreds of segments and rules keep the night's page below 300 kB, worst first."""
+        segments = [Segment(tag=f"tag{i}", value=f"v{j}") for i in range(20) for j in range(20)]
+        changes: dict[str, Any] = {
+            "segments": [summary(m, 0.9, segment=s) for s in segments for m in METRICS],
+            "findings": [finding(segment=s, level="breach") for s in segments],
+        }
+        page = site.night(night(**changes))
+        assert len(page.encode()) < 300_000
+        assert "300 more are not shown" in page
 
     def test_figures_cannot_end_their_script(self, site: Site) -> None:
         """Figures are JSON without any sign that means something to HTML."""
@@ -539,7 +570,8 @@ class TestSite:
         pairs += [(g.removesuffix("-tint"), g) for g in grounds if g.endswith("-tint")][1:]
         pairs += [(ink, f"shade-{i}") for ink in ("ink", "ink-2") for i in (1, 2, 3)]
         pairs += [("accent", g) for g in grounds if g != "series-tint"]
-        for ink, ground in pairs + [("firing", "surface"), ("ok", "surface"), ("ink", "mark")]:
+        pairs += [("firing", "surface"), ("ok", "surface"), ("ink", "mark")]
+        for ink, ground in pairs:
             assert _contrast(colours[ink], colours[ground]) >= 4.5, (ink, ground)
 
     def test_states_differ_in_lightness_or_word(self, site: Site) -> None:
@@ -561,12 +593,9 @@ class TestMarkdown:
     def test_text_stays_text(self) -> None:
         """Pipes, backticks, links and HTML in texts mean nothing to markdown."""
         hostile = HOSTILE + " [a](http://b)\nnext"
-        told = summary_markdown(
-            night(
-                metrics=[summary("a|b`c", 0.5)], findings=[finding(level="breach", message=hostile)]
-            ),
-            "s3://bucket/dashboard/index.html",
-        )
+        alert = finding(level="breach", message=hostile)
+        manifest = night(metrics=[summary("a|b`c", 0.5)], findings=[alert])
+        told = summary_markdown(manifest, "s3://bucket/dashboard/index.html")
         assert "| a\\|b\\`c | 0.500 |" in told
         assert "<script" not in told
         assert "\\[a\\](http://b) next" in told

@@ -24,8 +24,10 @@ RAGAS = {
 _SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 JSON = st.recursive(
     _SCALARS,
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=5), inner, max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=5), inner, max_size=6)
+    ),
     max_leaves=15,
 )
 ALMOST_ROWS = st.fixed_dictionaries(
@@ -139,7 +141,10 @@ def test_a_conversation_is_rejected_with_a_reason() -> None:
         ({"tags": ["web"]}, "tags: "),
         ({"tags": {"a": ["b"]}}, "tags.a: should be a valid string"),
         ({"id": True}, "id: should be a valid string"),
-        ({"response": ["a"], "reference": ["b"]}, "response: should be a valid string (and 1 more)"),
+        (
+            {"response": ["a"], "reference": ["b"]},
+            "response: should be a valid string (and 1 more)",
+        ),
     ],
 )
 def test_the_reason_names_the_field(fields: dict[str, Any], expected: str) -> None:

@@ -92,7 +92,9 @@ def test_ranges_of_shards_are_without_gap(count: int) -> None:
     ranges = [[int(edge, 16) for edge in shard_range(shard, count)] for shard in range(count)]
     assert ranges[0][0] == 0
     assert ranges[-1][1] == 0xFFFFFFFF
-    assert all(one[1] + 1 == following[0] for one, following in zip(ranges, ranges[1:], strict=False))
+    assert all(
+        one[1] + 1 == following[0] for one, following in zip(ranges, ranges[1:], strict=False)
+    )
 
 
 def test_the_night_is_counted(tmp_path: Path) -> None:
@@ -109,7 +111,7 @@ def test_the_night_is_counted(tmp_path: Path) -> None:
     assert source.newest == datetime(2026, 11, 19, 0, 0, 2, tzinfo=UTC)
     quarantine = open_store(settings).read(f"{staged.ref.folder('quarantine')}.jsonl")
     first, second, _ = map(json.loads, quarantine.splitlines())
-    assert (first["file"], first["line"], first["excerpt"]) == ("a.jsonl", 4, "not json")
+    assert (first["file"], first["line"], first["excerpt"]) == ("a.jsonl", 4, "not json\n")
     assert "retrieved_contexts" in second["excerpt"]
 
 

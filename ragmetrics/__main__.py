@@ -1,0 +1,5 @@
+"""`python -m ragmetrics` is `ragmetrics`."""
+
+from ragmetrics.cli import main
+
+main()

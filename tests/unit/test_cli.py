@@ -1,0 +1,253 @@
+"""The command line: results on stdout, exit codes 0, 1 and 2, every option with its help."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import pandas as pd
+import pytest
+import typer
+
+from ragmetrics import __version__, cli
+from ragmetrics.night import run_night
+from ragmetrics.registry import metrics
+from ragmetrics.settings import make_settings
+from tests.fakes.clients import JudgeServer
+from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command line in this process, from `main` on."""
+
+    def ragmetrics(*arguments: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["ragmetrics", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return Ended(int(ended.value.code or 0), *capsys.readouterr())
+
+    return ragmetrics
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """A log of twelve good rows."""
+    return write_jsonl(tmp_path / "logs.jsonl", make_rows(12, good=0.75))
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """All commands by name."""
+    group = typer.main.get_command(cli.app)
+    assert isinstance(group, click.Group)
+    yield from group.commands.items()
+
+
+def test_version(run: Run) -> None:
+    """One line."""
+    assert run("--version") == Ended(0, f"{__version__}\n", "")
+
+
+@pytest.mark.parametrize(("name", "command"), commands(), ids=lambda one: getattr(one, "name", ""))
+def test_everything_has_help(name: str, command: click.Command) -> None:
+    """Every command, argument and option says what it is for."""
+    assert command.help, name
+    for parameter in command.params:
+        assert getattr(parameter, "help", None), f"{name} {parameter.name}"
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_help_is_printed(run: Run, name: str) -> None:
+    """For every command."""
+    ended = run(name, "--help")
+    assert ended.code == 0
+    assert "Usage: ragmetrics" in ended.out
+
+
+def test_score_prints_a_table(run: Run, logs: Path) -> None:
+    """Mean and interval per metric, then rows, judge and the note that it is a baseline."""
+    ended = run("score", logs, "--metrics", "context_relevance,context_recall")
+    assert ended.code == 0
+    for text in ("context_relevance", "context_recall", "Rows: 12, quarantined: 0", "Judge: "):
+        assert text in ended.out
+    assert "baseline" in ended.out
+    assert ended.err == ""
+
+
+def test_score_json_is_one_object_and_nothing_else(run: Run, logs: Path) -> None:
+    """With exactly these keys, on which other programs rely."""
+    ended = run("score", logs, "--metrics", "context_relevance", "--json")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.count("\n") == 1
+    told = json.loads(ended.out)
+    assert (told["rows"], told["quarantined"]) == (12, 0)
+    assert set(told["judge"]) >= {"name", "fingerprint"}
+    assert set(told["metrics"]) == {"context_relevance"}
+    metric = told["metrics"]["context_relevance"]
+    assert set(metric) >= {"mean", "low", "high", "scored", "status"}
+    assert metric["low"] <= metric["mean"] <= metric["high"]
+    assert (metric["scored"], metric["status"]) == (12, {"scored": 12})
+    usage = told["usage"]
+    names = {"requests", "answered_from_store", "prompt_tokens", "completion_tokens", "usd"}
+    assert set(usage) >= names
+    assert usage["requests"] > 0
+    assert usage["usd"] is None
+
+
+def test_score_asks_any_endpoint(run: Run, logs: Path, judge_server: JudgeServer) -> None:
+    """By flags alone."""
+    where = ["--judge", "openai", "--base-url", judge_server.base_url, "--model", "mine"]
+    ended = run("score", logs, "--metrics", "context_recall", *where, "--json")
+    told = json.loads(ended.out)
+    assert told["judge"]["name"] == "openai:mine"
+    assert told["usage"]["prompt_tokens"] > 0
+    assert set(judge_server.stats()["by_model"]) == {"mine"}
+
+
+def test_score_records_and_plays_back(run: Run, logs: Path, tmp_path: Path) -> None:
+    """The same numbers, from the recording."""
+    tape = tmp_path / "tape.jsonl"
+    what = ["score", logs, "--metrics", "context_recall", "--json"]
+    first = json.loads(run(*what, "--record", tape).out)
+    again = json.loads(run(*what, "--judge", f"recorded:{tape}").out)
+    assert again["metrics"] == first["metrics"]
+
+
+def test_score_joins_a_golden_set(run: Run, tmp_path: Path) -> None:
+    """References from another file."""
+    bare = write_jsonl(tmp_path / "bare.jsonl", make_rows(5, reference=None))
+    gold = write_jsonl(tmp_path / "gold.jsonl", make_rows(5))
+    ended = run("score", bare, "--metrics", "context_recall", "--golden", gold, "--json")
+    assert json.loads(ended.out)["metrics"]["context_recall"]["scored"] == 5
+
+
+def test_score_reads_several_logs_and_a_limit(run: Run, logs: Path, tmp_path: Path) -> None:
+    """One after the other."""
+    more = write_jsonl(tmp_path / "more.jsonl", make_rows(3))
+    what = ["score", logs, more, "--metrics", "context_relevance", "--json"]
+    assert json.loads(run(*what).out)["rows"] == 15
+    assert json.loads(run(*what, "--limit", "4").out)["rows"] == 4
+
+
+def test_score_follows_a_settings_file(run: Run, tmp_path: Path) -> None:
+    """Its columns, metrics and everything else."""
+    path = write_jsonl(tmp_path / "a.jsonl", [{"question": "What is it?", "docs": ["It is so."]}])
+    text = "columns: {user_input: question, retrieved_contexts: docs}\nmetrics: [context_relevance]"
+    (tmp_path / "ragmetrics.yaml").write_text(text)
+    told = json.loads(run("score", path, "--settings", tmp_path / "ragmetrics.yaml", "--json").out)
+    assert (told["rows"], list(told["metrics"])) == (1, ["context_relevance"])
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".jsonl", ".csv"])
+def test_score_out_has_one_line_per_row_and_metric(
+    run: Run, logs: Path, tmp_path: Path, ending: str
+) -> None:
+    """In the format that the name says."""
+    path = tmp_path / f"scores{ending}"
+    names = "context_relevance,context_recall"
+    assert run("score", logs, "--metrics", names, "--out", path).code == 0
+    readers: dict[str, Callable[..., pd.DataFrame]] = {
+        ".parquet": pd.read_parquet,
+        ".csv": pd.read_csv,
+        ".jsonl": lambda file: pd.read_json(file, lines=True),
+    }
+    table = readers[ending](path)
+    columns = ["id", "metric", "value", "status", "reason", "details", "tags"]
+    assert (len(table), list(table.columns)) == (24, columns)
+    assert table["value"].between(0, 1).all()
+
+
+def test_out_csv_is_safe_to_open(run: Run, tmp_path: Path) -> None:
+    """An id that begins like a formula comes out as text."""
+    rows = [{**row, "id": f"=cmd|{row['id']}"} for row in make_rows(3)]
+    logs, path = write_jsonl(tmp_path / "evil.jsonl", rows), tmp_path / "scores.csv"
+    run("score", logs, "--metrics", "context_relevance", "--out", path)
+    with path.open(newline="") as file:
+        assert all(line["id"].startswith("'=cmd") for line in csv.DictReader(file))
+
+
+def test_check_tells_what_is_in_the_logs(run: Run, logs: Path) -> None:
+    """Rows, fields, and for how many rows each metric can run."""
+    ended = run("check", logs)
+    assert ended.code == 0
+    assert "Rows: 12, quarantined: 0" in ended.out
+    told: dict[str, Any] = json.loads(run("check", logs, "--json").out)
+    assert (told["files"], told["rows"], told["fields"]["reference"]) == (1, 12, 12)
+    assert set(told["metrics"].values()) == {12}
+
+
+def test_check_finds_bad_rows(run: Run, tmp_path: Path) -> None:
+    """Exit code 1, each reason with its count and its first place."""
+    logs = write_jsonl(tmp_path / "a.jsonl", [*make_rows(2, reference=None), "{", {"a": 1}])
+    ended = run("check", logs)
+    assert ended.code == 1
+    assert "1  user_input: no question" in ended.out
+    assert "first at a.jsonl, line 4" in ended.out
+    assert "none: see `ragmetrics metrics`" in ended.out
+
+
+def test_metrics_lists_all(run: Run) -> None:
+    """For people and for programs."""
+    listed = json.loads(run("metrics", "--json").out)
+    assert [one["name"] for one in listed] == list(metrics())
+    assert all(one["title"] and one["calls"] and one["needs"] for one in listed)
+    assert run("metrics").code == 0
+
+
+def test_dashboard_is_written_anew(run: Run, logs: Path, tmp_path: Path) -> None:
+    """Into the store, or where `--out` says; its first page is printed."""
+    store = tmp_path / "store"
+    places = {"logs": str(logs), "store": str(store)}
+    run_night(make_settings({**places, "metrics": ["context_relevance"]}), NIGHT)
+    assert run("dashboard", store).out == f"{store}/dashboard/index.html\n"
+    site = tmp_path / "site"
+    assert run("dashboard", store, "--out", site).out == f"{site}/index.html\n"
+    assert (site / str(NIGHT) / "index.html").is_file()
+
+
+def test_a_folder_that_is_no_store_is_told(run: Run, tmp_path: Path) -> None:
+    """Instead of an empty dashboard."""
+    ended = run("dashboard", tmp_path)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"ragmetrics: {tmp_path}: not a store: there are no runs in it\n"
+
+
+@pytest.mark.slow
+def test_demo_runs_without_anything(run: Run, tmp_path: Path) -> None:
+    """Ten nights, one alert, a dashboard; and again on the same folder."""
+    for _ in range(2):
+        ended = run("demo", "--dir", tmp_path / "demo")
+        assert ended.code == 0
+        assert "fired" in ended.out
+        assert "Dashboard: " in ended.out
+    assert (tmp_path / "demo").is_dir()
+
+
+def test_an_error_is_one_line_in_a_process_of_its_own(tmp_path: Path) -> None:
+    """As installed: exit code 2, one line on stderr, no traceback."""
+    script = Path(sys.executable).with_name("ragmetrics")
+    ended = subprocess.run(
+        [script, "score", "nosuch.jsonl"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("ragmetrics: nosuch.jsonl: no such log")
+    assert ended.stderr.count("\n") == 1

@@ -1,0 +1,157 @@
+"""Did a mean fall: checked against scipy's t tests, with the signs people expect."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from ragmetrics.stats.comparisons import Drop, compare
+
+BEFORE = [0.9, 0.8, 1.0, 0.6, 0.7, 0.9]
+NOW = [0.7, 0.8, 0.6, 0.5, 0.7, 0.4]
+PAIRS = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=20)
+
+
+def side(values: list[float], first: int = 0) -> dict[str, list[float]]:
+    """One row per question; questions are numbered from `first`."""
+    return {f"q{first + i:02}": [value] for i, value in enumerate(values)}
+
+
+def drop(before: dict[str, list[float]], now: dict[str, list[float]]) -> Drop:
+    """The comparison, which must be possible."""
+    found = compare(before, now)
+    assert found is not None
+    return found
+
+
+# Paired
+
+
+def test_paired_is_scipys_paired_t_test() -> None:
+    """Shared questions are compared with themselves."""
+    found, oracle = (
+        drop(side(BEFORE), side(NOW)),
+        stats.ttest_rel(BEFORE, NOW, alternative="greater"),
+    )
+    assert found.paired
+    assert found.questions == 6
+    assert found.drop == pytest.approx(np.mean(BEFORE) - np.mean(NOW))
+    assert found.p_value == pytest.approx(oracle.pvalue)
+    interval = stats.ttest_rel(BEFORE, NOW).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+
+
+def test_rows_of_a_question_count_as_their_mean() -> None:
+    """A question asked ten times has one vote."""
+    before = {"a": [1.0, 0.0], "b": [0.8], "c": [0.6]}
+    now = {"a": [0.5], "b": [0.2] * 10, "c": [0.3, 0.5]}
+    assert drop(before, now) == drop(side([0.5, 0.8, 0.6]), side([0.5, 0.2, 0.4]))
+
+
+def test_questions_of_one_side_alone_are_left_out_of_a_pairing() -> None:
+    """New and vanished questions change the mix, not the retrieval."""
+    extra = {"old": [0.0], "older": [0.1]}
+    assert drop(side(BEFORE) | extra, side(NOW) | {"new": [1.0]}) == drop(side(BEFORE), side(NOW))
+
+
+def test_pairing_needs_half_of_tonights_questions() -> None:
+    """Three shared of six pair; three shared of seven speak for too few."""
+    assert drop(side(BEFORE), side(NOW, first=3)).paired
+    assert not drop(side(BEFORE), side([*NOW, 0.5], first=3)).paired
+
+
+# Not paired
+
+
+def test_otherwise_it_is_scipys_welch_test() -> None:
+    """Different questions, different numbers of them, different spread."""
+    now = [*NOW, 0.1, 0.9]
+    found = drop(side(BEFORE), side(now, first=50))
+    oracle = stats.ttest_ind(BEFORE, now, equal_var=False, alternative="greater")
+    assert not found.paired
+    assert found.questions == 8
+    assert found.p_value == pytest.approx(oracle.pvalue)
+    interval = stats.ttest_ind(BEFORE, now, equal_var=False).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+
+
+def test_welch_with_spread_on_one_side_only() -> None:
+    """A side without spread adds no degrees of freedom, and no error."""
+    found = drop(side([1.0] * 4), side(NOW, first=50))
+    oracle = stats.ttest_1samp(NOW, 1.0, alternative="less")
+    assert found.p_value == pytest.approx(oracle.pvalue)
+
+
+# Signs
+
+
+@pytest.mark.parametrize("first", [0, 50], ids=["paired", "welch"])
+def test_a_drop_is_positive_where_it_is_worse_now(first: int) -> None:
+    """Worse: positive drop and small p; better: the mirror image."""
+    worse, better = drop(side(BEFORE), side(NOW, first)), drop(side(NOW), side(BEFORE, first))
+    assert worse.drop > 0 > better.drop
+    assert worse.p_value < 0.5 < better.p_value
+    assert (better.drop, better.low, better.high) == pytest.approx(
+        (-worse.drop, -worse.high, -worse.low)
+    )
+    assert better.p_value == pytest.approx(1 - worse.p_value)
+
+
+@given(PAIRS, st.sampled_from([0, 50]))
+def test_p_and_interval_are_always_numbers(pairs: list[tuple[float, float]], first: int) -> None:
+    """Whatever the spread: p in [0, 1], the drop inside its interval."""
+    before, now = zip(*pairs, strict=True)
+    found = drop(side(list(before)), side(list(now), first))
+    assert 0 <= found.p_value <= 1
+    assert found.low <= found.drop <= found.high
+
+
+def test_more_confidence_is_wider() -> None:
+    """The confidence of the interval is a parameter; p does not depend on it."""
+    narrow = compare(side(BEFORE), side(NOW), confidence=0.8)
+    wide = compare(side(BEFORE), side(NOW), confidence=0.99)
+    assert narrow is not None
+    assert wide is not None
+    assert wide.low < narrow.low < narrow.high < wide.high
+    assert wide.p_value == narrow.p_value
+
+
+# No spread
+
+
+@pytest.mark.parametrize("first", [0, 50], ids=["paired", "welch"])
+@pytest.mark.parametrize(("now", "p_value"), [(0.5, 0.0), (1.0, 0.5), (1.5, 1.0)])
+def test_without_spread_a_drop_is_certain(first: int, now: float, p_value: float) -> None:
+    """All rows 1.0 before: all lower is sure, all equal says nothing, all higher is no drop."""
+    found = drop(side([1.0] * 4), side([now] * 4, first))
+    assert found.p_value == p_value
+    assert found.low == found.drop == found.high == 1.0 - now
+
+
+# Too few
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ({}, {}),
+        ({}, side(NOW)),
+        (side(BEFORE), {}),
+        (side(BEFORE), side([0.5])),
+        (side([0.5]), side(NOW)),
+        (side([0.5], first=90), side(NOW)),
+    ],
+)
+def test_fewer_than_two_questions_cannot_be_compared(
+    before: dict[str, list[float]], now: dict[str, list[float]]
+) -> None:
+    """One question on a side tells nothing of spread: None."""
+    assert compare(before, now) is None
+
+
+def test_two_questions_can() -> None:
+    """Two are enough, and prove little."""
+    assert drop(side([0.9, 0.8]), side([0.3, 0.7])).p_value > 0.1

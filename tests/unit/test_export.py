@@ -1,0 +1,108 @@
+"""Exports: scores row by row in the user's format, safe to open in a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from ragmetrics.errors import InputError
+from ragmetrics.export import COLUMNS, check_name, export
+
+RECORDS: list[dict[str, Any]] = [
+    {
+        "id": "a",
+        "metric": "context_recall",
+        "value": -0.5,
+        "status": "scored",
+        "reason": None,
+        "details": {"attributed": [1, 0], "über": "ß"},
+        "tags": {"channel": "web"},
+    },
+    {
+        "id": "b",
+        "metric": "context_recall",
+        "value": None,
+        "status": "not_applicable",
+        "reason": "no reference answer",
+        "details": {},
+        "tags": {},
+    },
+]
+
+
+def cells(path: Path) -> list[dict[str, str]]:
+    """A CSV file as a spreadsheet reads it."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_jsonl_has_the_records_as_they_are(tmp_path: Path) -> None:
+    """One object per line, texts in their own script."""
+    path = tmp_path / "scores.jsonl"
+    export(RECORDS, path)
+    assert [json.loads(line) for line in path.read_text("utf-8").splitlines()] == RECORDS
+    assert "über" in path.read_text("utf-8")
+
+
+def test_parquet_has_typed_columns(tmp_path: Path) -> None:
+    """Values are numbers, tags a map, details JSON."""
+    path = tmp_path / "scores.parquet"
+    export(RECORDS, path)
+    table = pq.read_table(path)
+    assert tuple(table.column_names) == COLUMNS
+    assert table["value"].to_pylist() == [-0.5, None]
+    assert table["tags"].to_pylist() == [[("channel", "web")], []]
+    assert json.loads(table["details"][0].as_py()) == RECORDS[0]["details"]
+
+
+def test_csv_has_one_line_per_record(tmp_path: Path) -> None:
+    """Missing values are empty, details and tags are JSON, negative numbers stay numbers."""
+    path = tmp_path / "scores.csv"
+    export(RECORDS, path)
+    first, second = cells(path)
+    assert tuple(first) == COLUMNS
+    assert (first["value"], second["value"]) == ("-0.5", "")
+    assert json.loads(first["details"]) == RECORDS[0]["details"]
+    assert json.loads(first["tags"]) == {"channel": "web"}
+
+
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r"])
+def test_csv_cells_are_never_formulas(tmp_path: Path, begin: str) -> None:
+    """A logged id that a spreadsheet would run is shown as text."""
+    path = tmp_path / "scores.csv"
+    evil = f'{begin}HYPERLINK("http://evil", "a")'
+    export([{**RECORDS[0], "id": evil, "reason": evil}], path)
+    (line,) = cells(path)
+    assert line["id"] == line["reason"] == f"'{evil}"
+
+
+@pytest.mark.parametrize("name", ["scores.parquet", "scores.jsonl", "scores.csv"])
+def test_nothing_scored_is_an_empty_file(tmp_path: Path, name: str) -> None:
+    """Not a missing one."""
+    export([], tmp_path / name)
+    assert (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("name", ["scores.xlsx", "scores", "scores.csv.gz"])
+def test_a_strange_ending_is_told(tmp_path: Path, name: str) -> None:
+    """With the endings that there are."""
+    with pytest.raises(InputError, match=r"should end in \.parquet, \.jsonl or \.csv"):
+        check_name(tmp_path / name)
+
+
+def test_a_missing_folder_is_told(tmp_path: Path) -> None:
+    """Before anything is scored."""
+    with pytest.raises(InputError, match=r"there is no folder .*nosuch"):
+        check_name(tmp_path / "nosuch" / "scores.csv")
+
+
+def test_a_folder_in_the_place_of_the_file_is_told(tmp_path: Path) -> None:
+    """Before anything is scored."""
+    (tmp_path / "scores.csv").mkdir()
+    with pytest.raises(InputError, match=r"scores\.csv: is a folder"):
+        check_name(tmp_path / "scores.csv")

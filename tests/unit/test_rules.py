@@ -1,0 +1,454 @@
+"""Rules: when a night's numbers are ok, suspect, a breach, or no data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from ragmetrics.alerts.rules import Night, evaluate
+from ragmetrics.alerts.state import AlertState, Book, advance
+from ragmetrics.protocol import Status
+from ragmetrics.records import (
+    BrokenFile,
+    Finding,
+    JudgeInfo,
+    Level,
+    Manifest,
+    Segment,
+    Source,
+    Usage,
+)
+from ragmetrics.settings import AlertSettings, Rule
+from ragmetrics.summarise import MetricScores, find_segments, summarise
+
+TONIGHT = date(2026, 11, 19)
+NOISY = [0.6, 1.0] * 20
+"""Forty questions with mean 0.8."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """A night that happened: its manifest and its scores by metric."""
+
+    manifest: Manifest
+    scores: dict[str, MetricScores]
+
+
+def scores(
+    values: Sequence[float | None], metric: str = "context_recall", **tags: Sequence[str]
+) -> MetricScores:
+    """One row per question; None is a row that the judge failed on."""
+    table = pd.DataFrame(
+        {
+            "question": [f"q{i:03}" for i in range(len(values))],
+            "value": pd.Series(values, dtype="float64"),
+            "status": [
+                (Status.JUDGE_FAILED if value is None else Status.SCORED).value for value in values
+            ],
+            "shard": 0,
+            "position": range(len(values)),
+        }
+    )
+    return MetricScores(metric, table.assign(**{f"tag:{tag}": tags[tag] for tag in tags}))
+
+
+def a_night(
+    *scored: MetricScores,
+    ago: int = 0,
+    judge: str = "judge-1",
+    findings: Sequence[Finding] = (),
+    shown: Sequence[str] | None = None,
+    **source: Any,
+) -> Past:
+    """A night so many days ago, scored by a judge; `source` says what was read."""
+    segments = find_segments(scored[0], shown) if scored else []
+    moment = datetime(2026, 11, 20, tzinfo=UTC)
+    manifest = Manifest(
+        dataset="demo",
+        date=TONIGHT - timedelta(ago),
+        run="run",
+        started_at=moment,
+        finished_at=moment,
+        ragmetrics="0",
+        source=Source(**{"logs": "logs", "files": 1, "rows": 100, **source}),
+        judge=JudgeInfo(name="judge", fingerprint=judge),
+        shards=1,
+        metrics=[summarise(one, judge) for one in scored],
+        segments=[summarise(one, judge, segment) for segment in segments for one in scored],
+        findings=list(findings),
+        worst=[],
+        usage=Usage(),
+    )
+    return Past(manifest, {one.metric: one for one in scored})
+
+
+def hold(rules: Sequence[Rule] | None, tonight: Past, *earlier: Past, **more: Any) -> list[Finding]:
+    """All findings of tonight; earlier nights are given oldest first."""
+    by_date = {one.manifest.date: one for one in earlier}
+    night = Night(
+        tonight.manifest,
+        tonight.scores,
+        [one.manifest for one in earlier],
+        lambda one, metric: by_date[one.date].scores[metric],
+    )
+    settings = AlertSettings(rules=None if rules is None else tuple(rules), **more)
+    return evaluate(settings, night)
+
+
+def metric_findings(*arguments: Any) -> list[Finding]:
+    """The findings of metric rules alone."""
+    return [one for one in hold(*arguments) if one.kind == "metric"]
+
+
+def the(findings: Sequence[Finding], kind: str) -> Finding:
+    """The one finding of a kind."""
+    (found,) = [one for one in findings if one.kind == kind]
+    return found
+
+
+def recall(**limits: Any) -> list[Rule]:
+    """One rule on recall."""
+    return [Rule(metric="context_recall", **limits)]
+
+
+def fallen(by: float, values: Sequence[float] = NOISY) -> list[float]:
+    """The same questions, each answered so much worse."""
+    return [value - by for value in values]
+
+
+def uneven(by: float, spread: float = 0.22) -> list[float]:
+    """The same questions, some much worse and some better: a drop of doubtful significance."""
+    return [value - by + (spread if i % 4 < 2 else -spread) for i, value in enumerate([0.5] * 20)]
+
+
+# min
+
+
+@pytest.mark.parametrize(
+    ("values", "level"),
+    [
+        (NOISY, "ok"),
+        ([0.5, 0.85] * 20, "suspect"),
+        ([0.3, 0.5] * 20, "breach"),
+        ([0.7] * 40, "ok"),
+        ([0.0] * 40, "breach"),
+    ],
+)
+def test_min_is_a_breach_where_the_interval_is_below_it_too(
+    values: list[float], level: Level
+) -> None:
+    """Above the limit ok; below it suspect, and a breach where chance cannot explain it."""
+    (found,) = metric_findings(recall(min=0.7), a_night(scores(values)))
+    assert found.level == level
+
+
+def test_a_finding_carries_its_numbers() -> None:
+    """Mean, interval, rows, questions and limit, in the record and in one plain sentence."""
+    tonight = a_night(scores([0.3, 0.5] * 20))
+    (found,) = metric_findings(recall(min=0.7), tonight)
+    summary = tonight.manifest.metrics[0]
+    assert (found.mean, found.low, found.high) == (summary.mean, summary.low, summary.high)
+    assert (found.n, found.questions, found.limit) == (40, 40, 0.7)
+    assert found.key == "demo/context_recall/all/min 0.7"
+    assert found.message.startswith("context_recall is 0.400 [0.3")
+
+
+@pytest.mark.parametrize(("was", "level"), [("firing", "suspect"), ("ok", "ok")])
+def test_a_firing_min_clears_at_its_clear_value(was: str, level: Level) -> None:
+    """Between limit and clear value a firing alert goes on, and a silent one stays silent."""
+    rule, tonight = recall(min=0.7, clear=0.85), a_night(scores(NOISY))
+    (before,) = metric_findings(rule, tonight)
+    earlier = a_night(ago=1, findings=[before.model_copy(update={"state": was})])
+    (found,) = metric_findings(rule, tonight, earlier)
+    assert found.level == level
+
+
+def test_too_few_rows_are_no_data() -> None:
+    """Nineteen rows say nothing, whatever their mean; missing verdicts are told."""
+    values: list[float | None] = [1.0] * 19 + [None]
+    (found,) = metric_findings(recall(min=0.7), a_night(scores(values)))
+    assert found.level == "no_data"
+    assert found.message == "context_recall: 19 rows scored, 20 needed (1 judge_failed)"
+    (found,) = metric_findings(recall(min=0.7, min_rows=19), a_night(scores(values)))
+    assert found.level == "ok"
+
+
+def test_a_metric_that_was_not_scored_is_no_data() -> None:
+    """A rule on a metric that nobody runs is not silently fine."""
+    found = metric_findings(recall(min=0.7, max_drop=0.1), a_night(scores(NOISY, "other")))
+    assert [one.level for one in found] == ["no_data", "no_data"]
+
+
+# max_drop
+
+
+@pytest.mark.parametrize(
+    ("now", "level"),
+    [
+        (NOISY, "ok"),
+        (fallen(0.04), "ok"),
+        (fallen(0.2), "breach"),
+        (fallen(-0.2), "ok"),
+        ([0.8 - (i == 0) * 0.8 - (i == 1) * 0.9 for i in range(20)], "suspect"),
+    ],
+)
+def test_max_drop_is_a_breach_where_the_drop_is_significant(now: list[float], level: Level) -> None:
+    """Beyond the limit and no accident: breach; beyond it by two bad rows: suspect."""
+    before = NOISY if len(now) == 40 else [0.8] * 20
+    tonight, earlier = a_night(scores(now)), a_night(scores(before), ago=1)
+    (found,) = metric_findings(recall(max_drop=0.05), tonight, earlier)
+    assert found.level == level
+
+
+def test_a_drop_carries_what_it_is_measured_against() -> None:
+    """From what to what, since when, with interval and p."""
+    tonight, earlier = a_night(scores(fallen(0.2))), a_night(scores(NOISY), ago=1)
+    (found,) = metric_findings(recall(max_drop=0.05), tonight, earlier)
+    assert found.drop == pytest.approx(0.2)
+    assert (found.baseline, found.baseline_label) == (pytest.approx(0.8), "2026-11-18")
+    assert found.p_value is not None
+    assert found.p_value < 0.001
+    assert "fell from 0.800 (2026-11-18) to 0.600; drop 0.200" in found.message
+
+
+def test_previous_is_the_last_night_scored_by_the_same_judge() -> None:
+    """However long ago: here three days, with another judge's night in between."""
+    earlier = [
+        a_night(scores(fallen(0.5)), ago=4),
+        a_night(scores(NOISY), ago=3),
+        a_night(scores(fallen(0.5)), ago=1, judge="judge-2"),
+    ]
+    (found,) = metric_findings(recall(max_drop=0.05), a_night(scores(fallen(0.2))), *earlier)
+    assert (found.level, found.baseline_label) == ("breach", "2026-11-16")
+
+
+def test_trailing_is_all_nights_of_so_many_days() -> None:
+    """Means 0.7 and 0.9 of the last three days are 0.8; what is older does not count."""
+    earlier = [
+        a_night(scores(fallen(0.8)), ago=4),
+        a_night(scores(fallen(0.1)), ago=3),
+        a_night(scores(fallen(-0.1)), ago=1),
+    ]
+    rule = recall(max_drop=0.05, versus="trailing:3")
+    (found,) = metric_findings(rule, a_night(scores(fallen(0.2))), *earlier)
+    assert (found.level, found.baseline_label) == ("breach", "2 nights before")
+    assert found.baseline == pytest.approx(0.8)
+    assert found.drop == pytest.approx(0.2)
+
+
+def test_the_first_night_has_nothing_to_compare_with() -> None:
+    """That is fine, and said."""
+    (found,) = metric_findings(recall(max_drop=0.05), a_night(scores(NOISY)))
+    assert found.level == "ok"
+    assert "nothing to compare with yet: no earlier night" in found.message
+
+
+@pytest.mark.parametrize(("was", "level"), [("firing", "suspect"), ("ok", "ok")])
+def test_a_firing_max_drop_clears_at_its_clear_value(was: str, level: Level) -> None:
+    """A drop back within the limit clears only at the drop that the rule says."""
+    rule, tonight = recall(max_drop=0.1, clear=0.02), a_night(scores(fallen(0.05)))
+    (before,) = metric_findings(rule, tonight, a_night(scores(NOISY), ago=1))
+    findings = [before.model_copy(update={"state": was})]
+    earlier = a_night(scores(NOISY), ago=1, findings=findings)
+    (found,) = metric_findings(rule, tonight, earlier)
+    assert found.level == level
+
+
+def test_min_and_max_drop_of_one_rule_are_two_findings() -> None:
+    """Each limit has its own key and its own verdict."""
+    tonight, earlier = a_night(scores(fallen(0.2))), a_night(scores(NOISY), ago=1)
+    found = metric_findings(recall(min=0.5, max_drop=0.05), tonight, earlier)
+    assert [one.level for one in found] == ["ok", "breach"]
+    assert len({one.key for one in found}) == 2
+
+
+# Families of tests
+
+
+def test_one_doubtful_drop_among_many_tests_is_only_suspect() -> None:
+    """p = 0.03 is a breach alone; among four tests one such p is to be expected."""
+    others = [f"other_{i}" for i in range(3)]
+    names = ["context_recall", *others]
+    rules = [Rule(metric=name, max_drop=0.05) for name in names]
+    tonight = a_night(scores(uneven(0.1)), *(scores(uneven(0.0), name) for name in others))
+    earlier = a_night(*(scores([0.5] * 20, name) for name in names), ago=1)
+    (alone,) = metric_findings(rules[:1], tonight, earlier)
+    among = metric_findings(rules, tonight, earlier)
+    assert alone.p_value == pytest.approx(0.03, abs=0.01)
+    assert [alone.level, among[0].level] == ["breach", "suspect"]
+    assert among[0].p_value == pytest.approx(4 * alone.p_value)
+
+
+def test_many_real_drops_are_all_breaches() -> None:
+    """Control of the family costs little where the whole family fell."""
+    names = [f"metric_{i}" for i in range(4)]
+    tonight = a_night(*(scores(uneven(0.1), name) for name in names))
+    earlier = a_night(*(scores([0.5] * 20, name) for name in names), ago=1)
+    rules = [Rule(metric=name, max_drop=0.05) for name in names]
+    assert [one.level for one in metric_findings(rules, tonight, earlier)] == ["breach"] * 4
+
+
+# Another judge
+
+
+def test_nights_of_another_judge_are_never_compared() -> None:
+    """A stricter judge is no drop."""
+    tonight = a_night(scores(fallen(0.3)), judge="judge-2")
+    (found,) = metric_findings(recall(max_drop=0.05), tonight, a_night(scores(NOISY), ago=1))
+    assert (found.level, found.drop) == ("ok", None)
+    assert "by the same judge" in found.message
+
+
+def test_a_firing_alert_is_not_resolved_by_another_judge() -> None:
+    """Nothing was measured, so nothing is said: the alert stays as it is."""
+    rule, before = recall(max_drop=0.05), a_night(scores(NOISY), ago=2)
+    fell = a_night(scores(fallen(0.3)), ago=1)
+    book, told = advance(Book(), hold(rule, fell, before), fell.manifest.date, 7)
+    assert [one.transition for one in told if one.kind == "metric"] == ["fired"]
+    yesterday = a_night(scores(fallen(0.3)), ago=1, findings=told)
+    tonight = a_night(scores(NOISY), judge="judge-2")
+    assert metric_findings(rule, tonight, before, yesterday) == []
+    book, told = advance(book, hold(rule, tonight, before, yesterday), TONIGHT, 7)
+    alert = the(told, "metric")
+    assert (alert.state, alert.transition) == ("firing", None)
+    assert book.states[alert.key].state == "firing"
+
+
+# Segments
+
+
+def by_channel(web: Sequence[float], app: Sequence[float]) -> MetricScores:
+    """Scores of two channels."""
+    return scores([*web, *app], channel=["web"] * len(web) + ["app"] * len(app))
+
+
+def test_by_holds_the_rule_against_each_value_of_a_tag() -> None:
+    """One channel fell, the other did not: two findings, told apart by their keys."""
+    tonight = a_night(by_channel(web=fallen(0.3), app=NOISY))
+    earlier = a_night(by_channel(web=NOISY, app=NOISY), ago=1)
+    found = metric_findings(recall(max_drop=0.05, by="channel"), tonight, earlier)
+    assert [(str(one.segment), one.level) for one in found] == [
+        ("channel=app", "ok"),
+        ("channel=web", "breach"),
+    ]
+    assert found[1].key == "demo/context_recall/channel=web/max_drop 0.05 versus previous"
+    assert found[1].n == 40
+
+
+def test_a_segment_that_vanished_is_no_data() -> None:
+    """A channel that logged every night and is silent tonight is worth a message."""
+    tonight = a_night(scores(NOISY, channel=["web"] * 40), shown=["channel"])
+    earlier = a_night(by_channel(web=NOISY, app=NOISY), ago=1)
+    found = metric_findings(recall(min=0.5, by="channel"), tonight, earlier)
+    assert [(str(one.segment), one.level) for one in found] == [
+        ("channel=app", "no_data"),
+        ("channel=web", "ok"),
+    ]
+
+
+@pytest.mark.parametrize("shown", [None, ["region"]])
+def test_by_needs_no_segment_to_be_shown(shown: list[str] | None) -> None:
+    """A tag of one value, or one that the dashboard leaves out, is held all the same."""
+    tonight = a_night(scores([0.1] * 40, channel=["web"] * 40), shown=shown)
+    (found,) = metric_findings(recall(min=0.5, by="channel"), tonight)
+    assert (found.segment, found.level) == (Segment(tag="channel", value="web"), "breach")
+
+
+# Health
+
+
+def test_a_good_night_is_ok_in_all_its_parts() -> None:
+    """Every check has a finding, so that people see what was checked."""
+    found = hold(recall(min=0.5), a_night(scores(NOISY)))
+    assert [(one.kind, one.level) for one in found] == [
+        ("no_data", "ok"),
+        ("quarantine", "ok"),
+        ("judge_failures", "ok"),
+        ("metric", "ok"),
+    ]
+
+
+def test_a_missing_source_is_the_only_finding() -> None:
+    """Nothing to score explains everything: no metric rule is held."""
+    tonight = a_night(scores([]), rows=0, files=0, problem="no log file at logs/")
+    (found,) = hold(recall(min=0.5, max_drop=0.1), tonight, a_night(scores(NOISY), ago=1))
+    assert (found.kind, found.level) == ("no_data", "no_data")
+    assert found.message == "nothing to score: no log file at logs/"
+
+
+def test_a_missing_source_does_not_resolve_the_quarantine() -> None:
+    """With no row read, the share of bad rows is not 0 but unknown."""
+    bad = a_night(scores(NOISY), ago=1, quarantined=50)
+    book, _ = advance(Book(), hold([], bad), bad.manifest.date, 7)
+    missing = a_night(scores([]), rows=0, problem="no log file")
+    book, _ = advance(book, hold([], missing), TONIGHT, 7)
+    assert book.states.get("demo/quarantine", AlertState()).state == "firing"
+
+
+def test_a_broken_file_is_a_breach_and_the_rest_is_judged() -> None:
+    """A night cut short is loud, but its rows were scored."""
+    broken = [BrokenFile(file="a.jsonl.gz", line=7, reason="ends in the middle")]
+    found = hold(recall(min=0.9), a_night(scores([0.1] * 40), broken=broken))
+    assert the(found, "no_data").level == "breach"
+    assert "a.jsonl.gz: ends in the middle" in the(found, "no_data").message
+    assert the(found, "metric").level == "breach"
+
+
+@pytest.mark.parametrize(("quarantined", "level"), [(0, "ok"), (5, "ok"), (6, "breach")])
+def test_quarantine_is_a_share_of_all_rows(quarantined: int, level: Level) -> None:
+    """Up to 5% by default; the commonest reason is told."""
+    reasons = {"not JSON": quarantined} if quarantined else {}
+    tonight = a_night(
+        scores(NOISY), rows=100 - quarantined, quarantined=quarantined, reasons=reasons
+    )
+    found = the(hold([], tonight), "quarantine")
+    assert found.level == level
+    assert ("not JSON" in found.message) == bool(quarantined)
+    assert the(hold([], tonight, max_quarantined=0.06), "quarantine").level == "ok"
+
+
+def test_judge_failures_silence_the_metrics_rules_and_no_others() -> None:
+    """Where the judge failed on a tenth of the rows, the mean is not to be trusted."""
+    failing: list[float | None] = [0.1] * 36 + [None] * 4
+    tonight = a_night(scores(failing), scores([0.1] * 40, "context_relevance"))
+    rules = [Rule(metric=name, min=0.5) for name in ("context_recall", "context_relevance")]
+    found = hold(rules, tonight)
+    assert {one.metric: one.level for one in found if one.kind == "judge_failures"} == {
+        "context_recall": "breach",
+        "context_relevance": "ok",
+    }
+    assert [one.metric for one in found if one.kind == "metric"] == ["context_relevance"]
+    lenient = hold(rules, tonight, max_judge_failures=0.2)
+    assert len([one for one in lenient if one.kind == "metric"]) == 2
+
+
+# Default rules
+
+
+def test_default_rules_are_those_of_metrics_that_have_rows() -> None:
+    """Logs without references are not told every night that recall has no data."""
+    relevance, none = scores(NOISY, "context_relevance"), scores([])
+    found = metric_findings(None, a_night(relevance, none))
+    assert [one.metric for one in found] == ["context_relevance"]
+
+
+def test_default_rules_stay_for_metrics_that_once_had_rows() -> None:
+    """References that are gone tonight are no data, not silence."""
+    relevance = scores(NOISY, "context_relevance")
+    earlier = a_night(relevance, scores(NOISY), ago=1)
+    found = metric_findings(None, a_night(relevance, scores([])), earlier)
+    assert {one.metric: one.level for one in found} == {
+        "context_relevance": "ok",
+        "context_recall": "no_data",
+    }
+
+
+def test_no_rules_means_no_metric_findings() -> None:
+    """An empty list is a choice; the night's health is checked all the same."""
+    found = hold([], a_night(scores([0.0] * 40)))
+    assert {one.kind for one in found} == {"no_data", "quarantine", "judge_failures"}
