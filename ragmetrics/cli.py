@@ -9,7 +9,7 @@ import json
 import sys
 import webbrowser
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -87,15 +87,15 @@ def score(
 
     if output:
         check_name(output)
-    chosen = _settings(settings, judge)
     with tables.progress(err, "scoring", quiet=as_json) as progress:
         result = evaluate(
             logs,
             metrics.split(",") if metrics else None,
+            judge,
             model=model,
             base_url=base_url,
             golden=golden,
-            settings=chosen,
+            settings=_settings(settings),
             record=record,
             limit=limit,
             progress=progress,
@@ -120,7 +120,7 @@ def check(
     """Validate logs: rows, quarantine reasons, and which metrics can run on them."""
     from ragmetrics.checking import check_logs
 
-    chosen = _settings(settings, None)
+    chosen = _settings(settings)
     if golden:
         chosen = chosen.model_copy(update={"golden": golden})
     report = check_logs(chosen, logs)
@@ -180,11 +180,8 @@ def _main(
         raise typer.Exit
 
 
-def _settings(path: Path | None, judge: str | None) -> Settings:
-    told: dict[str, Any] = {"judge": judge} if judge else {}
-    if path is None:
-        return make_settings(told, "--judge" if judge else "settings")
-    return load_settings(path, **told)
+def _settings(path: Path | None) -> Settings:
+    return load_settings(path) if path else make_settings({})
 
 
 def main() -> None:

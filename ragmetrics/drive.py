@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from ragmetrics.errors import JudgeError, JudgeRefused, Unanswered, UnreadableReply
-from ragmetrics.judges.base import Embedder, Judge
+from ragmetrics.judges.base import Embedder, Judge, Reply
 from ragmetrics.protocol import Answer, Ask, Request, Score, Status, Steps, Vector
 from ragmetrics.records import Usage
 from ragmetrics.registry import Metric
@@ -60,7 +60,7 @@ class Broker:
         reasks: int = 2,
         kept: Judgements | None = None,
         kept_vectors: Judgements | None = None,
-        record: Callable[[Ask, str], None] | None = None,
+        record: Callable[[Ask, Reply], None] | None = None,
     ) -> None:
         self.tally = Tally()
         self._judge, self._embedder, self._reasks = judge, embedder, reasks
@@ -138,7 +138,7 @@ class Broker:
         self.tally.prompt_tokens += reply.prompt_tokens
         self.tally.completion_tokens += reply.completion_tokens
         if self._record:
-            self._record(request, reply.verdict.model_dump_json() if reply.verdict else reply.text)
+            self._record(request, reply)
         if reply.verdict is not None:
             return reply.verdict
         verdict: BaseModel = request.prompt.parse(reply.text, request.data)

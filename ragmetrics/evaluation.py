@@ -21,7 +21,7 @@ from ragmetrics.publish import summarise_run
 from ragmetrics.records import Manifest
 from ragmetrics.registry import select
 from ragmetrics.score import judge_info, score_part
-from ragmetrics.settings import MetricChoice, Settings, make_settings
+from ragmetrics.settings import MetricChoice, Settings, make_judge_settings, make_settings
 from ragmetrics.stage import Inputs, Staged, golden_set, log_set, open_store, plan, stage
 from ragmetrics.store.files import Files
 from ragmetrics.store.logs import LogSet
@@ -139,10 +139,11 @@ def _settings(
     golden: str | None,
 ) -> Settings:
     settings = settings or make_settings({})
-    asked = settings.judge if judge is None else make_settings({"judge": judge}).judge
-    wanted = {"model": model, "base_url": base_url}
-    told = {name: value for name, value in wanted.items() if value is not None}
-    update: dict[str, Any] = {"judge": asked.model_copy(update=told)}
+    given = judge if isinstance(judge, Mapping) else {"name": judge}
+    overrides = {**given, **{k: v for k, v in (("model", model), ("base_url", base_url)) if v}}
+    told = {name: value for name, value in overrides.items() if value is not None}
+    asked = make_judge_settings({**settings.judge.model_dump(), **told})
+    update: dict[str, Any] = {"judge": asked}
     if metrics is not None:
         update["metrics"] = tuple(metrics)
     if golden is not None:
@@ -182,6 +183,8 @@ def _written(settings: Settings, rows: Iterable[Any], folder: Path) -> LogSet:
 
 
 def _plain(value: Any) -> Any:
+    if value is pd.NaT or value is pd.NA:
+        return None
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 

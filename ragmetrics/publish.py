@@ -50,7 +50,10 @@ def publish(
         book, evaluate(settings.alerts, night), manifest.date, settings.alerts.remind_days
     )
     manifest = manifest.model_copy(
-        update={"findings": _as_told(findings, find_manifest(files, staged.ref))}
+        update={
+            "findings": _as_told(findings, find_manifest(files, staged.ref)),
+            "worst": _worst(files, night),
+        }
     )
     save_manifest(files, manifest)
     write_dashboard(files, manifest)
@@ -69,7 +72,7 @@ def _as_told(findings: Sequence[Finding], before: Manifest | None) -> list[Findi
 def summarise_run(
     settings: Settings, files: Files, staged: Staged, now: datetime
 ) -> tuple[Manifest, dict[str, MetricScores]]:
-    """The manifest of a scored run, without findings, and the scores that it sums up."""
+    """The manifest of a scored run, without what follows from earlier nights, and the scores."""
     ref = staged.ref
     info, embedder = judge_info(settings)
     chosen = select(settings.metrics)
@@ -94,7 +97,7 @@ def summarise_run(
             for name in scores
         ],
         findings=[],
-        worst=_worst(files, ref, scores),
+        worst=[],
         usage=_priced(settings, usage),
         splits=splits,
     )
@@ -132,8 +135,14 @@ def worst_rows(files: Files, manifest: Manifest) -> list[ScoredRow]:
     return [found[place] for place in places]
 
 
-def _worst(files: Files, ref: RunRef, scores: dict[str, MetricScores]) -> list[WorstRow]:
-    lowest = [(name, *place) for name, one in scores.items() for place in one.worst(WORST)]
+def _worst(files: Files, night: Night) -> list[WorstRow]:
+    """The lowest rows of each metric; among equals, those that fell since the night before."""
+    ref = ref_of(night.manifest)
+    lowest = [
+        (name, *place)
+        for name, one in night.scores.items()
+        for place in one.worst(WORST, _night_before(night, name))
+    ]
     wanted: dict[int, set[int]] = {}
     for _, shard, position, _ in lowest:
         wanted.setdefault(shard, set()).add(position)
@@ -149,6 +158,15 @@ def _worst(files: Files, ref: RunRef, scores: dict[str, MetricScores]) -> list[W
         )
         for name, shard, position, value in lowest
     ]
+
+
+def _night_before(night: Night, metric: str) -> dict[str, list[float]]:
+    now = night.manifest.summary(metric)
+    for one in reversed(night.earlier):
+        summary = one.summary(metric)
+        if summary and now and summary.scored and summary.fingerprint == now.fingerprint:
+            return night.load(one, metric).by_question()
+    return {}
 
 
 def _costs(settings: Settings, files: Files, ref: RunRef) -> tuple[Usage, dict[str, int]]:

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 
 from ragmetrics.drive import Broker, drive
 from ragmetrics.judges import make_embedder, make_judge
-from ragmetrics.judges.base import Embedder, Judge, fingerprint
+from ragmetrics.judges.base import Embedder, Judge, Reply, fingerprint
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.protocol import Ask
 from ragmetrics.records import JudgeInfo
@@ -27,7 +27,7 @@ from ragmetrics.store.parts import (
 )
 from ragmetrics.text import counting_splits
 
-Record = Callable[[Ask, str], None]
+Record = Callable[[Ask, Reply], None]
 
 
 def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:

@@ -235,6 +235,14 @@ def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settin
         raise SettingsError(f"{origin}: {explain(error)}") from None
 
 
+def make_judge_settings(values: Mapping[str, Any]) -> JudgeSettings:
+    """Validate a judge named on the command line or in Python; the environment has no say."""
+    try:
+        return JudgeSettings(**values)
+    except ValidationError as error:
+        raise SettingsError(f"judge: {explain(error)}") from None
+
+
 def api_key(name: str, environment: Mapping[str, str]) -> SecretStr | None:
     """The secret in an environment variable, if it is set and not blank."""
     value = environment.get(name, "").strip()

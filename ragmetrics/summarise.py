@@ -48,12 +48,22 @@ class MetricScores:
             grouped.setdefault(question, []).append(value)
         return grouped
 
-    def worst(self, count: int) -> list[tuple[int, int, float]]:
-        """Shard, position and value of the lowest scores, lowest first."""
+    def worst(
+        self, count: int, before: Mapping[str, Sequence[float]]
+    ) -> list[tuple[int, int, float]]:
+        """Shard, position and value of the lowest scores, lowest first.
+
+        Among equals, questions that stood highest `before` come first: these are the ones that
+        fell, while the others may always have been low.
+        """
         rows = self.scored
-        triples = zip(rows["value"], rows["shard"], rows["position"], strict=True)
-        lowest = heapq.nsmallest(count, triples)
-        return [(int(shard), int(position), float(value)) for value, shard, position in lowest]
+        columns = (rows[name] for name in ("value", "question", "shard", "position"))
+        ranked = (
+            (value, -float(np.mean(before.get(question, [value]))), int(shard), int(position))
+            for value, question, shard, position in zip(*columns, strict=True)
+        )
+        lowest = heapq.nsmallest(count, ranked)
+        return [(shard, position, float(value)) for value, _, shard, position in lowest]
 
 
 def load_scores(files: Files, ref: RunRef, metric: str) -> MetricScores:

@@ -1,6 +1,6 @@
 """Makes the pictures of the docs from the demo's store, in headless Chromium.
 
-    python scripts/screenshots.py [--store demo-store/store] [--out docs/images]
+python scripts/screenshots.py [--store demo-store/store] [--out docs/images]
 """
 
 from __future__ import annotations

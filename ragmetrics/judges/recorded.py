@@ -1,14 +1,15 @@
 """The recorded judge: plays back replies that were given before, from a JSONL file.
 
 One line per reply: `{"key": ..., "prompt": ..., "reply": ...}`, as `ragmetrics score --record`
-writes it. Lines with one key are replies to attempts in order.
+writes it. Lines with one key are replies to attempts in order. `"as_is": true` marks a verdict that
+a judge of ours gave without text to be read.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Self, TextIO
+from typing import Any, Self, TextIO
 
 from ragmetrics.errors import InputError, JudgeError
 from ragmetrics.judges.base import Reply, fingerprint
@@ -32,7 +33,10 @@ class RecordedJudge:
         replies = self._replies.get(request.key)
         if not replies:
             raise JudgeError(f"the recording has no reply to this {request.prompt.name} request")
-        return Reply(text=replies[min(attempt, len(replies) - 1)])
+        reply, as_is = replies[min(attempt, len(replies) - 1)]
+        if as_is:
+            return Reply(verdict=request.prompt.verdict.model_validate_json(reply))
+        return Reply(text=reply)
 
     async def close(self) -> None:
         """Nothing to give back."""
@@ -58,19 +62,23 @@ class Recorder:
         if self._file:
             self._file.close()
 
-    def note(self, request: Ask, reply: str) -> None:
+    def note(self, request: Ask, reply: Reply) -> None:
         """Write one reply."""
         if self._file:
-            record = {"key": request.key, "prompt": request.prompt.name, "reply": reply}
+            record: dict[str, Any] = {"key": request.key, "prompt": request.prompt.name}
+            if reply.verdict is None:
+                record["reply"] = reply.text
+            else:
+                record |= {"reply": reply.verdict.model_dump_json(), "as_is": True}
             self._file.write(dumps(record) + "\n")
 
 
-def _load(path: Path) -> dict[str, list[str]]:
-    replies: dict[str, list[str]] = {}
+def _load(path: Path) -> dict[str, list[tuple[str, bool]]]:
+    replies: dict[str, list[tuple[str, bool]]] = {}
     try:
         lines = path.read_bytes().splitlines()  # a text would be split at U+2028 in replies too
     except OSError as error:
-        raise InputError(f"recording {path}: cannot be read: {error}") from error
+        raise InputError(f"recording {path}: {error.strerror or error}") from error
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -78,7 +86,8 @@ def _load(path: Path) -> dict[str, list[str]]:
             record = json.loads(line.decode())
             if not isinstance(record["reply"], str):
                 raise TypeError("a reply is text, as the judge wrote it")
-            replies.setdefault(record["key"], []).append(record["reply"])
+            reply = (record["reply"], record.get("as_is") is True)
+            replies.setdefault(record["key"], []).append(reply)
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"recording {path}, line {number}: not a recorded reply") from error
     return replies

@@ -54,9 +54,14 @@ def rule_state(finding: Finding) -> RuleState:
     return "pending" if finding.state == "pending" or finding.level == "suspect" else "ok"
 
 
+def _urgency(finding: Finding) -> tuple[int, bool, str, str]:
+    state = _ORDER.index(rule_state(finding))
+    return (state, finding.kind != "metric", finding.severity, finding.rule)
+
+
 def by_state(findings: Sequence[Finding]) -> list[Finding]:
     """The findings, those that need a reader first."""
-    return sorted(findings, key=lambda f: (_ORDER.index(rule_state(f)), f.severity, f.rule))
+    return sorted(findings, key=_urgency)
 
 
 def has_numbers(manifest: Manifest) -> bool:

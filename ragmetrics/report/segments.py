@@ -21,7 +21,7 @@ class Cell:
 
     summary: Summary
     shade: int
-    """0 to 3: how far below the mean of all rows."""
+    """0 to 3: how far below the mean of all rows; 0 where the interval reaches up to it."""
     lowest: bool
 
 
@@ -73,7 +73,9 @@ def _cell(
 ) -> Cell | None:
     if summary is None or summary.mean is None:
         return None
-    drop = round((overall.get(summary.metric) or 0.0) - summary.mean, 9)
+    whole = overall.get(summary.metric) or 0.0
+    sure = summary.high is not None and summary.high < whole
+    drop = round(whole - summary.mean, 9) if sure else 0.0
     return Cell(
         summary,
         shade=sum(drop >= step for step in _STEPS),

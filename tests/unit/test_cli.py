@@ -6,12 +6,11 @@ import csv
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
 import pandas as pd
 import pytest
 import typer
@@ -55,11 +54,9 @@ def logs(tmp_path: Path) -> Path:
     return write_jsonl(tmp_path / "logs.jsonl", make_rows(12, good=0.75))
 
 
-def commands() -> Iterator[tuple[str, click.Command]]:
-    """All commands by name."""
-    group = typer.main.get_command(cli.app)
-    assert isinstance(group, click.Group)
-    yield from group.commands.items()
+def commands() -> dict[str, Any]:
+    """All commands by name, as typer's own copy of click has them."""
+    return dict(vars(typer.main.get_command(cli.app))["commands"])
 
 
 def test_version(run: Run) -> None:
@@ -67,15 +64,16 @@ def test_version(run: Run) -> None:
     assert run("--version") == Ended(0, f"{__version__}\n", "")
 
 
-@pytest.mark.parametrize(("name", "command"), commands(), ids=lambda one: getattr(one, "name", ""))
-def test_everything_has_help(name: str, command: click.Command) -> None:
+@pytest.mark.parametrize("name", commands())
+def test_everything_has_help(name: str) -> None:
     """Every command, argument and option says what it is for."""
-    assert command.help, name
+    command = commands()[name]
+    assert command.help
     for parameter in command.params:
-        assert getattr(parameter, "help", None), f"{name} {parameter.name}"
+        assert parameter.help, parameter.name
 
 
-@pytest.mark.parametrize("name", [name for name, _ in commands()])
+@pytest.mark.parametrize("name", commands())
 def test_help_is_printed(run: Run, name: str) -> None:
     """For every command."""
     ended = run(name, "--help")
@@ -233,13 +231,13 @@ def test_a_folder_that_is_no_store_is_told(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_demo_runs_without_anything(run: Run, tmp_path: Path) -> None:
-    """Ten nights, one alert, a dashboard; and again on the same folder."""
-    for _ in range(2):
-        ended = run("demo", "--dir", tmp_path / "demo")
-        assert ended.code == 0
-        assert "fired" in ended.out
-        assert "Dashboard: " in ended.out
-    assert (tmp_path / "demo").is_dir()
+    """Ten nights, an alert, a dashboard."""
+    ended = run("demo", "--dir", tmp_path / "demo")
+    assert ended.code == 0
+    assert "fired" in ended.out
+    page = Path(ended.out.rpartition("Dashboard: ")[2].strip())
+    assert page.is_file()
+    assert page.is_relative_to(tmp_path / "demo")
 
 
 def test_an_error_is_one_line_in_a_process_of_its_own(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def test_replies_are_recorded_as_they_come() -> None:
     notes: list[str] = []
     judge = ScriptedJudge(lambda request, attempt: BAD if attempt == 0 else GOOD)
     score(judge, rows(1), record=lambda request, reply: notes.append(reply))
-    assert notes == [BAD, GOOD]
+    assert [reply.text for reply in notes] == [BAD, GOOD]
 
 
 # Failures

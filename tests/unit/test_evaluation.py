@@ -131,9 +131,10 @@ def test_missing_cells_of_a_table_are_missing_values(missing: object) -> None:
     table = pd.DataFrame(ROWS).astype({"timestamp": object, "reference": object})
     table["timestamp"] = pd.Series([missing] * len(table), dtype=object)
     table["reference"] = pd.Series([missing] * len(table), dtype=object)
-    summary = ragmetrics.evaluate(table, METRICS).summary()
-    assert summary.loc["context_relevance", "status"] == {"scored": 12}
-    assert summary.loc["context_recall", "status"] == {"not_applicable": 12}
+    for rows in (table, [{**row, "timestamp": missing, "reference": missing} for row in ROWS]):
+        summary = ragmetrics.evaluate(rows, METRICS).summary()
+        assert summary.loc["context_relevance", "status"] == {"scored": 12}
+        assert summary.loc["context_recall", "status"] == {"not_applicable": 12}
 
 
 def test_times_and_arrays_of_a_table() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import InputError
@@ -118,6 +118,7 @@ def test_every_format_gives_the_same_rows(put: Put, ending: str) -> None:
 
 
 @pytest.mark.parametrize("ending", FORMATS)
+@settings(deadline=None, max_examples=50)
 @given(rows=st.lists(LOG_ROWS, max_size=4))
 def test_rows_written_are_the_rows_read(
     tmp_path_factory: pytest.TempPathFactory, ending: str, rows: list[LogRow]

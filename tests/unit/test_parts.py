@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.protocol import Score, Status
@@ -72,6 +72,7 @@ def test_rows_come_back_as_they_went(files: Files, row: LogRow) -> None:
     assert list(read_rows(files, "x.parquet")) == [row]
 
 
+@settings(deadline=None, max_examples=50)
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
 def test_texts_come_back_to_the_letter(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     """Any script, any control character."""

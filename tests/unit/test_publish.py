@@ -136,4 +136,4 @@ def test_a_night_in_a_bucket(s3: Bucket, tmp_path: Path) -> None:
     assert manifest.metrics == local.metrics
     stored = s3.client.get_object(Bucket=s3.name, Key=s3.keys("store/runs/")[0])["Body"].read()
     assert json.loads(stored)["run"] == manifest.run
-    assert "store/dashboard/index.html" in s3.keys()
+    assert s3.keys("store/dashboard/index.html")

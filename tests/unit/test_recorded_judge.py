@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from ragmetrics.drive import Broker, drive
 from ragmetrics.errors import InputError, JudgeError, JudgeRefused
-from ragmetrics.judges.base import Judge
+from ragmetrics.judges.base import Judge, Reply
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.judges.embedded import EmbeddedJudge
 from ragmetrics.judges.embeddings import HashedEmbedder
@@ -43,7 +43,7 @@ def recording(path: Path, *replies: tuple[Ask, str]) -> str:
     """Record replies to a file; return its path."""
     with Recorder(path) as recorder:
         for request, reply in replies:
-            recorder.note(request, reply)
+            recorder.note(request, Reply(reply))
     return str(path)
 
 
@@ -171,4 +171,4 @@ def test_a_recording_that_cannot_be_written_is_an_input_error(tmp_path: Path) ->
 def test_a_recorder_without_a_path_writes_nothing() -> None:
     """Recording is off by default."""
     with Recorder(None) as recorder:
-        recorder.note(SKY, "blue")
+        recorder.note(SKY, Reply("blue"))

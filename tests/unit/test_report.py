@@ -64,7 +64,7 @@ def summary(metric: str, mean: float | None, judge: str = "embedded", **change: 
     return Summary(**{**values, **change})
 
 
-def finding(metric: str = "context_recall", level: str = "ok", **change: Any) -> Finding:
+def finding(metric: str | None = "context_recall", level: str = "ok", **change: Any) -> Finding:
     """What a `min` rule says."""
     values: dict[str, Any] = {
         "key": f"{metric}/min",
@@ -369,6 +369,18 @@ class TestNight:
         """A segment far below all rows is shaded, and the lowest says so in words."""
         page = site.night(ten_nights()[-1])
         assert re.search(r'class="num shade-3">.*?lowest.*?0\.500', page)
+
+    def test_noise_is_not_shaded(self, site: Site) -> None:
+        """A segment whose interval reaches the mean of all rows is not shaded, however low."""
+        few = summary("context_recall", 0.5, high=0.95, segment=Segment(tag="t", value="v"))
+        assert 'class="num shade-0"' in site.night(night(segments=[few]))
+
+    def test_checks_that_are_fine_fold_away(self, site: Site) -> None:
+        """What is fine about logs and judge does not stand between a reader and the rules."""
+        check = finding(kind="quarantine", rule="at most 5% quarantined", metric=None)
+        page = site.night(night(findings=[finding(), check]))
+        assert "1 check of logs and judge is ok" in page
+        assert page.index("context_recall: below 0.8") < page.index("at most 5% quarantined")
 
     def test_rows_are_one_click_away(self, site: Site) -> None:
         """Each worst row is linked from the night to its place on the metric's page."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.rows import FIELDS, MAX_CONTEXTS, BadRow, LogRow, question_key, read_row
@@ -177,6 +177,7 @@ def test_nothing_retrieved_is_a_good_row() -> None:
     assert row(retrieved_contexts=[]).retrieved_contexts == ()
 
 
+@settings(deadline=None)
 @given(JSON | ALMOST_ROWS)
 def test_any_json_is_a_row_or_a_reason(data: object) -> None:
     """Whatever a line holds, it is a row or a BadRow that says why: never another exception."""

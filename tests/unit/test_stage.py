@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import InputError
@@ -36,7 +39,7 @@ def settings_in(tmp_path: Path, **more: Any) -> Settings:
     return make_settings({"logs": logs, "store": str(tmp_path / "store"), **more})
 
 
-def log(tmp_path: Path, rows: list[dict[str, Any] | str], name: str = "a.jsonl") -> Path:
+def log(tmp_path: Path, rows: Sequence[dict[str, Any] | str], name: str = "a.jsonl") -> Path:
     """Write rows among the night's logs."""
     return write_jsonl(tmp_path / "logs" / f"dt={NIGHT}" / name, rows)
 
@@ -76,6 +79,7 @@ def test_shards_partition_the_rows(tmp_path: Path) -> None:
     assert sum(map(len, questions)) == len(set().union(*questions)) == 60
 
 
+@hypothesis_settings(deadline=None)
 @given(st.text(), st.integers(1, 200))
 def test_a_shard_holds_the_keys_of_its_range(question: str, count: int) -> None:
     """The range of a shard, by which judgements are read, is where its rows' keys are."""
@@ -92,9 +96,7 @@ def test_ranges_of_shards_are_without_gap(count: int) -> None:
     ranges = [[int(edge, 16) for edge in shard_range(shard, count)] for shard in range(count)]
     assert ranges[0][0] == 0
     assert ranges[-1][1] == 0xFFFFFFFF
-    assert all(
-        one[1] + 1 == following[0] for one, following in zip(ranges, ranges[1:], strict=False)
-    )
+    assert all(one[1] + 1 == following[0] for one, following in pairwise(ranges))
 
 
 def test_the_night_is_counted(tmp_path: Path) -> None:

@@ -167,5 +167,12 @@ def test_values_by_question_of_a_segment(tmp_path: Path) -> None:
 def test_worst_names_the_places_of_the_lowest_scores(tmp_path: Path) -> None:
     """Shard, position and value, lowest first; rows without a value are not the worst."""
     scores = run(tmp_path, [(a_row(9), NONE), *plain(0.5, 0.1)], plain(0.3, 0.9))
-    assert scores.worst(3) == [(0, 2, 0.1), (1, 0, 0.3), (0, 1, 0.5)]
-    assert len(scores.worst(100)) == 4
+    assert scores.worst(3, {}) == [(0, 2, 0.1), (1, 0, 0.3), (0, 1, 0.5)]
+    assert len(scores.worst(100, {})) == 4
+
+
+def test_among_equally_bad_rows_those_that_fell_come_first(tmp_path: Path) -> None:
+    """A question that was answered before says more than one that never was."""
+    scores = run(tmp_path, plain(0.0, 0.0, 0.0))
+    before = {a_row(0).question_key: [0.0], a_row(1).question_key: [1.0, 0.5]}
+    assert scores.worst(3, before) == [(0, 1, 0.0), (0, 0, 0.0), (0, 2, 0.0)]

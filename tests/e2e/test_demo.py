@@ -1,0 +1,69 @@
+"""The demo, as `make demo` runs it: the planted regression is the only night that fires."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.processes import ROOT
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The demo's store and what it printed."""
+    folder = tmp_path_factory.mktemp("demo")
+    command = [sys.executable, "-m", "flows.demo", "--dir", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr
+    return folder / "store", done.stdout
+
+
+def manifests(store: Path) -> list[dict[str, Any]]:
+    """The nights' manifests, oldest first."""
+    return [json.loads(path.read_text()) for path in sorted(store.glob("runs/*/*.json"))]
+
+
+def told(manifest: dict[str, Any]) -> set[str]:
+    """What people were told of a night."""
+    return {one["transition"] for one in manifest["findings"] if one["transition"]}
+
+
+def test_only_the_damaged_build_fires(demo: tuple[Path, str]) -> None:
+    """Of ten nights, the one by the damaged index build fires, and the next one resolves."""
+    nights = {one["date"]: told(one) for one in manifests(demo[0])}
+    assert len(nights) == 10
+    assert {day: what for day, what in nights.items() if what} == {
+        "2026-11-17": {"fired"},
+        "2026-11-18": {"resolved"},
+    }
+
+
+def test_the_message_says_what_dropped_and_where(demo: tuple[Path, str]) -> None:
+    """Metric, drop, n, interval, index build, segments and the worst questions are in it."""
+    message = demo[1].split("Slack message of 2026-11-17")[1].split("Slack message of")[0]
+    for part in (
+        "context_recall fell",
+        "Drop: 0.2",
+        "80 questions",
+        "[0.1",
+        "build-2026-11-17",
+        "section=payroll",
+        "Worst questions",
+        "not sent: SLACK_WEBHOOK_URL is not set",
+    ):
+        assert part in message
+
+
+def test_the_demo_ends_with_table_and_dashboard(demo: tuple[Path, str]) -> None:
+    """It prints a line per night and the path of a dashboard that is there."""
+    store, printed = demo
+    assert all(f"2026-11-{day}" in printed for day in range(10, 20))
+    assert str(store / "dashboard" / "index.html") in printed
+    assert (store / "dashboard" / "index.html").is_file()
