@@ -187,7 +187,7 @@ def _settings(path: Path | None) -> Settings:
 def main() -> None:
     """Run the command line; errors meant for people are printed as one line, exit code 2."""
     try:
-        app()
+        app(prog_name="ragmetrics")
     except RagmetricsError as error:
         err.print(f"ragmetrics: {error}", style="red", markup=False, soft_wrap=True)
         sys.exit(2)
