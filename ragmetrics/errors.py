@@ -4,7 +4,6 @@ RagmetricsError
 ├── InputError               what the user gave cannot be used; exit code 2
 │   └── SettingsError        the settings file, by key
 ├── StoreError               reading or writing files failed; `transient` says if a retry may help
-├── CutShort                 a file ends in the middle, or cannot be decoded from some place on
 ├── UnreadableReply          a judge answered, but not what was asked; asked again
 ├── Unanswered               a request got no usable answer; the row is left out of the mean
 └── JudgeError               the judge could not be asked; `transient` says if a retry may help
@@ -34,10 +33,6 @@ class StoreError(RagmetricsError):
     def __init__(self, message: str, *, transient: bool = False) -> None:
         super().__init__(message)
         self.transient = transient
-
-
-class CutShort(RagmetricsError):
-    """A log file ends in the middle; the rows before the cut are good."""
 
 
 class UnreadableReply(RagmetricsError):

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from ragmetrics.alerts.slack import compose, send
+from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import Book, Message, advance, deliver
+from ragmetrics.alerts.webhook import send
 from ragmetrics.errors import StoreError
 from ragmetrics.records import Manifest
 from ragmetrics.settings import Settings, api_key

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from scipy import stats
 
+from ragmetrics.alerts.health import check_health
 from ragmetrics.protocol import Status
 from ragmetrics.records import Finding, Level, Manifest, Segment, Summary
 from ragmetrics.settings import AlertSettings, Rule
@@ -50,13 +51,9 @@ def evaluate(settings: AlertSettings, night: Night) -> list[Finding]:
     """All findings of a night. What explains a metric's finding stands first and silences it:
     with nothing to score, no metric rule is held.
     """
-    source = night.manifest.source
-    health = [_no_data(night)]
-    if source.rows or source.quarantined:  # else a firing one must not look resolved
-        health.append(_quarantine(settings, night))
-    if health[0].level == "no_data":
+    health = check_health(settings, night.manifest)
+    if any(finding.level == "no_data" for finding in health):
         return health
-    health += [_judge_failures(settings, night, summary) for summary in night.manifest.metrics]
     silenced = {finding.metric for finding in health if finding.level == "breach"}
     rules = settings.rules if settings.rules is not None else _applicable(night)
     cases = [
@@ -141,7 +138,7 @@ def _hold_drop(
     finding = _finding(rule, segment, night, name, text, now, limit)
     if now is None or now.mean is None or now.scored < rule.min_rows:
         return _Case(rule, _too_few(rule, finding, now))
-    baseline = _baseline(rule, night)
+    baseline = _baseline(rule, night, finding.key)
     if not baseline:
         return _incomparable(rule, finding, night, "no earlier night by the same judge")
     before: dict[str, list[float]] = {}
@@ -202,8 +199,12 @@ def _decide(case: _Case, p_value: float) -> Finding:
     return case.finding.model_copy(update={"level": level, "p_value": p_value})
 
 
-def _baseline(rule: Rule, night: Night) -> list[Manifest]:
-    """The nights to compare with: only those that the same judge scored in the same way."""
+def _baseline(rule: Rule, night: Night, key: str) -> list[Manifest]:
+    """The nights to compare with: scored in the same way by the same judge, and good ones.
+
+    Nights on which this alert was firing are left out: a drop that stays must not become the
+    measure by which it looks resolved.
+    """
     now = night.manifest.summary(rule.metric)
     same = [
         one
@@ -212,10 +213,10 @@ def _baseline(rule: Rule, night: Night) -> list[Manifest]:
         and (summary := one.summary(rule.metric))
         and summary.scored
         and summary.fingerprint == now.fingerprint
+        and not _fired(one, key)
     ]
-    if rule.versus == "previous":
-        return same[-1:]
-    return trailing(same, night.manifest.date, int(rule.versus.partition(":")[2]))
+    nights = 1 if rule.versus == "previous" else int(rule.versus.partition(":")[2])
+    return same[-nights:]
 
 
 def _finding(
@@ -265,66 +266,11 @@ def _incomparable(rule: Rule, finding: Finding, night: Night, reason: str) -> _C
 
 
 def _was_firing(finding: Finding, night: Night) -> bool:
-    last = night.earlier[-1].findings if night.earlier else []
-    return any(one.key == finding.key and one.state == "firing" for one in last)
+    return bool(night.earlier) and _fired(night.earlier[-1], finding.key)
 
 
-def _no_data(night: Night) -> Finding:
-    source = night.manifest.source
-    problem = source.problem or (
-        f"{len(source.broken)} log file(s) could not be read to the end: "
-        f"{source.broken[0].file}: {source.broken[0].reason}"
-        if source.broken
-        else None
-    )
-    return _health(
-        night,
-        "no_data",
-        "no_data" if source.problem else "breach" if problem else "ok",
-        "every log file is there and whole",
-        f"nothing to score: {problem}"
-        if source.problem
-        else problem or f"{source.rows:,} rows read",
-    )
-
-
-def _quarantine(settings: AlertSettings, night: Night) -> Finding:
-    source = night.manifest.source
-    total = source.rows + source.quarantined
-    share = source.quarantined / total if total else 0.0
-    text = f"{source.quarantined:,} of {total:,} rows quarantined ({share:.1%})"
-    if source.reasons:
-        reason, count = next(iter(source.reasons.items()))
-        text += f"; most often: {reason[:200]} ({count:,})"
-    level: Level = "breach" if share > settings.max_quarantined else "ok"
-    rule = f"at most {settings.max_quarantined:.0%} of the rows quarantined"
-    return _health(night, "quarantine", level, rule, text)
-
-
-def _judge_failures(settings: AlertSettings, night: Night, summary: Summary) -> Finding:
-    failed = sum(summary.status.get(one, 0) for one in (Status.UNREADABLE, Status.JUDGE_FAILED))
-    asked = failed + summary.scored
-    share = failed / asked if asked else 0.0
-    level: Level = "breach" if share > settings.max_judge_failures else "ok"
-    text = f"{summary.metric}: {failed:,} of {asked:,} rows got no usable verdict ({share:.1%})"
-    if level != "ok" and night.manifest.problems:
-        text += f": {night.manifest.problems[0]}"
-    rule = f"{summary.metric}: at most {settings.max_judge_failures:.0%} of the rows unanswered"
-    finding = _health(night, "judge_failures", level, rule, text)
-    return finding.model_copy(
-        update={"key": f"{finding.key}/{summary.metric}", "metric": summary.metric, "n": asked}
-    )
-
-
-def _health(
-    night: Night,
-    kind: Literal["no_data", "quarantine", "judge_failures"],
-    level: Level,
-    rule: str,
-    text: str,
-) -> Finding:
-    key = f"{night.manifest.dataset}/{kind}"
-    return Finding(key=key, kind=kind, level=level, rule=rule, message=text)
+def _fired(manifest: Manifest, key: str) -> bool:
+    return any(one.key == key and one.state == "firing" for one in manifest.findings)
 
 
 def _versus(versus: str) -> str:

@@ -227,18 +227,31 @@ def test_previous_is_the_last_night_scored_by_the_same_judge() -> None:
     assert (found.level, found.baseline_label) == ("breach", "2026-11-16")
 
 
-def test_trailing_is_all_nights_of_so_many_days() -> None:
-    """Means 0.7 and 0.9 of the last three days are 0.8; what is older does not count."""
+def test_trailing_is_the_last_nights_that_compare() -> None:
+    """Means 0.7 and 0.9 of the last two nights are 0.8; what is older does not count."""
     earlier = [
         a_night(scores(fallen(0.8)), ago=4),
         a_night(scores(fallen(0.1)), ago=3),
         a_night(scores(fallen(-0.1)), ago=1),
     ]
-    rule = recall(max_drop=0.05, versus="trailing:3")
+    rule = recall(max_drop=0.05, versus="trailing:2")
     (found,) = metric_findings(rule, a_night(scores(fallen(0.2))), *earlier)
     assert (found.level, found.baseline_label) == ("breach", "2 nights before")
     assert found.baseline == pytest.approx(0.8)
     assert found.drop == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("versus", ["previous", "trailing:7"])
+@pytest.mark.parametrize(("now", "level"), [(fallen(0.3), "breach"), (NOISY, "ok")])
+def test_a_drop_that_stays_keeps_firing(versus: str, now: list[float], level: Level) -> None:
+    """Nights on which the alert fired are no measure: it resolves when the mean is back."""
+    rule = recall(max_drop=0.05, versus=versus)
+    good, bad = a_night(scores(NOISY), ago=3), scores(fallen(0.3))
+    (fired,) = metric_findings(rule, a_night(bad, ago=2), good)
+    firing = [fired.model_copy(update={"state": "firing"})]
+    earlier = [good, *(a_night(bad, ago=days, findings=firing) for days in (2, 1))]
+    (found,) = metric_findings(rule, a_night(scores(now)), *earlier)
+    assert (found.level, found.baseline) == (level, pytest.approx(0.8))
 
 
 def test_the_first_night_has_nothing_to_compare_with() -> None:
@@ -252,10 +265,11 @@ def test_the_first_night_has_nothing_to_compare_with() -> None:
 def test_a_firing_max_drop_clears_at_its_clear_value(was: str, level: Level) -> None:
     """A drop back within the limit clears only at the drop that the rule says."""
     rule, tonight = recall(max_drop=0.1, clear=0.02), a_night(scores(fallen(0.05)))
-    (before,) = metric_findings(rule, tonight, a_night(scores(NOISY), ago=1))
+    good = a_night(scores(NOISY), ago=2)
+    (before,) = metric_findings(rule, tonight, good)
     findings = [before.model_copy(update={"state": was})]
-    earlier = a_night(scores(NOISY), ago=1, findings=findings)
-    (found,) = metric_findings(rule, tonight, earlier)
+    last = a_night(scores(NOISY), ago=1, findings=findings)
+    (found,) = metric_findings(rule, tonight, good, last)
     assert found.level == level
 
 

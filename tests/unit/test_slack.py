@@ -18,9 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from ragmetrics.alerts.slack import LONGEST_WAIT, SlackError, compose, escape, send
+from ragmetrics.alerts.markup import escape
+from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import Message
 from ragmetrics.alerts.terminal import render
+from ragmetrics.alerts.webhook import LONGEST_WAIT, SlackError, send
 from ragmetrics.records import (
     Finding,
     JudgeInfo,

@@ -1,0 +1,47 @@
+"""The few pieces of Slack's Block Kit that messages are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+LISTED = 10
+LIST_LENGTH = 1_200
+
+Block = dict[str, Any]
+
+
+def bullets(title: str, lines: Iterable[str]) -> list[Block]:
+    """A section of bullets, cut with a count of the rest; nothing where there is no line."""
+    lines = list(lines)
+    if not lines:
+        return []
+    shown = f"*{title}*"
+    count = 0
+    for line in lines[:LISTED]:
+        if len(shown) + len(line) > LIST_LENGTH:
+            break
+        shown += f"\n• {line}"
+        count += 1
+    more = f"\nand {len(lines) - count} more" if count < len(lines) else ""
+    return [section(shown + more)]
+
+
+def plain(text: str) -> Block:
+    """Text that Slack shows as it is."""
+    return {"type": "plain_text", "text": text, "emoji": False}
+
+
+def mrkdwn(text: str) -> Block:
+    """Text with Slack's styles; what users wrote must have been escaped."""
+    return {"type": "mrkdwn", "text": text, "verbatim": True}
+
+
+def section(text: str) -> Block:
+    """A paragraph."""
+    return {"type": "section", "text": mrkdwn(text)}
+
+
+def context(text: str) -> Block:
+    """A line in small print."""
+    return {"type": "context", "elements": [mrkdwn(text)]}

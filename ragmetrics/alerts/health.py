@@ -1,0 +1,71 @@
+"""Health: what is wrong with the night itself, whatever its scores: findings of their own."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ragmetrics.protocol import Status
+from ragmetrics.records import Finding, Level, Manifest, Summary
+from ragmetrics.settings import AlertSettings
+
+
+def check_health(settings: AlertSettings, manifest: Manifest) -> list[Finding]:
+    """Findings on the logs, the quarantine and the judge; only the first where nothing was read."""
+    source = manifest.source
+    findings = [_no_data(manifest)]
+    if source.rows or source.quarantined:  # else a firing one must not look resolved
+        findings.append(_quarantine(settings, manifest))
+    if findings[0].level != "no_data":
+        findings += [_judge_failures(settings, manifest, one) for one in manifest.metrics]
+    return findings
+
+
+def _no_data(manifest: Manifest) -> Finding:
+    source = manifest.source
+    rule = "every log file is there and whole"
+    if source.problem:
+        return _health(manifest, "no_data", "no_data", rule, f"nothing to score: {source.problem}")
+    if source.broken:
+        first = source.broken[0]
+        text = f"{len(source.broken)} log file(s) could not be read to the end: {first.file}: {first.reason}"
+        return _health(manifest, "no_data", "breach", rule, text)
+    return _health(manifest, "no_data", "ok", rule, f"{source.rows:,} rows read")
+
+
+def _quarantine(settings: AlertSettings, manifest: Manifest) -> Finding:
+    source = manifest.source
+    total = source.rows + source.quarantined
+    share = source.quarantined / total if total else 0.0
+    text = f"{source.quarantined:,} of {total:,} rows quarantined ({share:.1%})"
+    if source.reasons:
+        reason, count = next(iter(source.reasons.items()))
+        text += f"; most often: {reason[:200]} ({count:,})"
+    level: Level = "breach" if share > settings.max_quarantined else "ok"
+    rule = f"at most {settings.max_quarantined:.0%} of the rows quarantined"
+    return _health(manifest, "quarantine", level, rule, text)
+
+
+def _judge_failures(settings: AlertSettings, manifest: Manifest, summary: Summary) -> Finding:
+    failed = sum(summary.status.get(one, 0) for one in (Status.UNREADABLE, Status.JUDGE_FAILED))
+    asked = failed + summary.scored
+    share = failed / asked if asked else 0.0
+    level: Level = "breach" if share > settings.max_judge_failures else "ok"
+    text = f"{summary.metric}: {failed:,} of {asked:,} rows got no usable verdict ({share:.1%})"
+    if level != "ok" and manifest.problems:
+        text += f": {manifest.problems[0]}"
+    rule = f"{summary.metric}: at most {settings.max_judge_failures:.0%} of the rows unanswered"
+    finding = _health(manifest, "judge_failures", level, rule, text)
+    return finding.model_copy(
+        update={"key": f"{finding.key}/{summary.metric}", "metric": summary.metric, "n": asked}
+    )
+
+
+def _health(
+    manifest: Manifest,
+    kind: Literal["no_data", "quarantine", "judge_failures"],
+    level: Level,
+    rule: str,
+    text: str,
+) -> Finding:
+    key = f"{manifest.dataset}/{kind}"
+    return Finding(key=key, kind=kind, level=level, rule=rule, message=text)

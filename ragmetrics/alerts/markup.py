@@ -1,0 +1,34 @@
+"""Text of users in Slack: made safe to stand in a message, whatever it holds."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_SAFE = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", "*": "∗", "~": "∼", "`": "ˋ", "@": "@\u2060"}
+)
+_OUTER_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
+_EMOJI_COLON = re.compile(r":(?=[\w+'-]+:)")
+_CUT_ENTITY = re.compile(r"&[a-z]*$")
+_JOINERS = "\u200c\u200d"
+"""Zero-width, but part of how Persian, Hindi and emoji are written."""
+
+
+def clean(text: str, limit: int) -> str:
+    """One line of at most `limit` visible characters: no controls, no bidi marks."""
+    spaced = (" " if unicodedata.category(c) == "Cc" else c for c in text[: 8 * limit])
+    kept = (c for c in spaced if c in _JOINERS or unicodedata.category(c) not in ("Cf", "Cs"))
+    line = " ".join("".join(kept).split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def escape(text: str, limit: int) -> str:
+    """`clean` text for mrkdwn, where nothing of it is a mention, a link, an emoji or a style.
+
+    Slack has no escape for its style marks, so they are replaced by look-alikes. Underscores
+    inside words stay: they are no style there.
+    """
+    line = _EMOJI_COLON.sub("∶", _OUTER_UNDERSCORE.sub("ˍ", clean(text, limit)))
+    safe = line.replace("://", ":\u2060//").translate(_SAFE)
+    return safe if len(safe) <= limit else _CUT_ENTITY.sub("", safe[: limit - 1]) + "…"
