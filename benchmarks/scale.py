@@ -50,12 +50,12 @@ def report(rows: int) -> str:
     return "\n".join([*lines, ratios])
 
 
-def measure(folder: Path, rows: int) -> Cost:
-    """Score a log of so many rows in a process of its own."""
+def measure(folder: Path, rows: int, *options: str) -> Cost:
+    """Score a log of so many rows in a process of its own; `options` are those of `score`."""
     log = folder / f"{rows}.jsonl"
     with log.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row) + "\n" for row in make_rows(rows))
-    command = [sys.executable, "-m", "ragmetrics", "score", str(log), "--json"]
+    command = [sys.executable, "-m", "ragmetrics", "score", str(log), "--json", *options]
     start = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)

@@ -27,7 +27,8 @@ def _no_data(manifest: Manifest) -> Finding:
         return _health(manifest, "no_data", "no_data", rule, f"nothing to score: {source.problem}")
     if source.broken:
         first = source.broken[0]
-        text = f"{len(source.broken)} log file(s) could not be read to the end: {first.file}: {first.reason}"
+        count = f"{len(source.broken)} log file(s) could not be read to the end"
+        text = f"{count}: {first.file}: {first.reason}"
         return _health(manifest, "no_data", "breach", rule, text)
     return _health(manifest, "no_data", "ok", rule, f"{source.rows:,} rows read")
 
