@@ -1,4 +1,4 @@
-"""A real labelled log, where it lies beside the checkout: the embedded judge tells good from bad."""
+"""A real labelled log, where it lies beside the checkout: good retrieval is told from bad."""
 
 from __future__ import annotations
 
