@@ -69,7 +69,9 @@ def publish(settings: Settings, staged: Staged, problems: Sequence[str]) -> Mani
 @task(name="alert", **RETRIES)
 def alert(settings: Settings, manifest: Manifest) -> Delivery:
     """Tell Slack what changed, then write the state of the alerts."""
-    return night.alert_night(settings, manifest, flow_run.ui_url)
+    url = flow_run.ui_url
+    # Prefect's own server of a run by hand has no pages to link to: "None/flow-runs/...".
+    return night.alert_night(settings, manifest, url if url and "://" in url else None)
 
 
 def artifact_key(dataset: str) -> str:

@@ -53,7 +53,7 @@ def compose(
         *bullets("Lowest segments", _segments(manifest, list(metrics))),
         *bullets("Lowest rows" if redact else "Worst questions", _worst(manifest, metrics, redact)),
         *_links({"dashboard": dashboard, "run": run_url}),
-        context(f"Judge: {escape(manifest.judge.name, 80)}. {escape(manifest.judge.note, 400)}"),
+        context(_judge(manifest)),
     ]
     return Message(text=escape(title + numbers + night, 300), blocks=blocks)
 
@@ -148,6 +148,11 @@ def _night(manifest: Manifest) -> str:
             *([f"index build {', '.join(named)}{more}"] if named else []),
         ]
     )
+
+
+def _judge(manifest: Manifest) -> str:
+    note = f" ({escape(manifest.judge.note, 400)})" if manifest.judge.note else ""
+    return f"Judge: {escape(manifest.judge.name, 80)}{note}"
 
 
 def _segments(manifest: Manifest, metrics: Sequence[str]) -> list[str]:
