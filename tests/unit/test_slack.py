@@ -215,7 +215,7 @@ Worst questions
 
 Open the dashboard https://ragmetrics.example/docs
 
-Judge: embedded. A baseline."""
+Judge: embedded (A baseline.)"""
 
 
 def test_segment_is_named() -> None:
