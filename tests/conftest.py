@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # flows, tasks and tests are
 
 from tests.fakes import s3 as fake_s3
 from tests.fakes.clients import Bucket, JudgeServer
+from tests.fakes.command import Ended, Run
 from tests.fakes.offline import isolate, skip_or_fail, unplug
 from tests.fakes.processes import ROOT, running
 from tests.fakes.slack import SlackServer
@@ -84,6 +85,20 @@ def slack_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlackServer]:
     with SlackServer().running() as server:
         monkeypatch.setenv("SLACK_WEBHOOK_URL", server.url)
         yield server
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command line in this process, from `main` on."""
+    from ragmetrics import cli
+
+    def ragmetrics(*arguments: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["ragmetrics", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return Ended(int(ended.value.code or 0), *capsys.readouterr())
+
+    return ragmetrics
 
 
 @pytest.fixture(scope="session")

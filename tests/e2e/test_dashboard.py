@@ -12,7 +12,7 @@ import pytest
 from ragmetrics.records import Source
 from ragmetrics.report.site import write_assets, write_night, write_overview
 from ragmetrics.store.files import Files
-from tests.unit.test_report import METRICS, night, ten_nights, worst_rows
+from tests.fakes.nights import METRICS, night, ten_nights, worst_rows
 
 pytestmark = pytest.mark.e2e
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]

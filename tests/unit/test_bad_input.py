@@ -6,11 +6,9 @@ import gzip
 import io
 import json
 import random
-import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragmetrics import cli
 from ragmetrics.errors import StoreError
 from ragmetrics.night import CoverageShort, run_night
 from ragmetrics.records import Manifest
@@ -28,34 +25,10 @@ from ragmetrics.stage import open_store
 from ragmetrics.store.history import nights
 from ragmetrics.store.logs import LogSet, find_logs
 from tests.fakes.clients import Bucket, JudgeServer
+from tests.fakes.command import Run
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 ROWS = make_rows(6)
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ended]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command line in this process, from `main` on."""
-
-    def ragmetrics(*arguments: object) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["ragmetrics", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return Ended(int(ended.value.code or 0), *capsys.readouterr())
-
-    return ragmetrics
 
 
 def jsonl(rows: Sequence[dict[str, Any]]) -> bytes:

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,32 +19,8 @@ from ragmetrics.night import run_night
 from ragmetrics.registry import metrics
 from ragmetrics.settings import make_settings
 from tests.fakes.clients import JudgeServer
+from tests.fakes.command import Ended, Run
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ended]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command line in this process, from `main` on."""
-
-    def ragmetrics(*arguments: object) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["ragmetrics", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return Ended(int(ended.value.code or 0), *capsys.readouterr())
-
-    return ragmetrics
 
 
 @pytest.fixture

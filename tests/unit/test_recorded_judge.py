@@ -168,7 +168,11 @@ def test_a_recording_that_cannot_be_written_is_an_input_error(tmp_path: Path) ->
         pass
 
 
-def test_a_recorder_without_a_path_writes_nothing() -> None:
+def test_a_recorder_without_a_path_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Recording is off by default."""
+    monkeypatch.chdir(tmp_path)
     with Recorder(None) as recorder:
         recorder.note(SKY, Reply("blue"))
+    assert not list(tmp_path.iterdir())

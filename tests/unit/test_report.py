@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
@@ -13,16 +12,12 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.protocol import Score, Status
 from ragmetrics.records import (
     BrokenFile,
-    Finding,
     JudgeInfo,
     Manifest,
     Segment,
     Source,
-    Summary,
-    Usage,
     WorstRow,
 )
 from ragmetrics.report.condition import condition
@@ -31,117 +26,19 @@ from ragmetrics.report.site import summary_markdown, write_assets, write_night, 
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import change, trends
 from ragmetrics.report.words import LONGEST, clean, interval, number, share, signed
-from ragmetrics.rows import LogRow
 from ragmetrics.store.files import Files
 from ragmetrics.store.parts import ScoredRow
-
-FIRST = date(2026, 11, 10)
-METRICS = {"context_recall": 0.93, "context_relevance": 0.78}
-HOSTILE = (
-    "<script>alert(1)</script> </script> <!channel> "
-    '<img src=x onerror="alert(2)"> \u202e\x00|`{{ 7 * 7 }}'
+from tests.fakes.nights import (
+    FIRST,
+    HOSTILE,
+    METRICS,
+    finding,
+    night,
+    summary,
+    ten_nights,
+    worst_row,
+    worst_rows,
 )
-SPLIT = ["Invoices are sent monthly. A sent invoice cannot be changed.", "Seats can be added."]
-
-
-# A small builder: ten nights, the newest of which is worse in one metric and one segment.
-
-
-def summary(metric: str, mean: float | None, judge: str = "embedded", **change: Any) -> Summary:
-    """One metric over 200 rows, none of them scored where there is no mean."""
-    scored = 0 if mean is None else 200
-    values: dict[str, Any] = {
-        "metric": metric,
-        "mean": mean,
-        "low": None if mean is None else mean - 0.03,
-        "high": None if mean is None else min(1.0, mean + 0.03),
-        "scored": scored,
-        "questions": scored,
-        "status": {"scored": scored, "not_applicable": 200 - scored},
-        "fingerprint": f"{metric}-{judge}",
-        "histogram": [0, 0, 10, 0, 20, 0, 30, 40, 50, 50],
-    }
-    return Summary(**{**values, **change})
-
-
-def finding(metric: str | None = "context_recall", level: str = "ok", **change: Any) -> Finding:
-    """What a `min` rule says."""
-    values: dict[str, Any] = {
-        "key": f"{metric}/min",
-        "kind": "metric",
-        "level": level,
-        "rule": f"{metric}: below 0.8",
-        "message": f"{metric} fell from 0.930 to 0.700, limit 0.8",
-        "metric": metric,
-        "limit": 0.8,
-        "state": "firing" if level == "breach" else "ok",
-    }
-    return Finding(**{**values, **change})
-
-
-def night(number: int = 0, recall: float | None = 0.93, **change: Any) -> Manifest:
-    """A night, so many days after the first; an alert fires below a recall of 0.8."""
-    judge = change.pop("judge", JudgeInfo(name="embedded", fingerprint="f1", note="a baseline"))
-    regressed = recall is not None and recall < 0.8
-    means = {**METRICS, "context_recall": recall}
-    started = datetime(2026, 11, 11, 2, tzinfo=UTC) + timedelta(number)
-    values: dict[str, Any] = {
-        "dataset": "helpdesk",
-        "date": FIRST + timedelta(number),
-        "run": f"run-{number}",
-        "started_at": started,
-        "finished_at": started + timedelta(minutes=4, seconds=12),
-        "ragmetrics": "0.1.0",
-        "source": Source(logs="logs/", files=1, rows=200),
-        "judge": judge,
-        "shards": 1,
-        "metrics": [summary(name, mean, judge.name) for name, mean in means.items()],
-        "segments": [
-            summary("context_recall", mean, segment=Segment(tag="section", value=value))
-            for value, mean in (("billing", 0.5 if regressed else 0.92), ("api", 0.93))
-        ],
-        "findings": [finding(level="breach", transition="fired") if regressed else finding()],
-        "worst": [],
-        "usage": Usage(requests=400, answered_from_store=50, prompt_tokens=90_000),
-    }
-    return Manifest(**{**values, **change})
-
-
-def ten_nights() -> list[Manifest]:
-    """Ten nights, the newest regressed."""
-    rows = worst_rows()
-    worst = [
-        WorstRow(id=r.row.id, metric="context_recall", value=0.0, user_input=r.row.user_input)
-        for r in rows
-    ]
-    return [*(night(i) for i in range(9)), night(9, recall=0.70, worst=worst)]
-
-
-def worst_rows() -> list[ScoredRow]:
-    """The worst rows of the newest of ten nights."""
-    return [worst_row("q-1", "How is an invoice changed?"), worst_row("q-2", HOSTILE)]
-
-
-def worst_row(name: str, question: str, **change: Any) -> ScoredRow:
-    """A row with scores; `details` replaces the details of some."""
-    details = change.pop("details", {})
-    values: dict[str, Any] = {
-        "id": name,
-        "user_input": question,
-        "retrieved_contexts": tuple(SPLIT),
-        "retrieved_context_ids": ("kb-1", "kb-2"),
-        "response": "Under Billing.",
-        "reference": "It cannot be changed. Support replaces it.",
-    }
-    scores = {
-        "context_recall": Score(0.0, details={"attributed": [True, False]}),
-        "context_relevance": Score(0.5, details={"grades": [2, 0]}),
-        "context_relevancy": Score(0.3, details={"needed": [[1], []]}),
-        "faithfulness": Score(None, "2 verdicts for 3", status=Status.UNREADABLE),
-    }
-    for metric, changed in details.items():
-        scores[metric] = Score(0.1, details=changed)
-    return ScoredRow(LogRow(**{**values, **change}), scores)
 
 
 class Site:
