@@ -9,9 +9,8 @@ import argparse
 import os
 from pathlib import Path
 
-# Prefect reads these when it is imported. The demo is to be read, not its orchestration.
+# Prefect reads it when it is imported. The demo is to be read, not its orchestration.
 os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
-os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 
 from rich.console import Console
 

@@ -17,10 +17,11 @@ from prefect.runtime import flow_run
 from rich.console import Console
 
 from ragmetrics import tables
+from ragmetrics.alerts.deliver import dashboard_link
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.night import CoverageShort, NightResult, parts, shortfalls
+from ragmetrics.night import CoverageShort, NightResult, check_settings, parts, shortfalls
 from ragmetrics.settings import Settings, load_settings
-from ragmetrics.stage import Staged
+from ragmetrics.stage import Staged, open_store
 from tasks.steps import alert, publish, score, stage
 
 
@@ -89,6 +90,7 @@ def main() -> int:
     told = parser.parse_args()
     out, err = Console(highlight=False), Console(stderr=True, highlight=False)
     try:
+        check_settings(load_settings(told.settings))  # before Prefect's server takes its seconds
         result = nightly(told.settings, told.date)
     except CoverageShort as error:
         err.print(str(error), style="red", markup=False, soft_wrap=True)
@@ -98,6 +100,9 @@ def main() -> int:
         return 2
     tables.print_summary(out, result.manifest)
     tables.print_messages(out, [result])
+    chosen = load_settings(told.settings)
+    link = dashboard_link(chosen, open_store(chosen), result.manifest)
+    out.print(f"Dashboard: {link}", soft_wrap=True)
     return int(any(finding.state == "firing" for finding in result.manifest.findings))
 
 

@@ -106,7 +106,7 @@ def score(
         sys.stdout.write(json.dumps(result.as_json(), ensure_ascii=False) + "\n")
     else:
         tables.print_summary(out, result.manifest)
-    if result.manifest.source.broken:
+    if result.manifest.source.broken or result.unscored():
         raise typer.Exit(1)
 
 
@@ -128,7 +128,7 @@ def check(
         sys.stdout.write(json.dumps(report.as_json(), ensure_ascii=False) + "\n")
     else:
         tables.print_check(out, report)
-    if report.quarantined or report.broken:
+    if report.quarantined or report.broken or not report.rows:
         raise typer.Exit(1)
 
 

@@ -17,6 +17,7 @@ import pandas as pd
 from ragmetrics.errors import InputError
 from ragmetrics.judges.recorded import Recorder
 from ragmetrics.night import parts
+from ragmetrics.protocol import Status
 from ragmetrics.publish import summarise_run
 from ragmetrics.records import Manifest
 from ragmetrics.registry import select
@@ -62,6 +63,14 @@ class Result:
         """The lines of `scores`, one by one."""
         for one in self.manifest.metrics:
             yield from _records(self._files, self._ref, one.metric)
+
+    def unscored(self) -> list[str]:
+        """Metrics whose judge was asked and gave no usable verdict on any row."""
+        return [
+            one.metric
+            for one in self.manifest.metrics
+            if not one.scored and set(one.status) & {Status.UNREADABLE, Status.JUDGE_FAILED}
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """What `ragmetrics score --json` prints."""
@@ -224,7 +233,7 @@ def _records(files: Files, ref: RunRef, metric: str) -> Iterable[dict[str, Any]]
                 "metric": metric,
                 "value": record["value"],
                 "status": record["status"],
-                "reason": record["reason"],
+                "reason": record["reason"] or "",
                 "details": json.loads(record["details"]) if record["details"] else {},
                 "tags": dict(record["tags"]),
             }

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from ragmetrics.alerts.deliver import Delivery, alert
-from ragmetrics.errors import JudgeRefused, RagmetricsError
+from ragmetrics.errors import InputError, JudgeRefused, RagmetricsError
 from ragmetrics.publish import publish
 from ragmetrics.records import Manifest
+from ragmetrics.registry import select
 from ragmetrics.score import judge_info, score_families, score_part
 from ragmetrics.settings import Settings
 from ragmetrics.stage import Staged, find_inputs, open_store, plan, stage
@@ -31,8 +32,22 @@ class NightResult:
     delivery: Delivery
 
 
+def check_settings(settings: Settings) -> None:
+    """Raise InputError for what can be seen to be wrong before a night begins: an unknown metric,
+    a rule on a metric that is not scored, a judge without its key.
+    """
+    scored = [metric.name for metric in select(settings.metrics)]
+    for rule in settings.alerts.rules or ():
+        if rule.metric not in scored:
+            raise InputError(
+                f"alerts: rules: {rule.metric!r} is not scored; scored are: {', '.join(scored)}"
+            )
+    judge_info(settings)
+
+
 def stage_night(settings: Settings, day: date) -> Staged:
     """Find the night's logs and stage them as a run, or find the run as it was staged."""
+    check_settings(settings)
     info, embedder = judge_info(settings)
     inputs = find_inputs(settings, day)
     ref = plan(settings, day, inputs, f"{info.fingerprint}/{embedder}")

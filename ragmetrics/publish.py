@@ -43,7 +43,7 @@ def publish(
         manifest,
         scores,
         earlier[-_COMPARED_NIGHTS:],
-        lambda one, metric: load_scores(files, ref_of(one), metric),
+        lambda one, metric: load_scores(files, ref_of(one), metric, watched_tags(settings)),
     )
     book = load_book(files)
     _, findings = advance(
@@ -76,7 +76,8 @@ def summarise_run(
     ref = staged.ref
     info, embedder = judge_info(settings)
     chosen = select(settings.metrics)
-    scores = {metric.name: load_scores(files, ref, metric.name) for metric in chosen}
+    tags = watched_tags(settings)
+    scores = {metric.name: load_scores(files, ref, metric.name, tags) for metric in chosen}
     prints = {m.name: metric_fingerprint(m, info.fingerprint, embedder) for m in chosen}
     segments = find_segments(next(iter(scores.values())), settings.segments)
     usage, splits = _costs(settings, files, ref)
@@ -102,6 +103,12 @@ def summarise_run(
         splits=splits,
     )
     return manifest, scores
+
+
+def watched_tags(settings: Settings) -> set[str]:
+    """The tags that the settings name, which count however few rows have them."""
+    ruled = {rule.by for rule in settings.alerts.rules or () if rule.by}
+    return ruled | set(settings.segments or ())
 
 
 def write_dashboard(files: Files, manifest: Manifest) -> None:

@@ -105,6 +105,8 @@ def select(wanted: Iterable[str | Mapping[str, Mapping[str, Any]]]) -> list[Metr
             if name not in metrics():
                 raise InputError(f"no metric {name!r}; there are: {', '.join(metrics())}")
             chosen[name] = metrics()[name].with_parameters(parameters or {})
+    if not chosen:
+        raise InputError("no metric chosen")
     return list(chosen.values())
 
 

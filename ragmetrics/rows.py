@@ -135,7 +135,11 @@ def explain(error: ValidationError) -> str:
     return f"{place}: {message}{more}" if place else f"{message}{more}"
 
 
-_PLAIN = {"extra_forbidden": "there is no such key", "missing": "not there"}
+_PLAIN = {
+    "extra_forbidden": "there is no such key",
+    "missing": "not there",
+    "tuple_type": "should be a list",
+}
 
 
 def _id(value: Any, default_id: str) -> Any:

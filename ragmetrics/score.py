@@ -21,6 +21,7 @@ from ragmetrics.store.parts import (
     SCORE_SCHEMA,
     PartWriter,
     RunRef,
+    is_whole,
     read_rows,
     score_record,
     workspace,
@@ -56,7 +57,7 @@ def score_part(
     """
     files = open_store(settings)
     family = [metric for metric in select(settings.metrics) if metric.name in names]
-    if all(files.exists(ref.scores(metric.name, shard)) for metric in family):
+    if all(is_whole(files, ref.scores(metric.name, shard)) for metric in family):
         return 0
     return asyncio.run(_score_part(settings, files, ref, family, shard, record))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ragmetrics.protocol import Status
 from ragmetrics.records import Segment, Summary
@@ -19,6 +20,7 @@ from ragmetrics.store.files import Files
 from ragmetrics.store.parts import RunRef, read_columns
 
 _MOST_VALUES = 20
+_MOST_TAGS = 50
 _BINS = 10
 
 
@@ -66,20 +68,26 @@ class MetricScores:
         return [(shard, position, float(value)) for value, _, shard, position in lowest]
 
 
-def load_scores(files: Files, ref: RunRef, metric: str) -> MetricScores:
-    """Read a metric's scores of a run, without their details; those of a missing part failed."""
+def load_scores(files: Files, ref: RunRef, metric: str, tags: Collection[str] = ()) -> MetricScores:
+    """Read a metric's scores of a run, without their details; those of a missing part failed.
+
+    Of the tags come the most frequent ones, and those asked for by name.
+    """
+    tables = [_read_scores(files, ref, metric, shard) for shard in range(ref.shards)]
+    names = _tag_names(tables) | set(tags)
     frames = []
-    for shard in range(ref.shards):
-        path = ref.scores(metric, shard)
-        if files.exists(path):
-            table = read_columns(files, path, ["question", "value", "status", "tags"])
-        else:
-            table = _missing(read_columns(files, ref.rows(shard), ["user_input", "tags"]))
+    for shard, table in enumerate(tables):
         frame = table.drop_columns("tags").to_pandas()
         frame["shard"], frame["position"] = shard, np.arange(len(frame))
-        frames.append(frame.assign(**_tag_columns(table["tags"])))
-    whole = pd.concat(frames, ignore_index=True)
-    return MetricScores(metric, whole)
+        frames.append(frame.assign(**_tag_columns(table["tags"], sorted(names))))
+    return MetricScores(metric, pd.concat(frames, ignore_index=True))
+
+
+def _read_scores(files: Files, ref: RunRef, metric: str, shard: int) -> pa.Table:
+    path = ref.scores(metric, shard)
+    if files.exists(path):
+        return read_columns(files, path, ["question", "value", "status", "tags"])
+    return _missing(read_columns(files, ref.rows(shard), ["user_input", "tags"]))
 
 
 def summarise(scores: MetricScores, fingerprint: str, segment: Segment | None = None) -> Summary:
@@ -130,9 +138,19 @@ def _missing(rows: pa.Table) -> pa.Table:
     )
 
 
-def _tag_columns(tags: pa.ChunkedArray) -> Mapping[str, pd.Series]:
-    rows = [dict(row or ()) for row in tags.to_pylist()]
-    names = sorted({name for row in rows for name in row})
+def _tag_names(tables: Sequence[pa.Table]) -> set[str]:
+    """The most frequent tags: a log may hold a tag of its own in each row."""
+    counts: Counter[str] = Counter()
+    for table in tables:
+        for chunk in table["tags"].chunks:
+            for count in pc.value_counts(chunk.keys).to_pylist():
+                counts[count["values"]] += count["counts"]
+    ranked = sorted(counts, key=lambda name: (-counts[name], name))
+    return set(ranked[:_MOST_TAGS])
+
+
+def _tag_columns(tags: pa.ChunkedArray, names: Sequence[str]) -> Mapping[str, pd.Series]:
     return {
-        f"tag:{name}": pd.Series([row.get(name) for row in rows], dtype="str") for name in names
+        f"tag:{name}": pc.map_lookup(tags, name, "first").to_pandas().astype("str")
+        for name in names
     }

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.progress import track as rich_track
 from rich.table import Table
 
+from ragmetrics.alerts.markup import clean
 from ragmetrics.alerts.terminal import render
 from ragmetrics.checking import CheckReport
 from ragmetrics.night import NightResult
@@ -87,7 +88,7 @@ def print_source(console: Console, rows: int, quarantined: int, reasons: dict[st
     """How many rows were read, and why the others were not."""
     console.print(f"Rows: {rows:,}, quarantined: {quarantined:,}")
     for reason, count in list(reasons.items())[:_EXAMPLES]:
-        console.print(f"  {count:,}  {reason}", markup=False)
+        console.print(f"  {count:,}  {clean(reason, 300)}", markup=False)
 
 
 def print_check(console: Console, report: CheckReport) -> None:
@@ -95,14 +96,14 @@ def print_check(console: Console, report: CheckReport) -> None:
     console.print(f"Files: {report.files:,}")
     print_source(console, report.rows, report.quarantined, dict(report.reasons.most_common()))
     for place in list(report.examples.values())[:_EXAMPLES]:
-        console.print(f"    first at {place}", markup=False)
+        console.print(f"    first at {clean(place, 300)}", markup=False)
     for broken in report.broken:
         console.print(f"Broken file {broken}", markup=False, style="red")
     fields = _table("field", "rows with it")
     for name, count in report.filled.most_common():
         fields.add_row(name, f"{count:,}")
     console.print(fields)
-    table = _table("metric", "rows it can score")
+    table = _table("metric", "rows with what it needs")
     for name, count in report.runnable.items():
         table.add_row(name, f"{count:,}" if count else "none: see `ragmetrics metrics`")
     console.print(table)
@@ -171,5 +172,6 @@ def _table(*columns: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for number_of, name in enumerate(columns):
         last = number_of == len(columns) - 1 and number_of > 1
-        table.add_column(name, justify="left" if number_of == 0 or last else "right")
+        first = number_of == 0
+        table.add_column(name, justify="left" if first or last else "right", no_wrap=first)
     return table

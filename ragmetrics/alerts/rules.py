@@ -9,6 +9,7 @@ from typing import Any
 from scipy import stats
 
 from ragmetrics.alerts.health import check_health
+from ragmetrics.alerts.markup import clean
 from ragmetrics.protocol import Status
 from ragmetrics.records import Finding, Level, Manifest, Segment, Summary
 from ragmetrics.settings import AlertSettings, Rule
@@ -53,7 +54,7 @@ def evaluate(settings: AlertSettings, night: Night) -> list[Finding]:
     """
     health = check_health(settings, night.manifest)
     if any(finding.level == "no_data" for finding in health):
-        return health
+        return [_clean(finding) for finding in health]
     silenced = {finding.metric for finding in health if finding.level == "breach"}
     rules = settings.rules if settings.rules is not None else _applicable(night)
     cases = [
@@ -63,7 +64,13 @@ def evaluate(settings: AlertSettings, night: Night) -> list[Finding]:
         for segment in _segments(rule, night)
         for case in _hold(rule, segment, night)
     ]
-    return [*health, *_controlled(cases)]
+    return [_clean(finding) for finding in (*health, *_controlled(cases))]
+
+
+def _clean(finding: Finding) -> Finding:
+    """Tags and reasons come from logs: no line break or escape code of theirs reaches a log."""
+    told = {"message": clean(finding.message, 1_000), "rule": clean(finding.rule, 300)}
+    return finding.model_copy(update=told)
 
 
 def _applicable(night: Night) -> list[Rule]:
@@ -280,7 +287,7 @@ def _versus(versus: str) -> str:
 
 
 def _of(segment: Segment | None) -> str:
-    return f" of {segment}" if segment else ""
+    return f" of {clean(str(segment), 80)}" if segment else ""
 
 
 def _interval(now: Summary) -> str:

@@ -6,13 +6,14 @@ can act as markup. Slack's limits on blocks hold by construction.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 
 from ragmetrics.alerts.blocks import Block, bullets, context, mrkdwn, plain, section
 from ragmetrics.alerts.markup import clean, escape
 from ragmetrics.alerts.state import Message
-from ragmetrics.records import Finding, Manifest, WorstRow
+from ragmetrics.records import Finding, Manifest, Summary, WorstRow
 
 SHOWN = 4
 """Fired findings shown with all their numbers; Slack rejects messages beyond about 12,000
@@ -162,11 +163,16 @@ def _segments(manifest: Manifest, metrics: Sequence[str]) -> list[str]:
         scored = [
             (s.mean, s) for s in manifest.segments if s.metric == metric and s.mean is not None
         ]
-        for mean, summary in sorted(scored, key=lambda pair: pair[0])[:3]:
+        # By the upper end of the interval: three unlucky rows are no reason to look there first.
+        for mean, summary in sorted(scored, key=lambda pair: _surely_below(pair[1]))[:3]:
             where = f"{escape(metric, 60)}, {escape(str(summary.segment), 80)}"
             overall = f"; all rows {whole.mean:.3f}" if whole and whole.mean is not None else ""
             lines.append(f"{where}: {mean:.3f} ({summary.scored:,} rows{overall})")
     return lines
+
+
+def _surely_below(summary: Summary) -> float:
+    return math.inf if summary.high is None else summary.high
 
 
 def _worst(manifest: Manifest, metrics: Iterable[str], redact: bool) -> list[str]:

@@ -19,6 +19,7 @@ SLOTS = 1 << 18
 _SEEN_BITS = 1 << 24
 _STEM = 6
 _PRIOR_DOCUMENTS = 10
+_AFTER_CYRILLIC = 0x530
 _WORD = re.compile(r"[^\W_]+")
 # Scripts written without spaces: each pair of neighbouring characters counts as a word.
 _UNSPACED = re.compile(r"[぀-ヿ㐀-䶿一-鿿豈-﫿฀-๿຀-໿ក-៿က-႟]+")
@@ -44,6 +45,12 @@ def slot(word: str) -> int:
     return zlib.crc32(word.encode("utf-8", "surrogatepass")) % SLOTS
 
 
+def _emphasis(word: str) -> float:
+    if word[0].isdecimal():
+        return 1.5
+    return 0.3 if len(word) <= 3 and ord(word[0]) < _AFTER_CYRILLIC else 1.0
+
+
 class Corpus:
     """Document frequencies of words over distinct contexts."""
 
@@ -61,15 +68,16 @@ class Corpus:
                 self.counts[np.fromiter(slots, dtype=np.int64, count=len(slots))] += 1
 
     def weight(self, word: str) -> float:
-        """Inverse document frequency: log(1 + (N - n + 0.5) / (n + 0.5)); numbers weigh half more.
+        """Inverse document frequency: log(1 + (N - n + 0.5) / (n + 0.5)).
 
         A few documents that hold the word once are added, so that a handful of contexts does not
-        make every word that occurs a common one.
+        make every word that occurs a common one. Numbers weigh half as much again; words of up to
+        three letters, in alphabets where those are mostly particles, three tenths.
         """
         documents = self.documents + _PRIOR_DOCUMENTS
         holding = int(self.counts[slot(word)]) + 1
         rarity = math.log1p((documents - holding + 0.5) / (holding + 0.5))
-        return rarity * (1.5 if word[0].isdecimal() else 1.0)
+        return rarity * _emphasis(word)
 
     def _is_new(self, context: str) -> bool:
         place = zlib.crc32(context.encode("utf-8", "surrogatepass")) % _SEEN_BITS

@@ -72,6 +72,7 @@ class LiveJudge:
                     response = await self._client.chat.completions.create(
                         **self._parameters(request, _FORMATS[form])
                     )
+                    reply = _read(response)
                 break
             except JudgeError as error:
                 # Another request may have turned to the next form meanwhile.
@@ -80,7 +81,7 @@ class LiveJudge:
                     raise
                 self._format = max(self._format, form + 1)
         self._reached = True
-        return _read(response)
+        return reply
 
     def _parameters(self, request: Ask, form: str) -> dict[str, Any]:
         prompt = request.prompt
@@ -109,6 +110,8 @@ class LiveJudge:
 
 
 def _read(response: Any) -> Reply:
+    if not hasattr(response, "choices"):  # the SDK passes on what is not JSON as a text
+        raise ValueError(str(response)[:100])
     usage = response.usage
     choices = response.choices or []
     return Reply(
@@ -143,8 +146,13 @@ def told(model: str, *, reached: bool = True) -> Iterator[None]:
         raise JudgeError(
             f"the judge answered {error.status_code}: {_short(error)}", transient=transient
         ) from error
-    except openai.OpenAIError as error:
-        raise JudgeError(f"the judge's answer was not readable: {error}") from error
+    except (openai.OpenAIError, ValueError) as error:
+        # A login page or a proxy says 200 too; before any good answer, the address is wrong.
+        kind = JudgeError if reached else JudgeRefused
+        raise kind(
+            f"the judge's answer is not that of an OpenAI-compatible server, is base_url right? "
+            f"({_short(error)})"
+        ) from error
 
 
 def _short(error: Exception) -> str:

@@ -75,11 +75,11 @@ def context_recall(row: LogRow) -> Steps[Score]:
         recall = |{s in S : contexts support s}| / |S|,   S = sentences(reference)
 
     Range [0, 1], higher is better; at most one judge call per row.
-    No reference: not applicable. Nothing retrieved: 0.0, not asked.
+    No reference, or none with a word in it: not applicable. Nothing retrieved: 0.0, not asked.
     Raises Unanswered where the reply stays unreadable: not one verdict per sentence.
     Source: RAGAS context recall, with our own sentences as the denominator.
     """
-    claims = sentences(row.reference, row.language)
+    claims = [one for one in sentences(row.reference, row.language) if _says_something(one)]
     if not claims:
         return Score.not_applicable("no reference answer")
     if not any(context.strip() for context in row.retrieved_contexts):
@@ -88,9 +88,13 @@ def context_recall(row: LogRow) -> Steps[Score]:
         SUPPORT,
         question=row.user_input,
         contexts=list(row.retrieved_contexts),
-        sentences=list(claims),
+        sentences=claims,
     )
     return Score(
         sum(verdict.supported) / len(claims),
         details={"attributed": [bool(supported) for supported in verdict.supported]},
     )
+
+
+def _says_something(sentence: str) -> bool:
+    return any(sign.isalnum() for sign in sentence)

@@ -21,7 +21,7 @@ class Grade(BaseModel):
 
 def _baseline(data: Data, lexicon: Lexicon) -> Grade:
     coverage = lexicon.coverage(data["question"], data["context"])
-    return Grade(grade=2 if coverage >= 0.6 else 1 if coverage >= 0.3 else 0)
+    return Grade(grade=2 if coverage >= 2 / 3 else 1 if coverage >= 1 / 3 else 0)
 
 
 GRADE = Prompt(

@@ -55,6 +55,8 @@ def read_records(
     form, packed = match["format"].lower(), (match["packed"] or "").lower()
     if form == "parquet":
         return _parquet(file, limit)
+    if packed and not cast("io.BufferedReader", file).peek(1):
+        raise EOFError(f"nothing in it, not even the head of a {packed} file")
     stream = _UNPACK[packed](file)
     if form == "csv":
         return _csv(stream, limit, {columns.get(name, name) for name in _STRUCTURED})

@@ -5,17 +5,19 @@ runs/dt=DATE/run=ID.json
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from datetime import date, timedelta
 
 from pydantic import ValidationError
 
-from ragmetrics.errors import StoreError
 from ragmetrics.records import Manifest
+from ragmetrics.rows import explain
 from ragmetrics.store.files import Files
 from ragmetrics.store.parts import RunRef
 
+log = logging.getLogger(__name__)
 _RUN = re.compile(r"^runs/dt=(\d{4}-\d{2}-\d{2})/run=([^/]+)\.json$")
 
 
@@ -28,11 +30,14 @@ def save_manifest(files: Files, manifest: Manifest) -> None:
 def find_manifest(files: Files, ref: RunRef) -> Manifest | None:
     """The manifest of a run, if it was finished."""
     data = files.find(f"{ref.folder('runs')}.json")
-    return None if data is None else _parse(files, ref.folder("runs"), data)
+    return None if data is None else _parse(files, f"{ref.folder('runs')}.json", data)
 
 
 def nights(files: Files, *, before: date | None = None, last: int | None = None) -> list[Manifest]:
-    """One manifest per night, oldest first; only nights `before` a date, only the `last` ones."""
+    """One manifest per night, oldest first; only nights `before` a date, only the `last` ones.
+
+    A manifest that cannot be read is as good as none, and logged: its night can be run again.
+    """
     by_date: dict[date, list[str]] = {}
     for info in files.below("runs"):
         if match := _RUN.match(info.path):
@@ -40,7 +45,7 @@ def nights(files: Files, *, before: date | None = None, last: int | None = None)
             if before is None or day < before:
                 by_date.setdefault(day, []).append(info.path)
     chosen = sorted(by_date)[-last:] if last else sorted(by_date)
-    return [_newest(files, by_date[day]) for day in chosen]
+    return [one for day in chosen if (one := _newest(files, by_date[day]))]
 
 
 def trailing(earlier: Sequence[Manifest], day: date, count: int) -> list[Manifest]:
@@ -53,13 +58,15 @@ def ref_of(manifest: Manifest) -> RunRef:
     return RunRef(date=manifest.date, run=manifest.run, shards=manifest.shards)
 
 
-def _newest(files: Files, paths: Sequence[str]) -> Manifest:
+def _newest(files: Files, paths: Sequence[str]) -> Manifest | None:
     manifests = [_parse(files, path, files.read(path)) for path in paths]
-    return max(manifests, key=lambda manifest: (manifest.finished_at, manifest.run))
+    readable = (manifest for manifest in manifests if manifest)
+    return max(readable, key=lambda one: (one.finished_at, one.run), default=None)
 
 
-def _parse(files: Files, path: str, data: bytes) -> Manifest:
+def _parse(files: Files, path: str, data: bytes) -> Manifest | None:
     try:
         return Manifest.model_validate_json(data)
     except ValidationError as error:
-        raise StoreError(f"{files.uri(path)}: not a manifest of a run: {error}") from error
+        log.error("%s is no manifest, its run is left out: %s", files.uri(path), explain(error))
+        return None

@@ -85,7 +85,9 @@ def find_logs(
     elif FORMATS.search(place):
         head, _, name = place.rpartition("/")
         files = Files(head or ("/" if place.startswith("/") else "."), options)
-        return files, tuple(info for info in files.below(name) if info.path == name)
+        found = files.below(name)
+        if any(info.path == name for info in found):
+            return files, tuple(info for info in found if info.path == name)
     else:
         files = Files(place, options)
         found = files.below()

@@ -7,6 +7,7 @@ scores/dt=DATE/run=ID/metric=NAME/shard-000.parquet     one line per row, in the
 from __future__ import annotations
 
 import json
+import logging
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,11 +19,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ragmetrics.errors import StoreError
 from ragmetrics.protocol import Score, Status, dumps
 from ragmetrics.records import Record
 from ragmetrics.rows import LogRow
 from ragmetrics.store.files import Files
 
+log = logging.getLogger(__name__)
 _GROUP = 1_000
 _TAGS = pa.map_(pa.string(), pa.string())
 
@@ -161,26 +164,51 @@ def read_records(
     files: Files, path: str, columns: Sequence[str] | None = None
 ) -> Iterator[dict[str, Any]]:
     """The records of a part, in bounded memory."""
-    with files.open(path) as file:
-        for batch in pq.ParquetFile(file).iter_batches(batch_size=256, columns=columns):
+    with _part(files, path) as part:
+        for batch in part.iter_batches(batch_size=256, columns=columns):
             yield from batch.to_pylist()
 
 
 def read_columns(files: Files, path: str, columns: Sequence[str]) -> pa.Table:
     """Some columns of a part, whole."""
-    with files.open(path) as file:
-        return pq.ParquetFile(file).read(columns=list(columns))
+    with _part(files, path) as part:
+        return part.read(columns=list(columns))
 
 
 def read_notes(files: Files, path: str) -> dict[str, Any]:
     """The notes that a part was finished with."""
-    with files.open(path) as file:
-        metadata = pq.ParquetFile(file).metadata.metadata or {}
+    with _part(files, path) as part:
+        metadata = part.metadata.metadata or {}
     return {
         key.decode(): json.loads(value)
         for key, value in metadata.items()
         if not key.startswith((b"ARROW:", b"pandas"))
     }
+
+
+def is_whole(files: Files, path: str) -> bool:
+    """Whether there is a part that can be read: a damaged one is to be made again."""
+    if not files.exists(path):
+        return False
+    try:
+        read_notes(files, path)
+    except DamagedPart as error:
+        log.warning("%s, so it is made again", error)
+        return False
+    return True
+
+
+class DamagedPart(StoreError):
+    """A part is there, but is no Parquet any more."""
+
+
+@contextmanager
+def _part(files: Files, path: str) -> Iterator[pq.ParquetFile]:
+    with files.open(path) as file:
+        try:
+            yield pq.ParquetFile(file)
+        except pa.ArrowException as error:
+            raise DamagedPart(f"{files.uri(path)} is damaged ({error})") from error
 
 
 def scored_rows(

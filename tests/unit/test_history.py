@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.errors import StoreError
 from ragmetrics.records import JudgeInfo, Manifest, Source, Usage
 from ragmetrics.store.files import Files
 from ragmetrics.store.history import find_manifest, nights, ref_of, save_manifest, trailing
@@ -87,11 +86,13 @@ def test_what_is_no_manifest_is_passed_over(files: Files) -> None:
     assert len(nights(files)) == 1
 
 
-def test_a_broken_manifest_is_told_by_file(files: Files) -> None:
-    """A history that cannot be read must not be a shorter one."""
+def test_a_broken_manifest_is_left_out_and_told(
+    files: Files, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One damaged file must not stop all nights to come; its own night can be run again."""
     files.write("runs/dt=2026-11-16/run=a.json", b'{"dataset": ')
-    with pytest.raises(StoreError, match=r"dt=2026-11-16/run=a\.json: not a manifest of a run"):
-        nights(files)
+    assert nights(files) == []
+    assert "dt=2026-11-16/run=a.json is no manifest" in caplog.text
 
 
 def test_a_manifest_of_a_later_version_is_read() -> None:
