@@ -81,9 +81,9 @@ def metric_states(manifest: Manifest) -> dict[str, RuleState]:
     return states
 
 
-def needing_reader(metric: str, states: Mapping[str, RuleState]) -> int:
-    """Sort key: metrics that need a reader first."""
-    return _ORDER.index(states.get(metric, "ok"))
+def needing_reader(metric: str, states: Mapping[str, RuleState]) -> tuple[int, bool]:
+    """Sort key: metrics that need a reader first, then those that a rule watches."""
+    return _ORDER.index(states.get(metric, "ok")), metric not in states
 
 
 def condition(manifest: Manifest) -> Condition:
