@@ -90,7 +90,8 @@ def main() -> int:
     told = parser.parse_args()
     out, err = Console(highlight=False), Console(stderr=True, highlight=False)
     try:
-        check_settings(load_settings(told.settings))  # before Prefect's server takes its seconds
+        settings = load_settings(told.settings)
+        check_settings(settings)  # before Prefect's server takes its seconds
         result = nightly(told.settings, told.date)
     except CoverageShort as error:
         err.print(str(error), style="red", markup=False, soft_wrap=True)
@@ -100,8 +101,7 @@ def main() -> int:
         return 2
     tables.print_summary(out, result.manifest)
     tables.print_messages(out, [result])
-    chosen = load_settings(told.settings)
-    link = dashboard_link(chosen, open_store(chosen), result.manifest)
+    link = dashboard_link(settings, open_store(settings), result.manifest)
     out.print(f"Dashboard: {link}", soft_wrap=True)
     return int(any(finding.state == "firing" for finding in result.manifest.findings))
 

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime
 from ragmetrics.alerts.deliver import Delivery, alert
 from ragmetrics.errors import InputError, JudgeRefused, RagmetricsError
 from ragmetrics.publish import publish
-from ragmetrics.records import Manifest
+from ragmetrics.records import JudgeInfo, Manifest
 from ragmetrics.registry import select
 from ragmetrics.score import judge_info, score_families, score_part
 from ragmetrics.settings import Settings
@@ -32,9 +32,11 @@ class NightResult:
     delivery: Delivery
 
 
-def check_settings(settings: Settings) -> None:
-    """Raise InputError for what can be seen to be wrong before a night begins: an unknown metric,
-    a rule on a metric that is not scored, a judge without its key.
+def check_settings(settings: Settings) -> tuple[JudgeInfo, str]:
+    """Say who will judge and the embedder's fingerprint, if a night can begin with the settings.
+
+    Raises InputError for an unknown metric or a rule on one that is not scored, JudgeRefused for a
+    judge without its key.
     """
     scored = [metric.name for metric in select(settings.metrics)]
     for rule in settings.alerts.rules or ():
@@ -42,13 +44,12 @@ def check_settings(settings: Settings) -> None:
             raise InputError(
                 f"alerts: rules: {rule.metric!r} is not scored; scored are: {', '.join(scored)}"
             )
-    judge_info(settings)
+    return judge_info(settings)
 
 
 def stage_night(settings: Settings, day: date) -> Staged:
     """Find the night's logs and stage them as a run, or find the run as it was staged."""
-    check_settings(settings)
-    info, embedder = judge_info(settings)
+    info, embedder = check_settings(settings)
     inputs = find_inputs(settings, day)
     ref = plan(settings, day, inputs, f"{info.fingerprint}/{embedder}")
     return stage(settings, ref, inputs, datetime.now(UTC))
