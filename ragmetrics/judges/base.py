@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,6 +39,10 @@ class Judge(Protocol):
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
         """Answer one request; `attempt` counts from 0 and differs where it is asked again."""
+        ...
+
+    def evidence(self, request: Ask) -> Sequence[float] | None:
+        """How strongly it believes in each item of its verdict; None where it cannot say."""
         ...
 
     async def close(self) -> None:

@@ -6,6 +6,7 @@ words. It lets a newcomer see the whole thing work and serves where no LLM may b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from ragmetrics.errors import JudgeRefused
@@ -59,6 +60,11 @@ class EmbeddedJudge:
                 "it has no baseline; choose another judge"
             )
         return Reply(verdict=baseline(request.data, self._overlap))
+
+    def evidence(self, request: Ask) -> Sequence[float] | None:
+        """The strengths that the baseline's thresholds cut; None for a prompt that has none."""
+        evidence = request.prompt.evidence
+        return evidence(request.data, self._overlap) if evidence else None
 
     async def close(self) -> None:
         """Nothing to give back."""

@@ -92,17 +92,18 @@ class LiveJudge:
             },
             "json_object": {"type": "json_object"},
         }
-        structured = {"response_format": formats[form]} if form in formats else {}
+        wanted = form in formats and not prompt.verbatim
+        structured = {"response_format": formats[form]} if wanted else {}
         return {
             "model": self._settings.model,
             "temperature": self._settings.temperature,
             "max_tokens": self._settings.max_tokens,
-            "messages": [
-                {"role": "system", "content": prompt.system},
-                {"role": "user", "content": request.text},
-            ],
+            "messages": prompt.messages(request.data),
             **structured,
         }
+
+    def evidence(self, request: Ask) -> None:
+        """Nothing: its verdict is all it says."""
 
     async def close(self) -> None:
         """Give back connections."""

@@ -38,6 +38,9 @@ class RecordedJudge:
             return Reply(verdict=request.prompt.verdict.model_validate_json(reply))
         return Reply(text=reply)
 
+    def evidence(self, request: Ask) -> None:
+        """Nothing: its verdict is all it says."""
+
     async def close(self) -> None:
         """Nothing to give back."""
 

@@ -27,13 +27,14 @@ def _check(verdict: Support, data: Data) -> None:
         raise UnreadableReply(f"supported: {given} verdicts for {asked} sentences")
 
 
-def _baseline(data: Data, lexicon: Lexicon) -> Support:
+def _evidence(data: Data, lexicon: Lexicon) -> list[float]:
     everything = "\n".join(data["contexts"])
+    return [lexicon.coverage(sentence, everything) for sentence in data["sentences"]]
+
+
+def _baseline(data: Data, lexicon: Lexicon) -> Support:
     return Support(
-        supported=[
-            1 if lexicon.coverage(sentence, everything) >= SUPPORTED_FROM else 0
-            for sentence in data["sentences"]
-        ]
+        supported=[1 if share >= SUPPORTED_FROM else 0 for share in _evidence(data, lexicon)]
     )
 
 
@@ -60,6 +61,7 @@ Reply with exactly one verdict per sentence.
     ),
     check=_check,
     baseline=_baseline,
+    evidence=_evidence,
 )
 
 

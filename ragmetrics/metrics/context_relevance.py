@@ -19,8 +19,12 @@ class Grade(BaseModel):
     grade: Literal[0, 1, 2]
 
 
+def _evidence(data: Data, lexicon: Lexicon) -> list[float]:
+    return [lexicon.coverage(data["question"], data["context"])]
+
+
 def _baseline(data: Data, lexicon: Lexicon) -> Grade:
-    coverage = lexicon.coverage(data["question"], data["context"])
+    (coverage,) = _evidence(data, lexicon)
     return Grade(grade=2 if coverage >= 2 / 3 else 1 if coverage >= 1 / 3 else 0)
 
 
@@ -59,6 +63,7 @@ Judge only what the context says; do not use other knowledge, and do not guess.
         ),
     ),
     baseline=_baseline,
+    evidence=_evidence,
 )
 
 

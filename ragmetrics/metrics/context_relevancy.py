@@ -28,15 +28,20 @@ def _check(verdict: Needed, data: Data) -> None:
         raise UnreadableReply(f"needed: there is no sentence {min(strange)}")
 
 
+def _evidence(data: Data, lexicon: Lexicon) -> list[float]:
+    return [
+        lexicon.coverage(data["question"], sentence)
+        for context in data["contexts"]
+        for sentence in context.values()
+    ]
+
+
 def _baseline(data: Data, lexicon: Lexicon) -> Needed:
     """The sentences that cover the question best, if they cover enough of it."""
-    covered = {
-        int(number): lexicon.coverage(data["question"], sentence)
-        for context in data["contexts"]
-        for number, sentence in context.items()
-    }
-    least = max(COVERED_FROM, NEAR_BEST * max(covered.values()))
-    return Needed(needed=[number for number, coverage in covered.items() if coverage >= least])
+    numbers = [int(number) for context in data["contexts"] for number in context]
+    covered = _evidence(data, lexicon)
+    least = max(COVERED_FROM, NEAR_BEST * max(covered))
+    return Needed(needed=[n for n, share in zip(numbers, covered, strict=True) if share >= least])
 
 
 NEEDED = Prompt(
@@ -71,6 +76,7 @@ contexts helps to answer the question, reply with an empty list.
     ),
     check=_check,
     baseline=_baseline,
+    evidence=_evidence,
 )
 
 
