@@ -20,9 +20,16 @@ from ragmetrics.night import parts
 from ragmetrics.protocol import Status
 from ragmetrics.publish import summarise_run
 from ragmetrics.records import Manifest
-from ragmetrics.registry import select
+from ragmetrics.registry import chosen_metrics
 from ragmetrics.score import judge_info, score_part
-from ragmetrics.settings import MetricChoice, Settings, make_judge_settings, make_settings
+from ragmetrics.settings import (
+    Judged,
+    MetricChoice,
+    Settings,
+    judged_by,
+    make_settings,
+    with_preset,
+)
 from ragmetrics.stage import Inputs, Staged, golden_set, log_set, open_store, plan, stage
 from ragmetrics.store.files import Files
 from ragmetrics.store.logs import LogSet
@@ -78,6 +85,7 @@ class Result:
         return {
             "rows": manifest.source.rows,
             "quarantined": manifest.source.quarantined,
+            "skipped": manifest.source.skipped,
             "broken_files": [one.model_dump() for one in manifest.source.broken],
             "judge": manifest.judge.model_dump(),
             "metrics": {
@@ -99,11 +107,12 @@ class Result:
 def evaluate(
     rows: Any,
     metrics: Sequence[MetricChoice] | None = None,
-    judge: str | Mapping[str, Any] | None = None,
+    judge: Judged = None,
     *,
     model: str | None = None,
     base_url: str | None = None,
     golden: str | None = None,
+    preset: str | None = None,
     settings: Settings | None = None,
     record: str | Path | None = None,
     limit: int | None = None,
@@ -112,13 +121,15 @@ def evaluate(
     """Score rows: a path (or several), dicts, a pandas DataFrame, a ragas or Hugging Face dataset.
 
     `metrics` are names, or `{name: parameters}`; without any, all of the defaults. `judge` is
-    `embedded` where nothing says otherwise. `settings` brings everything else that
+    `embedded` where nothing says otherwise; a list of judges is a panel. `settings` brings everything else that
     `ragmetrics.yaml` may say; the other arguments go before it.
+    `preset` names the tool that wrote the rows: `ragas`, `openinference`, `langfuse`, ...
     `record` names a JSONL file for the judge's replies, to be played by `judge="recorded:PATH"`.
     Works inside a running event loop too, as in a notebook.
     Raises InputError for rows that are none, JudgeRefused for a judge that cannot be asked.
     """
     chosen = _settings(settings, metrics, judge, model, base_url, golden)
+    chosen = with_preset(chosen, preset)
     folder = tempfile.TemporaryDirectory(prefix="ragmetrics-")
     try:
         inputs = _inputs(chosen, rows, Path(folder.name), limit)
@@ -142,23 +153,21 @@ async def aevaluate(rows: Any, *args: Any, **kwargs: Any) -> Result:
 def _settings(
     settings: Settings | None,
     metrics: Sequence[MetricChoice] | None,
-    judge: str | Mapping[str, Any] | None,
+    judge: Judged,
     model: str | None,
     base_url: str | None,
     golden: str | None,
 ) -> Settings:
     settings = settings or make_settings({})
-    given = judge if isinstance(judge, Mapping) else {"name": judge}
-    overrides = {**given, **{k: v for k, v in (("model", model), ("base_url", base_url)) if v}}
-    told = {name: value for name, value in overrides.items() if value is not None}
-    asked = make_judge_settings({**settings.judge.model_dump(), **told})
-    update: dict[str, Any] = {"judge": asked}
+    settings = judged_by(settings, judge, model, base_url)
+    update: dict[str, Any] = {}
     if metrics is not None:
         update["metrics"] = tuple(metrics)
     if golden is not None:
         update["golden"] = golden
-    select(update.get("metrics", settings.metrics))
-    return settings.model_copy(update=update)
+    settings = settings.model_copy(update=update)
+    chosen_metrics(settings)
+    return settings
 
 
 def _inputs(settings: Settings, rows: Any, folder: Path, limit: int | None) -> Inputs:
@@ -175,7 +184,8 @@ def _dicts(rows: Any) -> Iterable[Any]:
     if hasattr(rows, "to_pandas"):  # ragas's EvaluationDataset and Hugging Face's Dataset
         rows = rows.to_pandas()
     if isinstance(rows, pd.DataFrame):
-        return rows.to_dict("records")
+        named = rows.index.name and rows.index.name not in rows  # as Phoenix's span ids are
+        return (rows.reset_index() if named else rows).to_dict("records")
     if isinstance(rows, Iterable) and not isinstance(rows, Mapping | bytes):
         return rows
     raise InputError(f"rows: expected a path, dicts or a table, not {type(rows).__name__}")
@@ -183,9 +193,10 @@ def _dicts(rows: Any) -> Iterable[Any]:
 
 def _written(settings: Settings, rows: Iterable[Any], folder: Path) -> LogSet:
     """Rows of this process as a log, so that there is one way to read them."""
+    ours = settings.preset in (None, "ragas") and "id" not in settings.columns
     with (folder / "rows.jsonl").open("w", encoding="utf-8") as file:
         for number, row in enumerate(rows):
-            if isinstance(row, Mapping) and row.get("id") is None and "id" not in settings.columns:
+            if ours and isinstance(row, Mapping) and row.get("id") is None:
                 row = {**row, "id": str(number)}
             file.write(json.dumps(row, default=_plain) + "\n")
     return log_set(settings, str(folder / "rows.jsonl"))
@@ -247,4 +258,7 @@ def _nothing(staged: Staged) -> str:
     elif source.reasons:
         reason, count = next(iter(source.reasons.items()))
         text += f"; {source.quarantined:,} quarantined, most often: {reason} ({count:,})"
+    elif source.skipped:
+        reason, count = next(iter(source.skipped.items()))
+        text += f"; most often skipped: {reason} ({count:,})"
     return text

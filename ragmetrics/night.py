@@ -14,7 +14,7 @@ from ragmetrics.alerts.deliver import Delivery, alert
 from ragmetrics.errors import InputError, JudgeRefused, RagmetricsError
 from ragmetrics.publish import publish
 from ragmetrics.records import JudgeInfo, Manifest
-from ragmetrics.registry import select
+from ragmetrics.registry import chosen_metrics
 from ragmetrics.score import judge_info, score_families, score_part
 from ragmetrics.settings import Settings
 from ragmetrics.stage import Staged, find_inputs, open_store, plan, stage
@@ -35,10 +35,10 @@ class NightResult:
 def check_settings(settings: Settings) -> tuple[JudgeInfo, str]:
     """Say who will judge and the embedder's fingerprint, if a night can begin with the settings.
 
-    Raises InputError for an unknown metric or a rule on one that is not scored, JudgeRefused for a
-    judge without its key.
+    Raises InputError for an unknown metric, a rule on one that is not scored or a prompt that
+    cannot be used, JudgeRefused for a judge without its key.
     """
-    scored = [metric.name for metric in select(settings.metrics)]
+    scored = [metric.name for metric in chosen_metrics(settings)]
     for rule in settings.alerts.rules or ():
         if rule.metric not in scored:
             raise InputError(
@@ -99,7 +99,9 @@ def shortfalls(manifest: Manifest, delivery: Delivery) -> list[str]:
     missing = [
         finding.message
         for finding in manifest.findings
-        if finding.kind in ("no_data", "judge_failures") and finding.level != "ok"
+        if finding.kind in ("no_data", "judge_failures")
+        and finding.level != "ok"
+        and finding.severity == "critical"  # one judge of a panel is not
     ]
     undelivered = [f"Slack message kept for the next run: {error}" for error in delivery.errors]
     return [*missing, *undelivered]

@@ -44,6 +44,10 @@ class Score:
     reason: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
     status: Status = Status.SCORED
+    votes: tuple[float | None, ...] | None = None
+    """The values of a panel's judges, in their order."""
+    spread: float | None = None
+    """Standard deviation over a judge's repeats."""
 
     @classmethod
     def not_applicable(cls, reason: str) -> Score:
@@ -194,6 +198,12 @@ def ask(prompt: Prompt[V], **data: Any) -> Steps[V]:
 def ask_each(prompt: Prompt[V], items: Sequence[Data]) -> Steps[list[V]]:
     """Put one wave of requests and return the verdicts in order; raise the first Unanswered."""
     answers = yield [Ask(prompt, item) for item in items]
+    return [_expect(prompt.verdict, answer) for answer in answers]
+
+
+def ask_times(prompt: Prompt[V], times: int, **data: Any) -> Steps[list[V]]:
+    """Put one request several times, each a question of its own; raise the first Unanswered."""
+    answers = yield [Ask(prompt, data, (number,)) for number in range(times)]
     return [_expect(prompt.verdict, answer) for answer in answers]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from ragmetrics import __version__
@@ -11,7 +12,7 @@ from ragmetrics.alerts.deliver import load_book
 from ragmetrics.alerts.rules import Night, evaluate
 from ragmetrics.alerts.state import advance
 from ragmetrics.records import Finding, Manifest, Usage, WorstRow
-from ragmetrics.registry import select
+from ragmetrics.registry import chosen_metrics
 from ragmetrics.report.site import write_assets, write_night, write_overview
 from ragmetrics.score import judge_info, metric_fingerprint, score_families
 from ragmetrics.settings import Settings
@@ -24,7 +25,6 @@ from ragmetrics.summarise import MetricScores, find_segments, load_scores, summa
 WORST = 10
 """Rows shown per metric."""
 _COMPARED_NIGHTS = 60
-_NOTHING = Usage()
 
 
 def publish(
@@ -37,7 +37,8 @@ def publish(
     """
     files = open_store(settings)
     manifest, scores = summarise_run(settings, files, staged, now)
-    manifest = manifest.model_copy(update={"problems": list(dict.fromkeys(problems))})
+    told = dict.fromkeys([*problems, *manifest.problems])
+    manifest = manifest.model_copy(update={"problems": list(told)})
     earlier = nights(files, before=manifest.date)
     night = Night(
         manifest,
@@ -75,12 +76,12 @@ def summarise_run(
     """The manifest of a scored run, without what follows from earlier nights, and the scores."""
     ref = staged.ref
     info, embedder = judge_info(settings)
-    chosen = select(settings.metrics)
+    chosen = chosen_metrics(settings)
     tags = watched_tags(settings)
     scores = {metric.name: load_scores(files, ref, metric.name, tags) for metric in chosen}
     prints = {m.name: metric_fingerprint(m, info.fingerprint, embedder) for m in chosen}
     segments = find_segments(next(iter(scores.values())), settings.segments)
-    usage, splits = _costs(settings, files, ref)
+    costs = _costs(settings, files, ref)
     manifest = Manifest(
         dataset=settings.dataset,
         date=ref.date,
@@ -91,16 +92,18 @@ def summarise_run(
         source=staged.source,
         judge=info,
         shards=ref.shards,
-        metrics=[summarise(scores[name], prints[name]) for name in scores],
+        metrics=[summarise(scores[name], prints[name], None, info.panel) for name in scores],
         segments=[
-            summarise(scores[name], prints[name], segment)
+            summarise(scores[name], prints[name], segment, info.panel)
             for segment in segments
             for name in scores
         ],
         findings=[],
         worst=[],
-        usage=_priced(settings, usage),
-        splits=splits,
+        usage=sum(costs.usage.values(), Usage()),
+        usage_by_judge=costs.usage,
+        problems=costs.problems(),
+        splits=dict(costs.splits),
     )
     return manifest, scores
 
@@ -176,11 +179,23 @@ def _night_before(night: Night, metric: str) -> dict[str, list[float]]:
     return {}
 
 
-def _costs(settings: Settings, files: Files, ref: RunRef) -> tuple[Usage, dict[str, int]]:
-    """What the parts cost, and how often a text was split plainly, as noted in the parts."""
-    counts: Counter[str] = Counter()
-    failures: Counter[str] = Counter()
-    splits: Counter[str] = Counter()
+@dataclass
+class _Costs:
+    """What the parts note of how they came about."""
+
+    usage: dict[str, Usage] = field(default_factory=dict)
+    """By judge, and of the embeddings."""
+    splits: Counter[str] = field(default_factory=Counter)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why a judge of the panel could not be asked, by its name."""
+
+    def problems(self) -> list[str]:
+        """The refusals as sentences."""
+        return [f"{name}: {reason}" for name, reason in self.refused.items()]
+
+
+def _costs(settings: Settings, files: Files, ref: RunRef) -> _Costs:
+    costs = _Costs()
     for shard in range(ref.shards):
         of_shard: Counter[str] = Counter()
         for family in score_families(settings):
@@ -188,19 +203,11 @@ def _costs(settings: Settings, files: Files, ref: RunRef) -> tuple[Usage, dict[s
             if not files.exists(path):
                 continue
             notes = read_notes(files, path)
-            usage = Usage.model_validate(notes["usage"])
-            failures.update(usage.failures)
-            counts.update(usage.model_dump(exclude={"failures", "usd"}))
+            for name, usage in notes["usage"].items():
+                before = costs.usage.get(name, Usage())
+                costs.usage[name] = before + Usage.model_validate(usage)
+            costs.refused.update(notes["refused"])
             # Families meet the same texts: the one that met most speaks for the shard.
             of_shard |= Counter(notes["splits"])
-        splits.update(of_shard)
-    return _NOTHING.model_copy(update={**counts, "failures": dict(failures)}), dict(splits)
-
-
-def _priced(settings: Settings, usage: Usage) -> Usage:
-    judge = settings.judge
-    prices = (judge.usd_per_million_prompt_tokens, judge.usd_per_million_completion_tokens)
-    if prices[0] is None or prices[1] is None:
-        return usage
-    usd = (usage.prompt_tokens * prices[0] + usage.completion_tokens * prices[1]) / 1e6
-    return usage.model_copy(update={"usd": round(usd, 6)})
+        costs.splits.update(of_shard)
+    return costs

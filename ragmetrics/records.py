@@ -9,6 +9,7 @@ Manifest (one run of one night)
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import date, datetime
 from typing import Literal
 
@@ -33,6 +34,16 @@ class Segment(Record):
         return f"{self.tag}={self.value}"
 
 
+class JudgeSummary(Record):
+    """What one judge of a panel makes of the same rows."""
+
+    name: str
+    mean: float | None
+    scored: int
+    failed: int
+    """Rows that it was asked about and gave no usable verdict on."""
+
+
 class Summary(Record):
     """Mean of one metric with its interval, and what was left out of it.
 
@@ -52,6 +63,13 @@ class Summary(Record):
     """Of judge, prompts, metric version and parameters: only equal ones compare."""
     histogram: list[int] = Field(default_factory=list)
     """Count of rows in ten equal bins of [0, 1]; values outside fall into the end bins."""
+    judges: list[JudgeSummary] = Field(default_factory=list)
+    """Of a panel, each judge's own."""
+    agreement: float | None = None
+    """Krippendorff's alpha of a panel's judges over the rows' values: 1 in full agreement, 0 as
+    by chance."""
+    spread: float | None = None
+    """Mean standard deviation of a row's value over a judge's repeats."""
 
 
 class BrokenFile(Record):
@@ -71,6 +89,8 @@ class Source(Record):
     quarantined: int = 0
     reasons: dict[str, int] = Field(default_factory=dict)
     """Quarantined rows by reason."""
+    skipped: dict[str, int] = Field(default_factory=dict)
+    """Records that are no retrievals, as most spans of a trace are, by reason."""
     broken: list[BrokenFile] = Field(default_factory=list)
     problem: str | None = None
     """Why nothing could be read at all."""
@@ -93,6 +113,20 @@ class Usage(Record):
     failures: dict[str, int] = Field(default_factory=dict)
     """Replies and calls that could not be used, by kind; most were asked again."""
 
+    def __add__(self, other: Usage) -> Usage:
+        """Both together; the money is known where it is of all that was asked."""
+        failures = Counter(self.failures) + Counter(other.failures)
+        spent = [one.usd for one in (self, other) if one.requests or one.usd is not None]
+        known = [usd for usd in spent if usd is not None]
+        return Usage(
+            requests=self.requests + other.requests,
+            answered_from_store=self.answered_from_store + other.answered_from_store,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            usd=round(sum(known), 6) if known and len(known) == len(spent) else None,
+            failures=dict(sorted(failures.items())),
+        )
+
 
 class JudgeInfo(Record):
     """Who gave the verdicts."""
@@ -101,6 +135,8 @@ class JudgeInfo(Record):
     fingerprint: str
     note: str = ""
     """Shown wherever the judge's numbers are, as that it is a baseline and no LLM."""
+    panel: list[str] = Field(default_factory=list)
+    """The names of its judges, where it is a panel of several."""
 
 
 Level = Literal["ok", "suspect", "breach", "no_data"]
@@ -176,8 +212,11 @@ class Manifest(Record):
     findings: list[Finding]
     worst: list[WorstRow]
     usage: Usage
+    usage_by_judge: dict[str, Usage] = Field(default_factory=dict)
+    """The same by judge, and of the embeddings."""
     problems: list[str] = Field(default_factory=list)
-    """Why parts could not be scored at all; their rows count as `judge_failed`."""
+    """Why parts could not be scored at all, or not by all judges; rows of missing parts count
+    as `judge_failed`."""
     splits: dict[str, int] = Field(default_factory=dict)
     """Texts that pysbd could not split safely, by reason: a plain splitter was used."""
 

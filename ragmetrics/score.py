@@ -6,14 +6,16 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 
-from ragmetrics.drive import Broker, drive
-from ragmetrics.judges import make_embedder, make_judge
+from ragmetrics.broker import Broker, Vectors
+from ragmetrics.drive import drive
+from ragmetrics.judges import make_embedder, make_judges
 from ragmetrics.judges.base import Embedder, Judge, Reply, fingerprint
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.protocol import Ask
-from ragmetrics.records import JudgeInfo
-from ragmetrics.registry import Metric, families, select
-from ragmetrics.settings import Settings
+from ragmetrics.panel import Member, Panel, panel_fingerprint
+from ragmetrics.records import JudgeInfo, Usage
+from ragmetrics.registry import Metric, chosen_metrics, families
+from ragmetrics.settings import JudgeSettings, Settings
 from ragmetrics.stage import load_corpus, open_store, shard_range
 from ragmetrics.store.files import Files
 from ragmetrics.store.judgements import Judgements
@@ -28,15 +30,30 @@ from ragmetrics.store.parts import (
 )
 from ragmetrics.text import counting_splits
 
-Record = Callable[[Ask, Reply], None]
+Record = Callable[[Judge, Ask, Reply], None]
 
 
 def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
     """Who will judge, and the fingerprint of the embedder; no call is made."""
     nothing = Corpus()
-    judge, embedder = make_judge(settings, nothing), make_embedder(settings, nothing)
-    info = JudgeInfo(name=judge.name, fingerprint=judge.fingerprint, note=judge.note)
+    judges, embedder = make_judges(settings, nothing), make_embedder(settings, nothing)
+    repeats = [one.repeats for one in settings.panel]
+    names = [
+        name if times == 1 else f"{name} ({times} times)"
+        for name, times in zip((judge.name for judge in judges), repeats, strict=True)
+    ]
+    several = len(judges) > 1
+    info = JudgeInfo(
+        name=f"{settings.aggregate} of {', '.join(names)}" if several else names[0],
+        fingerprint=panel_fingerprint(judges, repeats, settings.aggregate),
+        note=_notes(judges) if several else judges[0].note,
+        panel=[judge.name for judge in judges] if several else [],
+    )
     return info, embedder.fingerprint
+
+
+def _notes(judges: Sequence[Judge]) -> str:
+    return "; ".join(f"{judge.name}: {judge.note}" for judge in judges if judge.note)
 
 
 def metric_fingerprint(metric: Metric, judge: str, embedder: str) -> str:
@@ -56,7 +73,7 @@ def score_part(
     Finished judgements are found in the store. Raises JudgeRefused where no request can succeed.
     """
     files = open_store(settings)
-    family = [metric for metric in select(settings.metrics) if metric.name in names]
+    family = [metric for metric in chosen_metrics(settings) if metric.name in names]
     if all(is_whole(files, ref.scores(metric.name, shard)) for metric in family):
         return 0
     return asyncio.run(_score_part(settings, files, ref, family, shard, record))
@@ -72,19 +89,21 @@ async def _score_part(
 ) -> int:
     corpus = load_corpus(files, ref)
     async with AsyncExitStack() as stack:
-        judge, embedder = make_judge(settings, corpus), make_embedder(settings, corpus)
-        stack.push_async_callback(judge.close)
-        stack.push_async_callback(embedder.close)
-        stores = [_judgements(files, one, ref, shard) for one in (judge, embedder)]
-        broker = Broker(
-            judge,
-            embedder,
-            reasks=settings.judge.reasks,
-            kept=stores[0],
-            kept_vectors=stores[1],
-            record=record,
-        )
-        rows = await _write_scores(files, ref, family, shard, broker)
+        judges, embedder = make_judges(settings, corpus), make_embedder(settings, corpus)
+        asked: list[Judge | Embedder] = [*judges, embedder]
+        for one in asked:
+            stack.push_async_callback(one.close)
+        stores = [_judgements(files, one, ref, shard) for one in asked]
+        vectors = Vectors(embedder, stores[-1])
+        members = [
+            Member(
+                Broker(judge, vectors, reasks=chosen.reasks, kept=store, record=record),
+                chosen.repeats,
+            )
+            for judge, chosen, store in zip(judges, settings.panel, stores, strict=False)
+        ]
+        panel = Panel(members, settings.aggregate)
+        rows = await _write_scores(settings, files, ref, family, shard, panel, vectors)
         for store in stores:
             if store:
                 await asyncio.to_thread(store.compact)
@@ -102,15 +121,30 @@ def _judgements(
 
 
 async def _write_scores(
-    files: Files, ref: RunRef, family: Sequence[Metric], shard: int, broker: Broker
+    settings: Settings,
+    files: Files,
+    ref: RunRef,
+    family: Sequence[Metric],
+    shard: int,
+    panel: Panel,
+    vectors: Vectors,
 ) -> int:
     with workspace() as folder, counting_splits() as counter:
         writers = {metric.name: PartWriter(folder, SCORE_SCHEMA) for metric in family}
-        async for scored in drive(read_rows(files, ref.rows(shard)), family, broker):
+        async for scored in drive(read_rows(files, ref.rows(shard)), family, panel):
             for name, score in scored.scores.items():
                 writers[name].add(score_record(scored.row, score), size=300)
         notes = {
-            "usage": broker.tally.usage().model_dump(),
+            "usage": {
+                "embeddings": vectors.tally.usage().model_dump(),
+                **{
+                    one.name: priced(chosen, one.broker.tally.usage()).model_dump()
+                    for one, chosen in zip(panel.members, settings.panel, strict=True)
+                },
+            },
+            "refused": {
+                one.name: str(one.broker.refusal) for one in panel.members if one.broker.refusal
+            },
             "splits": dict(counter.counts().fallback),
         }
         for number, (name, writer) in enumerate(writers.items()):
@@ -119,6 +153,15 @@ async def _write_scores(
     return next(iter(writers.values())).rows
 
 
+def priced(judge: JudgeSettings, usage: Usage) -> Usage:
+    """What the judge asked for, in money, where the settings say its price."""
+    prices = (judge.usd_per_million_prompt_tokens, judge.usd_per_million_completion_tokens)
+    if prices[0] is None or prices[1] is None:
+        return usage
+    usd = (usage.prompt_tokens * prices[0] + usage.completion_tokens * prices[1]) / 1e6
+    return usage.model_copy(update={"usd": usd})
+
+
 def score_families(settings: Settings) -> list[list[str]]:
     """The metrics' names by family."""
-    return [[metric.name for metric in family] for family in families(select(settings.metrics))]
+    return [[metric.name for metric in family] for family in families(chosen_metrics(settings))]

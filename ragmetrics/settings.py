@@ -6,9 +6,9 @@ Secrets come from the environment alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
 from pydantic import (
@@ -62,6 +62,8 @@ class JudgeSettings(Part):
     """Attempts after the first for a transient error of the endpoint."""
     reasks: int = Field(2, ge=0, le=10)
     """Times that a request is asked again after an unreadable reply."""
+    repeats: int = Field(1, ge=1, le=100)
+    """Times that each row is judged; its value is the mean, its spread is kept."""
     usd_per_million_prompt_tokens: float | None = Field(None, ge=0)
     usd_per_million_completion_tokens: float | None = Field(None, ge=0)
 
@@ -140,6 +142,8 @@ class Limits(Part):
     row_bytes: int = Field(10_000_000, ge=1_000)
 
 
+Aggregate = Literal["mean", "median", "min", "max", "majority"]
+PresetName = Literal["ragas", "openinference", "langfuse", "otel", "langsmith"]
 MetricChoice = str | dict[str, dict[str, Any]]
 
 
@@ -161,12 +165,20 @@ class Settings(BaseSettings):
     logs: str = "logs/dt={date}/"
     store: str = "ragmetrics-store"
     golden: str | None = None
+    preset: PresetName | None = None
+    """The tool that wrote the logs; None: rows in our own layout."""
     columns: dict[str, str] = Field(default_factory=dict)
     """Our field -> the log's, by dotted path: `user_input: request.body.question`."""
     language: str = "en"
     """Of rows that do not say."""
     metrics: tuple[MetricChoice, ...] = DEFAULT_METRICS
+    prompts: str | None = None
+    """A folder of YAML files that replace or translate what judges are asked."""
     judge: Annotated[JudgeSettings, BeforeValidator(_judge)] = JudgeSettings()
+    judges: tuple[Annotated[JudgeSettings, BeforeValidator(_judge)], ...] = ()
+    """A panel, in place of `judge`: every one of them judges every row."""
+    aggregate: Aggregate = "mean"
+    """What a panel's row value is of its judges' values."""
     embeddings: Annotated[EmbeddingSettings, BeforeValidator(_judge)] = EmbeddingSettings()
     alerts: AlertSettings = AlertSettings()
     segments: tuple[str, ...] | None = None
@@ -186,6 +198,17 @@ class Settings(BaseSettings):
             if name not in FIELDS and not name.startswith("tags."):
                 raise ValueError(f"{name}: not a row field; there are: {', '.join(FIELDS)}")
         return columns
+
+    @model_validator(mode="after")
+    def _one_or_several(self) -> Settings:
+        if self.judges and "judge" in self.model_fields_set:
+            raise ValueError("judge and judges: say one of them")
+        return self
+
+    @property
+    def panel(self) -> tuple[JudgeSettings, ...]:
+        """All who judge: the panel, or the one judge."""
+        return self.judges or (self.judge,)
 
     @classmethod
     def settings_customise_sources(
@@ -219,10 +242,14 @@ def load_settings(path: str | Path, **overrides: Any) -> Settings:
     return settings.model_copy(
         update={
             name: _beside(base, value)
-            for name in ("logs", "store", "golden")
+            for name in ("logs", "store", "golden", "prompts")
             if (value := getattr(settings, name)) is not None
         }
     )
+
+
+Judged = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
+"""A judge as people name it: by name, by a mapping of settings, or several as a list."""
 
 
 def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settings:
@@ -243,6 +270,43 @@ def make_judge_settings(values: Mapping[str, Any]) -> JudgeSettings:
         raise SettingsError(f"judge: {explain(error)}") from None
 
 
+def judged_by(
+    settings: Settings, judge: Judged, model: str | None = None, base_url: str | None = None
+) -> Settings:
+    """The settings with another judge, or other words about the one there is; a list is a panel."""
+    more = {name: value for name, value in (("model", model), ("base_url", base_url)) if value}
+    if judge is None and settings.judges:
+        if more:
+            raise SettingsError(f"{next(iter(more))}: of which judge? the settings name several")
+        return settings
+    wanted = [judge] if judge is None or isinstance(judge, str | Mapping) else list(judge)
+    judges = tuple(_judge_like(settings.judge, one, more) for one in wanted)
+    if not judges:
+        raise SettingsError("judge: an empty list")
+    several = len(judges) > 1
+    update = {
+        "judge": settings.judge if several else judges[0],
+        "judges": judges if several else (),
+    }
+    return settings.model_copy(update=update)
+
+
+def _judge_like(
+    base: JudgeSettings, judge: str | Mapping[str, Any] | None, more: Mapping[str, str]
+) -> JudgeSettings:
+    given = judge if isinstance(judge, Mapping) else {"name": judge} if judge else {}
+    return make_judge_settings({**base.model_dump(), **given, **more})
+
+
+def with_preset(settings: Settings, preset: str | None) -> Settings:
+    """The settings with a preset named on the command line or in Python; None keeps theirs."""
+    if preset is None:
+        return settings
+    if preset not in get_args(PresetName):
+        raise SettingsError(f"preset: no {preset!r}; there are: {', '.join(get_args(PresetName))}")
+    return settings.model_copy(update={"preset": preset})
+
+
 def api_key(name: str, environment: Mapping[str, str]) -> SecretStr | None:
     """The secret in an environment variable, if it is set and not blank."""
     value = environment.get(name, "").strip()
@@ -255,13 +319,17 @@ def _beside(base: Path, location: str) -> str:
 
 __all__ = [
     "DEFAULT_METRICS",
+    "Aggregate",
     "AlertSettings",
     "EmbeddingSettings",
     "JudgeSettings",
+    "Judged",
     "Limits",
     "Rule",
     "Settings",
     "api_key",
+    "judged_by",
     "load_settings",
     "make_settings",
+    "with_preset",
 ]

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragmetrics.protocol import Status
-from ragmetrics.records import Segment, Summary
+from ragmetrics.records import JudgeSummary, Segment, Summary
 from ragmetrics.rows import question_key
+from ragmetrics.stats.agreement import krippendorff_alpha
 from ragmetrics.stats.intervals import mean_interval
 from ragmetrics.store.files import Files
 from ragmetrics.store.parts import RunRef, read_columns
@@ -22,6 +23,8 @@ from ragmetrics.store.parts import RunRef, read_columns
 _MOST_VALUES = 20
 _MOST_TAGS = 50
 _BINS = 10
+_LANGUAGE = "language"
+_COLUMNS = ["question", "value", "status", "votes", "spread", "language", "tags"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,8 @@ class MetricScores:
 
     metric: str
     table: pd.DataFrame
-    """Columns: question, value, status, shard, position, and one per tag, `tag:NAME`."""
+    """Columns: question, value, status, votes, spread, shard, position, and one per tag,
+    `tag:NAME`; the row's language is one of them."""
 
     @property
     def scored(self) -> pd.DataFrame:
@@ -77,21 +81,26 @@ def load_scores(files: Files, ref: RunRef, metric: str, tags: Collection[str] = 
     names = _tag_names(tables) | set(tags)
     frames = []
     for shard, table in enumerate(tables):
-        frame = table.drop_columns("tags").to_pandas()
+        frame = table.drop_columns(["tags", "language"]).to_pandas()
         frame["shard"], frame["position"] = shard, np.arange(len(frame))
-        frames.append(frame.assign(**_tag_columns(table["tags"], sorted(names))))
+        frames.append(frame.assign(**_tag_columns(table, sorted(names))))
     return MetricScores(metric, pd.concat(frames, ignore_index=True))
 
 
 def _read_scores(files: Files, ref: RunRef, metric: str, shard: int) -> pa.Table:
     path = ref.scores(metric, shard)
     if files.exists(path):
-        return read_columns(files, path, ["question", "value", "status", "tags"])
-    return _missing(read_columns(files, ref.rows(shard), ["user_input", "tags"]))
+        return read_columns(files, path, _COLUMNS)
+    return _missing(read_columns(files, ref.rows(shard), ["user_input", "language", "tags"]))
 
 
-def summarise(scores: MetricScores, fingerprint: str, segment: Segment | None = None) -> Summary:
-    """The metric's mean over all rows, or over those of a segment."""
+def summarise(
+    scores: MetricScores,
+    fingerprint: str,
+    segment: Segment | None = None,
+    panel: Sequence[str] = (),
+) -> Summary:
+    """The metric's mean over all rows, or over those of a segment; `panel` names its judges."""
     rows = scores.table
     if segment:
         rows = rows[rows[f"tag:{segment.tag}"] == segment.value]
@@ -99,6 +108,8 @@ def summarise(scores: MetricScores, fingerprint: str, segment: Segment | None = 
     values = scored["value"].to_numpy(dtype=np.float64)
     mean = mean_interval(values, scored["question"].to_numpy(dtype=str))
     counts, _ = np.histogram(np.clip(values, 0, 1), bins=_BINS, range=(0, 1))
+    judges, agreement = _by_judge(rows, panel)
+    spreads = rows["spread"].dropna()
     return Summary(
         metric=scores.metric,
         segment=segment,
@@ -110,7 +121,30 @@ def summarise(scores: MetricScores, fingerprint: str, segment: Segment | None = 
         status=dict(sorted(Counter(rows["status"]).items())),
         fingerprint=fingerprint,
         histogram=[int(count) for count in counts],
+        judges=judges,
+        agreement=agreement,
+        spread=float(spreads.mean()) if len(spreads) else None,
     )
+
+
+def _by_judge(rows: pd.DataFrame, panel: Sequence[str]) -> tuple[list[JudgeSummary], float | None]:
+    """What each judge of a panel makes of the rows, and how well they agree."""
+    voted = rows["votes"].dropna()
+    if not panel or voted.empty:
+        return [], None
+    votes = np.array([list(row) for row in voted], dtype=np.float64)  # None becomes NaN
+    judges = []
+    for name, column in zip(panel, votes.T, strict=True):
+        given = column[~np.isnan(column)]
+        judges.append(
+            JudgeSummary(
+                name=name,
+                mean=float(given.mean()) if len(given) else None,
+                scored=len(given),
+                failed=len(column) - len(given),
+            )
+        )
+    return judges, krippendorff_alpha(votes.T, level="interval")
 
 
 def find_segments(scores: MetricScores, tags: Sequence[str] | None) -> list[Segment]:
@@ -133,6 +167,9 @@ def _missing(rows: pa.Table) -> pa.Table:
             "question": [question_key(text) for text in rows["user_input"].to_pylist()],
             "value": pa.nulls(len(rows), pa.float64()),
             "status": [Status.JUDGE_FAILED.value] * len(rows),
+            "votes": pa.nulls(len(rows), pa.list_(pa.float64())),
+            "spread": pa.nulls(len(rows), pa.float64()),
+            "language": rows["language"],
             "tags": rows["tags"],
         }
     )
@@ -149,8 +186,8 @@ def _tag_names(tables: Sequence[pa.Table]) -> set[str]:
     return set(ranked[:_MOST_TAGS])
 
 
-def _tag_columns(tags: pa.ChunkedArray, names: Sequence[str]) -> Mapping[str, pd.Series]:
-    return {
-        f"tag:{name}": pc.map_lookup(tags, name, "first").to_pandas().astype("str")
-        for name in names
-    }
+def _tag_columns(table: pa.Table, names: Sequence[str]) -> Mapping[str, pd.Series]:
+    """The tags as columns; a row without a tag for its language says it itself."""
+    values = {name: pc.map_lookup(table["tags"], name, "first") for name in (*names, _LANGUAGE)}
+    values[_LANGUAGE] = pc.coalesce(values[_LANGUAGE], table[_LANGUAGE])
+    return {f"tag:{name}": found.to_pandas().astype("str") for name, found in values.items()}

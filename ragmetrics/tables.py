@@ -67,7 +67,9 @@ def print_summary(console: Console, manifest: Manifest) -> None:
             ", ".join(rest),
         )
     console.print(table)
+    _print_panel(console, manifest)
     print_source(console, source.rows, source.quarantined, source.reasons)
+    _print_skipped(console, source.skipped)
     for broken in source.broken:
         console.print(f"Broken file {broken.file}: {broken.reason}", markup=False, style="red")
     console.print(f"Judge: {manifest.judge.name} ({manifest.judge.fingerprint})", markup=False)
@@ -84,10 +86,37 @@ def print_summary(console: Console, manifest: Manifest) -> None:
         console.print(f"Texts split by the plain splitter: {counts}", markup=False)
 
 
+def _print_panel(console: Console, manifest: Manifest) -> None:
+    """What each judge of a panel makes of it, how they agree, and how steady they are."""
+    panel = manifest.judge.panel
+    if panel:
+        table = _table("metric", "agreement", *(clean(name, 60) for name in panel))
+        for one in (one for one in manifest.metrics if one.judges):
+            cells = [
+                number(judge.mean) + (f" ({judge.failed:,} failed)" if judge.failed else "")
+                for judge in one.judges
+            ]
+            table.add_row(one.metric, number(one.agreement), *cells)
+        console.print(table)
+    steady = [f"{one.metric} {one.spread:.3f}" for one in manifest.metrics if one.spread is not None]
+    if steady:
+        console.print(f"Spread over repeats: {', '.join(steady)}")
+    for problem in manifest.problems:
+        console.print(f"Problem: {clean(problem, 300)}", markup=False, style="red")
+
+
 def print_source(console: Console, rows: int, quarantined: int, reasons: dict[str, int]) -> None:
     """How many rows were read, and why the others were not."""
     console.print(f"Rows: {rows:,}, quarantined: {quarantined:,}")
     for reason, count in list(reasons.items())[:_EXAMPLES]:
+        console.print(f"  {count:,}  {clean(reason, 300)}", markup=False)
+
+
+def _print_skipped(console: Console, skipped: dict[str, int]) -> None:
+    """What a preset passed over, as it is no retrieval."""
+    if skipped:
+        console.print(f"Skipped: {sum(skipped.values()):,}")
+    for reason, count in skipped.items():
         console.print(f"  {count:,}  {clean(reason, 300)}", markup=False)
 
 
@@ -97,6 +126,7 @@ def print_check(console: Console, report: CheckReport) -> None:
     print_source(console, report.rows, report.quarantined, dict(report.reasons.most_common()))
     for place in list(report.examples.values())[:_EXAMPLES]:
         console.print(f"    first at {clean(place, 300)}", markup=False)
+    _print_skipped(console, dict(report.skipped.most_common()))
     for broken in report.broken:
         console.print(f"Broken file {broken}", markup=False, style="red")
     fields = _table("field", "rows with it")

@@ -17,6 +17,7 @@ def check_health(settings: AlertSettings, manifest: Manifest) -> list[Finding]:
         findings.append(_quarantine(settings, manifest))
     if findings[0].level != "no_data":
         findings += [_judge_failures(settings, manifest, one) for one in manifest.metrics]
+        findings += [_one_of_panel(settings, manifest, name) for name in manifest.judge.panel]
     return findings
 
 
@@ -59,6 +60,23 @@ def _judge_failures(settings: AlertSettings, manifest: Manifest, summary: Summar
     return finding.model_copy(
         update={"key": f"{finding.key}/{summary.metric}", "metric": summary.metric, "n": asked}
     )
+
+
+def _one_of_panel(settings: AlertSettings, manifest: Manifest, name: str) -> Finding:
+    """A warning: the rows have their values, but by fewer judges than they should."""
+    own = [judge for one in manifest.metrics for judge in one.judges if judge.name == name]
+    failed = sum(judge.failed for judge in own)
+    asked = failed + sum(judge.scored for judge in own)
+    share = failed / asked if asked else 0.0
+    level: Level = "breach" if share > settings.max_judge_failures else "ok"
+    text = f"{name}: no usable verdict on {failed:,} of {asked:,} row scores ({share:.1%})"
+    refusals = [problem for problem in manifest.problems if problem.startswith(f"{name}: ")]
+    if level != "ok" and refusals:
+        text += f"; {refusals[0]}"
+    rule = f"{name}: at most {settings.max_judge_failures:.0%} of its verdicts missing in the panel"
+    finding = _health(manifest, "judge_failures", level, rule, text)
+    key = f"{finding.key}/judge={name}"
+    return finding.model_copy(update={"key": key, "n": asked, "severity": "warning"})
 
 
 def _health(

@@ -84,7 +84,7 @@ def _what(finding: Finding) -> str:
     if finding.kind == "quarantine":
         return "rows in quarantine"
     if finding.kind == "judge_failures":
-        return f"judge failures in {metric}"
+        return f"judge failures in {finding.metric or 'the panel'}"
     if finding.kind == "no_data":
         return "broken logs" if finding.level == "breach" else "no data"
     if finding.state != "firing":

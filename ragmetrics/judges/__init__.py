@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 from ragmetrics.judges.base import Embedder, Judge
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.judges.embedded import EmbeddedJudge
 from ragmetrics.judges.recorded import RecordedJudge
-from ragmetrics.settings import Settings, api_key
+from ragmetrics.settings import JudgeSettings, Settings, api_key
 
 
-def make_judge(settings: Settings, corpus: Corpus) -> Judge:
-    """The judge that the settings name; JudgeRefused where it lacks its key."""
-    judge = settings.judge
+def make_judges(settings: Settings, corpus: Corpus) -> list[Judge]:
+    """The judges that the settings name, each under a name of its own.
+
+    JudgeRefused where one lacks its key.
+    """
+    judges = [make_judge(one, corpus) for one in settings.panel]
+    seen: Counter[str] = Counter()
+    for judge in judges:
+        seen[judge.name] += 1
+        if seen[judge.name] > 1:
+            judge.name = f"{judge.name} #{seen[judge.name]}"
+    return judges
+
+
+def make_judge(judge: JudgeSettings, corpus: Corpus) -> Judge:
+    """One judge; JudgeRefused where it lacks its key."""
     if judge.name == "embedded":
         return EmbeddedJudge(corpus)
     if judge.name.startswith("recorded:"):
@@ -28,7 +42,8 @@ def make_embedder(settings: Settings, corpus: Corpus) -> Embedder:
     """The embedder that the settings name, or that goes with the judge."""
     from ragmetrics.judges.embeddings import HashedEmbedder, OpenAIEmbedder
 
-    chosen, judge = settings.embeddings, settings.judge
+    chosen = settings.embeddings
+    judge = next((one for one in settings.panel if one.name == "openai"), settings.panel[0])
     if (chosen.name or ("openai" if judge.name == "openai" else "hashed")) == "hashed":
         return HashedEmbedder(corpus)
     from ragmetrics.judges.live import make_client

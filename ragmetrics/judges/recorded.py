@@ -1,7 +1,7 @@
 """The recorded judge: plays back replies that were given before, from a JSONL file.
 
-One line per reply: `{"key": ..., "prompt": ..., "reply": ...}`, as `ragmetrics score --record`
-writes it. Lines with one key are replies to attempts in order. `"as_is": true` marks a verdict that
+One line per reply: `{"key": ..., "prompt": ..., "judge": ..., "reply": ...}`, as `ragmetrics score
+--record` writes it. Of a panel's recording, `PATH#JUDGE` plays one judge. Lines with one key are replies to attempts in order. `"as_is": true` marks a verdict that
 a judge of ours gave without text to be read.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self, TextIO
 
 from ragmetrics.errors import InputError, JudgeError
-from ragmetrics.judges.base import Reply, fingerprint
+from ragmetrics.judges.base import Judge, Reply, fingerprint
 from ragmetrics.protocol import Ask, dumps
 
 
@@ -25,7 +25,7 @@ class RecordedJudge:
 
     def __init__(self, path: str) -> None:
         self.name = f"recorded:{path}"
-        self._replies = _load(Path(path))
+        self._replies = _load(path)
         self.fingerprint = fingerprint("recorded", sorted(self._replies.items()))
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
@@ -65,10 +65,14 @@ class Recorder:
         if self._file:
             self._file.close()
 
-    def note(self, request: Ask, reply: Reply) -> None:
+    def note(self, judge: Judge, request: Ask, reply: Reply) -> None:
         """Write one reply."""
         if self._file:
-            record: dict[str, Any] = {"key": request.key, "prompt": request.prompt.name}
+            record: dict[str, Any] = {
+                "key": request.key,
+                "prompt": request.prompt.name,
+                "judge": judge.name,
+            }
             if reply.verdict is None:
                 record["reply"] = reply.text
             else:
@@ -76,8 +80,12 @@ class Recorder:
             self._file.write(dumps(record) + "\n")
 
 
-def _load(path: Path) -> dict[str, list[tuple[str, bool]]]:
-    replies: dict[str, list[tuple[str, bool]]] = {}
+def _load(place: str) -> dict[str, list[tuple[str, bool]]]:
+    path, chosen = Path(place), ""
+    if not path.exists() and "#" in place:
+        name, _, chosen = place.partition("#")
+        path = Path(name)
+    by_judge: dict[str, dict[str, list[tuple[str, bool]]]] = {}
     try:
         lines = path.read_bytes().splitlines()  # a text would be split at U+2028 in replies too
     except OSError as error:
@@ -89,8 +97,12 @@ def _load(path: Path) -> dict[str, list[tuple[str, bool]]]:
             record = json.loads(line.decode())
             if not isinstance(record["reply"], str):
                 raise TypeError("a reply is text, as the judge wrote it")
+            replies = by_judge.setdefault(str(record.get("judge", "")), {})
             reply = (record["reply"], record.get("as_is") is True)
             replies.setdefault(record["key"], []).append(reply)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"recording {path}, line {number}: not a recorded reply") from error
-    return replies
+    if (chosen and chosen not in by_judge) or (not chosen and len(by_judge) > 1):
+        offered = ", ".join(f"{path}#{name}" for name in by_judge)
+        raise InputError(f"recording {place}: say which judge: {offered}")
+    return by_judge[chosen] if chosen else next(iter(by_judge.values()), {})

@@ -13,6 +13,7 @@ from typing import Any
 from ragmetrics.protocol import Score
 from ragmetrics.records import WorstRow
 from ragmetrics.report.passages import Budget, Passage, spans
+from ragmetrics.report.words import NONE, number
 from ragmetrics.rows import LogRow
 from ragmetrics.store.parts import ScoredRow
 from ragmetrics.text import sentences
@@ -73,6 +74,30 @@ class Evidence:
     missed: tuple[str, ...]
     """Contexts that the reference names and that were not retrieved."""
     scores: Mapping[str, Score]
+
+    def opinions(self, metric: str) -> list[str]:
+        """What each judge of a panel said of the row, and a judge's repeats, as lines."""
+        details = self.scores[metric].details
+        judges = details.get("judges")
+        lines = [
+            f"{name}: {_opinion(said)}"
+            for name, said in (judges.items() if isinstance(judges, Mapping) else ())
+        ]
+        repeats = _fitting(details.get("repeats"), None)
+        return lines or ([f"repeats: {_numbers(repeats)}"] if repeats else [])
+
+
+def _opinion(said: object) -> str:
+    if not isinstance(said, Mapping):
+        return NONE
+    value, repeats = said.get("value"), _fitting(said.get("repeats"), None)
+    text = _numbers([value]) if value is not None else str(said.get("reason") or said.get("status"))
+    return f"{text} (repeats: {_numbers(repeats)})" if repeats else text
+
+
+def _numbers(values: Sequence[Any]) -> str:
+    known = (value if isinstance(value, int | float) else None for value in values)
+    return ", ".join(number(value) for value in known)
 
 
 def evidence(worst: WorstRow, scored: ScoredRow, anchor: str, room: int) -> Evidence:

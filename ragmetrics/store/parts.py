@@ -55,7 +55,10 @@ SCORE_SCHEMA = pa.schema(
         ("reason", pa.string()),
         ("details", pa.string()),  # JSON
         ("index_build", pa.string()),
+        ("language", pa.string()),
         ("tags", _TAGS),
+        ("votes", pa.list_(pa.float64())),  # of a panel's judges, in the manifest's order
+        ("spread", pa.float64()),
     ]
 )
 
@@ -150,7 +153,10 @@ def score_record(row: LogRow, score: Score) -> dict[str, Any]:
         "reason": score.reason or None,
         "details": dumps(dict(score.details)) if score.details else None,
         "index_build": row.index_build,
+        "language": row.language,
         "tags": list(row.tags.items()),
+        "votes": score.votes,
+        "spread": score.spread,
     }
 
 
@@ -242,7 +248,15 @@ def _row(record: Mapping[str, Any]) -> LogRow:
 
 def _score(record: Mapping[str, Any]) -> Score:
     details = json.loads(record["details"]) if record["details"] else {}
-    return Score(record["value"], record["reason"] or "", details, Status(record["status"]))
+    votes = record.get("votes")
+    return Score(
+        record["value"],
+        record["reason"] or "",
+        details,
+        Status(record["status"]),
+        votes=tuple(votes) if votes is not None else None,
+        spread=record.get("spread"),
+    )
 
 
 _ROW_FIELDS = tuple(one.name for one in fields(LogRow))

@@ -6,78 +6,21 @@ import asyncio
 import gc
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from ragmetrics.drive import Broker, drive
+from ragmetrics.drive import drive
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges.base import Reply
-from ragmetrics.protocol import Ask, Status, Vector
+from ragmetrics.protocol import Ask, Status
 from ragmetrics.records import Usage
 from ragmetrics.registry import select
 from ragmetrics.rows import LogRow
 from ragmetrics.store.files import Files
 from ragmetrics.store.judgements import Judgement, Judgements
 from ragmetrics.store.parts import ScoredRow
-
-GOOD, BAD = '{"grade": 2}', "I would rather not."
-
-
-@dataclass
-class ScriptedJudge:
-    """Replies as told: `answer` gets the request and the attempt; counts what it is asked."""
-
-    answer: Callable[[Ask, int], str] = lambda request, attempt: GOOD
-    concurrency: int = 4
-    keeps: bool = False
-    pause: Callable[[Ask], float] = lambda request: 0
-    """Seconds until the reply."""
-    name: str = "scripted"
-    note: str = ""
-    fingerprint: str = "f00d"
-    asked: Counter[str] = field(default_factory=Counter)
-    in_flight: int = 0
-    most_in_flight: int = 0
-
-    async def reply(self, request: Ask, attempt: int) -> Reply:
-        """The scripted reply, after the pause."""
-        self.asked[request.key] += 1
-        self.in_flight += 1
-        self.most_in_flight = max(self.most_in_flight, self.in_flight)
-        try:
-            await asyncio.sleep(self.pause(request))
-            return Reply(self.answer(request, attempt), prompt_tokens=10, completion_tokens=3)
-        finally:
-            self.in_flight -= 1
-
-    async def close(self) -> None:
-        """Nothing to give back."""
-
-
-@dataclass
-class CountingEmbedder:
-    """The vector of a text is its length and 1; counts what it is asked."""
-
-    name: str = "counting"
-    fingerprint: str = "beef"
-    concurrency: int = 4
-    keeps: bool = False
-    down: bool = False
-    asked: Counter[str] = field(default_factory=Counter)
-
-    async def embed(self, text: str) -> Vector:
-        """The text's vector."""
-        self.asked[text] += 1
-        if self.down:
-            raise JudgeError("embedder is down", transient=True)
-        return np.array([len(text), 1], dtype=np.float32)
-
-    async def close(self) -> None:
-        """Nothing to give back."""
+from tests.fakes.scripted import BAD, GOOD, CountingEmbedder, ScriptedJudge, a_broker, alone
 
 
 def rows(count: int, contexts: int = 1, **fields: Any) -> list[LogRow]:
@@ -88,11 +31,6 @@ def rows(count: int, contexts: int = 1, **fields: Any) -> list[LogRow]:
         )
         for n in range(count)
     ]
-
-
-def a_broker(judge: ScriptedJudge, embedder: CountingEmbedder | None = None, **more: Any) -> Broker:
-    """A broker for a judge."""
-    return Broker(judge, embedder or CountingEmbedder(), **more)
 
 
 def run(scoring: AsyncIterator[ScoredRow], after: float = 0) -> list[ScoredRow]:
@@ -121,7 +59,7 @@ def score(
     **more: Any,
 ) -> list[ScoredRow]:
     """Score rows by metrics."""
-    return run(drive(scored, select(metrics), a_broker(judge, **more)))
+    return run(drive(scored, select(metrics), alone(a_broker(judge, **more))))
 
 
 def statuses(found: list[ScoredRow], metric: str = "context_relevance") -> list[Status]:
@@ -176,7 +114,7 @@ def test_usage_counts_attempts_tokens_and_failures() -> None:
     """Every call to the judge counts, those whose reply was of no use too."""
     judge = ScriptedJudge(lambda request, attempt: BAD if attempt == 0 else GOOD)
     broker = a_broker(judge)
-    run(drive(rows(3), select(["context_relevance"]), broker))
+    run(drive(rows(3), select(["context_relevance"]), alone(broker)))
     assert broker.tally.usage() == Usage(
         requests=6, prompt_tokens=60, completion_tokens=18, failures={"unreadable": 3}
     )
@@ -186,7 +124,7 @@ def test_replies_are_recorded_as_they_come() -> None:
     """A recording holds every reply with its request, unreadable ones too."""
     notes: list[str] = []
     judge = ScriptedJudge(lambda request, attempt: BAD if attempt == 0 else GOOD)
-    score(judge, rows(1), record=lambda request, reply: notes.append(reply))
+    score(judge, rows(1), record=lambda judge, request, reply: notes.append(reply))
     assert [reply.text for reply in notes] == [BAD, GOOD]
 
 
@@ -223,7 +161,7 @@ def test_a_judge_error_fails_its_row_and_no_other(transient: bool) -> None:
 
     judge = ScriptedJudge(answer)
     broker = a_broker(judge)
-    found = run(drive(rows(3), select(["context_relevance"]), broker))
+    found = run(drive(rows(3), select(["context_relevance"]), alone(broker)))
     assert statuses(found) == [Status.SCORED, Status.JUDGE_FAILED, Status.SCORED]
     assert found[1].scores["context_relevance"].reason == "timed out"
     assert set(judge.asked.values()) == {1}
@@ -263,7 +201,7 @@ def test_after_a_refusal_nothing_more_is_asked() -> None:
     """What waited for its turn is given up, even where the event loop goes on."""
     judge = ScriptedJudge(refuse, concurrency=1, pause=lambda request: 0.002)
     with pytest.raises(JudgeRefused):
-        run(drive(rows(3, 20), select(["context_relevance"]), a_broker(judge)), after=0.1)
+        run(drive(rows(3, 20), select(["context_relevance"]), alone(a_broker(judge))), after=0.1)
     assert sum(judge.asked.values()) <= 2
 
 
@@ -277,7 +215,7 @@ def test_a_reader_may_stop_early() -> None:
         await scoring.aclose()  # type: ignore[attr-defined]
 
     judge = ScriptedJudge(concurrency=2, pause=lambda request: 0.001)
-    found = run(first(drive(rows(200), select(["context_relevance"]), a_broker(judge))))
+    found = run(first(drive(rows(200), select(["context_relevance"]), alone(a_broker(judge)))))
     assert [row.row.id for row in found] == ["row-0"]
     assert sum(judge.asked.values()) < 50
 
@@ -310,9 +248,9 @@ def test_a_slow_row_does_not_let_rows_pile_up() -> None:
 
     judge = ScriptedJudge(answer, 2, pause=lambda request: 0.05 * ("Text 0.0" in request.text))
     broker = a_broker(judge)
-    found = run(drive(source(), select(["context_relevance"]), broker))
+    found = run(drive(source(), select(["context_relevance"]), alone(broker)))
     assert len(found) == 200
-    assert seen == [broker.rows_in_play]
+    assert seen == [alone(broker).rows_in_play]
 
 
 @pytest.mark.parametrize("concurrency", [1, 3, 20])
@@ -338,7 +276,7 @@ def test_kept_replies_are_not_asked_again(tmp_path: Path) -> None:
     first, second = ScriptedJudge(keeps=True), ScriptedJudge(refuse, keeps=True)
     before = score(first, rows(5, 2), kept=kept(tmp_path))
     broker = a_broker(second, kept=kept(tmp_path))
-    after = run(drive(rows(5, 2), select(["context_relevance"]), broker))
+    after = run(drive(rows(5, 2), select(["context_relevance"]), alone(broker)))
     assert after == before
     assert not second.asked
     assert broker.tally.usage() == Usage(answered_from_store=10)
@@ -368,7 +306,7 @@ def test_a_kept_reply_that_no_longer_reads_is_asked_anew(tmp_path: Path) -> None
     asyncio.run(kept(tmp_path).keep(Judgement(row.question_key + request.key, "grade", BAD)))
     judge = ScriptedJudge(keeps=True)
     broker = a_broker(judge, kept=kept(tmp_path))
-    found = run(drive([row], select(["context_relevance"]), broker))
+    found = run(drive([row], select(["context_relevance"]), alone(broker)))
     assert statuses(found) == [Status.SCORED]
     assert broker.tally.usage().failures == {"unreadable_in_store": 1}
 

@@ -12,7 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from ragmetrics.drive import Broker, drive
+from ragmetrics.broker import Broker, Vectors
+from ragmetrics.drive import drive
 from ragmetrics.errors import InputError, JudgeError, JudgeRefused
 from ragmetrics.judges.base import Judge, Reply
 from ragmetrics.judges.corpus import Corpus
@@ -23,6 +24,7 @@ from ragmetrics.protocol import Ask, Prompt, Status
 from ragmetrics.registry import select
 from ragmetrics.rows import LogRow
 from ragmetrics.store.parts import ScoredRow
+from tests.fakes.scripted import ScriptedJudge, alone
 
 
 class Colour(BaseModel):
@@ -43,7 +45,7 @@ def recording(path: Path, *replies: tuple[Ask, str]) -> str:
     """Record replies to a file; return its path."""
     with Recorder(path) as recorder:
         for request, reply in replies:
-            recorder.note(request, Reply(reply))
+            recorder.note(ScriptedJudge(), request, Reply(reply))
     return str(path)
 
 
@@ -51,10 +53,10 @@ def play(judge: Judge, recorder: Recorder | None = None) -> list[ScoredRow]:
     """Score the rows."""
     metrics = select(["context_relevance", "context_relevancy", "context_recall"])
     record = recorder.note if recorder else None
-    broker = Broker(judge, HashedEmbedder(Corpus()), record=record)
+    broker = Broker(judge, Vectors(HashedEmbedder(Corpus())), record=record)
 
     async def main() -> list[ScoredRow]:
-        return [row async for row in drive(ROWS, metrics, broker)]
+        return [row async for row in drive(ROWS, metrics, alone(broker))]
 
     return asyncio.run(main())
 
@@ -174,5 +176,5 @@ def test_a_recorder_without_a_path_writes_nothing(
     """Recording is off by default."""
     monkeypatch.chdir(tmp_path)
     with Recorder(None) as recorder:
-        recorder.note(SKY, Reply("blue"))
+        recorder.note(ScriptedJudge(), SKY, Reply("blue"))
     assert not list(tmp_path.iterdir())

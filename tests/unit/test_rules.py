@@ -50,6 +50,8 @@ def scores(
             "status": [
                 (Status.JUDGE_FAILED if value is None else Status.SCORED).value for value in values
             ],
+            "votes": None,
+            "spread": float("nan"),
             "shard": 0,
             "position": range(len(values)),
         }

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.errors import SettingsError
-from ragmetrics.settings import Settings, api_key, load_settings, make_settings
+from ragmetrics.settings import Settings, api_key, judged_by, load_settings, make_settings
 
 
 def load(tmp_path: Path, text: str, **overrides: object) -> Settings:
@@ -111,3 +111,31 @@ def test_a_key_never_shows() -> None:
 def test_a_blank_key_is_no_key(environment: dict[str, str]) -> None:
     """An empty variable, as compose files set it, is as good as none."""
     assert api_key("KEY", environment) is None
+
+
+def test_a_panel_takes_the_place_of_the_judge() -> None:
+    """`judges` names several, each by name or by a mapping."""
+    settings = make_settings({"judges": ["embedded", {"name": "openai", "repeats": 3}]})
+    assert [(one.name, one.repeats) for one in settings.panel] == [("embedded", 1), ("openai", 3)]
+    assert [one.name for one in make_settings({}).panel] == ["embedded"]
+
+
+def test_judge_and_judges_exclude_each_other() -> None:
+    """Whoever writes both is told, not half obeyed."""
+    with pytest.raises(SettingsError, match="judge and judges: say one of them"):
+        make_settings({"judge": "openai", "judges": ["embedded", "openai"]})
+
+
+def test_another_judge_takes_the_place_of_the_panel() -> None:
+    """One named later, as on the command line, judges alone; a list is a panel."""
+    settings = make_settings({"judges": ["embedded", "openai"], "aggregate": "median"})
+    alone = judged_by(settings, "openai", model="m-1")
+    assert [(one.name, one.model) for one in alone.panel] == [("openai", "m-1")]
+    both = judged_by(alone, ["embedded", {"name": "openai", "model": "m-2"}])
+    assert [one.name for one in both.panel] == ["embedded", "openai"]
+
+
+def test_a_model_for_a_panel_says_nothing() -> None:
+    """It is not clear whose it should be."""
+    with pytest.raises(SettingsError, match="model: of which judge"):
+        judged_by(make_settings({"judges": ["embedded", "openai"]}), None, model="m-1")

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.protocol import Score, Status
-from ragmetrics.records import Segment
+from ragmetrics.records import JudgeSummary, Segment
 from ragmetrics.rows import LogRow
+from ragmetrics.stats.agreement import krippendorff_alpha
 from ragmetrics.stats.intervals import mean_interval
 from ragmetrics.store.files import Files
 from ragmetrics.store.parts import (
@@ -176,3 +177,47 @@ def test_among_equally_bad_rows_those_that_fell_come_first(tmp_path: Path) -> No
     scores = run(tmp_path, plain(0.0, 0.0, 0.0))
     before = {a_row(0).question_key: [0.0], a_row(1).question_key: [1.0, 0.5]}
     assert scores.worst(3, before) == [(0, 1, 0.0), (0, 0, 0.0), (0, 2, 0.0)]
+
+
+def test_a_panel_shows_each_judge_and_their_agreement(tmp_path: Path) -> None:
+    """Votes 0, 1 against 0.5, 1: means by judge; what was not judged is no vote."""
+    rows = [
+        (a_row(0), Score(0.25, votes=(0.0, 0.5))),
+        (a_row(1), Score(1.0, votes=(1.0, 1.0))),
+        (a_row(2), Score(1.0, votes=(1.0, None))),
+        (a_row(3), NONE),
+    ]
+    found = summarise(run(tmp_path, rows), "print", panel=["a", "b"])
+    assert found.judges == [
+        JudgeSummary(name="a", mean=2 / 3, scored=3, failed=0),
+        JudgeSummary(name="b", mean=0.75, scored=2, failed=1),
+    ]
+    assert found.agreement == krippendorff_alpha([[0, 1, 1], [0.5, 1, float("nan")]], "interval")
+
+
+def test_one_judge_has_no_agreement(tmp_path: Path) -> None:
+    """There is nobody to agree with."""
+    found = summarise(run(tmp_path, plain(0.2, 0.8)), "print")
+    assert (found.judges, found.agreement, found.spread) == ([], None, None)
+
+
+def test_the_spread_is_the_mean_over_rows(tmp_path: Path) -> None:
+    """Of the rows that were judged several times."""
+    rows = [(a_row(0), Score(0.5, spread=0.1)), (a_row(1), Score(0.5, spread=0.3)), *plain(1.0)]
+    assert summarise(run(tmp_path, rows), "print").spread == pytest.approx(0.2)
+
+
+def test_rows_are_shown_by_language(tmp_path: Path) -> None:
+    """Without a tag for it, where there is more than one; a tag of that name goes before it."""
+    rows = [
+        (LogRow("1", "Wo?", (), language="de"), Score(0.0)),
+        (LogRow("2", "Where?", (), language="en"), Score(1.0)),
+        (LogRow("3", "Où ?", (), language="fr", tags={"language": "de"}), Score(0.5)),
+    ]
+    scores = run(tmp_path, rows)
+    german, english = find_segments(scores, None)
+    assert (german, english) == (
+        Segment(tag="language", value="de"),
+        Segment(tag="language", value="en"),
+    )
+    assert summarise(scores, "print", german).mean == 0.25

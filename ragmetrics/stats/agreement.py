@@ -1,0 +1,133 @@
+"""How far raters agree: chance-corrected agreement and confusion.
+
+A figure that is not defined, as for one class only, is None, never NaN.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ragmetrics.stats.resampling import (
+    Floats,
+    Statistic,
+    indicators,
+    midranks,
+    once,
+    pair,
+    ratio,
+    totals,
+)
+
+Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
+
+
+def cohen_kappa(
+    a: ArrayLike, b: ArrayLike, weights: Literal["quadratic"] | None = None
+) -> float | None:
+    """Agreement of two raters beyond chance.
+
+        kappa = 1 - sum(w * observed) / sum(w * expected)
+        w = [i != j], or (i - j)^2 with quadratic weights, where i and j are the values
+
+    At most 1, and 0 for the agreement of chance. No unit, or one value only on both sides: None.
+    Sources: Cohen 1960; Cohen 1968.
+    """
+    return once(kappa_statistic(a, b, weights), np.size(a))
+
+
+def kappa_statistic(
+    a: ArrayLike, b: ArrayLike, weights: Literal["quadratic"] | None = None
+) -> Statistic:
+    """Cohen's kappa, ready to be resampled."""
+    x, y = pair(a, b)
+    values, codes = np.unique(np.concatenate([x, y]), return_inverse=True)
+    size, row, column = len(values), codes[: len(x)], codes[len(x) :]
+    cells = indicators(row * size + column, size * size)
+    apart = np.square(values[:, None] - values) if weights else 1.0 - np.eye(size)
+
+    def statistic(counts: Floats) -> Floats:
+        tables = (counts @ cells).reshape(-1, size, size)
+        n = tables.sum((1, 2))
+        chance = tables.sum(2)[:, :, None] * tables.sum(1)[:, None, :]
+        observed, expected = (tables * apart).sum((1, 2)), (chance * apart).sum((1, 2))
+        return 1.0 - ratio(observed * n, expected)
+
+    return statistic
+
+
+def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal") -> float | None:
+    """Agreement of any number of raters beyond chance, with gaps allowed.
+
+        alpha = 1 - observed disagreement / expected disagreement
+
+    `ratings` has a row per rater and a column per unit, NaN where a rater gave none; units with
+    less than two ratings say nothing and are passed over. Values differ or not (nominal), differ
+    by the ranks between them (ordinal), or by the square of their difference (interval).
+    At most 1, and 0 for the agreement of chance. No unit with two ratings, or one value only:
+    None. Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
+    """
+    return once(alpha_statistic(ratings, level), np.atleast_2d(ratings).shape[1])
+
+
+def alpha_statistic(ratings: ArrayLike, level: Level = "nominal") -> Statistic:
+    """Krippendorff's alpha, ready to be resampled."""
+    table = np.atleast_2d(np.asarray(ratings, dtype=np.float64))
+    # Units that were rated alike are one pattern, counted together.
+    patterns, place = np.unique(np.nan_to_num(table, nan=np.inf), axis=1, return_inverse=True)
+    by_pattern = totals(place.ravel(), patterns.shape[1])
+    given = np.isfinite(patterns)
+    given &= given.sum(0) >= 2
+    values = np.where(given, patterns, 0.0)
+    alpha = _nominal(values, given) if level == "nominal" else _by_distance(values, given, level)
+    return lambda counts: alpha(by_pattern(counts))
+
+
+def _by_distance(values: Floats, given: NDArray[np.bool_], level: Level) -> Statistic:
+    raters, others = _raters(given)
+    rank = midranks(values.ravel())
+
+    def statistic(counts: Floats) -> Floats:
+        times = counts[:, None, :] * given
+        x = rank(times.reshape(len(counts), -1)).reshape(times.shape)
+        x = x if level == "ordinal" else values[None]
+        n = counts @ raters
+        centre = ratio((times * x).sum((1, 2)), n)
+        x = np.where(given, x - centre[:, None, None], 0.0)
+        # Sum of (x - y)^2 over ordered pairs: 2 (m sum x^2 - (sum x)^2).
+        within = 2 * (raters * np.square(x).sum(1) - np.square(x.sum(1))) / others
+        between = 2 * n * (times * np.square(x)).sum((1, 2))
+        return 1.0 - ratio((n - 1) * (counts * within).sum(1), between)
+
+    return statistic
+
+
+def _nominal(values: Floats, given: NDArray[np.bool_]) -> Statistic:
+    raters, others = _raters(given)
+    distinct = np.unique(values[given])
+    chosen = ((values == distinct[:, None, None]) & given).sum(1)
+    within = (np.square(raters) - np.square(chosen).sum(0)) / others
+
+    def statistic(counts: Floats) -> Floats:
+        n = counts @ raters
+        between = np.square(n) - np.square(counts @ chosen.T).sum(1)
+        return 1.0 - ratio((n - 1) * (counts @ within), between)
+
+    return statistic
+
+
+def _raters(given: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    raters = given.sum(0).astype(np.float64)
+    return raters, np.maximum(raters - 1, 1)
+
+
+def confusion(labels: ArrayLike, verdicts: ArrayLike) -> dict[float, dict[float, int]]:
+    """How often each verdict met each label: `{label: {verdict: units}}`, in ascending order."""
+    x, y = pair(labels, verdicts)
+    seen = np.unique(y).tolist()
+    return {
+        label: {verdict: int(((x == label) & (y == verdict)).sum()) for verdict in seen}
+        for label in np.unique(x).tolist()
+    }
