@@ -12,13 +12,18 @@ import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.metadata import entry_points
-from typing import Any
+from importlib.metadata import EntryPoint, entry_points
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
 
 import ragmetrics.metrics
 from ragmetrics.errors import InputError
-from ragmetrics.protocol import Prompt, Score, Steps, dumps
+from ragmetrics.protocol import Ask, Prompt, Request, Score, Steps, dumps
 from ragmetrics.rows import LogRow
+from ragmetrics.wording import BUILT_IN, Wording
+
+if TYPE_CHECKING:
+    from ragmetrics.settings import Settings
 
 ENTRY_POINTS = "ragmetrics.metrics"
 
@@ -34,18 +39,31 @@ class Metric:
     needs: tuple[str, ...]
     calls: str
     embeds: bool = False
+    higher_is_better: bool = True
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    wording: Wording = BUILT_IN
 
     @property
     def title(self) -> str:
         """First line of the docstring."""
-        return (inspect.getdoc(self.steps) or "").split("\n", 1)[0]
+        return self.description.split("\n", 1)[0]
+
+    @property
+    def description(self) -> str:
+        """The whole docstring: formula, range, each empty case, source."""
+        return inspect.getdoc(self.steps) or ""
+
+    @property
+    def formula(self) -> str:
+        """The indented block of the docstring."""
+        lines = self.description.splitlines()
+        return dedent("\n".join(line for line in lines if line.startswith("    ")))
 
     @property
     def digest(self) -> str:
         """Changes where the same replies may give another value."""
         parameters = dict(sorted(self.parameters.items()))
-        parts = [self.name, self.version, parameters, [p.digest for p in self.prompts]]
+        parts = [self.name, self.version, parameters, self.wording.digest(self.prompts)]
         return hashlib.blake2b(dumps(parts).encode(), digest_size=6).hexdigest()
 
     def play(self, row: LogRow) -> Steps[Score]:
@@ -62,6 +80,17 @@ class Metric:
             )
         return replace(self, parameters=dict(parameters))
 
+    def with_wording(self, wording: Wording) -> Metric:
+        """Ask the prompts in the user's words."""
+        return replace(self, wording=wording)
+
+    def worded(self, request: Request, language: str | None) -> Request:
+        """A request of this metric in the words for a row's language."""
+        if not isinstance(request, Ask):
+            return request
+        prompt = self.wording.of(request.prompt, language)
+        return request if prompt is request.prompt else replace(request, prompt=prompt)
+
 
 def metric(
     *,
@@ -70,30 +99,66 @@ def metric(
     prompts: Sequence[Prompt[Any]] = (),
     needs: Sequence[str] = ("user_input", "retrieved_contexts"),
     embeds: bool = False,
+    higher_is_better: bool = True,
 ) -> Callable[[Callable[..., Steps[Score]]], Metric]:
     """Declare a generator function as a metric named like the function.
 
     `version` rises when the same replies may give another value; `calls` says in words how
-    many requests a row makes; `needs` names the row's fields without which nothing is scored.
+    many requests a row makes; `needs` names the row's fields without which nothing is scored,
+    with alternatives as `this + that | other`.
     """
 
     def declare(steps: Callable[..., Steps[Score]]) -> Metric:
-        return Metric(steps.__name__, version, steps, tuple(prompts), tuple(needs), calls, embeds)
+        return Metric(
+            steps.__name__,
+            version,
+            steps,
+            tuple(prompts),
+            tuple(needs),
+            calls,
+            embeds,
+            higher_is_better,
+        )
 
     return declare
 
 
 @cache
+def bundled_metrics() -> Mapping[str, Metric]:
+    """The metrics of this package by name, in alphabetical order."""
+    names = sorted(module.name for module in pkgutil.iter_modules(ragmetrics.metrics.__path__))
+    return {
+        name: getattr(importlib.import_module(f"ragmetrics.metrics.{name}"), name)
+        for name in names
+        if not name.startswith("_")
+    }
+
+
+@cache
 def metrics() -> Mapping[str, Metric]:
-    """All metrics by name, in alphabetical order."""
-    found: dict[str, Metric] = {}
-    for module in pkgutil.iter_modules(ragmetrics.metrics.__path__):
-        if not module.name.startswith("_"):
-            loaded = importlib.import_module(f"ragmetrics.metrics.{module.name}")
-            found[module.name] = getattr(loaded, module.name)
+    """All metrics by name, those of other packages too, in alphabetical order."""
+    found = dict(bundled_metrics())
     for point in entry_points(group=ENTRY_POINTS):
-        found.setdefault(point.name, point.load())
+        if point.name in found:
+            raise InputError(f"{_of(point)}: there is a metric of that name already")
+        found[point.name] = _load(point)
     return dict(sorted(found.items()))
+
+
+def _load(point: EntryPoint) -> Metric:
+    """A metric of another package; whatever is wrong with it is told with the package's name."""
+    try:
+        loaded = point.load()
+    except Exception as error:
+        raise InputError(f"{_of(point)} cannot be imported: {error!r}") from error
+    if not isinstance(loaded, Metric) or loaded.name != point.name:
+        raise InputError(f"{_of(point)} is no metric of that name")
+    return loaded
+
+
+def _of(point: EntryPoint) -> str:
+    package = point.dist.name if point.dist else "an unknown package"
+    return f"metric {point.name!r} of {package}"
 
 
 def select(wanted: Iterable[str | Mapping[str, Mapping[str, Any]]]) -> list[Metric]:
@@ -108,6 +173,24 @@ def select(wanted: Iterable[str | Mapping[str, Mapping[str, Any]]]) -> list[Metr
     if not chosen:
         raise InputError("no metric chosen")
     return list(chosen.values())
+
+
+def chosen_metrics(settings: Settings) -> list[Metric]:
+    """The metrics that the settings choose, in the words that they name.
+
+    Raises InputError for an unknown metric, SettingsError for a prompt that cannot be used.
+    """
+    found = select(settings.metrics)
+    if settings.prompts is None:
+        return found
+    wording = Wording.load(settings.prompts, prompts_of(metrics().values()))
+    return [one.with_wording(wording) for one in found]
+
+
+def prompts_of(chosen: Iterable[Metric]) -> dict[str, Prompt[Any]]:
+    """The built-in prompts of metrics, by name, in alphabetical order."""
+    found = {prompt.name: prompt for one in chosen for prompt in one.prompts}
+    return dict(sorted(found.items()))
 
 
 def families(chosen: Sequence[Metric]) -> list[tuple[Metric, ...]]:
