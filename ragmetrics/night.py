@@ -38,11 +38,16 @@ def check_settings(settings: Settings) -> tuple[JudgeInfo, str]:
     Raises InputError for an unknown metric, a rule on one that is not scored or a prompt that
     cannot be used, JudgeRefused for a judge without its key.
     """
-    scored = [metric.name for metric in chosen_metrics(settings)]
+    scored = {metric.name: metric for metric in chosen_metrics(settings)}
     for rule in settings.alerts.rules or ():
         if rule.metric not in scored:
             raise InputError(
                 f"alerts: rules: {rule.metric!r} is not scored; scored are: {', '.join(scored)}"
+            )
+        if not scored[rule.metric].higher_is_better:
+            raise InputError(
+                f"alerts: rules: in {rule.metric!r} lower is better, and min and max_drop watch "
+                "metrics in which higher is"
             )
     return judge_info(settings)
 

@@ -78,7 +78,12 @@ def summarise_run(
     info, embedder = judge_info(settings)
     chosen = chosen_metrics(settings)
     tags = watched_tags(settings)
-    scores = {metric.name: load_scores(files, ref, metric.name, tags) for metric in chosen}
+    scores = {
+        metric.name: load_scores(
+            files, ref, metric.name, tags, higher_is_better=metric.higher_is_better
+        )
+        for metric in chosen
+    }
     prints = {m.name: metric_fingerprint(m, info.fingerprint, embedder) for m in chosen}
     segments = find_segments(next(iter(scores.values())), settings.segments)
     costs = _costs(settings, files, ref)

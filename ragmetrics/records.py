@@ -70,6 +70,18 @@ class Summary(Record):
     by chance."""
     spread: float | None = None
     """Mean standard deviation of a row's value over a judge's repeats."""
+    higher_is_better: bool = True
+
+    def loss(self, before: float) -> float:
+        """How much worse the mean is than a value; negative where it is better."""
+        loss = before - (self.mean or 0.0)
+        return loss if self.higher_is_better else -loss
+
+    def surely_worse_than(self, value: float) -> bool:
+        """Whether the whole interval is on the bad side of a value."""
+        if self.low is None or self.high is None:
+            return False
+        return self.high < value if self.higher_is_better else self.low > value
 
 
 class BrokenFile(Record):

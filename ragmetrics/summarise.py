@@ -35,6 +35,7 @@ class MetricScores:
     table: pd.DataFrame
     """Columns: question, value, status, votes, spread, shard, position, and one per tag,
     `tag:NAME`; the row's language is one of them."""
+    higher_is_better: bool = True
 
     @property
     def scored(self) -> pd.DataFrame:
@@ -57,22 +58,34 @@ class MetricScores:
     def worst(
         self, count: int, before: Mapping[str, Sequence[float]]
     ) -> list[tuple[int, int, float]]:
-        """Shard, position and value of the lowest scores, lowest first.
+        """Shard, position and value of the worst scores, worst first.
 
-        Among equals, questions that stood highest `before` come first: these are the ones that
-        fell, while the others may always have been low.
+        Among equals, questions that stood best `before` come first: these are the ones that
+        fell, while the others may always have been bad.
         """
-        rows = self.scored
+        rows, sign = self.scored, 1 if self.higher_is_better else -1
         columns = (rows[name] for name in ("value", "question", "shard", "position"))
         ranked = (
-            (value, -float(np.mean(before.get(question, [value]))), int(shard), int(position))
+            (
+                sign * value,
+                -sign * float(np.mean(before.get(question, [value]))),
+                int(shard),
+                int(position),
+            )
             for value, question, shard, position in zip(*columns, strict=True)
         )
-        lowest = heapq.nsmallest(count, ranked)
-        return [(shard, position, float(value)) for value, _, shard, position in lowest]
+        worst = heapq.nsmallest(count, ranked)
+        return [(shard, position, float(sign * value)) for value, _, shard, position in worst]
 
 
-def load_scores(files: Files, ref: RunRef, metric: str, tags: Collection[str] = ()) -> MetricScores:
+def load_scores(
+    files: Files,
+    ref: RunRef,
+    metric: str,
+    tags: Collection[str] = (),
+    *,
+    higher_is_better: bool = True,
+) -> MetricScores:
     """Read a metric's scores of a run, without their details; those of a missing part failed.
 
     Of the tags come the most frequent ones, and those asked for by name.
@@ -84,7 +97,7 @@ def load_scores(files: Files, ref: RunRef, metric: str, tags: Collection[str] = 
         frame = table.drop_columns(["tags", "language"]).to_pandas()
         frame["shard"], frame["position"] = shard, np.arange(len(frame))
         frames.append(frame.assign(**_tag_columns(table, sorted(names))))
-    return MetricScores(metric, pd.concat(frames, ignore_index=True))
+    return MetricScores(metric, pd.concat(frames, ignore_index=True), higher_is_better)
 
 
 def _read_scores(files: Files, ref: RunRef, metric: str, shard: int) -> pa.Table:
@@ -124,6 +137,7 @@ def summarise(
         judges=judges,
         agreement=agreement,
         spread=float(spreads.mean()) if len(spreads) else None,
+        higher_is_better=scores.higher_is_better,
     )
 
 

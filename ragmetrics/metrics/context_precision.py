@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ragmetrics.metrics._ranking import average_precision
 from ragmetrics.metrics.context_relevance import GRADE, grades
 from ragmetrics.protocol import Score, Steps
 from ragmetrics.registry import metric
@@ -26,8 +27,4 @@ def context_precision(row: LogRow, relevant_from: int = 1) -> Steps[Score]:
     if not row.retrieved_contexts:
         return Score(0.0, reason="nothing retrieved")
     found = yield from grades(row)
-    ranks = [rank for rank, grade in enumerate(found, 1) if grade >= relevant_from]
-    if not ranks:
-        return Score(0.0, reason="no relevant context", details={"relevant_ranks": []})
-    precisions = [count / rank for count, rank in enumerate(ranks, 1)]
-    return Score(sum(precisions) / len(ranks), details={"relevant_ranks": ranks})
+    return average_precision([grade >= relevant_from for grade in found])

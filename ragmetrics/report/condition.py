@@ -135,7 +135,7 @@ def _lowest(manifest: Manifest, findings: Sequence[Finding]) -> tuple[Summary, .
             (segment.mean, str(segment.segment), segment)
             for segment in manifest.segments
             if segment.metric == metric and segment.mean is not None
-            if mean is not None and segment.high is not None and segment.high < mean
+            if mean is not None and segment.surely_worse_than(mean)
         ]
         found += [segment for _, _, segment in sorted(below, key=lambda one: one[:2])[:1]]
     return tuple(found)

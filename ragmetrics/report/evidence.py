@@ -41,10 +41,10 @@ class Context:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the reference; `supported` is None where that is not known."""
+    """A sentence of the reference, or a statement of the response."""
 
     passage: Passage
-    supported: bool | None
+    supported: bool
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,7 @@ class Evidence:
     response: Passage | None
     noncommittal: bool
     offered: tuple[Offered, ...]
+    statements: tuple[Claim, ...]
     reference: Passage | None
     claims: tuple[Claim, ...]
     contexts: tuple[Context, ...]
@@ -119,6 +120,7 @@ def evidence(worst: WorstRow, scored: ScoredRow, anchor: str, room: int) -> Evid
         response=response,
         noncommittal=response_details.get("noncommittal") is True,
         offered=_offered(response_details, budget),
+        statements=_statements(_details(scored, "faithfulness"), budget),
         reference=budget.passage(row.reference) if row.reference and not claims else None,
         claims=claims,
         contexts=contexts,
@@ -168,6 +170,14 @@ def _claims(row: LogRow, attributed: object, budget: Budget) -> tuple[Claim, ...
         return ()
     pairs = list(zip(found, verdicts, strict=True))[:MOST_CLAIMS]
     return tuple(Claim(budget.passage(text), bool(verdict)) for text, verdict in pairs)
+
+
+def _statements(details: Mapping[str, Any], budget: Budget) -> tuple[Claim, ...]:
+    """The response's statements with their verdicts; nothing where the two do not fit."""
+    stated = _fitting(details.get("statements"), None)
+    verdicts = _fitting(details.get("supported"), len(stated))
+    pairs = list(zip(stated, verdicts, strict=False))[:MOST_CLAIMS]
+    return tuple(Claim(budget.passage(str(text)), bool(verdict)) for text, verdict in pairs)
 
 
 def _offered(details: Mapping[str, Any], budget: Budget) -> tuple[Offered, ...]:

@@ -21,8 +21,8 @@ class Cell:
 
     summary: Summary
     shade: int
-    """0 to 3: how far below the mean of all rows; 0 where the interval reaches up to it."""
-    lowest: bool
+    """0 to 3: how much worse than the mean of all rows; 0 where the interval reaches it."""
+    worst: bool
 
 
 @dataclass(frozen=True)
@@ -74,16 +74,17 @@ def _cell(
     if summary is None or summary.mean is None:
         return None
     whole = overall.get(summary.metric) or 0.0
-    sure = summary.high is not None and summary.high < whole
-    drop = round(whole - summary.mean, 9) if sure else 0.0
+    loss = round(summary.loss(whole), 9) if summary.surely_worse_than(whole) else 0.0
     return Cell(
         summary,
-        shade=sum(drop >= step for step in _STEPS),
-        lowest=summary.mean == floors[summary.metric],
+        shade=sum(loss >= step for step in _STEPS),
+        worst=summary.mean == floors[summary.metric],
     )
 
 
 def _floor(summaries: Sequence[Summary]) -> float | None:
-    """The lowest mean, if there is more than one to choose from."""
+    """The worst mean, if there is more than one to choose from."""
     means = {s.mean for s in summaries if s.mean is not None}
-    return min(means) if len(means) > 1 else None
+    if len(means) < 2:
+        return None
+    return min(means) if summaries[0].higher_is_better else max(means)

@@ -107,9 +107,9 @@ def write_overview(site: Files, nights: Sequence[Manifest]) -> str:
 
 
 def _groups(manifest: Manifest, rows: Sequence[ScoredRow]) -> list[WorstGroup]:
-    """The worst rows by metric, in the order of the cards; lowest first."""
+    """The worst rows by metric, in the order of the cards; worst first."""
     by_metric: dict[str, list[WorstRow]] = {summary.metric: [] for summary in manifest.metrics}
-    for worst in sorted(manifest.worst, key=lambda one: one.value):
+    for worst in manifest.worst:
         by_metric.setdefault(worst.metric, []).append(worst)
     states = metric_states(manifest)
     ordered = sorted(by_metric, key=lambda metric: needing_reader(metric, states))

@@ -26,6 +26,7 @@ class Change:
     by: float
     clear: bool
     """Whether the two intervals are apart."""
+    worse: bool
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,8 @@ def change(summary: Summary, earlier: Sequence[Manifest]) -> Change | None:
         before = scored(night, summary.metric)
         if before is not None and before.fingerprint == summary.fingerprint:
             by = (summary.mean or 0.0) - (before.mean or 0.0)
-            return Change(night.date, by, _apart(before, summary))
+            worse = summary.loss(before.mean or 0.0) > 0
+            return Change(night.date, by, _apart(before, summary), worse)
     return None
 
 

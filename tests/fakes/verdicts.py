@@ -25,6 +25,7 @@ a an and are as at be by did do does for from had has have how in is it its of o
 this to was were what when where which who whom why will with
 """
 _STOP = frozenset(_STOP_WORDS.split())
+_ENTITY = re.compile(r"(?<![.!?]\s)(?<!^)\b(?:[A-Z]\w*|\d+)\b")
 _EVASIVE = re.compile(r"\b(don't|do not|cannot|can't) (know|say|tell|answer)|not sure|unclear")
 
 
@@ -74,7 +75,26 @@ def _needed(data: Json) -> list[int]:
 
 def _supported(data: Json) -> list[int]:
     known = "\n".join(data["contexts"])
-    return [int(overlap(sentence, known) >= 0.7) for sentence in data["sentences"]]
+    claims = data["statements"] if "statements" in data else data["sentences"]
+    return [int(overlap(claim, known) >= 0.7) for claim in claims]
+
+
+def _statements(data: Json) -> list[list[str]]:
+    """Clauses joined by "and" stand alone; an evasive sentence claims nothing."""
+    return [
+        [] if _EVASIVE.search(sentence.lower()) else sentence.split(" and ")
+        for sentence in data["sentences"]
+    ]
+
+
+def _useful(data: Json) -> int:
+    texts = (data["question"], data["answer"])
+    return int(sum(overlap(text, data["context"]) for text in texts) >= 1)
+
+
+def _entities(data: Json) -> list[str]:
+    """Numbers and capitalised words, but not those that begin a sentence."""
+    return list(dict.fromkeys(_ENTITY.findall(data["text"])))
 
 
 def _questions(data: Json) -> list[str]:
@@ -86,12 +106,20 @@ def _noncommittal(data: Json) -> bool:
     return bool(_EVASIVE.search(data["response"].lower()))
 
 
+def _translated(data: Json) -> list[str]:
+    return [f"[{data['language']}] {text}" for text in data["texts"]]
+
+
 _ANSWERS: Mapping[str, Callable[[Json], Any]] = {
     "grade": _grade,
     "needed": _needed,
     "supported": _supported,
+    "statements": _statements,
+    "useful": _useful,
+    "entities": _entities,
     "questions": _questions,
     "noncommittal": _noncommittal,
+    "translated": _translated,
 }
 _BLANKS: Mapping[str, Any] = {
     "array": [],

@@ -26,9 +26,12 @@ from openai import (
 )
 from openai.types.chat import ChatCompletion
 
+from ragmetrics.metrics.context_entity_recall import ENTITIES
+from ragmetrics.metrics.context_precision_with_reference import USEFUL
 from ragmetrics.metrics.context_recall import SUPPORT
 from ragmetrics.metrics.context_relevance import GRADE
 from ragmetrics.metrics.context_relevancy import NEEDED
+from ragmetrics.metrics.faithfulness import GROUNDED, STATEMENTS
 from ragmetrics.metrics.response_relevancy import QUESTIONS
 from ragmetrics.protocol import Ask
 from tests.fakes.clients import Bucket, JudgeServer
@@ -50,6 +53,20 @@ ASKS = [
     (
         Ask(SUPPORT, {"question": QUESTION, "contexts": [ANSWER], "sentences": [ASIDE, ANSWER]}),
         {"supported": [0, 1]},
+    ),
+    (
+        Ask(STATEMENTS, {"question": QUESTION, "sentences": [ANSWER, "I am not sure."]}),
+        {"statements": [[ANSWER], []]},
+    ),
+    (
+        Ask(GROUNDED, {"question": QUESTION, "contexts": [ANSWER], "statements": [ANSWER, ASIDE]}),
+        {"supported": [1, 0]},
+    ),
+    (Ask(USEFUL, {"question": QUESTION, "context": ANSWER, "answer": "107 metres"}), {"useful": 1}),
+    (Ask(USEFUL, {"question": QUESTION, "context": ASIDE, "answer": "107 metres"}), {"useful": 0}),
+    (
+        Ask(ENTITIES, {"text": "The tower of Paris. Opened in 1889."}),
+        {"entities": ["Paris", "1889"]},
     ),
 ]
 
