@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from ragmetrics.errors import InputError
-from ragmetrics.registry import select
+from ragmetrics.registry import chosen_metrics
 from ragmetrics.rows import FIELDS, LogRow, Rejected
 from ragmetrics.settings import Settings
 from ragmetrics.stage import GoldenSet, golden_set, log_set
@@ -23,6 +23,8 @@ class CheckReport:
     rows: int = 0
     golden: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    """Records that are no retrievals, by reason."""
     examples: dict[str, str] = field(default_factory=dict)
     """The first place of each reason."""
     broken: list[str] = field(default_factory=list)
@@ -44,6 +46,7 @@ class CheckReport:
             "golden": self.golden,
             "quarantined": self.quarantined,
             "reasons": dict(self.reasons.most_common()),
+            "skipped": dict(self.skipped.most_common()),
             "broken_files": self.broken,
             "fields": dict(self.filled),
             "metrics": self.runnable,
@@ -54,10 +57,10 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
     """Read logs to the end and count; raises InputError for a place without logs."""
     logs = [log_set(settings, place) for place in places]
     golden = GoldenSet(golden_set(settings))
-    chosen = select(settings.metrics)
+    chosen = chosen_metrics(settings)
     report = CheckReport(files=sum(len(one.infos) for one in logs))
     report.runnable = {metric.name: 0 for metric in chosen}
-    for item in chain(golden.rejected, *(one.read() for one in logs)):
+    for item in chain(golden.rejected, *(one.read(report.skipped) for one in logs)):
         if isinstance(item, Rejected):
             _reject(report, item)
             continue
@@ -67,10 +70,15 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
         filled = [name for name in FIELDS if _has(row, name)]
         report.filled.update(name for name in filled if name != "id")  # each row is given one
         for metric in chosen:
-            report.runnable[metric.name] += set(metric.needs) <= set(filled)
+            report.runnable[metric.name] += all(_met(need, filled) for need in metric.needs)
     if not report.files:
         raise InputError("no log file to check")
     return report
+
+
+def _met(need: str, filled: Sequence[str]) -> bool:
+    """Whether a row has a field, or one of the alternatives: `this + that | other`."""
+    return any(set(fields.split(" + ")) <= set(filled) for fields in need.split(" | "))
 
 
 def _reject(report: CheckReport, bad: Rejected) -> None:
