@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import indent
 from typing import TypeVar
 
 from rich import box
@@ -140,13 +141,22 @@ def print_check(console: Console, report: CheckReport) -> None:
 
 
 def print_metrics(console: Console, metrics: Sequence[Metric]) -> None:
-    """The metrics there are."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("metric", "what it measures", "needs", "judge calls per row"):
-        table.add_column(name, overflow="fold")
+    """The metrics there are: what each measures, how, from what and at what price."""
     for metric in metrics:
-        table.add_row(metric.name, metric.title, ", ".join(metric.needs), metric.calls)
-    console.print(table)
+        text = f"[bold]{escape(metric.name)}[/bold]  {escape(metric.title)}"
+        console.print(text, soft_wrap=True)
+        console.print(indent(metric.formula, "    "), markup=False, style="cyan", soft_wrap=True)
+        facts = f"    needs: {', '.join(metric.needs)}\n    judge calls per row: {metric.calls}\n"
+        console.print(facts, markup=False, soft_wrap=True)
+    console.print("One of them in full: ragmetrics metrics NAME")
+
+
+def print_metric(console: Console, metric: Metric) -> None:
+    """All there is to know of one metric."""
+    console.print(metric.name, style="bold")
+    console.print(metric.description, markup=False, soft_wrap=True)
+    console.print(f"\nNeeds: {', '.join(metric.needs)}", markup=False, soft_wrap=True)
+    console.print(f"Judge calls per row: {metric.calls}", markup=False, soft_wrap=True)
 
 
 def print_nights(console: Console, results: Sequence[NightResult]) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import get_args
 
 import pytest
 from pydantic import BaseModel
 
-from ragmetrics.registry import metrics
+from ragmetrics.registry import Metric, bundled_metrics
 from ragmetrics.rows import FIELDS
 from ragmetrics.settings import DEFAULT_METRICS, Settings
+from scripts import metrics_page
+from tests.fakes.command import Ended
 from tests.fakes.processes import ROOT
 
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
@@ -40,10 +42,30 @@ def test_every_row_field_is_documented(field: str) -> None:
     assert f"`{field}`" in (ROOT / "docs/logs.md").read_text()
 
 
-def test_every_metric_stands_in_the_readme() -> None:
-    """The README's table lists the metrics there are, and they are those scored by default."""
+def test_the_readme_lists_the_default_metrics() -> None:
+    """The README's table shows what is scored by default; docs/metrics.md has the others."""
     table = re.findall(r"^\| `(\w+)` \|", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert sorted(table) == sorted(metrics()) == sorted(DEFAULT_METRICS)
+    assert table == list(DEFAULT_METRICS)
+
+
+def test_the_page_of_metrics_is_made_of_their_docstrings() -> None:
+    """docs/metrics.md lists what `ragmetrics metrics` lists: needs, calls per row and formula."""
+    assert metrics_page.PAGE.read_text(encoding="utf-8") == metrics_page.page(), (
+        "run: python -m scripts.metrics_page"
+    )
+    assert set(re.findall(r"^## (\w+)$", metrics_page.page(), re.MULTILINE)) == set(
+        bundled_metrics()
+    )
+
+
+@pytest.mark.parametrize("one", bundled_metrics().values(), ids=lambda one: one.name)
+def test_the_command_and_the_page_say_the_same(one: Metric, run: Callable[..., Ended]) -> None:
+    """Title, formula, needs and calls of every metric stand in both."""
+    printed, text = run("metrics").out, metrics_page.page()
+    assert one.formula
+    for said in (one.title, *one.formula.splitlines(), *one.needs, one.calls):
+        assert said.strip() in printed
+        assert said.strip().replace("|", "\\|") in text or said.strip() in text
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/**/*.md")))

@@ -263,9 +263,9 @@ class TestNight:
             assert told in page
 
     def test_low_segments_stand_out(self, site: Site) -> None:
-        """A segment far below all rows is shaded, and the lowest says so in words."""
+        """A segment far below all rows is shaded, and the worst says so in words."""
         page = site.night(ten_nights()[-1])
-        assert re.search(r'class="num shade-3">.*?lowest.*?0\.500', page)
+        assert re.search(r'class="num shade-3">.*?worst.*?0\.500', page)
 
     def test_noise_is_not_shaded(self, site: Site) -> None:
         """A segment whose interval reaches the mean of all rows is not shaded, however low."""
