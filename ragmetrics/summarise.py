@@ -21,6 +21,7 @@ from ragmetrics.store.files import Files
 from ragmetrics.store.parts import RunRef, read_columns
 
 _MOST_VALUES = 20
+_MOST_LANGUAGES = 100
 _MOST_TAGS = 50
 _BINS = 10
 _LANGUAGE = "language"
@@ -169,7 +170,8 @@ def find_segments(scores: MetricScores, tags: Sequence[str] | None) -> list[Segm
             continue
         tag = column.removeprefix("tag:")
         values = sorted(scores.table[column].dropna().unique())
-        wanted = tag in tags if tags is not None else 1 < len(values) <= _MOST_VALUES
+        most = _MOST_LANGUAGES if tag == _LANGUAGE else _MOST_VALUES
+        wanted = tag in tags if tags is not None else 1 < len(values) <= most
         if wanted:
             found += [Segment(tag=tag, value=value) for value in values]
     return found

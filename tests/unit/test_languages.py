@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import ragmetrics
+from ragmetrics.night import run_night
+from ragmetrics.settings import make_settings
 from ragmetrics.text import LANGUAGE_CODES, sentences
+from tests.fakes.logs import NIGHT, write_jsonl
 
 TEXTS: dict[str, tuple[str, str]] = {
     "am": ("ግንቡ በ1889 ተከፈተ።", "ሰማዩ ዛሬ ሰማያዊ ነው።"),
@@ -99,3 +103,27 @@ def test_the_fallback_is_counted_once_for_each_text(night: ragmetrics.Result) ->
     assert night.manifest.source.rows == len(TEXTS) + len(LACKING)
     assert night.manifest.splits == {"language": len(LACKING)}
     assert night.as_json()["splits"] == {"language": len(LACKING)}
+
+
+def test_the_dashboard_has_a_table_by_language(tmp_path: Path) -> None:
+    """More languages than other tags may have values; what was split plainly is counted."""
+    rows = [{**row(language), "id": f"{language}-{n}"} for language in TEXTS for n in range(2)]
+    write_jsonl(tmp_path / "logs" / f"dt={NIGHT}" / "rows.jsonl", rows)
+    settings = make_settings(
+        {
+            "logs": f"{tmp_path}/logs/dt={{date}}/",
+            "store": str(tmp_path / "store"),
+            "metrics": ["context_relevancy", "context_recall"],
+            "alerts": {"rules": []},
+        }
+    )
+    manifest = run_night(settings, NIGHT).manifest
+    by_language = {
+        one.segment.value: one.scored
+        for one in manifest.segments
+        if one.segment and one.segment.tag == "language" and one.metric == "context_recall"
+    }
+    assert by_language == dict.fromkeys(sorted(TEXTS), 2)
+    page = (tmp_path / "store" / "dashboard" / NIGHT.isoformat() / "index.html").read_text()
+    assert "<caption><bdi>language</bdi></caption>" in page
+    assert "2 texts (language)" in page
