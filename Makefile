@@ -6,8 +6,10 @@ PYTEST_ARGS ?= -n 2 --dist loadfile
 VENV = .venv
 BIN = $(VENV)/bin
 LOCK_VENV = .venv-lock
+RAGAS_VENV = .venv-ragas
+RAGAS_0_1_VENV = .venv-ragas-0.1
 
-.PHONY: help venv install demo test check format bench screenshots lock clean
+.PHONY: help venv install demo test check format bench parity screenshots lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -35,6 +37,9 @@ format: $(BIN)/.dev-installed ## format the code and fix what can be fixed
 bench: $(BIN)/.dev-installed ## measure speed and memory against limits and peers
 	$(BIN)/python -m benchmarks
 
+parity: $(BIN)/.dev-installed $(RAGAS_VENV)/.installed $(RAGAS_0_1_VENV)/.installed ## compare the ragas_* metrics with ragas itself
+	$(BIN)/python -m benchmarks.parity
+
 screenshots: $(BIN)/.dev-installed ## make the pictures of the docs; needs Chromium
 	$(BIN)/python scripts/screenshots.py
 
@@ -42,7 +47,7 @@ lock: $(BIN)/python ## resolve all dependencies afresh into constraints.txt
 	scripts/lock.sh $(BIN)/python $(LOCK_VENV)
 
 clean: ## remove .venv, caches and the demo's output
-	rm -rf $(VENV) $(LOCK_VENV) build dist demo-store *.egg-info
+	rm -rf $(VENV) $(LOCK_VENV) $(RAGAS_VENV) $(RAGAS_0_1_VENV) build dist demo-store *.egg-info
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -59,3 +64,14 @@ $(BIN)/.flows-installed: pyproject.toml constraints.txt $(BIN)/python
 $(BIN)/.dev-installed: pyproject.toml constraints.txt $(BIN)/python
 	$(BIN)/pip install -q -c constraints.txt -e ".[flows,dev]"
 	touch $(BIN)/.flows-installed $@
+
+$(RAGAS_VENV)/.installed: $(BIN)/python
+	$(BIN)/python -m venv $(RAGAS_VENV)
+	$(RAGAS_VENV)/bin/pip install -q "ragas==0.4.3" "langchain-community<0.4" "langchain<1"
+	touch $@
+
+# Where the old one cannot be had, as under a newer Python, the comparison goes on without it.
+$(RAGAS_0_1_VENV)/.installed: $(BIN)/python
+	$(BIN)/python -m venv $(RAGAS_0_1_VENV)
+	$(RAGAS_0_1_VENV)/bin/pip install -q "ragas==0.1.10" "langchain<0.3" "langchain-openai<0.2" \
+		"pyarrow<19" "datasets<3" && touch $@ || rm -rf $(RAGAS_0_1_VENV)

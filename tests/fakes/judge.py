@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 from aiohttp import web
 
 from tests.fakes.processes import UNTIL_EOF, announce
+from tests.fakes.ragas_replies import ragas_reply
 from tests.fakes.verdicts import Json, embedding, nonsense, reply
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -102,6 +103,8 @@ class Stats:
     """Status sent, or `drop` and `hang`."""
     by_hash: Counter[str] = field(default_factory=Counter)
     """Attempts of each distinct request."""
+    by_messages: Counter[str] = field(default_factory=Counter)
+    """Completions of each distinct list of messages, whatever its other parameters."""
     by_model: Counter[str] = field(default_factory=Counter)
     headers: Counter[str] = field(default_factory=Counter)
     """Names of the headers seen, in lower case."""
@@ -200,23 +203,27 @@ class Judge:
         body, fault = await self.admit(request)
         self.stats.last_chat = body
         schema = self.check_format(body.get("response_format") or {})
-        messages = {message["role"]: message["content"] for message in body["messages"]}
-        content = self.content(messages.get("system", ""), messages["user"], schema, fault)
-        usage = self.use(sum(map(len, messages.values())), len(content))
+        contents = [
+            self.content(body["messages"], schema, fault) for _ in range(body.get("n") or 1)
+        ]
+        usage = self.use(sum(len(m["content"]) for m in body["messages"]), sum(map(len, contents)))
         await self.wait(usage["completion_tokens"])
-        choice = {
-            "index": 0,
-            "message": {"role": "assistant", "content": content, "refusal": None},
-            "logprobs": None,
-            "finish_reason": "length" if fault == "truncated" else "stop",
-        }
+        choices = [
+            {
+                "index": index,
+                "message": {"role": "assistant", "content": content, "refusal": None},
+                "logprobs": None,
+                "finish_reason": "length" if fault == "truncated" else "stop",
+            }
+            for index, content in enumerate(contents)
+        ]
         return web.json_response(
             {
                 "id": f"chatcmpl-{self.stats.requests}",
                 "object": "chat.completion",
                 "created": 0,
                 "model": body["model"],
-                "choices": [choice],
+                "choices": choices,
                 "usage": usage,
             }
         )
@@ -287,11 +294,19 @@ class Judge:
             request.transport.abort()
         return fault
 
-    def content(self, system: str, user: str, schema: Json | None, fault: str | None) -> str:
+    def content(self, messages: list[Json], schema: Json | None, fault: str | None) -> str:
         """The text of a reply, spoilt as the fault says."""
+        text = json.dumps(messages, sort_keys=True)
+        key = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        number = self.stats.by_messages[key]
+        self.stats.by_messages[key] += 1
+        turns = {message["role"]: message["content"] for message in messages}
+        system, user = turns.get("system", ""), turns["user"]
         if self.behaviour.nonsense:
             return nonsense(len(user))
-        content = reply(system, user, schema)
+        content = ragas_reply(user, number)
+        if content is None:
+            content = reply(system, user, schema)
         if fault in ("malformed", "truncated"):
             return content[: len(content) // 2]
         if fault == "prose":
