@@ -14,9 +14,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ragmetrics import __version__, tables
+from ragmetrics import __version__, cli_prompts, tables
 from ragmetrics.errors import InputError, RagmetricsError
-from ragmetrics.settings import Settings, load_settings, make_settings
+from ragmetrics.settings import Settings, judged_by, load_settings, make_settings, with_preset
 
 app = typer.Typer(
     name="ragmetrics",
@@ -26,6 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(cli_prompts.app, name="prompts")
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
@@ -36,6 +37,10 @@ ConfigFlag = Annotated[
 ]
 GoldenFlag = Annotated[
     str | None, typer.Option("--golden", help="Golden set: references joined by id or question.")
+]
+PresetFlag = Annotated[
+    str | None,
+    typer.Option("--preset", help="Who wrote the logs: ragas, otel ... (docs/presets.md)."),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
@@ -71,6 +76,7 @@ def score(
         str | None, typer.Option("--base-url", help="Any OpenAI-compatible endpoint.")
     ] = None,
     golden: GoldenFlag = None,
+    preset: PresetFlag = None,
     output: Annotated[
         Path | None, typer.Option("--out", help="Scores row by row: .parquet, .jsonl or .csv.")
     ] = None,
@@ -95,6 +101,7 @@ def score(
             model=model,
             base_url=base_url,
             golden=golden,
+            preset=preset,
             settings=_settings(settings),
             record=record,
             limit=limit,
@@ -114,13 +121,14 @@ def score(
 def check(
     logs: Logs,
     golden: GoldenFlag = None,
+    preset: PresetFlag = None,
     settings: ConfigFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Validate logs: rows, quarantine reasons, and which metrics can run on them."""
     from ragmetrics.checking import check_logs
 
-    chosen = _settings(settings)
+    chosen = with_preset(_settings(settings), preset)
     if golden:
         chosen = chosen.model_copy(update={"golden": golden})
     report = check_logs(chosen, logs)
@@ -133,18 +141,86 @@ def check(
 
 
 @app.command()
-def metrics(as_json: JsonFlag = False) -> None:
-    """List the metrics: what each measures, needs and asks."""
-    from ragmetrics.registry import metrics as all_metrics
+def calibrate(
+    labelled: Annotated[
+        list[str], typer.Argument(help="Labelled sets: files, folders or globs; local or s3://.")
+    ],
+    metrics: Annotated[str | None, typer.Option(help="Names, separated by commas.")] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            help="embedded (default), openai, recorded:PATH, or labels: those in the rows."
+        ),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The judge's model.")] = None,
+    base_url: Annotated[
+        str | None, typer.Option("--base-url", help="Any OpenAI-compatible endpoint.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Read only so many rows a set.")] = None,
+    store: Annotated[
+        str | None, typer.Option(help="Where replies and results are kept; default: settings.")
+    ] = None,
+    settings: Annotated[
+        Path | None, typer.Option("--settings", help="A ragmetrics.yaml: its judge and its store.")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Hold a judge against labelled rows: agreement, AUC, reliability; exit code 1 on drift."""
+    from ragmetrics import calibration, calibration_tables
+    from ragmetrics.store.files import Files
 
+    chosen = _settings(settings)
+    files = None
+    if store or settings:
+        files = Files(store or chosen.store, chosen.storage_options)
+    names = metrics.split(",") if metrics else None
+    with tables.progress(err, "judging", quiet=as_json) as progress:
+        if judge == "labels":
+            found = calibration.calibrate_replies(chosen, labelled, names, limit, files=files)
+        else:
+            judged = judged_by(chosen, judge, model, base_url)
+            found = calibration.calibrate(
+                judged, labelled, names, limit, files=files, progress=progress
+            )
+    drifts = [calibration.since_last(files, one) if files else None for one in found]
+    if as_json:
+        told = calibration.as_json(found, drifts)
+        sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
+    else:
+        for one, drift in zip(found, drifts, strict=True):
+            calibration_tables.print_calibration(out, one, drift)
+    if any(one.short for one in found) or any(one and one.drifted for one in drifts):
+        raise typer.Exit(1)
+
+
+@app.command()
+def metrics(
+    name: Annotated[str | None, typer.Argument(help="One metric, to read all about it.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List the metrics: what each measures, its formula, what it needs and asks."""
+    from ragmetrics.registry import metrics as all_metrics
+    from ragmetrics.registry import select
+
+    chosen = select([name]) if name else list(all_metrics().values())
     if as_json:
         records = [
-            {"name": m.name, "title": m.title, "needs": list(m.needs), "calls": m.calls}
-            for m in all_metrics().values()
+            {
+                "name": m.name,
+                "title": m.title,
+                "formula": m.formula,
+                "needs": list(m.needs),
+                "calls": m.calls,
+                "higher_is_better": m.higher_is_better,
+                "description": m.description,
+            }
+            for m in chosen
         ]
         sys.stdout.write(json.dumps(records, ensure_ascii=False) + "\n")
+    elif name:
+        tables.print_metric(out, chosen[0])
     else:
-        tables.print_metrics(out, list(all_metrics().values()))
+        tables.print_metrics(out, chosen)
 
 
 @app.command()

@@ -50,7 +50,7 @@ class JudgeSettings(Part):
     """Who gives the verdicts: `judge: embedded`, or a mapping with more to say."""
 
     name: str = "embedded"
-    """`embedded`, `openai` or `recorded:PATH`."""
+    """`embedded`, `local`, `local:MODEL`, `openai` or `recorded:PATH`."""
     model: str = "gpt-4.1-mini"
     base_url: str | None = None
     api_key_env: str = "OPENAI_API_KEY"
@@ -70,17 +70,20 @@ class JudgeSettings(Part):
     @field_validator("name")
     @classmethod
     def _known(cls, name: str) -> str:
-        if name in ("embedded", "openai") or name.startswith("recorded:"):
+        if name in ("embedded", "local", "openai") or name.startswith(("local:", "recorded:")):
             return name
-        raise ValueError("should be embedded, openai or recorded:PATH")
+        raise ValueError("should be embedded, local, local:MODEL, openai or recorded:PATH")
 
 
 class EmbeddingSettings(Part):
-    """Where embeddings come from: `hashed` (no network), or an OpenAI-compatible `openai`."""
+    """Where embeddings come from: `hashed` or `local` (no network), or OpenAI-compatible."""
 
-    name: Literal["hashed", "openai"] | None = None
-    """None: `openai` beside the judge `openai`, else `hashed`."""
-    model: str = "text-embedding-3-small"
+    name: Literal["hashed", "local", "openai"] | None = None
+    """None: what goes with the judge; `hashed` but for `openai` and `local`."""
+    model: str | None = None
+    """None: `text-embedding-3-small` of `openai`, `all-MiniLM-L6-v2` of `local`."""
+    threads: int = Field(1, ge=1, le=1_000)
+    """Of one run of `local`; shards run side by side already."""
     base_url: str | None = None
     """None: the judge's."""
     api_key_env: str | None = None

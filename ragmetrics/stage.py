@@ -18,10 +18,11 @@ from ragmetrics.errors import InputError, StoreError
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.protocol import dumps
 from ragmetrics.records import BrokenFile, Record, Source
-from ragmetrics.registry import Metric, select
+from ragmetrics.registry import chosen_metrics
 from ragmetrics.rows import LogRow, Rejected
 from ragmetrics.settings import Settings
 from ragmetrics.store.files import FileInfo, Files
+from ragmetrics.store.formats import ENDINGS
 from ragmetrics.store.logs import LogSet, find_logs, of_day
 from ragmetrics.store.parts import ROW_SCHEMA, PartWriter, RunRef, row_record, row_size, workspace
 from ragmetrics.text import normalise
@@ -61,6 +62,7 @@ class _Counts:
     rows: int = 0
     golden: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
     broken: list[BrokenFile] = field(default_factory=list)
     builds: Counter[str] = field(default_factory=Counter)
     oldest: datetime | None = None
@@ -98,8 +100,7 @@ def find_inputs(settings: Settings, day: date) -> Inputs:
             problem = f"no log file at {files.uri()}"
     except StoreError as error:
         files, infos, problem = Files("."), (), str(error)
-    logs = LogSet(files, infos, settings.columns, settings.limits.row_bytes)
-    return Inputs((logs,), golden_set(settings), problem)
+    return Inputs((_log_set(settings, files, infos),), golden_set(settings), problem)
 
 
 def golden_set(settings: Settings) -> LogSet | None:
@@ -116,13 +117,17 @@ def log_set(settings: Settings, place: str) -> LogSet:
     """The logs at a place that the user names; InputError where there are none."""
     files, infos = find_logs(place, settings.storage_options)
     if not infos:
-        raise InputError(f"{place}: no such log; names end in .jsonl, .csv or .parquet")
-    return LogSet(files, infos, settings.columns, settings.limits.row_bytes)
+        raise InputError(f"{place}: no such log; names end in {ENDINGS}")
+    return _log_set(settings, files, infos)
+
+
+def _log_set(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
+    limit = settings.limits.row_bytes
+    return LogSet(files, infos, settings.columns, limit, preset=settings.preset)
 
 
 def plan(settings: Settings, day: date, inputs: Inputs, judged_by: str) -> RunRef:
     """Name the run by all that its numbers depend on, so that repeating it finds what is done."""
-    chosen: list[Metric] = select(settings.metrics)
     golden = inputs.golden.infos if inputs.golden else ()
     shards = settings.shards or _shards(inputs)
     parts = [
@@ -133,9 +138,10 @@ def plan(settings: Settings, day: date, inputs: Inputs, judged_by: str) -> RunRe
         shards,
         inputs.limit,
         settings.language,
+        settings.preset,
         sorted(settings.columns.items()),
         settings.limits.row_bytes,
-        [metric.digest for metric in chosen],
+        [metric.digest for metric in chosen_metrics(settings)],
         [[info.path, info.size, info.version] for info in (*inputs.log_files(), *golden)],
     ]
     digest = hashlib.blake2b(dumps(parts).encode("utf-8", "surrogatepass"), digest_size=5)
@@ -157,7 +163,7 @@ def stage(settings: Settings, ref: RunRef, inputs: Inputs, now: datetime) -> Sta
         share = max(_BUFFER_BYTES // ref.shards, 1 << 18)
         writers = [PartWriter(folder, ROW_SCHEMA, share) for _ in range(ref.shards)]
         quarantine = stack.enter_context((folder / "quarantine.jsonl").open("w", encoding="utf-8"))
-        for item in _items(inputs, golden):
+        for item in _items(inputs, golden, counts.skipped):
             if isinstance(item, Rejected):
                 counts.reject(item)
                 quarantine.write(_quarantined(item))
@@ -178,9 +184,9 @@ def stage(settings: Settings, ref: RunRef, inputs: Inputs, now: datetime) -> Sta
     return staged
 
 
-def _items(inputs: Inputs, golden: GoldenSet) -> Iterator[LogRow | Rejected]:
+def _items(inputs: Inputs, golden: GoldenSet, skipped: Counter[str]) -> Iterator[LogRow | Rejected]:
     yield from golden.rejected
-    everything = (item for logs in inputs.logs for item in logs.read())
+    everything = (item for logs in inputs.logs for item in logs.read(skipped))
     left = inputs.limit
     for item in everything:
         if left == 0:
@@ -250,6 +256,7 @@ def _source(settings: Settings, inputs: Inputs, counts: _Counts, day: date) -> S
         rows=counts.rows,
         quarantined=counts.reasons.total(),
         reasons=dict(counts.reasons.most_common(_MOST_REASONS)),
+        skipped=dict(counts.skipped.most_common()),
         broken=counts.broken,
         problem=problem,
         golden=counts.golden,

@@ -8,7 +8,8 @@ import io
 import re
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from itertools import count
+from functools import partial
+from itertools import chain, count
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
@@ -17,13 +18,14 @@ from pydantic_core import from_json
 
 from ragmetrics.errors import InputError
 from ragmetrics.rows import BadRow
+from ragmetrics.store import json_items
 
-FORMATS = re.compile(r"\.(?P<format>jsonl|ndjson|csv|parquet)(?P<packed>\.gz|\.zst)?$", re.I)
-ENDINGS = ".jsonl, .csv (both also .gz, .zst) or .parquet"
+FORMATS = re.compile(r"\.(?P<format>jsonl|ndjson|json|csv|parquet)(?P<packed>\.gz|\.zst)?$", re.I)
+ENDINGS = ".jsonl, .csv, .json (all also .gz, .zst) or .parquet"
 EXCERPT = 200
 _PARQUET_ROWS = 256
 # CSV has no lists: a cell of one of these fields holds a JSON array or object.
-_STRUCTURED = frozenset(
+STRUCTURED = frozenset(
     [
         "retrieved_contexts",
         "reference_contexts",
@@ -38,13 +40,17 @@ BROKEN = (EOFError, OSError, zlib.error, pa.ArrowException)
 """What reading a file raises that is cut short or cannot be unpacked."""
 
 Record = tuple[int, Any]
-"""A line number and what stands there: a decoded row, or an error to be quarantined."""
+"""A line number and what stands there: a decoded row, or an error to be quarantined.
+
+In `.json` and `.parquet`, which have no lines, it is the number of the record.
+"""
 
 
 def read_records(
-    path: str, file: BinaryIO, limit: int, columns: Mapping[str, str]
+    path: str, file: BinaryIO, limit: int, structured: Collection[str]
 ) -> Iterator[Record]:
-    """The records of a file in the format that its name says.
+    """The records of a file in the format that its name says; `structured` are the CSV columns
+    whose cells hold JSON.
 
     Raises InputError for a name that says none, and, while reading, one of BROKEN where the file
     is cut short or cannot be unpacked.
@@ -59,8 +65,8 @@ def read_records(
         raise EOFError(f"nothing in it, not even the head of a {packed} file")
     stream = _UNPACK[packed](file)
     if form == "csv":
-        return _csv(stream, limit, {columns.get(name, name) for name in _STRUCTURED})
-    return _jsonl(stream, limit)
+        return _csv(stream, limit, structured)
+    return _json(stream, limit) if form == "json" else _jsonl(stream, limit)
 
 
 class _Zstd(io.RawIOBase):
@@ -105,8 +111,22 @@ _UNPACK: dict[str, Callable[[BinaryIO], BinaryIO]] = {
 }
 
 
-def _jsonl(stream: BinaryIO, limit: int) -> Iterator[Record]:
-    for number, line in _lines(stream, limit):
+def _json(stream: BinaryIO, limit: int) -> Iterator[Record]:
+    """An array, an API's envelope, objects one after the other, or JSON lines by another name."""
+    number, head = 1, stream.readline(limit + 1)
+    while head and not head.strip(b"\xef\xbb\xbf \t\r\n"):
+        number, head = number + 1, stream.readline(limit + 1)
+    if json_items.is_lines(head):
+        yield number, _decoded(head)
+        yield from _jsonl(stream, limit, number + 1)
+        return
+    chunks = chain([head], iter(partial(stream.readline, 1 << 16), b""))
+    for number, (item, size) in enumerate(json_items.split(chunks, limit), 1):
+        yield number, _decoded(item) if size <= limit else _too_large(size, limit, item)
+
+
+def _jsonl(stream: BinaryIO, limit: int, start: int = 1) -> Iterator[Record]:
+    for number, line in _lines(stream, limit, start):
         if isinstance(line, BadRow):
             yield number, line
         elif line.strip():
@@ -121,9 +141,9 @@ def _decoded(line: bytes) -> Any:
         return _bad(f"{kind}: {error}" if kind == "not JSON" else kind, line)
 
 
-def _lines(stream: BinaryIO, limit: int) -> Iterator[tuple[int, bytes | BadRow]]:
+def _lines(stream: BinaryIO, limit: int, start: int) -> Iterator[tuple[int, bytes | BadRow]]:
     """Lines by number; one over the limit is passed over without being held in memory."""
-    for number in count(1):
+    for number in count(start):
         line = stream.readline(limit + 1)
         if not line:
             return
@@ -134,7 +154,11 @@ def _lines(stream: BinaryIO, limit: int) -> Iterator[tuple[int, bytes | BadRow]]
         while line and not line.endswith(b"\n"):
             line = stream.readline(1 << 20)
             size += len(line)
-        yield number, _bad(f"too large: {size:,} bytes, {limit:,} allowed", head)
+        yield number, _too_large(size, limit, head)
+
+
+def _too_large(size: int, limit: int, head: bytes) -> BadRow:
+    return _bad(f"too large: {size:,} bytes, {limit:,} allowed", head)
 
 
 def _csv(stream: BinaryIO, limit: int, structured: Collection[str]) -> Iterator[Record]:

@@ -1,12 +1,14 @@
 """Reading logs: any of our formats, streamed, each bad row told apart and none of the good lost.
 
-Formats by name: `.jsonl` and `.ndjson` (plain, `.gz`, `.zst`), `.csv` (the same), `.parquet`.
+Formats by name: `.jsonl`, `.ndjson`, `.json` and `.csv` (plain, `.gz`, `.zst`), `.parquet`.
 A place is a file, a folder, a glob, or a template with `{date}`; local or in a bucket.
+Layouts other than ours: `columns.py`, `presets/`.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -15,8 +17,17 @@ from typing import Any
 
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.rows import BadRow, LogRow, Rejected, read_row
+from ragmetrics.store.columns import map_columns
 from ragmetrics.store.files import FileInfo, Files
-from ragmetrics.store.formats import BROKEN, ENDINGS, EXCERPT, FORMATS, read_records
+from ragmetrics.store.formats import (
+    BROKEN,
+    ENDINGS,
+    EXCERPT,
+    FORMATS,
+    STRUCTURED,
+    read_records,
+)
+from ragmetrics.store.presets import PRESETS, Place, Skipped, interpret
 
 _DATE = re.compile(r"\{date(?::([^}]+))?\}")
 _MAGIC = frozenset("*?[")
@@ -32,39 +43,68 @@ class LogSet:
     row_bytes: int = 10_000_000
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """What a row that lacks a field is read with."""
+    preset: str | None = None
 
-    def read(self) -> Iterator[LogRow | Rejected]:
+    def read(self, skipped: Counter[str] | None = None) -> Iterator[LogRow | Rejected]:
         """All rows in the order of file names and lines; bad ones as Rejected, with the reason.
 
+        With a preset that joins traces, rows come when their trace is closed. Records that are
+        well and no row are counted in `skipped`, by reason.
         A file that is cut short or broken gives the rows before the break, then one Rejected
         with `whole_file`.
         """
+        for place, item in self.items():
+            if isinstance(item, Rejected):
+                yield item
+            elif not isinstance(item, Skipped):
+                yield self.row(place, item)
+            elif skipped is not None:
+                skipped[item.reason] += 1
+
+    def items(self) -> Iterator[tuple[Place, Any]]:
+        """Records laid out as rows, and what came instead of some."""
+        if self.preset:
+            return interpret(PRESETS[self.preset], self._records(), self.columns)
+        if self.columns:
+            return ((place, map_columns(one, self.columns)) for place, one in self._records())
+        return self._records()
+
+    def _records(self) -> Iterator[tuple[Place, Any]]:
+        cells = self._structured()
         for info in self.infos:
-            yield from self._read_file(info)
+            number = 0
+            try:
+                with self.files.open(info.path) as file:
+                    for number, record in read_records(info.path, file, self.row_bytes, cells):
+                        yield Place(info.path, number), record
+            except BROKEN as error:
+                reason = f"the file is cut short or broken after row {number}: {error}"
+                yield _broken(Place(info.path, number + 1), reason)
+            except StoreError as error:
+                yield _broken(Place(info.path, number + 1), str(error))
 
-    def _read_file(self, info: FileInfo) -> Iterator[LogRow | Rejected]:
-        number = 0
-        try:
-            with self.files.open(info.path) as file:
-                for number, record in read_records(info.path, file, self.row_bytes, self.columns):
-                    yield self._row(info.path, number, record)
-        except BROKEN as error:
-            reason = f"the file is cut short or broken after row {number}: {error}"
-            yield Rejected(info.path, number + 1, reason, whole_file=True)
-        except StoreError as error:
-            yield Rejected(info.path, number + 1, str(error), whole_file=True)
+    def _structured(self) -> set[str]:
+        """The CSV columns whose cells hold JSON; those of a preset are its own to decode."""
+        if self.preset:
+            mapped = {self.columns[name] for name in STRUCTURED if name in self.columns}
+            return mapped | PRESETS[self.preset].json_cells
+        return {self.columns.get(name, name) for name in STRUCTURED}
 
-    def _row(self, path: str, number: int, record: Any) -> LogRow | Rejected:
+    def row(self, place: Place, record: Any) -> LogRow | Rejected:
+        """One record, as it was laid out, as a row."""
         try:
             if isinstance(record, BadRow):
                 raise record
-            data = map_columns(record, self.columns) if self.columns else record
-            if self.defaults and isinstance(data, Mapping):
-                data = {**self.defaults, **data}
-            return read_row(data, f"{path}:{number}")
+            if self.defaults and isinstance(record, Mapping):
+                record = {**self.defaults, **record}
+            return read_row(record, f"{place.path}:{place.number}")
         except BadRow as error:
             excerpt = "" if isinstance(record, BadRow) else repr(record)[:EXCERPT]
-            return Rejected(path, number, str(error), error.excerpt or excerpt)
+            return Rejected(place.path, place.number, str(error), error.excerpt or excerpt)
+
+
+def _broken(place: Place, reason: str) -> tuple[Place, Rejected]:
+    return place, Rejected(place.path, place.number, reason, whole_file=True)
 
 
 def find_logs(
@@ -99,39 +139,6 @@ def find_logs(
 def of_day(place: str, day: date) -> str:
     """A place with the date filled in."""
     return _DATE.sub(lambda match: day.strftime(match[1] or "%Y-%m-%d"), place)
-
-
-def map_columns(record: Any, columns: Mapping[str, str]) -> Any:
-    """Lay a record out as our fields: `{our field: dotted path in the record}`.
-
-    Fields that are not mapped keep their own name. `tags.NAME` fills one tag.
-    """
-    if not isinstance(record, Mapping):
-        return record
-    mapped: dict[str, Any] = dict(record)
-    tags = dict(record["tags"]) if isinstance(record.get("tags"), Mapping) else {}
-    for name, path in columns.items():
-        value = _dig(record, path)
-        if name.startswith("tags."):
-            tags[name.removeprefix("tags.")] = value
-        else:
-            mapped[name] = value
-    return {**mapped, "tags": tags} if tags else mapped
-
-
-def _dig(record: Any, path: str) -> Any:
-    """Follow a dotted path; a list on the way is followed item by item."""
-    if isinstance(record, Mapping) and path in record:
-        return record[path]
-    value = record
-    for i, part in enumerate(parts := path.split(".")):
-        if isinstance(value, list) and not part.isdecimal():
-            return [_dig(item, ".".join(parts[i:])) for item in value]
-        if isinstance(value, list):
-            value = value[int(part)] if int(part) < len(value) else None
-        else:
-            value = value.get(part) if isinstance(value, Mapping) else None
-    return value
 
 
 def _is_log(path: str) -> bool:

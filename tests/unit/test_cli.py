@@ -178,6 +178,20 @@ def test_check_finds_bad_rows(run: Run, tmp_path: Path) -> None:
     assert "none: see `ragmetrics metrics`" in ended.out
 
 
+def test_check_knows_alternatives(run: Run, tmp_path: Path) -> None:
+    """A metric that takes ids or texts runs on rows with either, whole."""
+    ids = {"reference_context_ids": ["a"]}
+    rows = [
+        *make_rows(1, reference_contexts=["text"]),
+        *make_rows(1, retrieved_context_ids=["a", "b"], **ids),
+        *make_rows(1, **ids),
+    ]
+    logs = write_jsonl(tmp_path / "a.jsonl", rows)
+    (tmp_path / "r.yaml").write_text("metrics: [mrr, context_recall]")
+    told = json.loads(run("check", logs, "--settings", tmp_path / "r.yaml", "--json").out)
+    assert told["metrics"] == {"mrr": 2, "context_recall": 3}
+
+
 def test_metrics_lists_all(run: Run) -> None:
     """For people and for programs."""
     listed = json.loads(run("metrics", "--json").out)

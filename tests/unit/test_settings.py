@@ -38,7 +38,7 @@ def test_relative_paths_are_beside_the_file(tmp_path: Path) -> None:
     [
         ("colour: red", "colour: there is no such key"),
         ("judge:\n  modle: gpt", "judge.modle: there is no such key"),
-        ("judge: gpt-4", "judge.name: should be embedded, openai or recorded:PATH"),
+        ("judge: gpt-4", "judge.name: should be embedded, local, local:MODEL, openai or record"),
         ("judge: {temperature: 3}", "judge.temperature: "),
         ("alerts: {rules: [{metric: context_recall}]}", "a rule needs min or max_drop"),
         (

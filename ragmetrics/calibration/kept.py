@@ -1,0 +1,97 @@
+"""Calibrations in the store.
+
+calibrations/set=NAME/judge=FINGERPRINT/TIME.parquet    every verdict beside its label
+                                        TIME.json       the record, written last
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from ragmetrics.calibration.records import Calibration
+from ragmetrics.calibration.units import Unit
+from ragmetrics.errors import InputError
+from ragmetrics.protocol import Status
+from ragmetrics.rows import explain
+from ragmetrics.store.files import Files
+
+log = logging.getLogger(__name__)
+_RECORD = re.compile(r"^calibrations/set=[^/]+/judge=[^/]+/[^/]+\.json$")
+_SCHEMA = pa.schema(
+    [
+        ("metric", pa.string()),
+        ("id", pa.string()),
+        ("question", pa.string()),
+        ("unit", pa.string()),
+        ("content", pa.string()),
+        ("label", pa.float64()),
+        ("verdict", pa.float64()),
+        ("strength", pa.float64()),
+        ("status", pa.string()),
+    ]
+)
+
+
+def keep(files: Files, calibration: Calibration, units: Mapping[str, Sequence[Unit]]) -> None:
+    """Write a calibration: from now on it exists."""
+    records = [
+        {"metric": metric, **{name: getattr(unit, name) for name in _SCHEMA.names[1:]}}
+        for metric, found in units.items()
+        for unit in found
+    ]
+    sink = BytesIO()
+    pq.write_table(pa.Table.from_pylist(records, _SCHEMA), sink, compression="zstd")
+    path = _path(calibration)
+    files.write(f"{path}.parquet", sink.getvalue())
+    files.write(f"{path}.json", calibration.model_dump_json(indent=1).encode())
+
+
+def load_calibrations(
+    files: Files, *, name: str | None = None, judge: str | None = None
+) -> list[Calibration]:
+    """The calibrations of a store, oldest first: all, or those of one set or judge by name.
+
+    A record that cannot be read is as good as none, and logged.
+    """
+    folder = f"calibrations/set={name}" if name else "calibrations"
+    found = [
+        one
+        for info in files.below(folder)
+        if _RECORD.match(info.path) and (one := _parse(files, info.path))
+    ]
+    chosen = [one for one in found if judge is None or one.judge.name == judge]
+    return sorted(chosen, key=lambda one: (one.at, one.name, one.judge.name))
+
+
+def load_units(files: Files, calibration: Calibration) -> dict[str, list[Unit]]:
+    """Every verdict of a kept calibration, by metric. Raises InputError where it is not kept."""
+    data = files.find(f"{_path(calibration)}.parquet")
+    if data is None:
+        raise InputError(f"the calibration of {calibration.name} at {calibration.at} is not kept")
+    units: dict[str, list[Unit]] = {}
+    for record in pq.read_table(BytesIO(data)).to_pylist():
+        metric = record.pop("metric")
+        unit = Unit(**{**record, "status": Status(record["status"])})
+        units.setdefault(metric, []).append(unit)
+    return units
+
+
+def _path(calibration: Calibration) -> str:
+    moment = calibration.at.strftime("%Y%m%dT%H%M%S.%fZ")
+    judge = calibration.judge.fingerprint
+    return f"calibrations/set={calibration.name}/judge={judge}/{moment}"
+
+
+def _parse(files: Files, path: str) -> Calibration | None:
+    try:
+        return Calibration.model_validate_json(files.read(path))
+    except ValidationError as error:
+        log.error("%s is no calibration and is left out: %s", files.uri(path), explain(error))
+        return None

@@ -1,0 +1,130 @@
+"""Labelled rows: log rows with a `labels` object, in which people said what is true.
+
+A row whose labels do not fit it is rejected with the reason and counted; the run goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import from_json
+
+from ragmetrics.rows import BadRow, LogRow, Rejected, explain, question_key
+from ragmetrics.store.logs import LogSet
+
+Span = tuple[int, int]
+_META_TAGS = ("run",)
+
+
+class Statement(BaseModel):
+    """A statement and how far the contexts support it: 1, 0.5 in part, 0."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    text: str
+    label: float = Field(ge=0, le=1)
+
+
+class Labels(BaseModel):
+    """What is known of a row; every part may be missing.
+
+    Spans are `[first character, character after the last]` of a context; lists have an entry per
+    context.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    sentence_spans: tuple[tuple[Span, ...], ...] | None = None
+    relevant_sentences: tuple[tuple[Span, ...], ...] | None = None
+    chunk_relevance: tuple[float, ...] | None = None
+    chunk_relevance_scale: tuple[float, float] = (0.0, 1.0)
+    statement_support: tuple[Statement, ...] = ()
+    statement_source: Literal["reference", "response"] = "reference"
+    judge: dict[str, Any] = Field(default_factory=dict)
+    gold: dict[str, float | None] = Field(default_factory=dict)
+
+    @field_validator("chunk_relevance_scale", mode="before")
+    @classmethod
+    def _scale(cls, value: object) -> object:
+        """Read `0..3` as its two ends."""
+        low, _, high = value.partition("..") if isinstance(value, str) else ("", "", "")
+        try:
+            ends = float(low), float(high)
+        except ValueError:
+            raise ValueError("should be two numbers, as in 0..1") from None
+        if ends[0] >= ends[1]:
+            raise ValueError("should rise, as 0..1 does")
+        return ends
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledRow:
+    """A row with its labels; its language and run may come from `meta`."""
+
+    row: LogRow
+    labels: Labels
+    segments: Mapping[str, str] = field(default_factory=dict)
+    """The row's tags, its language, and the run that it was logged in."""
+
+    @property
+    def question(self) -> str:
+        """The cluster of the row: equal questions, or equal claims where there is no question."""
+        row = self.row
+        return question_key(next(filter(str.strip, (row.user_input, row.reference or "")), row.id))
+
+
+def read_labelled(logs: LogSet) -> Iterator[LabelledRow | Rejected]:
+    """All labelled rows of some files, in order; what cannot be used as Rejected."""
+    for place, item in logs.items():
+        row = item if isinstance(item, Rejected) else logs.row(place, item)
+        if isinstance(row, Rejected):
+            yield row
+            continue
+        try:
+            meta = item.get("meta")
+            yield _labelled(row, item.get("labels"), meta if isinstance(meta, Mapping) else {})
+        except BadRow as error:
+            yield Rejected(place.path, place.number, str(error))
+
+
+def _labelled(row: LogRow, labels: Any, meta: Mapping[str, Any]) -> LabelledRow:
+    try:
+        if isinstance(labels, str):  # a cell of a table
+            labels = from_json(labels)
+        if not isinstance(labels, Mapping):
+            raise BadRow("labels: there is no such object in the row")
+        # A table gives every row every field, null where the row has none.
+        given = {name: value for name, value in labels.items() if value is not None}
+        found = Labels.model_validate(given)
+    except ValidationError as error:
+        raise BadRow(f"labels: {explain(error)}") from None
+    except ValueError as error:
+        raise BadRow(f"labels: not JSON: {error}") from None
+    _check(found, row.retrieved_contexts)
+    language = row.language or meta.get("lang")
+    row = replace(row, language=language if isinstance(language, str) else None)
+    segments = {name: str(meta[name]) for name in _META_TAGS if meta.get(name) is not None}
+    segments |= {"language": row.language} if row.language else {}
+    return LabelledRow(row, found, {**row.tags, **segments})
+
+
+def _check(labels: Labels, contexts: Sequence[str]) -> None:
+    """Raise BadRow unless the labels fit the contexts."""
+    for name in ("sentence_spans", "relevant_sentences", "chunk_relevance"):
+        given = getattr(labels, name)
+        if given is not None and len(given) != len(contexts):
+            raise BadRow(f"labels: {name}: {len(given)} entries for {len(contexts)} contexts")
+    for name in ("sentence_spans", "relevant_sentences"):
+        for context, spans in zip(contexts, getattr(labels, name) or (), strict=False):
+            for start, end in spans:
+                if not 0 <= start <= end <= len(context):
+                    raise BadRow(f"labels: {name}: [{start}, {end}] is not within its context")
+    low, high = labels.chunk_relevance_scale
+    for label in labels.chunk_relevance or ():
+        if not low <= label <= high:
+            raise BadRow(
+                f"labels: chunk_relevance: {label:g} is not on the scale {low:g}..{high:g}"
+            )

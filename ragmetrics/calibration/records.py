@@ -1,0 +1,177 @@
+"""Records of calibrations, kept as JSON.
+
+Calibration       one judge against one labelled set
+├── Measured      one metric: verdicts against labels, over all rows and by segment
+│   └── Agreement figures, confusion and reliability of some units
+└── GoldRank      a metric's row scores against a gold figure of the rows
+Drift             the same set and judge at two times
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from ragmetrics.records import BrokenFile, JudgeInfo, Record, Segment, Usage
+
+CALIBRATION_VERSION = 1
+
+FigureName = Literal[
+    "auc",
+    "auc_within",
+    "kappa",
+    "kappa_classes",
+    "kappa_quadratic",
+    "alpha",
+    "spearman",
+    "accuracy",
+]
+
+
+class Figure(Record):
+    """A figure with its interval; None where it is not defined, or the data cannot tell."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+class ReliabilityBin(Record):
+    """Units whose strength falls between `low` and `high`."""
+
+    low: float
+    high: float
+    n: int
+    judged: float
+    """Mean strength."""
+    observed: float
+    """Share of positive labels."""
+    observed_low: float | None
+    observed_high: float | None
+
+
+class Confusion(Record):
+    """How often each verdict (column) met each label (row)."""
+
+    labels: list[float]
+    verdicts: list[float]
+    counts: list[list[int]]
+
+
+class Agreement(Record):
+    """Verdicts against labels, over all rows or one segment of them."""
+
+    segment: Segment | None = None
+    rows: int
+    units: int
+    questions: int
+    positive: float
+    """Share of units with a positive label."""
+    figures: dict[FigureName, Figure]
+    confusion: Confusion
+    reliability: list[ReliabilityBin] = Field(default_factory=list)
+    """Empty where the strengths are no shares in [0, 1]."""
+    calibration_error: float | None = None
+
+
+class Measured(Record):
+    """One metric's verdicts against the labels."""
+
+    metric: str
+    fingerprint: str
+    """Of judge and prompts."""
+    unit: str
+    """What one verdict is about: a context, a sentence or a statement."""
+    label: str
+    strengths: Literal["evidence", "verdict"]
+    """What AUC, Spearman and reliability are of: the judge's own strengths, or its verdicts."""
+    status: dict[str, int]
+    """Units by status: those without a verdict are in no figure."""
+    overall: Agreement | None
+    """None where no unit got a verdict."""
+    segments: list[Agreement] = Field(default_factory=list)
+
+
+class GoldRank(Record):
+    """Spearman's correlation of a metric's row scores with a gold figure of the rows."""
+
+    metric: str
+    gold: str
+    spearman: Figure
+    rows: int
+    status: dict[str, int]
+    """Rows with this gold figure, by status of their score."""
+
+
+class Calibration(Record):
+    """One judge against one labelled set, at one time."""
+
+    version: int = CALIBRATION_VERSION
+    name: str
+    """Of the set: its file or folder."""
+    source: str
+    at: datetime
+    ragmetrics: str
+    judge: JudgeInfo
+    rows: int
+    rejected: dict[str, int] = Field(default_factory=dict)
+    """Rows that could not be used, by reason."""
+    broken: list[BrokenFile] = Field(default_factory=list)
+    metrics: list[Measured]
+    gold: list[GoldRank] = Field(default_factory=list)
+    skipped: dict[str, str] = Field(default_factory=dict)
+    """Metrics that could not be held against this set, and why."""
+    usage: Usage = Usage()
+
+    @property
+    def short(self) -> bool:
+        """Whether something is missing: of a file, of all labels, or of a metric's verdicts."""
+        unanswered = any(one.overall is None for one in self.metrics)
+        return bool(self.broken) or unanswered or not (self.metrics or self.gold)
+
+    def measured(self, metric: str) -> Measured | None:
+        """One metric, if it was calibrated."""
+        return next((one for one in self.metrics if one.metric == metric), None)
+
+
+class MetricDrift(Record):
+    """How one metric's figures changed on the units that were judged both times."""
+
+    metric: str
+    units: int
+    questions: int
+    changed: Figure
+    """Share of verdicts that changed."""
+    figures: dict[FigureName, Figure]
+    """Later less earlier: positive is better now."""
+    drifted: bool
+    """The interval of the change in quadratic kappa or in AUC leaves out 0."""
+
+
+class Drift(Record):
+    """A judge on one set at two times."""
+
+    name: str
+    judge: str
+    earlier: datetime
+    later: datetime
+    same_fingerprint: bool
+    metrics: list[MetricDrift]
+
+    @property
+    def drifted(self) -> bool:
+        """Whether any metric's did."""
+        return any(one.drifted for one in self.metrics)
+
+
+def as_json(found: Sequence[Calibration], drifts: Sequence[Drift | None]) -> dict[str, Any]:
+    """What `--json` prints: every calibration, each with its drift or null."""
+    return {
+        "calibrations": [
+            {**one.model_dump(mode="json"), "drift": drift and drift.model_dump(mode="json")}
+            for one, drift in zip(found, drifts, strict=True)
+        ]
+    }

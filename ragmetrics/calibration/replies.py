@@ -1,0 +1,146 @@
+"""Judges whose verdicts stand in the labelled rows themselves, under `labels.judge`.
+
+    {"gpt-x": {"reply": "... <answer>not_supported</answer>"}}   read as a verdict on support
+    {"gpt-x": {"label": 0.5}}, {"gpt-x": {"label": [1, 0]}}      the verdict, or one a statement
+    {"gpt-x": {"chunk_relevance": [1, 0, 0]}}                    one a context, on the labels' scale
+
+Each is calibrated as a judge of its own; nobody is asked. A number in place of the object rates
+the whole row: there is no label to hold it against, and it is passed over with that reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from ragmetrics.calibration.judging import JudgedSet, blank_units
+from ragmetrics.calibration.kept import keep
+from ragmetrics.calibration.records import Calibration
+from ragmetrics.calibration.run import check_metrics, record
+from ragmetrics.calibration.sets import AskedRow, LabelledSet, read_sets, targets
+from ragmetrics.calibration.targets import Question, Target
+from ragmetrics.calibration.units import Unit
+from ragmetrics.errors import InputError
+from ragmetrics.judges.base import fingerprint
+from ragmetrics.protocol import Status
+from ragmetrics.records import JudgeInfo, Usage
+from ragmetrics.settings import Settings
+from ragmetrics.store.files import Files
+
+_NOTE = "verdicts recorded in the labelled rows"
+_VERDICT = re.compile(r"(not|un|partially|partly)?[\s_-]*supported", re.IGNORECASE)
+_WORDS = {"": 1.0, "partially": 0.5, "partly": 0.5, "not": 0.0, "un": 0.0}
+
+
+def calibrate_replies(
+    settings: Settings,
+    paths: Sequence[str],
+    metrics: Sequence[str] | None = None,
+    limit: int | None = None,
+    now: datetime | None = None,
+    *,
+    files: Files | None = None,
+) -> list[Calibration]:
+    """Calibrate the judges recorded in labelled sets; one record per set and judge.
+
+    Raises InputError for a set without any.
+    """
+    check_metrics(metrics)
+    at = now or datetime.now(UTC)
+    found = []
+    for one in read_sets(settings, paths, limit):
+        names = _judges(one)
+        if not names:
+            raise InputError(f"{one.source}: no row has labels.judge")
+        for name in names:
+            judged = _judged(one, name, metrics)
+            found.append(record(one, judged, at, metrics))
+            if name in _raters(one):
+                found[-1] = _passed_over(found[-1])
+            if files:
+                keep(files, found[-1], judged.units)
+    return found
+
+
+def read_verdict(reply: str) -> float | None:
+    """The last word on support in a reply: 1 supported, 0.5 partially, 0 not; None without one."""
+    words = [match[1] or "" for match in _VERDICT.finditer(reply)]
+    return _WORDS[words[-1].lower()] if words else None
+
+
+def _judges(labelled: LabelledSet) -> list[str]:
+    return sorted(
+        {
+            name
+            for row in labelled.rows
+            for name, said in row.labelled.labels.judge.items()
+            if isinstance(said, Mapping | int | float)
+        }
+    )
+
+
+def _raters(labelled: LabelledSet) -> set[str]:
+    return {
+        name
+        for row in labelled.rows
+        for name, said in row.labelled.labels.judge.items()
+        if isinstance(said, int | float)
+    }
+
+
+def _passed_over(calibration: Calibration) -> Calibration:
+    reason = "it rates whole rows, and no label says what is true of those"
+    return calibration.model_copy(update={"skipped": dict.fromkeys(calibration.skipped, reason)})
+
+
+def _judged(labelled: LabelledSet, name: str, wanted: Sequence[str] | None) -> JudgedSet:
+    units: dict[str, list[Unit]] = {}
+    for target in targets(wanted):
+        for row in labelled.rows:
+            said = row.labelled.labels.judge.get(name)
+            if isinstance(said, Mapping):
+                for question, values in _said(row, target, said):
+                    units.setdefault(target.metric, []).extend(_units(row, question, values))
+    info = JudgeInfo(name=name, fingerprint=fingerprint("labels", name), note=_NOTE)
+    return JudgedSet(info, units, [], {}, Usage())
+
+
+def _said(
+    row: AskedRow, target: Target, said: Mapping[str, Any]
+) -> list[tuple[Question, list[float] | None]]:
+    """What a recorded judge said to each question of the row; None where it cannot be read."""
+    questions = row.questions[target.metric]
+    if target.label == "chunk_relevance" and "chunk_relevance" in said:
+        ratings = _numbers(said["chunk_relevance"], len(row.labelled.row.retrieved_contexts))
+        low, high = row.labelled.labels.chunk_relevance_scale
+        return [
+            (one, ratings and [(ratings[int(one.units[0])] - low) / (high - low)])
+            for one in questions
+        ]
+    if target.label == "statement_support" and ("label" in said or "reply" in said):
+        return [(one, _support(said, len(one.units))) for one in questions]
+    return []
+
+
+def _support(said: Mapping[str, Any], count: int) -> list[float] | None:
+    if "label" in said:
+        return _numbers(said["label"], count)
+    verdict = read_verdict(said["reply"]) if isinstance(said["reply"], str) else None
+    return [verdict] if verdict is not None and count == 1 else None
+
+
+def _numbers(value: Any, count: int) -> list[float] | None:
+    values: list[Any] = value if isinstance(value, list) else [value]
+    if len(values) != count or not all(isinstance(one, int | float) for one in values):
+        return None
+    return [float(one) for one in values]
+
+
+def _units(row: AskedRow, question: Question, values: list[float] | None) -> list[Unit]:
+    blank = blank_units(row, question)
+    if values is None or not all(0 <= value <= 1 for value in values):
+        return [replace(one, status=Status.UNREADABLE) for one in blank]
+    return [replace(one, verdict=value) for one, value in zip(blank, values, strict=True)]

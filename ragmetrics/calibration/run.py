@@ -1,0 +1,132 @@
+"""Calibration: any judge held against labelled rows, set by set."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from ragmetrics import __version__
+from ragmetrics.calibration.gold import gold_ranks
+from ragmetrics.calibration.judging import JudgedSet, Progress, judge_set
+from ragmetrics.calibration.kept import keep
+from ragmetrics.calibration.records import Calibration, Measured
+from ragmetrics.calibration.sets import LabelledSet, read_sets, targets
+from ragmetrics.calibration.targets import Target
+from ragmetrics.calibration.units import (
+    Unit,
+    agreement,
+    by_segment,
+    by_status,
+    columns,
+    has_strengths,
+)
+from ragmetrics.errors import InputError
+from ragmetrics.registry import metrics
+from ragmetrics.settings import Settings
+from ragmetrics.store.files import Files
+
+T = TypeVar("T")
+
+
+def calibrate(
+    settings: Settings,
+    paths: Sequence[str],
+    metrics: Sequence[str] | None = None,
+    limit: int | None = None,
+    now: datetime | None = None,
+    *,
+    files: Files | None = None,
+    progress: Progress | None = None,
+) -> list[Calibration]:
+    """Hold every judge of the settings against the labelled sets; one record per set and judge.
+
+    `files` is a store: replies are found and kept in it, and so are the records. Works inside a
+    running event loop too. Raises InputError for a place or metric that there is not, JudgeRefused
+    where no request can succeed.
+    """
+    check_metrics(metrics)
+    at = now or datetime.now(UTC)
+    found = []
+    for one in read_sets(settings, paths, limit):
+        for judged in _run(judge_set(settings, one, metrics, at, files, progress)):
+            found.append(record(one, judged, at, metrics))
+            if files:
+                keep(files, found[-1], judged.units)
+    return found
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end; in a thread of its own where this one has an event loop at work already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def check_metrics(wanted: Sequence[str] | None) -> None:
+    """Raise InputError for a metric that there is not."""
+    for name in wanted or ():
+        if name not in metrics():
+            raise InputError(f"no metric {name!r}; there are: {', '.join(metrics())}")
+
+
+def record(
+    labelled: LabelledSet, judged: JudgedSet, at: datetime, wanted: Sequence[str] | None
+) -> Calibration:
+    """All figures of one judge on one set."""
+    measured: list[Measured] = []
+    skipped: dict[str, str] = {}
+    for target in targets(wanted):
+        units = judged.units.get(target.metric, [])
+        if reason := _untold(target, units):
+            skipped[target.metric] = reason
+        else:
+            measured.append(_measured(target, units, judged.fingerprints.get(target.metric, "")))
+    gold = gold_ranks(judged.gold)
+    held = {one.metric for one in measured} | {one.metric for one in gold}
+    for name in wanted or ():
+        if name not in held:
+            skipped.setdefault(name, f"no row has labels.gold.{name}")
+    return Calibration(
+        name=labelled.name,
+        source=labelled.source,
+        at=at,
+        ragmetrics=__version__,
+        judge=judged.judge,
+        rows=len(labelled.rows),
+        rejected=labelled.reasons(),
+        broken=labelled.broken,
+        metrics=measured,
+        gold=gold,
+        skipped=skipped,
+        usage=judged.usage,
+    )
+
+
+def _untold(target: Target, units: Sequence[Unit]) -> str:
+    """Why nothing can be told of a metric, if so."""
+    if not units:
+        return f"no row has labels.{target.label} for it"
+    if len({one.label >= target.label_from for one in units}) < 2:
+        return f"all {len(units):,} labels are of one class: nothing to tell apart"
+    return ""
+
+
+def _measured(target: Target, units: Sequence[Unit], fingerprint: str) -> Measured:
+    cuts = target.label_from, target.verdict_from
+    segments = (agreement(columns(inside, *cuts), segment) for segment, inside in by_segment(units))
+    return Measured(
+        metric=target.metric,
+        fingerprint=fingerprint,
+        unit=target.unit,
+        label=target.label,
+        strengths="evidence" if has_strengths(units) else "verdict",
+        status=by_status(units),
+        overall=agreement(columns(units, *cuts)),
+        segments=[one for one in segments if one],
+    )

@@ -1,0 +1,98 @@
+"""Labelled sets: the files at a place, read and turned into questions to a judge."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ragmetrics.calibration.labelled import LabelledRow, read_labelled
+from ragmetrics.calibration.targets import TARGETS, Question, Target
+from ragmetrics.errors import InputError
+from ragmetrics.records import BrokenFile
+from ragmetrics.rows import BadRow, Rejected
+from ragmetrics.settings import Settings
+from ragmetrics.stage import log_set
+from ragmetrics.store.formats import FORMATS
+
+_ODD = re.compile(r"[^A-Za-z0-9_.-]+")
+_MOST_REASONS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRow:
+    """A labelled row and what a judge is asked about it, by metric."""
+
+    labelled: LabelledRow
+    questions: dict[str, list[Question]]
+
+
+@dataclass
+class LabelledSet:
+    """All that was read at one place."""
+
+    name: str
+    source: str
+    rows: list[AskedRow] = field(default_factory=list)
+    rejected: Counter[str] = field(default_factory=Counter)
+    broken: list[BrokenFile] = field(default_factory=list)
+
+    def reasons(self) -> dict[str, int]:
+        """Why rows were rejected, the most frequent reasons first."""
+        return dict(self.rejected.most_common(_MOST_REASONS))
+
+    def reject(self, bad: Rejected) -> None:
+        """Count what could not be read."""
+        if bad.whole_file:
+            self.broken.append(BrokenFile(file=bad.file, line=bad.line, reason=bad.reason))
+        else:
+            self.rejected[bad.reason] += 1
+
+
+def read_sets(
+    settings: Settings, places: Sequence[str], limit: int | None = None
+) -> list[LabelledSet]:
+    """Read the labelled sets, one per place; `limit` rows of each.
+
+    Raises InputError for a place without logs or rows that can be used, or two of one name.
+    """
+    found = [_read_set(settings, place, limit) for place in places]
+    names = Counter(one.name for one in found)
+    for name, count in names.items():
+        if count > 1:
+            raise InputError(f"two labelled sets are named {name}: rename one, or run them apart")
+    return found
+
+
+def _read_set(settings: Settings, place: str, limit: int | None) -> LabelledSet:
+    found = LabelledSet(set_name(place), place)
+    # The layout of labelled rows is ours, whatever that of the logs is.
+    plain = settings.model_copy(update={"preset": None, "columns": {}})
+    for item in read_labelled(log_set(plain, place)):
+        if isinstance(item, Rejected):
+            found.reject(item)
+            continue
+        try:
+            questions = {target.metric: target.questions(item) for target in TARGETS}
+        except BadRow as error:
+            found.rejected[str(error)] += 1
+            continue
+        found.rows.append(AskedRow(item, questions))
+        if len(found.rows) == limit:
+            break
+    if not found.rows:
+        reason = next(iter(found.rejected), "") or next((one.reason for one in found.broken), "")
+        raise InputError(f"{place}: no labelled row{f'; {reason}' if reason else ''}")
+    return found
+
+
+def set_name(place: str) -> str:
+    """The name of the set at a place: that of its file or folder, without the ending."""
+    last = place.rstrip("/").rpartition("/")[2]
+    return _ODD.sub("-", FORMATS.sub("", last)).strip("-.") or "labelled"
+
+
+def targets(wanted: Sequence[str] | None) -> list[Target]:
+    """The targets of some metrics; of all where none is named."""
+    return [one for one in TARGETS if wanted is None or one.metric in wanted]

@@ -1,0 +1,85 @@
+"""How well scores rank: the area under the ROC curve, pooled and within rows, and Spearman.
+
+A figure that is not defined, as for one class only, is None, never NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ragmetrics.stats.resampling import Floats, Statistic, midranks, once, pair, ratio
+
+
+def spearman(a: ArrayLike, b: ArrayLike) -> float | None:
+    """Correlation of ranks, ties at their middle, in [-1, 1]; no spread on a side: None."""
+    return once(spearman_statistic(a, b), np.size(a))
+
+
+def spearman_statistic(a: ArrayLike, b: ArrayLike) -> Statistic:
+    """Spearman's correlation, ready to be resampled."""
+    ranks = [midranks(side) for side in pair(a, b)]
+
+    def statistic(counts: Floats) -> Floats:
+        n = counts.sum(1, keepdims=True)
+        x, y = (rank(counts) - (n + 1) / 2 for rank in ranks)
+        spread = np.sqrt((counts * x * x).sum(1) * (counts * y * y).sum(1))
+        return ratio((counts * x * y).sum(1), spread)
+
+    return statistic
+
+
+def auc(labels: ArrayLike, scores: ArrayLike) -> float | None:
+    """Chance that a positive unit scores above a negative one, ties counting half.
+
+    `labels` are true or 1 for positive units. Range [0, 1], 0.5 for scores that say nothing.
+    Units of one class only: None. Source: Mann and Whitney 1947; Hanley and McNeil 1982.
+    """
+    return once(auc_statistic(labels, scores), np.size(labels))
+
+
+def auc_statistic(labels: ArrayLike, scores: ArrayLike) -> Statistic:
+    """The pooled AUC, ready to be resampled."""
+    positive, x = pair(labels, scores)
+    rank = midranks(x)
+
+    def statistic(counts: Floats) -> Floats:
+        good = counts @ positive
+        pairs = good * (counts.sum(1) - good)
+        above = (counts * positive * rank(counts)).sum(1) - good * (good + 1) / 2
+        return ratio(above, pairs)
+
+    return statistic
+
+
+def auc_within(
+    groups: Sequence[str] | ArrayLike, labels: ArrayLike, scores: ArrayLike
+) -> float | None:
+    """Mean over the groups (rows) of their own AUC.
+
+    Whether the judge ranks the units of one row, free of how easy the row is. Each row counts
+    the same, however many pairs it has; rows of one class only have no AUC and are left out.
+    No row left: None.
+    """
+    return once(auc_within_statistic(groups, labels, scores), np.size(labels))
+
+
+def auc_within_statistic(
+    groups: Sequence[str] | ArrayLike, labels: ArrayLike, scores: ArrayLike
+) -> Statistic:
+    """The AUC within rows, ready to be resampled: units of one row are drawn together."""
+    positive, x = pair(labels, scores)
+    order = np.argsort(np.unique(np.asarray(groups), return_inverse=True)[1], kind="stable")
+    codes = np.unique(np.asarray(groups), return_inverse=True)[1][order]
+    rows = np.split(order, np.flatnonzero(np.diff(codes)) + 1) if len(order) else []
+    found = [(row[0], auc(positive[row], x[row])) for row in rows]
+    first = np.array([unit for unit, area in found if area is not None], dtype=np.int_)
+    areas = np.array([area for _, area in found if area is not None])
+
+    def statistic(counts: Floats) -> Floats:
+        times = counts[:, first]
+        return ratio(times @ areas, times.sum(1))
+
+    return statistic

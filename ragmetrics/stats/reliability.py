@@ -1,0 +1,66 @@
+"""Reliability: whether what a judge scores at 0.8 is right in 8 of 10 cases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ragmetrics.stats.intervals import mean_interval
+from ragmetrics.stats.resampling import pair
+
+BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Units whose scores fall into one bin: what was judged and what was observed."""
+
+    low: float
+    high: float
+    n: int
+    judged: float
+    """Mean score."""
+    observed: float
+    """Share of positive labels."""
+    observed_low: float | None
+    observed_high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """The bins that hold units, and how far they are from what was judged, on average."""
+
+    bins: tuple[Bin, ...]
+    error: float
+    """Expected calibration error: mean of |observed - judged|, bins weighted by their units."""
+
+
+def reliability(
+    labels: ArrayLike, scores: ArrayLike, groups: Sequence[str] | ArrayLike, *, bins: int = BINS
+) -> Reliability | None:
+    """Observed share of positive labels by equal bins of the score.
+
+        ECE = sum_b n_b / n * |observed_b - judged_b|
+
+    The intervals of the shares are Wilson's, clustered by group (`mean_interval`). No unit, or
+    scores outside [0, 1], which are no shares: None.
+    Sources: Wilson 1927; Naeini, Cooper and Hauskrecht 2015.
+    """
+    positive, x = pair(labels, scores)
+    if not len(x) or x.min() < 0 or x.max() > 1:
+        return None
+    names = np.asarray(groups)
+    place = np.minimum((x * bins).astype(int), bins - 1)
+    found = []
+    for number in np.unique(place).tolist():
+        inside = place == number
+        share = mean_interval(positive[inside], names[inside])
+        if share is not None:
+            edges = number / bins, (number + 1) / bins
+            judged = float(x[inside].mean())
+            found.append(Bin(*edges, share.n, judged, share.mean, share.low, share.high))
+    error = sum(one.n * abs(one.observed - one.judged) for one in found) / len(x)
+    return Reliability(tuple(found), error)

@@ -1,0 +1,138 @@
+"""Figures that can be resampled, and their intervals by a cluster bootstrap.
+
+A figure is a function of how often each unit counts. Counting each once gives the figure;
+counting them as a resample drew them gives the bootstrap, many resamples at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ragmetrics.stats.intervals import CONFIDENCE
+
+Floats: TypeAlias = NDArray[np.float64]
+Statistic: TypeAlias = Callable[[Floats], Floats]
+"""From counts (resamples x units) to one value a resample, NaN where it is not defined."""
+Interval: TypeAlias = tuple[float, float]
+Name = TypeVar("Name", bound=str)
+
+RESAMPLES = 1_000
+FEWEST_RESAMPLES = 200
+SEED = 20_071
+_WORK = 10_000_000
+"""Counts (resamples x units) above which fewer resamples are drawn."""
+_AT_ONCE = 2_000_000
+_FEW = 16
+
+
+def once(statistic: Statistic, units: int) -> float | None:
+    """The figure with each unit counted once; None where it is not defined."""
+    if not units:
+        return None
+    value = float(statistic(np.ones((1, units)))[0])
+    return value if math.isfinite(value) else None
+
+
+def bootstrap_interval(
+    statistic: Statistic, groups: Sequence[str] | ArrayLike, *, seed: int = SEED
+) -> Interval | None:
+    """The interval of one figure: see `bootstrap_intervals`."""
+    return bootstrap_intervals({"figure": statistic}, groups, seed=seed)["figure"]
+
+
+def bootstrap_intervals(
+    statistics: Mapping[Name, Statistic],
+    groups: Sequence[str] | ArrayLike,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+    confidence: float = CONFIDENCE,
+) -> dict[Name, Interval | None]:
+    """Percentile intervals of figures over the same resamples of whole groups (questions).
+
+    `groups` names each unit's group: units of one question are not independent, so questions are
+    drawn and not units. The same seed gives the same interval. Many units get fewer resamples,
+    at least 200. Less than two groups, or a figure that is not defined in half of the resamples:
+    None. Source: Efron and Tibshirani 1993, "An Introduction to the Bootstrap"; for clusters
+    Field and Welsh 2007.
+    """
+    _, codes = np.unique(np.asarray(groups), return_inverse=True)
+    count = int(codes.max()) + 1 if len(codes) else 0
+    if count < 2:
+        return dict.fromkeys(statistics)
+    resamples = min(resamples, max(FEWEST_RESAMPLES, _WORK // len(codes)))
+    drawn: dict[Name, list[Floats]] = {name: [] for name in statistics}
+    for counts in _resampled(codes, count, resamples, np.random.default_rng(seed)):
+        for name, statistic in statistics.items():
+            drawn[name].append(statistic(counts))
+    return {
+        name: _percentiles(np.concatenate(values), confidence) for name, values in drawn.items()
+    }
+
+
+def _resampled(
+    codes: NDArray[np.int_], groups: int, resamples: int, random: np.random.Generator
+) -> Iterator[Floats]:
+    size = max(1, _AT_ONCE // len(codes))
+    for start in range(0, resamples, size):
+        chosen = random.integers(0, groups, (min(size, resamples - start), groups))
+        counts = np.stack([np.bincount(row, minlength=groups) for row in chosen])
+        yield counts[:, codes].astype(np.float64)
+
+
+def _percentiles(values: Floats, confidence: float) -> Interval | None:
+    defined = values[np.isfinite(values)]
+    if 2 * len(defined) < len(values):
+        return None
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(defined, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def midranks(values: ArrayLike) -> Statistic:
+    """From counts to each unit's rank among all counted, ties at their middle."""
+    x = np.asarray(values, dtype=np.float64)
+    distinct, place = np.unique(x, return_inverse=True)
+    total = totals(place, len(distinct))
+
+    def ranks(counts: Floats) -> Floats:
+        times = total(counts)
+        upto = np.cumsum(times, axis=1)
+        return (upto - (times - 1) / 2)[:, place]
+
+    return ranks
+
+
+def indicators(codes: NDArray[np.int_], size: int) -> Floats:
+    """One column per code, 1 where a unit has it: counts times this are counts by code."""
+    cells = np.zeros((len(codes), size))
+    cells[np.arange(len(codes)), codes] = 1.0
+    return cells
+
+
+def totals(place: NDArray[np.int_], size: int) -> Statistic:
+    """From counts by unit to counts by place, of which there are `size`."""
+    if size <= _FEW:
+        cells = indicators(place, size)
+        return lambda counts: counts @ cells
+    order = np.argsort(place, kind="stable")
+    starts = np.searchsorted(place[order], np.arange(size))
+    return lambda counts: np.add.reduceat(counts[:, order], starts, axis=1)
+
+
+def ratio(above: Floats, below: Floats) -> Floats:
+    """The quotient, NaN where there is nothing to divide by (up to rounding)."""
+    return np.divide(above, below, out=np.full_like(below, np.nan), where=below > 1e-12)
+
+
+def pair(a: ArrayLike, b: ArrayLike) -> tuple[Floats, Floats]:
+    """Two lists as arrays; ValueError unless they are of one length."""
+    x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if x.shape != y.shape or x.ndim != 1:
+        raise ValueError(f"two lists of one length are needed, not {x.shape} and {y.shape}")
+    return x, y

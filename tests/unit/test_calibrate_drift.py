@@ -1,0 +1,210 @@
+"""Calibrations kept in a store, and whether a judge has changed between two of them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from ragmetrics.calibration import (
+    Calibration,
+    calibrate,
+    compare,
+    drifts,
+    load_calibrations,
+    load_units,
+    since_last,
+)
+from ragmetrics.calibration.records import Figure
+from ragmetrics.calibration.targets import Question
+from ragmetrics.errors import InputError
+from ragmetrics.settings import make_settings
+from ragmetrics.store.files import Files
+from tests.fakes.command import Run
+from tests.fakes.labelled import Reply, make_labelled, right, write_judge, wrong
+from tests.fakes.logs import write_jsonl
+
+DAY = datetime(2026, 11, 19, 12, tzinfo=UTC)
+
+
+class Bench:
+    """A store, a labelled set, and one recorded judge whose replies may change."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files = Files(str(folder / "store"))
+        self.labelled = write_jsonl(folder / "towers.jsonl", make_labelled(40))
+        self.judge = folder / "judge.jsonl"
+        self._days = 0
+
+    def calibrate(self, reply: Reply = right) -> Calibration:
+        """Calibrate the judge as it is now; each time is a day later."""
+        settings = make_settings({"judge": write_judge(self.judge, self.labelled, reply)})
+        now = DAY + timedelta(days=self._days)
+        self._days += 1
+        (found,) = calibrate(settings, [str(self.labelled)], now=now, files=self.files)
+        return found
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    """An empty store and a set of forty rows."""
+    return Bench(tmp_path)
+
+
+def careless(metric: str, question: Question) -> str:
+    """The judge after a bad update: it turns every second question's labels round."""
+    number = int(question.ask.data["question"].rstrip("?").split()[-1])
+    return (wrong if number % 4 < 2 else right)(metric, question)
+
+
+def hardly(metric: str, question: Question) -> str:
+    """The judge with one slip."""
+    slip = "tower 7?" in question.ask.data["question"]
+    return (wrong if slip else right)(metric, question)
+
+
+def test_a_calibration_is_found_again_as_it_was(bench: Bench) -> None:
+    """Record and verdicts; by set and judge, oldest first."""
+    first, second = bench.calibrate(), bench.calibrate()
+    assert load_calibrations(bench.files) == [first, second]
+    assert load_calibrations(bench.files, name="towers", judge=first.judge.name)[0] == first
+    assert load_calibrations(bench.files, name="other") == []
+    assert load_calibrations(bench.files, judge="other") == []
+    units = load_units(bench.files, first)
+    assert {metric: len(found) for metric, found in units.items()} == {
+        "context_relevance": 80,
+        "context_relevancy": 160,
+        "context_recall": 54,
+    }
+    assert all(unit.verdict == unit.label for unit in units["context_relevance"])
+
+
+def test_the_layout_is_as_documented(bench: Bench) -> None:
+    """By set, judge and time; verdicts as Parquet beside the record."""
+    found = bench.calibrate()
+    folder = f"calibrations/set=towers/judge={found.judge.fingerprint}"
+    paths = [info.path for info in bench.files.below("calibrations")]
+    assert paths == [f"{folder}/20261119T120000.000000Z.{kind}" for kind in ("json", "parquet")]
+
+
+def test_a_damaged_record_is_left_out_and_logged(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The others are still found."""
+    found = bench.calibrate()
+    bench.files.write("calibrations/set=towers/judge=x/20261118T120000Z.json", b"{}")
+    with caplog.at_level(logging.ERROR):
+        assert load_calibrations(bench.files) == [found]
+    assert "is no calibration" in caplog.text
+
+
+def test_an_unchanged_judge_does_not_drift(bench: Bench) -> None:
+    """No verdict changed, and every figure changed by exactly 0."""
+    found = compare(bench.files, bench.calibrate(), bench.calibrate())
+    assert not found.drifted
+    assert found.same_fingerprint
+    assert [one.units for one in found.metrics] == [80, 160, 54]
+    assert {one.changed.value for one in found.metrics} == {0.0}
+    assert {figure for one in found.metrics for figure in one.figures.values()} == {
+        Figure(value=0.0, low=0.0, high=0.0)
+    }
+
+
+def test_a_judge_that_got_worse_drifts(bench: Bench) -> None:
+    """The change of kappa and AUC is negative for sure, and half of the verdicts changed."""
+    found = compare(bench.files, bench.calibrate(), bench.calibrate(careless))
+    assert found.drifted
+    assert not found.same_fingerprint
+    grades = found.metrics[0]
+    assert (grades.metric, grades.drifted, grades.changed.value) == ("context_relevance", True, 0.5)
+    kappa = grades.figures["kappa_quadratic"]
+    assert kappa.value == pytest.approx(-1)
+    assert kappa.high is not None
+    assert kappa.high < 0
+
+
+def test_a_judge_that_got_better_drifts_too(bench: Bench) -> None:
+    """Its earlier numbers do not compare with the later ones."""
+    found = compare(bench.files, bench.calibrate(careless), bench.calibrate())
+    assert found.drifted
+    assert (found.metrics[0].figures["auc"].low or 0) > 0
+
+
+def test_one_slip_is_no_drift(bench: Bench) -> None:
+    """The interval of the change holds 0."""
+    found = compare(bench.files, bench.calibrate(), bench.calibrate(hardly))
+    assert not found.drifted
+    assert 0 < (found.metrics[0].changed.value or 0) < 0.1
+
+
+def test_only_units_judged_both_times_are_compared(bench: Bench) -> None:
+    """Rows whose text or label has changed meanwhile are others, and so are new ones."""
+    earlier = bench.calibrate()
+    rows = make_labelled(50)
+    rows[0]["retrieved_contexts"][1] = rows[0]["retrieved_contexts"][1].replace("Ferr", "Whar")
+    rows[2]["labels"]["chunk_relevance"] = [1, 1]
+    write_jsonl(bench.labelled, rows)
+    found = compare(bench.files, earlier, bench.calibrate())
+    assert [(one.metric, one.units) for one in found.metrics] == [
+        ("context_relevance", 80 - 2),
+        ("context_relevancy", 160 - 4),
+        ("context_recall", 54 - 2),
+    ]
+
+
+def test_verdicts_that_were_not_had_are_not_compared(bench: Bench) -> None:
+    """A judge that failed has not changed its mind."""
+    silent = bench.calibrate(lambda metric, _: None if metric == "context_recall" else "{}")
+    found = compare(bench.files, silent, bench.calibrate())
+    assert found.metrics == []
+    assert not found.drifted
+
+
+def test_what_does_not_compare_is_an_error(bench: Bench) -> None:
+    """Another set, another judge, or one that was never kept."""
+    found = bench.calibrate()
+    other = found.model_copy(update={"name": "other"})
+    with pytest.raises(InputError, match="one set and one judge"):
+        compare(bench.files, other, found)
+    with pytest.raises(InputError, match="not kept"):
+        compare(Files(bench.files.uri("elsewhere")), found, found)
+
+
+def test_each_calibration_is_held_against_the_one_before(bench: Bench) -> None:
+    """The first has none."""
+    first, second, third = bench.calibrate(), bench.calibrate(), bench.calibrate(careless)
+    assert since_last(bench.files, first) is None
+    found = drifts(bench.files)
+    assert [(one.earlier, one.later) for one in found] == [
+        (first.at, second.at),
+        (second.at, third.at),
+    ]
+    assert [one.drifted for one in found] == [False, True]
+    assert since_last(bench.files, third) == found[1]
+
+
+def test_the_command_tells_drift_and_ends_with_1(run: Run, bench: Bench) -> None:
+    """Against the last calibration of that set and judge in the store."""
+    bench.calibrate()
+    judge = write_judge(bench.judge, bench.labelled, careless)
+    where = [bench.labelled, "--judge", judge, "--store", bench.files.root]
+    ended = run("calibrate", *where)
+    assert ended.code == 1
+    assert "Since 2026-11-19 12:00 UTC (the judge's settings have changed)" in ended.out
+    assert "drifted" in ended.out
+    ended = run("calibrate", *where, "--json")
+    (told,) = json.loads(ended.out)["calibrations"]
+    assert told["drift"]["metrics"][0]["changed"]["value"] == 0
+
+
+def test_the_store_of_the_settings_is_used(run: Run, bench: Bench, tmp_path: Path) -> None:
+    """Where a settings file is given; without either nothing is kept."""
+    settings = tmp_path / "ragmetrics.yaml"
+    settings.write_text("store: kept\n")
+    assert run("calibrate", bench.labelled).code == 0
+    assert run("calibrate", bench.labelled, "--settings", settings).code == 0
+    (found,) = load_calibrations(Files(str(tmp_path / "kept")))
+    assert (found.name, found.judge.name) == ("towers", "embedded")

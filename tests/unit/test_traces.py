@@ -1,0 +1,134 @@
+"""Joining spans: each retrieval is a row with the response of its trace, whatever the order."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragmetrics.rows import BadRow
+from ragmetrics.store.presets import PRESETS, Place, Skipped
+from ragmetrics.store.presets.traces import AGAIN, INSIDE, Traces
+from tests.fakes.traces import run, span
+
+
+def test_traces_may_be_interleaved_and_out_of_order() -> None:
+    """A child before its parent, another trace in between: each row gets its own response."""
+    records = [
+        span("r1", "retriever", "c1", "one"),
+        span("c2", "chain", None, "two"),
+        span("l1", "llm", "c1", "one"),
+        span("r2", "retriever", "c2", "two"),
+        span("c1", "chain", None, "one"),
+    ]
+    rows = {number: item for number, item in run("langsmith", records) if isinstance(item, dict)}
+    assert {n: (row["id"], row["response"]) for n, row in rows.items()} == {
+        0: ("r1", "answer of c1"),
+        3: ("r2", "answer of c2"),
+    }
+
+
+def test_several_retrievals_in_a_trace_are_rows_without_response() -> None:
+    """Nobody can say which of them an answer is to be held against."""
+    records = [span("c", "chain"), span("r1", "retriever", "c"), span("r2", "retriever", "c")]
+    rows = [item for _, item in run("langsmith", records) if isinstance(item, dict)]
+    assert [row["user_input"] for row in rows] == ["r1?", "r2?"]
+    assert not any("response" in row for row in rows)
+
+
+def test_a_retrieval_inside_another_is_part_of_it() -> None:
+    """As an ensemble of retrievers logs it; an LLM in there rewrites, and does not answer."""
+    records = [
+        span("outer", "retriever"),
+        span("step", "tool", "outer"),
+        span("inner", "retriever", "step"),
+        span("rewrite", "llm", "step"),
+    ]
+    (first, row), *others = run("langsmith", records)
+    assert (first, row["id"]) == (0, "outer")
+    assert "response" not in row
+    assert (2, INSIDE) in others
+
+
+@pytest.mark.parametrize(
+    ("start", "parent", "response"),
+    [
+        ("2026-11-19T08:00:03Z", None, "answer of l"),
+        ("2026-11-19T08:00:00Z", None, None),
+        ("2026-11-19T08:00:00Z", "above", "answer of l"),
+        ("no time", None, "answer of l"),
+    ],
+)
+def test_without_an_answer_of_the_root_the_last_llm_after_the_retrieval_answers(
+    start: str, parent: str | None, response: str | None
+) -> None:
+    """A call before it rewrote the question, unless the retrieval is part of that call."""
+    records = [
+        span("c", "chain", outputs=None),
+        span("r", "retriever", "l" if parent else "c"),
+        span("l", "llm", "c", start_time=start),
+    ]
+    row = next(item for _, item in run("langsmith", records) if isinstance(item, dict))
+    assert row.get("response") == response
+
+
+def test_a_question_that_the_retrieval_lacks_comes_from_the_root() -> None:
+    """Vector stores log embeddings; what the user asked stands at the top of the trace."""
+    records = [
+        span("c", "chain", inputs={"messages": [{"role": "user", "content": "Why?"}]}),
+        span("r", "retriever", "c", inputs={"embedding": [0.5]}),
+    ]
+    row = next(item for _, item in run("langsmith", records) if isinstance(item, dict))
+    assert row["user_input"] == "Why?"
+
+
+def test_a_span_exported_twice_is_one_row() -> None:
+    """Exporters send again what was not acknowledged."""
+    items = run("langsmith", [span("r", "retriever"), span("r", "retriever")])
+    assert [number for number, item in items if isinstance(item, dict)] == [0]
+    assert (1, AGAIN) in items
+
+
+def test_parents_in_a_circle_do_no_harm() -> None:
+    """Damaged logs end, too."""
+    records = [span("a", "tool", "b"), span("b", "tool", "a"), span("r", "retriever", "a")]
+    assert len(run("langsmith", records)) == 3
+
+
+def test_a_bound_holds_on_open_traces() -> None:
+    """The oldest trace is given out where more than the bound are open; late spans are counted."""
+    traces = Traces(most_traces=2)
+    records = [span(f"r{n}", "retriever", "c", f"t{n}") for n in range(4)]
+    records.append(span("c", "chain", None, "t0"))
+    given = run("langsmith", records, traces)
+    assert [item["id"] for _, item in given if isinstance(item, dict)] == ["r0", "r1", "r2", "r3"]
+    assert given[-1] == (4, Skipped("chain run: not a retrieval"))
+
+
+def test_a_bound_holds_on_the_text_of_open_traces() -> None:
+    """However few traces are open: a large one does not stay in memory."""
+    traces = Traces(most_text=10_000)
+    place = Place("log", 1)
+    large = span("r", "retriever", outputs={"documents": [{"text": "x" * 20_000}]})
+    (one,) = PRESETS["langsmith"].read(large)
+    assert not isinstance(one, Skipped | BadRow)
+    assert len(list(traces.add(place, one))) == 1
+    assert list(traces.close()) == []
+
+
+@given(st.permutations(list(range(9))))
+def test_rows_do_not_depend_on_the_order_of_spans(order: list[int]) -> None:
+    """Nine spans of three traces in any order: one item each, the same rows."""
+    records = [
+        one
+        for trace in ("a", "b", "c")
+        for one in (
+            span(f"{trace}c", "chain", None, trace),
+            span(f"{trace}r", "retriever", f"{trace}c", trace),
+            span(f"{trace}l", "llm", f"{trace}c", trace),
+        )
+    ]
+    items = run("langsmith", [records[number] for number in order])
+    rows = {item["id"]: item["response"] for _, item in items if isinstance(item, dict)}
+    assert len(items) == 9
+    assert rows == {f"{trace}r": f"answer of {trace}c" for trace in ("a", "b", "c")}
