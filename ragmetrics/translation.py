@@ -90,10 +90,11 @@ def translate(
     Of a panel, the first that can translate is asked. Raises InputError where none can,
     JudgeRefused where no request can succeed.
     """
-    judge = next((one for one in settings.panel if one.name != "embedded"), None)
+    judge = next((one for one in settings.panel if not _reads_only(one.name)), None)
     if judge is None:
         raise InputError(
-            "the embedded judge cannot translate; name another one: --judge openai --model ..."
+            f"the {settings.panel[0].name} judge cannot translate; name another one: "
+            "--judge openai --model ..."
         )
     longer = judge.model_copy(update={"max_tokens": max(judge.max_tokens, _LEAST_TOKENS)})
     asks = [_ask(prompt, language) for prompt in prompts]
@@ -104,6 +105,11 @@ def translate(
         else _unanswered(answer)
         for prompt, answer in zip(prompts, answers, strict=True)
     ]
+
+
+def _reads_only(judge: str) -> bool:
+    """Whether a judge, by its name, answers by baselines and cannot write."""
+    return judge.partition(":")[0] in ("embedded", "local")
 
 
 async def _answers(settings: Settings, judge: JudgeSettings, asks: Sequence[Ask]) -> list[Answer]:

@@ -17,6 +17,8 @@ from ragmetrics.protocol import Vector
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+OPENAI_MODEL = "text-embedding-3-small"
+
 _DIMENSIONS = 4_096
 _BATCH = 128
 

@@ -1,0 +1,230 @@
+"""Local embeddings: sentence vectors made on this machine, and a judge that reads by them.
+
+They come with the extra `local`, and by default nothing is downloaded: the weights are in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragmetrics.errors import JudgeRefused
+from ragmetrics.judges.base import Reply, fingerprint
+from ragmetrics.judges.corpus import Corpus
+from ragmetrics.judges.embedded import VERSION as OVERLAP_VERSION
+from ragmetrics.judges.embedded import Overlap
+from ragmetrics.protocol import Ask, Vector
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+MODEL = "all-MiniLM-L6-v2"
+INSTALL = 'pip install "ragmetrics[local]"'
+
+VERSION = 1
+
+_BATCH = 64
+_KEPT = 8_192
+_WINDOW = 800  # characters; some 200 of the 256 word pieces that the model reads
+_ENDS = re.compile(r"(?<=[.!?])\s+|(?<=[。！？؟।])\s*|\n+")
+
+
+def model_of(name: str) -> str:
+    """The model that a judge's name asks for: `local`, or `local:MODEL`."""
+    return name.partition(":")[2] or MODEL
+
+
+class Encoder(Protocol):
+    """A model at hand: texts in, vectors of length one out."""
+
+    name: str
+    digest: str
+    """Changes with the weights, and with whatever else shapes a vector."""
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One vector per text, in order."""
+        ...
+
+
+@lru_cache(maxsize=4)
+def load_encoder(model: str, threads: int) -> Encoder:
+    """A model, loaded once in a process: the extra's own, or sentence-transformers' by name.
+
+    `threads` are those of one run of the extra's own model; sentence-transformers keeps to what
+    its own environment says. Raises JudgeRefused where the model is not to be had.
+    """
+    if model.removeprefix("sentence-transformers/") == MODEL:
+        try:
+            from ragmetrics.judges.minilm import MiniLM
+        except ImportError as error:
+            raise JudgeRefused(f"local embeddings are an extra: {INSTALL} ({error})") from error
+        return MiniLM(threads)
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise JudgeRefused(
+            f"the local model {model!r} needs sentence-transformers: "
+            f"pip install sentence-transformers, or leave {MODEL} in its place ({error})"
+        ) from error
+    try:
+        return _SentenceEncoder(model, SentenceTransformer(model))
+    except (OSError, ValueError) as error:
+        raise JudgeRefused(f"the local model {model!r} cannot be loaded: {error}") from error
+
+
+class _SentenceEncoder:
+    """A model of sentence-transformers, which may fetch it unless told to stay offline."""
+
+    def __init__(self, name: str, model: SentenceTransformer) -> None:
+        self.name = name
+        self._model: Any = model
+        digest = hashlib.blake2b(str(model).encode(), digest_size=8)
+        for layer, weights in sorted(self._model.state_dict().items()):
+            digest.update(layer.encode())
+            digest.update(weights.detach().cpu().float().numpy().tobytes())
+        self.digest = digest.hexdigest()
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        found = self._model.encode(
+            list(texts), normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
+        )
+        return np.asarray(found, dtype=np.float32)
+
+
+class LocalEmbedder:
+    """Vectors from a model on this machine; texts that wait together go in one run."""
+
+    concurrency = 2 * _BATCH
+    # To make a vector again costs some 10 ms; to keep it, 2 KB of the store in every night.
+    keeps = False
+
+    def __init__(self, model: str = MODEL, threads: int = 1) -> None:
+        self._encoder = load_encoder(model, threads)
+        self.name = f"local:{self._encoder.name}"
+        self.fingerprint = fingerprint("local", self.name, self._encoder.digest)
+        self._waiting: list[tuple[str, asyncio.Future[Vector]]] = []
+        self._running = asyncio.Lock()
+
+    async def embed(self, text: str) -> Vector:
+        """The vector of one text."""
+        future: asyncio.Future[Vector] = asyncio.get_running_loop().create_future()
+        self._waiting.append((text, future))
+        await asyncio.sleep(0)  # those who ask in the same breath share the first run
+        async with self._running:
+            while not future.done():
+                await self._run()
+        return await future
+
+    async def _run(self) -> None:
+        batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
+        try:
+            vectors = await asyncio.to_thread(self._encoder.encode, [text for text, _ in batch])
+        except asyncio.CancelledError:
+            self._waiting = batch + self._waiting  # one gave up; the others still wait
+            raise
+        except Exception as error:
+            for _, future in batch:
+                if not future.done():
+                    future.set_exception(error)
+            return
+        for (_, future), vector in zip(batch, vectors, strict=True):
+            if not future.done():
+                future.set_result(vector)
+
+    async def close(self) -> None:
+        """Nothing to give back: the model serves the whole process."""
+
+
+class EmbeddingLexicon:
+    """Overlap of words, and nearness of meaning with a third of the say."""
+
+    def __init__(self, corpus: Corpus, encoder: Encoder) -> None:
+        self._overlap = Overlap(corpus)
+        self._encoder = encoder
+        self._vectors: dict[str, Vector] = {}
+
+    def coverage(self, claim: str, passage: str) -> float:
+        """How much of the claim the passage holds: its words, and its meaning.
+
+            coverage = (2 overlap + max(0, max over windows w of cos(claim, w))) / 3
+
+        Cosines are about on the scale of overlap as they stand, so that thresholds keep their
+        meaning. A third is what most sets agree on: more helps where words mislead, and hurts
+        where a claim is held against long evidence, or the model does not know the language.
+        Range [0, 1]; 0 for a claim or a passage without words.
+        """
+        parts = windows(passage)
+        if not parts or not _says_something(claim):
+            return 0.0
+        meant, *said = self._embed([claim, *parts])
+        nearest = max(float(meant @ one) for one in said)
+        return (2 * self._overlap.coverage(claim, passage) + min(max(nearest, 0.0), 1.0)) / 3
+
+    def _embed(self, texts: Sequence[str]) -> list[Vector]:
+        # `get` alone, because `evidence` may be called beside a reply that is found in a thread.
+        known = {text: self._vectors.get(text) for text in texts}
+        found = {text: vector for text, vector in known.items() if vector is not None}
+        if lacking := [text for text in known if text not in found]:
+            found |= zip(lacking, self._encoder.encode(lacking), strict=True)
+            if len(self._vectors) + len(lacking) > _KEPT:
+                self._vectors.clear()
+            self._vectors |= found
+        return [found[text] for text in texts]
+
+
+def windows(text: str) -> list[str]:
+    """A text in pieces that a model reads whole, cut where sentences end if it can be.
+
+    Pieces without a letter or digit are none.
+    """
+    found = [""]
+    for part in _ENDS.split(text):
+        for start in range(0, len(part), _WINDOW):
+            piece = part[start : start + _WINDOW]
+            if len(found[-1]) + len(piece) >= _WINDOW:
+                found.append("")
+            found[-1] = f"{found[-1]} {piece}".strip()
+    return [window for window in found if _says_something(window)]
+
+
+def _says_something(text: str) -> bool:
+    return any(sign.isalnum() for sign in text)
+
+
+class LocalJudge:
+    """Answers each request by its prompt's baseline, which sees meaning beside words."""
+
+    note = "a baseline of words and embeddings, not an LLM: trust its changes more than its values"
+    concurrency = 1
+    keeps = False
+
+    def __init__(self, corpus: Corpus, model: str = MODEL) -> None:
+        encoder = load_encoder(model, 1)
+        self.name = f"local:{encoder.name}"
+        self.fingerprint = fingerprint("local-judge", VERSION, OVERLAP_VERSION, encoder.digest)
+        self._lexicon = EmbeddingLexicon(corpus, encoder)
+
+    async def reply(self, request: Ask, attempt: int) -> Reply:
+        """The baseline's verdict, found in a thread; JudgeRefused for a prompt that has none."""
+        baseline = request.prompt.baseline
+        if baseline is None:
+            raise JudgeRefused(
+                f"the local judge cannot answer the prompt {request.prompt.name!r}: "
+                "it has no baseline; choose another judge"
+            )
+        return Reply(verdict=await asyncio.to_thread(baseline, request.data, self._lexicon))
+
+    def evidence(self, request: Ask) -> Sequence[float] | None:
+        """The strengths that the baseline's thresholds cut; None for a prompt that has none."""
+        evidence = request.prompt.evidence
+        return evidence(request.data, self._lexicon) if evidence else None
+
+    async def close(self) -> None:
+        """Nothing to give back: the model serves the whole process."""
