@@ -1,0 +1,83 @@
+"""Metrics in which lower is better: what is worst, what is shaded, what may be watched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from ragmetrics.errors import InputError
+from ragmetrics.night import check_settings
+from ragmetrics.records import Segment, Summary
+from ragmetrics.registry import metrics
+from ragmetrics.report.segments import tag_tables
+from ragmetrics.report.site import write_night
+from ragmetrics.report.trends import change
+from ragmetrics.settings import make_settings
+from ragmetrics.store.files import Files
+from ragmetrics.summarise import MetricScores
+from tests.fakes.nights import night, summary
+
+NOISE = "noise_sensitivity"
+
+
+def noise(mean: float, value: str = "", judge: str = "embedded") -> Summary:
+    """A night's noise sensitivity, of all rows or of a segment."""
+    segment = Segment(tag="section", value=value) if value else None
+    return summary(NOISE, mean, judge, segment=segment, higher_is_better=False)
+
+
+def test_only_noise_sensitivity_is_better_when_low() -> None:
+    """All other bundled metrics rise with quality."""
+    assert [one.name for one in metrics().values() if not one.higher_is_better] == [NOISE]
+
+
+def test_the_highest_rows_are_the_worst() -> None:
+    """Highest first; among equals, those that were lowest before."""
+    table = pd.DataFrame(
+        {
+            "question": ["a", "b", "c"],
+            "value": [0.9, 0.9, 0.1],
+            "status": "scored",
+            "shard": 0,
+            "position": [0, 1, 2],
+        }
+    )
+    found = MetricScores(NOISE, table, higher_is_better=False)
+    assert found.worst(2, {"a": [0.8], "b": [0.0]}) == [(0, 1, 0.9), (0, 0, 0.9)]
+
+
+def test_a_rise_is_worse() -> None:
+    """The change since the night before is marked as one for the worse."""
+    before = night(metrics=[noise(0.1)], segments=[])
+    moved = change(noise(0.4), [before])
+    assert moved is not None and moved.by == pytest.approx(0.3) and moved.worse
+    fell = change(noise(0.02), [before])
+    assert fell is not None and not fell.worse
+
+
+def test_high_segments_are_shaded() -> None:
+    """A segment surely above the mean of all rows is the worst of its column."""
+    segments = [noise(0.5, "billing"), noise(0.05, "api")]
+    (table,) = tag_tables(night(metrics=[noise(0.2)], segments=segments))
+    assert [(line.value, line.cells[0].shade, line.cells[0].worst) for line in table.lines] == [
+        ("billing", 3, True),
+        ("api", 0, False),
+    ]
+
+
+def test_the_card_says_so(tmp_path: Path) -> None:
+    """Whoever opens the page need not know the metric."""
+    site = Files(str(tmp_path))
+    write_night(site, night(metrics=[noise(0.2)], segments=[]), [], [])
+    (page,) = tmp_path.glob("*/index.html")
+    assert "Lower is better." in page.read_text()
+
+
+def test_rules_that_watch_for_a_fall_are_refused() -> None:
+    """`min` and `max_drop` would fire when things get better."""
+    rules = [{"metric": NOISE, "max_drop": 0.1}]
+    settings = make_settings({"metrics": [NOISE], "alerts": {"rules": rules}})
+    with pytest.raises(InputError, match="in 'noise_sensitivity' lower is better"):
+        check_settings(settings)
