@@ -1,17 +1,19 @@
-"""Runs every benchmark and prints its ratios: `python -m benchmarks [--rows 2000]`."""
+"""Runs every benchmark and prints its figures: `python -m benchmarks [--rows 2000]`."""
 
 from __future__ import annotations
 
 import argparse
 
-from benchmarks import scale
+from benchmarks import judge_speed, scale
 
 
 def main() -> None:
     """Run all benchmarks."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000, help="the smaller log")
-    print(scale.report(parser.parse_args().rows))
+    rows = parser.parse_args().rows
+    print(judge_speed.report(rows // 5))
+    print(scale.report(rows))
 
 
 if __name__ == "__main__":

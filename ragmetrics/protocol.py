@@ -61,10 +61,14 @@ class Score:
 
 
 class Lexicon(Protocol):
-    """What the embedded judge offers to a prompt's baseline: weighted overlap of words."""
+    """What a judge without an LLM offers to a prompt's baseline; both answers lie in [0, 1]."""
 
     def coverage(self, claim: str, passage: str) -> float:
-        """Share of the claim's word weight that the passage holds, in [0, 1]."""
+        """How much of what the claim says the passage says; 0 for a claim without words."""
+        ...
+
+    def relevance(self, question: str, passage: str) -> float:
+        """How much of the question's subject the passage has; 0 for one without words."""
         ...
 
 

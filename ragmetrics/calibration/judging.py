@@ -66,7 +66,7 @@ async def judge_set(
     """What every judge of the settings says of a set. JudgeRefused where one cannot be asked."""
     corpus = Corpus()
     for one in labelled.rows:
-        corpus.add(one.labelled.row.retrieved_contexts)
+        corpus.add(one.labelled.row.retrieved_contexts, one.labelled.row.user_input)
     known = _metrics(settings)
     async with AsyncExitStack() as stack:
         judges, embedder = make_judges(settings, corpus), make_embedder(settings, corpus)

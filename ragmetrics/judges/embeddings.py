@@ -34,7 +34,7 @@ class HashedEmbedder:
     keeps = False
 
     def __init__(self, corpus: Corpus) -> None:
-        self.fingerprint = fingerprint("hashed", 1)
+        self.fingerprint = fingerprint("hashed", 2)
         self._corpus = corpus
 
     async def embed(self, text: str) -> Vector:

@@ -12,7 +12,7 @@ from ragmetrics.registry import metric
 from ragmetrics.rows import LogRow
 from ragmetrics.text import sentences
 
-SUPPORTED_FROM = 0.7
+SUPPORTED_FROM = 0.75
 
 
 class Support(BaseModel):

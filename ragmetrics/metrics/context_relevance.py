@@ -10,6 +10,7 @@ from ragmetrics.protocol import Data, Lexicon, Prompt, Score, Steps, ask_each
 from ragmetrics.registry import metric
 from ragmetrics.rows import LogRow
 
+HELPS_FROM, ANSWERS_FROM = 0.2, 0.4
 BANDS = ((0.9, "excellent"), (0.7, "good"), (0.5, "moderate"))
 
 
@@ -20,12 +21,12 @@ class Grade(BaseModel):
 
 
 def _evidence(data: Data, lexicon: Lexicon) -> list[float]:
-    return [lexicon.coverage(data["question"], data["context"])]
+    return [lexicon.relevance(data["question"], data["context"])]
 
 
 def _baseline(data: Data, lexicon: Lexicon) -> Grade:
-    (coverage,) = _evidence(data, lexicon)
-    return Grade(grade=2 if coverage >= 2 / 3 else 1 if coverage >= 1 / 3 else 0)
+    (relevance,) = _evidence(data, lexicon)
+    return Grade(grade=2 if relevance >= ANSWERS_FROM else 1 if relevance >= HELPS_FROM else 0)
 
 
 GRADE = Prompt(

@@ -10,8 +10,9 @@ from ragmetrics.registry import metric
 from ragmetrics.rows import LogRow
 from ragmetrics.text import sentences
 
-COVERED_FROM = 0.25
-NEAR_BEST = 0.7
+CONTEXT_SAYS = 0.3
+NEEDED_FROM = 0.4
+NEAR_BEST = 0.9
 
 
 class Needed(BaseModel):
@@ -28,20 +29,32 @@ def _check(verdict: Needed, data: Data) -> None:
         raise UnreadableReply(f"needed: there is no sentence {min(strange)}")
 
 
-def _evidence(data: Data, lexicon: Lexicon) -> list[float]:
+def relevances(data: Data, lexicon: Lexicon) -> list[tuple[float, float]]:
+    """How relevant each sentence is, and its context by the most relevant one."""
+    question, texts = data["question"], [list(one.values()) for one in data["contexts"]]
+    wholes = [lexicon.relevance(question, " ".join(context)) for context in texts]
+    best = max(wholes, default=0.0) or 1.0
     return [
-        lexicon.coverage(data["question"], sentence)
-        for context in data["contexts"]
-        for sentence in context.values()
+        (lexicon.relevance(question, sentence), whole / best)
+        for context, whole in zip(texts, wholes, strict=True)
+        for sentence in context
+    ]
+
+
+def _evidence(data: Data, lexicon: Lexicon) -> list[float]:
+    # A sentence seldom repeats what its context is about: "It was opened in 1889."
+    return [
+        (1 - CONTEXT_SAYS) * own + CONTEXT_SAYS * context
+        for own, context in relevances(data, lexicon)
     ]
 
 
 def _baseline(data: Data, lexicon: Lexicon) -> Needed:
-    """The sentences that cover the question best, if they cover enough of it."""
+    """The sentences of the strongest evidence, if it is strong enough."""
     numbers = [int(number) for context in data["contexts"] for number in context]
-    covered = _evidence(data, lexicon)
-    least = max(COVERED_FROM, NEAR_BEST * max(covered))
-    return Needed(needed=[n for n, share in zip(numbers, covered, strict=True) if share >= least])
+    found = _evidence(data, lexicon)
+    least = max(NEEDED_FROM, NEAR_BEST * max(found, default=0.0))
+    return Needed(needed=[n for n, share in zip(numbers, found, strict=True) if share >= least])
 
 
 NEEDED = Prompt(
