@@ -167,6 +167,7 @@ def calibrate(
 ) -> None:
     """Hold a judge against labelled rows: agreement, AUC, reliability; exit code 1 on drift."""
     from ragmetrics import calibration, calibration_tables
+    from ragmetrics.publish import refresh_dashboard
     from ragmetrics.store.files import Files
 
     chosen = _settings(settings)
@@ -182,7 +183,8 @@ def calibrate(
             found = calibration.calibrate(
                 judged, labelled, names, limit, files=files, progress=progress
             )
-    drifts = [calibration.since_last(files, one) if files else None for one in found]
+    history = refresh_dashboard(files) if files else None
+    drifts = [history.drift_to(one) if history else None for one in found]
     if as_json:
         told = calibration.as_json(found, drifts)
         sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
@@ -236,7 +238,7 @@ def dashboard(
     from ragmetrics.store.files import Files
 
     files = Files(store)
-    if not files.exists("runs"):
+    if not (files.exists("runs") or files.exists("calibrations")):
         raise InputError(f"{store}: not a store: there are no runs in it")
     site = Files(output) if output else files.at("dashboard")
     first = site.uri(rebuild_dashboard(files, site))

@@ -11,9 +11,10 @@ from ragmetrics import __version__
 from ragmetrics.alerts.deliver import load_book
 from ragmetrics.alerts.rules import Night, evaluate
 from ragmetrics.alerts.state import advance
+from ragmetrics.calibration.history import History, load_history
 from ragmetrics.records import Finding, Manifest, Usage, WorstRow
 from ragmetrics.registry import chosen_metrics
-from ragmetrics.report.site import write_assets, write_night, write_overview
+from ragmetrics.report.site import write_assets, write_calibrations, write_night, write_overview
 from ragmetrics.score import judge_info, metric_fingerprint, score_families
 from ragmetrics.settings import Settings
 from ragmetrics.stage import Staged, open_store
@@ -40,11 +41,13 @@ def publish(
     told = dict.fromkeys([*problems, *manifest.problems])
     manifest = manifest.model_copy(update={"problems": list(told)})
     earlier = nights(files, before=manifest.date)
+    history = load_history(files)
     night = Night(
         manifest,
         scores,
         earlier[-_COMPARED_NIGHTS:],
         lambda one, metric: load_scores(files, ref_of(one), metric, watched_tags(settings)),
+        history.newest_drifts(manifest.judge),
     )
     book = load_book(files)
     _, findings = advance(
@@ -57,7 +60,7 @@ def publish(
         }
     )
     save_manifest(files, manifest)
-    write_dashboard(files, manifest)
+    write_dashboard(files, manifest, history)
     return manifest
 
 
@@ -119,23 +122,43 @@ def watched_tags(settings: Settings) -> set[str]:
     return ruled | set(settings.segments or ())
 
 
-def write_dashboard(files: Files, manifest: Manifest) -> None:
-    """Write a night's pages and the overview anew."""
+def write_dashboard(files: Files, manifest: Manifest, history: History) -> None:
+    """Write a night's pages, the calibrations and the overview anew."""
     site = files.at("dashboard")
     everything = nights(files)
     earlier = [night for night in everything if night.date < manifest.date]
     write_assets(site)
-    write_night(site, manifest, earlier, worst_rows(files, manifest))
-    write_overview(site, everything)
+    write_night(site, manifest, earlier, worst_rows(files, manifest), history.calibrations)
+    _write_first_pages(site, everything, history)
+
+
+def refresh_dashboard(files: Files) -> History:
+    """Write the calibrations anew, and what tells of them; return them with their drift.
+
+    The overview links to them, and the newest night says how far its judge agrees with people.
+    """
+    site, everything, history = files.at("dashboard"), nights(files), load_history(files)
+    write_assets(site)
+    for newest in everything[-1:]:
+        rows = worst_rows(files, newest)
+        write_night(site, newest, everything[:-1], rows, history.calibrations)
+    _write_first_pages(site, everything, history)
+    return history
+
+
+def _write_first_pages(site: Files, everything: Sequence[Manifest], history: History) -> str:
+    dataset = everything[-1].dataset if everything else None
+    return write_overview(site, everything, write_calibrations(site, history, dataset))
 
 
 def rebuild_dashboard(files: Files, site: Files) -> str:
     """Write the whole site of a store anew; return the path of its first page."""
-    everything = nights(files)
+    everything, history = nights(files), load_history(files)
     write_assets(site)
     for number, manifest in enumerate(everything):
-        write_night(site, manifest, everything[:number], worst_rows(files, manifest))
-    return write_overview(site, everything)
+        rows = worst_rows(files, manifest)
+        write_night(site, manifest, everything[:number], rows, history.calibrations)
+    return _write_first_pages(site, everything, history)
 
 
 def worst_rows(files: Files, manifest: Manifest) -> list[ScoredRow]:

@@ -164,7 +164,7 @@ class Finding(Record):
     """
 
     key: str
-    kind: Literal["metric", "no_data", "quarantine", "judge_failures"]
+    kind: Literal["metric", "no_data", "quarantine", "judge_failures", "judge_drift"]
     level: Level
     severity: Literal["critical", "warning"] = "critical"
     rule: str

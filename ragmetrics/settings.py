@@ -168,6 +168,8 @@ class Settings(BaseSettings):
     logs: str = "logs/dt={date}/"
     store: str = "ragmetrics-store"
     golden: str | None = None
+    labelled: tuple[str, ...] = ()
+    """Labelled sets that the calibrate flow holds the judges against."""
     preset: PresetName | None = None
     """The tool that wrote the logs; None: rows in our own layout."""
     columns: dict[str, str] = Field(default_factory=dict)
@@ -248,6 +250,7 @@ def load_settings(path: str | Path, **overrides: Any) -> Settings:
             for name in ("logs", "store", "golden", "prompts")
             if (value := getattr(settings, name)) is not None
         }
+        | {"labelled": tuple(_beside(base, place) for place in settings.labelled)}
     )
 
 

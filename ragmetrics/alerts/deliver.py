@@ -73,7 +73,11 @@ def alert(
 
 def dashboard_link(settings: Settings, files: Files, manifest: Manifest) -> str:
     """Where people find the night's page."""
-    page = f"{manifest.date.isoformat()}/index.html"
+    return page_link(settings, files, f"{manifest.date.isoformat()}/index.html")
+
+
+def page_link(settings: Settings, files: Files, page: str) -> str:
+    """Where people find a page of the dashboard."""
     if settings.dashboard_url:
         return f"{settings.dashboard_url.rstrip('/')}/{page}"
     return files.uri(f"dashboard/{page}")

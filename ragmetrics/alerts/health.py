@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
+from ragmetrics.calibration.records import Drift, Figure, MetricDrift
 from ragmetrics.protocol import Status
 from ragmetrics.records import Finding, Level, Manifest, Summary
 from ragmetrics.settings import AlertSettings
 
 
-def check_health(settings: AlertSettings, manifest: Manifest) -> list[Finding]:
-    """Findings on the logs, the quarantine and the judge; only the first where nothing was read."""
+def check_health(
+    settings: AlertSettings, manifest: Manifest, drifts: Sequence[Drift] = ()
+) -> list[Finding]:
+    """Findings on the logs, the quarantine and the judge; only the first where nothing was read.
+
+    `drifts` are the newest of the night's judges, one per labelled set.
+    """
     source = manifest.source
     findings = [_no_data(manifest)]
     if source.rows or source.quarantined:  # else a firing one must not look resolved
@@ -18,6 +25,7 @@ def check_health(settings: AlertSettings, manifest: Manifest) -> list[Finding]:
     if findings[0].level != "no_data":
         findings += [_judge_failures(settings, manifest, one) for one in manifest.metrics]
         findings += [_one_of_panel(settings, manifest, name) for name in manifest.judge.panel]
+        findings += [_judge_drift(manifest, one) for one in drifts]
     return findings
 
 
@@ -79,9 +87,37 @@ def _one_of_panel(settings: AlertSettings, manifest: Manifest, name: str) -> Fin
     return finding.model_copy(update={"key": key, "n": asked, "severity": "warning"})
 
 
+def _judge_drift(manifest: Manifest, drift: Drift) -> Finding:
+    """A warning, until a calibration shows no further change. It silences no metric: what fell
+    may have fallen by the judge, or not.
+    """
+    changed = [_changed(one) for one in drift.metrics if one.drifted]
+    since = f"{drift.judge} on {drift.name}, {drift.earlier:%Y-%m-%d} to {drift.later:%Y-%m-%d}"
+    why = "" if drift.same_fingerprint else " (its settings have changed)"
+    text = f"{since}: {'; '.join(changed) or 'no drift shown'}{why}"
+    rule = f"{drift.judge}: as it was when last calibrated on {drift.name}"
+    level: Level = "breach" if drift.drifted else "ok"
+    finding = _health(manifest, "judge_drift", level, rule, text)
+    key = f"{finding.key}/judge={drift.judge}/set={drift.name}"
+    return finding.model_copy(update={"key": key, "severity": "warning"})
+
+
+def _changed(one: MetricDrift) -> str:
+    share = "" if one.changed.value is None else f", {one.changed.value:.0%} of verdicts changed"
+    told = {"quadratic kappa": one.figures.get("kappa_quadratic"), "AUC": one.figures.get("auc")}
+    moves = [f"{name} {_move(found)}" for name, found in told.items() if found]
+    return f"{one.metric} drifted: {', '.join(moves)}{share}"
+
+
+def _move(found: Figure) -> str:
+    if found.value is None or found.low is None or found.high is None:
+        return "not known"
+    return f"{found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+
+
 def _health(
     manifest: Manifest,
-    kind: Literal["no_data", "quarantine", "judge_failures"],
+    kind: Literal["no_data", "quarantine", "judge_failures", "judge_drift"],
     level: Level,
     rule: str,
     text: str,

@@ -10,6 +10,7 @@ from scipy import stats
 
 from ragmetrics.alerts.health import check_health
 from ragmetrics.alerts.markup import clean
+from ragmetrics.calibration.records import Drift
 from ragmetrics.protocol import Status
 from ragmetrics.records import Finding, Level, Manifest, Segment, Summary
 from ragmetrics.settings import AlertSettings, Rule
@@ -30,12 +31,16 @@ Load = Callable[[Manifest, str], MetricScores]
 
 @dataclass(frozen=True)
 class Night:
-    """What the rules look at: the manifest so far, this night's scores, and the nights before."""
+    """What the rules look at: the manifest so far, this night's scores, and the nights before.
+
+    `drifts` are the newest of this night's judges, one per labelled set.
+    """
 
     manifest: Manifest
     scores: dict[str, MetricScores]
     earlier: Sequence[Manifest]
     load: Load
+    drifts: Sequence[Drift] = ()
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ def evaluate(settings: AlertSettings, night: Night) -> list[Finding]:
     """All findings of a night. What explains a metric's finding stands first and silences it:
     with nothing to score, no metric rule is held.
     """
-    health = check_health(settings, night.manifest)
+    health = check_health(settings, night.manifest, night.drifts)
     if any(finding.level == "no_data" for finding in health):
         return [_clean(finding) for finding in health]
     silenced = {finding.metric for finding in health if finding.level == "breach"}

@@ -85,6 +85,8 @@ def _what(finding: Finding) -> str:
         return "rows in quarantine"
     if finding.kind == "judge_failures":
         return f"judge failures in {finding.metric or 'the panel'}"
+    if finding.kind == "judge_drift":
+        return "judge drift"
     if finding.kind == "no_data":
         return "broken logs" if finding.level == "breach" else "no data"
     if finding.state != "firing":

@@ -103,7 +103,9 @@ def advance(
     states: dict[str, AlertState] = {}
     told: list[Finding] = []
     judged = [finding for finding in findings if finding.for_nights != UNJUDGED]
-    healthy = all(finding.level == "ok" for finding in judged if finding.kind != "metric")
+    # A judge's drift lasts for weeks and silences nothing, so it keeps no alert from being closed.
+    health = (one for one in judged if one.kind not in ("metric", "judge_drift"))
+    healthy = all(one.level == "ok" for one in health)
     for finding in judged:
         was = book.states.get(finding.key, AlertState())
         states[finding.key], said = _judge(was, finding, night, remind_days)

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from ragmetrics.store.files import Files
 
-_STYLES = ("tokens.css", "base.css", "parts.css", "rows.css", "print.css")
+_STYLES = ("tokens.css", "base.css", "parts.css", "rows.css", "calibration.css", "print.css")
 
 
 def plotly_name() -> str:

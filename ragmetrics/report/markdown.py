@@ -1,9 +1,11 @@
-"""The headline of a night as markdown, for a Prefect artifact."""
+"""The headline of a night, or of calibrations, as markdown for a Prefect artifact."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from ragmetrics.calibration.records import Calibration, Drift, Figure, Measured
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.report.condition import condition, rule_state
 from ragmetrics.report.words import brief, count, interval, number, plain
@@ -29,6 +31,46 @@ def summary_markdown(manifest: Manifest, dashboard: str) -> str:
         _link(dashboard),
     ]
     return "\n".join(lines) + "\n"
+
+
+def calibration_markdown(
+    found: Sequence[Calibration], drifts: Sequence[Drift | None], dashboard: str
+) -> str:
+    """One table line per judge, set and metric, what drifted first, and the way to the page."""
+    drifted = [one for one in drifts if one and one.drifted]
+    lines = [f"## {len(drifted)} of {len(found)} calibrations show drift", ""]
+    lines += [
+        f"- {_text(one.judge)} drifted on {_text(one.name)} since {one.earlier:%Y-%m-%d}: "
+        + ", ".join(_text(metric.metric) for metric in one.metrics if metric.drifted)
+        for one in drifted[:_MOST]
+    ]
+    lines += ["", "| set | judge | metric | kappa, quadratic | AUC | units | drift |"]
+    lines += ["|:--|:--|:--|--:|--:|--:|:--|"]
+    held = [
+        _held(one, measured, drift)
+        for one, drift in zip(found, drifts, strict=True)
+        for measured in one.metrics
+    ]
+    return "\n".join([*lines, *held[:_MOST], "", _link(dashboard)]) + "\n"
+
+
+def _held(calibration: Calibration, measured: Measured, drift: Drift | None) -> str:
+    figures = measured.overall.figures if measured.overall else {}
+    moved = [one for one in drift.metrics if one.metric == measured.metric] if drift else []
+    cells = (
+        _text(calibration.name),
+        _text(calibration.judge.name),
+        _text(measured.metric),
+        _figure(figures.get("kappa_quadratic")),
+        _figure(figures.get("auc")),
+        count(measured.overall.units if measured.overall else 0),
+        "not compared" if not moved else "drifted" if moved[0].drifted else "none shown",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _figure(found: Figure | None) -> str:
+    return f"{number(found.value)} {interval(found.low, found.high)}" if found else number(None)
 
 
 def _line(summary: Summary) -> str:

@@ -1,6 +1,7 @@
 """The site: one page per night, one per metric with its worst rows, and the overview.
 
 index.html                              all nights
+calibration.html                        judges against labelled rows, where there are any
 2026-11-19/index.html                   one night
 2026-11-19/worst-context_recall.html    the worst rows of a metric in that night
 assets/                                 shared by all pages; nothing is fetched from elsewhere
@@ -11,8 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ragmetrics.calibration.records import Calibration
 from ragmetrics.records import Manifest, WorstRow
 from ragmetrics.report.assets import write_assets
+from ragmetrics.report.calibration import trusted
+from ragmetrics.report.calibration_page import PAGE, write_calibrations
 from ragmetrics.report.cards import cards
 from ragmetrics.report.condition import (
     by_state,
@@ -35,7 +39,13 @@ from ragmetrics.store.parts import ScoredRow
 _ROOM = 200_000
 """Bytes of texts on one page of rows."""
 
-__all__ = ["summary_markdown", "write_assets", "write_night", "write_overview"]
+__all__ = [
+    "summary_markdown",
+    "write_assets",
+    "write_calibrations",
+    "write_night",
+    "write_overview",
+]
 
 
 @dataclass(frozen=True)
@@ -57,11 +67,13 @@ def write_night(
     manifest: Manifest,
     earlier: Sequence[Manifest],
     rows: Sequence[ScoredRow],
+    calibrations: Sequence[Calibration] = (),
 ) -> str:
     """Write one night's pages; return the path of the first, relative to the site.
 
     `earlier` are the manifests of the nights before, oldest first; `rows` the worst rows with
-    their scores: `manifest.worst` names the metric each is worst in.
+    their scores: `manifest.worst` names the metric each is worst in. `calibrations` are those of
+    any judge: what they say of the night's own is shown beside its name.
     """
     folder = str(manifest.date)
     groups = _groups(manifest, rows)
@@ -78,16 +90,21 @@ def write_night(
         findings=by_state(manifest.findings),
         previous=earlier[-1].date if earlier else None,
         took=duration(manifest.finished_at - manifest.started_at),
+        trusted=trusted(manifest, calibrations),
+        calibration_page=PAGE,
         **common,
     )
     site.write(f"{folder}/index.html", page)
     return f"{folder}/index.html"
 
 
-def write_overview(site: Files, nights: Sequence[Manifest]) -> str:
-    """Write the page of all nights, oldest first as given; return its path."""
+def write_overview(site: Files, nights: Sequence[Manifest], calibrations: str | None = None) -> str:
+    """Write the page of all nights, oldest first as given; return its path.
+
+    `calibrations` is the page of the calibrations, if there is one.
+    """
     if not nights:
-        site.write("index.html", render("empty.html", 0))
+        site.write("index.html", render("empty.html", 0, calibrations=calibrations))
         return "index.html"
     newest = nights[-1]
     page = render(
@@ -101,6 +118,7 @@ def write_overview(site: Files, nights: Sequence[Manifest]) -> str:
         figure=trend_figure,
         nights=[(night, condition(night)) for night in reversed(nights)],
         trend_nights=NIGHTS,
+        calibrations=calibrations,
     )
     site.write("index.html", page)
     return "index.html"

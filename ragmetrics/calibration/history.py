@@ -1,0 +1,90 @@
+"""All calibrations of a store with the drift between them, each comparison made once and kept.
+
+calibrations/drift/set=NAME/judge=FINGERPRINT/TIME.json     named after the later calibration
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pyarrow as pa
+from pydantic import ValidationError
+
+from ragmetrics.calibration.drift import compare
+from ragmetrics.calibration.kept import load_calibrations
+from ragmetrics.calibration.records import Calibration, Drift
+from ragmetrics.errors import InputError
+from ragmetrics.records import JudgeInfo
+from ragmetrics.store.files import Files
+
+log = logging.getLogger(__name__)
+STEPS = 30
+"""Newest calibrations of one set and judge that are compared, each with the one before it."""
+_REPEATED = re.compile(r" \(\d+ times\)$")
+
+
+@dataclass(frozen=True)
+class History:
+    """The calibrations of a store and the drift between them, both oldest first."""
+
+    calibrations: Sequence[Calibration] = ()
+    drifts: Sequence[Drift] = ()
+
+    def drift_to(self, later: Calibration) -> Drift | None:
+        """What changed between the calibration before and this one, if there was one."""
+        key = later.at, later.name, later.judge.name
+        return next((one for one in self.drifts if (one.later, one.name, one.judge) == key), None)
+
+    def newest_drifts(self, judge: JudgeInfo) -> list[Drift]:
+        """Of each judge of a night, on each labelled set: the newest."""
+        names = judge_names(judge)
+        newest = {(one.judge, one.name): one for one in self.drifts if one.judge in names}
+        return [newest[key] for key in sorted(newest)]
+
+
+def load_history(files: Files) -> History:
+    """Read the calibrations of a store and what changed between them."""
+    found = load_calibrations(files)
+    pairs: dict[tuple[str, str], list[Calibration]] = {}
+    for one in found:
+        pairs.setdefault((one.name, one.judge.name), []).append(one)
+    drifts = [drift for own in pairs.values() for drift in _drifts(files, own[-STEPS - 1 :])]
+    return History(found, sorted(drifts, key=lambda one: (one.later, one.name, one.judge)))
+
+
+def judge_names(judge: JudgeInfo) -> list[str]:
+    """The judges of a night under the names by which they are calibrated: each asked once."""
+    return judge.panel or [_REPEATED.sub("", judge.name)]
+
+
+def _drifts(files: Files, calibrations: Sequence[Calibration]) -> Iterator[Drift]:
+    for earlier, later in pairwise(calibrations):
+        try:
+            yield _find(files, earlier, later) or _compare(files, earlier, later)
+        except (InputError, pa.ArrowInvalid) as error:
+            log.error("%s: no drift can be told at %s: %s", later.name, later.at, error)
+
+
+def _find(files: Files, earlier: Calibration, later: Calibration) -> Drift | None:
+    """The comparison as it was kept, if it was one of these two."""
+    data = files.find(_path(later))
+    try:
+        drift = None if data is None else Drift.model_validate_json(data)
+    except ValidationError:
+        return None  # of another version: compared anew
+    return drift if drift and (drift.earlier, drift.later) == (earlier.at, later.at) else None
+
+
+def _compare(files: Files, earlier: Calibration, later: Calibration) -> Drift:
+    drift = compare(files, earlier, later)
+    files.write(_path(later), drift.model_dump_json(indent=1).encode())
+    return drift
+
+
+def _path(later: Calibration) -> str:
+    moment = later.at.strftime("%Y%m%dT%H%M%S.%fZ")
+    return f"calibrations/drift/set={later.name}/judge={later.judge.fingerprint}/{moment}.json"

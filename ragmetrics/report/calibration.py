@@ -1,0 +1,183 @@
+"""Judges held against labelled rows: what their page says, and the line on a night's page."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ragmetrics.calibration.history import STEPS, History, judge_names
+from ragmetrics.calibration.records import (
+    Calibration,
+    Drift,
+    Figure,
+    FigureName,
+    Measured,
+    MetricDrift,
+)
+from ragmetrics.protocol import Status
+from ragmetrics.records import Manifest
+from ragmetrics.report.cards import STATUS
+from ragmetrics.report.words import count, slug
+
+FIGURES: dict[FigureName, str] = {
+    "auc": "AUC, pooled",
+    "auc_within": "AUC, within row",
+    "kappa": "Cohen's kappa",
+    "kappa_classes": "kappa, classes",
+    "kappa_quadratic": "kappa, quadratic",
+    "alpha": "Krippendorff's α",
+    "spearman": "Spearman",
+    "accuracy": "accuracy",
+}
+"""The figures, in the order they are shown."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One metric in one of the calibrations of a set and judge."""
+
+    calibration: Calibration
+    measured: Measured
+    drift: MetricDrift | None
+    """Against the calibration before."""
+    changed: bool
+    """Whether the judge's settings, or what it is asked, differ from those before."""
+
+    @property
+    def drifted(self) -> bool:
+        """Whether the metric did since the calibration before."""
+        return bool(self.drift and self.drift.drifted)
+
+    def figure(self, name: FigureName) -> Figure:
+        """A figure over all rows; without a value where there is none."""
+        overall = self.measured.overall
+        return overall.figures.get(name, Figure()) if overall else Figure()
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One judge on one labelled set: its newest calibration, and those before."""
+
+    history: tuple[Calibration, ...]
+    """Oldest first, the newest included."""
+    drifts: tuple[Drift, ...]
+
+    @property
+    def newest(self) -> Calibration:
+        """What is shown in full."""
+        return self.history[-1]
+
+    @property
+    def drift(self) -> Drift | None:
+        """The newest calibration against the one before it."""
+        return next((one for one in self.drifts if one.later == self.newest.at), None)
+
+    @property
+    def drifted(self) -> bool:
+        """Whether the newest calibration says so."""
+        return bool(self.drift and self.drift.drifted)
+
+    @property
+    def state(self) -> tuple[str, str]:
+        """An icon's name and the words for it."""
+        if self.drifted:
+            return "firing", "drifted"
+        if self.newest.short:
+            return "incomplete", "incomplete"
+        return ("ok", "no drift shown") if self.drift else ("unwatched", "nothing to compare with")
+
+    @property
+    def anchor(self) -> str:
+        """Where it stands on the page."""
+        return anchor(self.newest)
+
+    def points(self, metric: str) -> list[Point]:
+        """The metric over time, oldest first."""
+        found = [(one, one.measured(metric)) for one in self.history[-STEPS:]]
+        scored = [(one, measured) for one, measured in found if measured and measured.overall]
+        points = [Point(one, measured, None, False) for one, measured in scored[:1]]
+        for (before, asked), (one, measured) in pairwise(scored):
+            same = (before.judge.fingerprint, asked.fingerprint)
+            changed = same != (one.judge.fingerprint, measured.fingerprint)
+            points.append(Point(one, measured, self._step(one, metric), changed))
+        return points
+
+    def moved(self, metric: str) -> MetricDrift | None:
+        """How a metric changed since the calibration before."""
+        return self._step(self.newest, metric)
+
+    def _step(self, calibration: Calibration, metric: str) -> MetricDrift | None:
+        metrics = [m for one in self.drifts if one.later == calibration.at for m in one.metrics]
+        return next((one for one in metrics if one.metric == metric), None)
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What a night's page says of its judge: its calibration nearest in time on one set."""
+
+    calibration: Calibration
+    exact: bool
+    """Whether it was the very judge of the night, or one of its name."""
+    anchor: str
+
+    @property
+    def figures(self) -> list[tuple[str, Figure]]:
+        """Quadratic kappa by metric."""
+        found = self.calibration.metrics
+        return [
+            (one.metric, one.overall.figures["kappa_quadratic"]) for one in found if one.overall
+        ]
+
+
+def anchor(calibration: Calibration) -> str:
+    """The name of a set and judge on the page: the same every time it is written."""
+    key = f"{calibration.name}\n{calibration.judge.name}".encode("utf-8", "replace")
+    return f"{slug(calibration.name)}-{hashlib.blake2b(key, digest_size=4).hexdigest()}"
+
+
+def standings(history: History) -> list[Standing]:
+    """Every judge on every set: sets where one drifted first, then those last calibrated."""
+    sets: dict[str, dict[str, list[Calibration]]] = {}
+    for one in history.calibrations:
+        sets.setdefault(one.name, {}).setdefault(one.judge.name, []).append(one)
+    groups = [
+        [_standing(own, history) for own in judges.values()] for _, judges in sorted(sets.items())
+    ]
+    groups.sort(key=lambda group: max(one.newest.at for one in group), reverse=True)
+    groups.sort(key=lambda group: not any(one.drifted for one in group))
+    return [
+        one
+        for group in groups
+        for one in sorted(group, key=lambda one: (not one.drifted, one.newest.judge.name))
+    ]
+
+
+def _standing(own: Sequence[Calibration], history: History) -> Standing:
+    pair = own[-1].name, own[-1].judge.name
+    return Standing(tuple(own), tuple(d for d in history.drifts if (d.name, d.judge) == pair))
+
+
+def trusted(manifest: Manifest, calibrations: Sequence[Calibration]) -> list[Trust]:
+    """What is known of a night's judges, by set: of each the calibration nearest in time.
+
+    Calibrations of the very judge come before those of another that has its name.
+    """
+    names = judge_names(manifest.judge)
+    found: dict[tuple[str, str], Trust] = {}
+    for one in sorted(calibrations, key=lambda one: abs(one.at - manifest.finished_at)):
+        exact = one.judge.fingerprint == manifest.judge.fingerprint
+        key = one.name, one.judge.name
+        if (exact or one.judge.name in names) and (key not in found or exact > found[key].exact):
+            found[key] = Trust(one, exact or bool(manifest.judge.panel), anchor(one))
+    return [found[key] for key in sorted(found)]
+
+
+def unanswered(measured: Measured) -> list[str]:
+    """`12 unreadable verdict`: units without a verdict, by reason."""
+    return [
+        f"{count(units)} {STATUS.get(status, status)}"
+        for status, units in sorted(measured.status.items())
+        if status != Status.SCORED and units
+    ]

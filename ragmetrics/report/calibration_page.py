@@ -1,0 +1,64 @@
+"""The page of all calibrations: every judge on every labelled set, the first of them in full.
+
+calibration.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ragmetrics.calibration.history import STEPS, History
+from ragmetrics.report.calibration import FIGURES, Standing, standings, unanswered
+from ragmetrics.report.calibration_figure import MAIN, drift_figure, reliability_figure
+from ragmetrics.report.calibration_segments import segment_tables
+from ragmetrics.report.pages import render
+from ragmetrics.store.files import Files
+
+PAGE = "calibration.html"
+MOST_IN_FULL = 12
+"""Judges on sets that are shown with charts and tables; of the others the main figures stand."""
+_MOST_LINES = 200
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The judges of one labelled set."""
+
+    name: str
+    standings: tuple[Standing, ...]
+
+
+def write_calibrations(site: Files, history: History, dataset: str | None = None) -> str | None:
+    """Write the page; return its path, or None where nothing has been calibrated.
+
+    `dataset` names the site's first page.
+    """
+    found = standings(history)
+    if not found:
+        return None
+    shown = found[:_MOST_LINES]
+    page = render(
+        "calibration.html",
+        0,
+        dataset=dataset,
+        standings=shown,
+        more=len(found) - len(shown),
+        groups=_groups(found[:MOST_IN_FULL]),
+        in_full=MOST_IN_FULL,
+        drifted=sum(one.drifted for one in found),
+        names=FIGURES,
+        main=MAIN,
+        steps=STEPS,
+        reliability=reliability_figure,
+        trend=drift_figure,
+        segments=segment_tables,
+        unanswered=unanswered,
+    )
+    site.write(PAGE, page)
+    return PAGE
+
+
+def _groups(found: Sequence[Standing]) -> list[_Group]:
+    names = dict.fromkeys(one.newest.name for one in found)
+    return [_Group(name, tuple(s for s in found if s.newest.name == name)) for name in names]

@@ -1,0 +1,42 @@
+"""Calibration as Prefect tasks. Only settings and records of results pass between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from prefect import task
+from prefect.artifacts import create_markdown_artifact
+
+from ragmetrics import calibration
+from ragmetrics.alerts.deliver import page_link
+from ragmetrics.calibration import Calibration, Drift
+from ragmetrics.publish import refresh_dashboard
+from ragmetrics.report.calibration_page import PAGE
+from ragmetrics.report.markdown import calibration_markdown
+from ragmetrics.settings import Settings
+from ragmetrics.stage import open_store
+from tasks.steps import RETRIES, artifact_key
+
+
+@task(name="calibrate", **RETRIES)
+def calibrate(
+    settings: Settings, labelled: Sequence[str], metrics: Sequence[str] | None, at: datetime
+) -> list[Calibration]:
+    """Hold every judge against every set; a later attempt finds the replies of the one before."""
+    files = open_store(settings)
+    return calibration.calibrate(settings, labelled, metrics, now=at, files=files)
+
+
+@task(name="publish calibrations", **RETRIES)
+def publish(settings: Settings, found: Sequence[Calibration]) -> list[Drift | None]:
+    """Refresh the dashboard and leave the figures as an artifact; return what changed since."""
+    files = open_store(settings)
+    history = refresh_dashboard(files)
+    drifts = [history.drift_to(one) for one in found]
+    create_markdown_artifact(
+        calibration_markdown(found, drifts, page_link(settings, files, PAGE)),
+        key=f"ragmetrics-{artifact_key(settings.dataset)}-calibration",
+        description=f"Judges of {settings.dataset} against labelled rows",
+    )
+    return drifts

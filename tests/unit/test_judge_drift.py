@@ -1,0 +1,99 @@
+"""Judge drift as a finding of the night: told once, resolved by the next calibration."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from ragmetrics.alerts.health import check_health
+from ragmetrics.alerts.slack import compose
+from ragmetrics.alerts.state import Book, advance
+from ragmetrics.calibration.records import Drift
+from ragmetrics.records import Finding, JudgeInfo, Manifest, Source
+from ragmetrics.settings import AlertSettings
+from tests.fakes.calibrations import calibration, drift_between, history
+from tests.fakes.nights import FIRST, night
+
+FIRM = drift_between(calibration(), calibration(1))
+DRIFTED = drift_between(calibration(), calibration(1), "context_relevance")
+
+
+def findings(*drifts: Drift, manifest: Manifest | None = None) -> list[Finding]:
+    """What is said of drift in a night."""
+    found = check_health(AlertSettings(), manifest or night(), drifts)
+    return [one for one in found if one.kind == "judge_drift"]
+
+
+def test_drift_is_a_warning_with_its_numbers() -> None:
+    """What changed, by how much, how surely, and on how many verdicts."""
+    (found,) = findings(DRIFTED)
+    assert (found.level, found.severity) == ("breach", "warning")
+    assert found.message == (
+        "embedded on towers, 2026-11-02 to 2026-11-09: context_relevance drifted: "
+        "quadratic kappa -0.300 [-0.350, -0.250], AUC -0.150 [-0.200, -0.100], "
+        "30% of verdicts changed"
+    )
+    assert found.key == "helpdesk/judge_drift/judge=embedded/set=towers"
+    assert found.metric is None
+
+
+def test_no_drift_is_fine() -> None:
+    """It is a check like others."""
+    (found,) = findings(FIRM)
+    assert found.level == "ok"
+    assert found.message.endswith("no drift shown")
+
+
+def test_changed_settings_are_named() -> None:
+    """A judge that was changed on purpose is another one all the same."""
+    (found,) = findings(DRIFTED.model_copy(update={"same_fingerprint": False}))
+    assert found.message.endswith("(its settings have changed)")
+
+
+def test_a_night_without_rows_says_nothing_of_the_judge() -> None:
+    """There was nothing for it to judge."""
+    empty = night(source=Source(logs="logs/", files=0, rows=0, problem="no file"))
+    assert findings(DRIFTED, manifest=empty) == []
+
+
+def test_it_is_told_once_and_resolved_by_the_next_calibration() -> None:
+    """Nights in between are silent; a reminder comes after a week, as of any alert."""
+    transitions = []
+    book = Book()
+    for number, drift in enumerate([FIRM, DRIFTED, DRIFTED, DRIFTED, FIRM]):
+        book, told = advance(book, findings(drift), FIRST + timedelta(number), 7)
+        transitions += [one.transition for one in told]
+    assert transitions == [None, "fired", None, None, "resolved"]
+
+
+def test_it_keeps_no_other_alert_from_being_closed() -> None:
+    """Drift may last for weeks, and says nothing of whether a rule still exists."""
+    gone = Finding(key="old", kind="metric", level="breach", rule="r", message="m", metric="m")
+    book, _ = advance(Book(), [gone], FIRST, 7)
+    _, told = advance(book, findings(DRIFTED), FIRST + timedelta(8), 7)
+    assert [(one.key, one.transition) for one in told if one.key == "old"] == [("old", "resolved")]
+
+
+def test_slack_names_it() -> None:
+    """As a warning, with the finding's sentence."""
+    _, told = advance(Book(), findings(DRIFTED), FIRST, 7)
+    message = compose(night(), told, dashboard=None, redact=False)
+    assert message
+    assert "Warning: judge drift" in message.text
+    assert "context_relevance drifted" in str(message.blocks)
+
+
+def test_only_the_newest_drift_of_tonights_judges_counts() -> None:
+    """One per judge and set; a panel has several judges, and repeats do not hide one."""
+    known = history(
+        *(calibration(week) for week in range(3)),
+        *(calibration(week, name="other") for week in range(2)),
+        *(calibration(week, judge="openai:x") for week in range(2)),
+    )
+    embedded = JudgeInfo(name="embedded (3 times)", fingerprint="f")
+    assert [(one.name, one.later.day) for one in known.newest_drifts(embedded)] == [
+        ("other", 9),
+        ("towers", 16),
+    ]
+    panel = JudgeInfo(name="mean of", fingerprint="f", panel=["embedded", "openai:x"])
+    assert len(known.newest_drifts(panel)) == 3
+    assert known.newest_drifts(JudgeInfo(name="openai:y", fingerprint="f")) == []
