@@ -121,8 +121,8 @@ def evaluate(
     """Score rows: a path (or several), dicts, a pandas DataFrame, a ragas or Hugging Face dataset.
 
     `metrics` are names, or `{name: parameters}`; without any, all of the defaults. `judge` is
-    `embedded` where nothing says otherwise; a list of judges is a panel. `settings` brings everything else that
-    `ragmetrics.yaml` may say; the other arguments go before it.
+    `embedded` where nothing says otherwise; a list of judges is a panel. `settings` brings
+    everything else that `ragmetrics.yaml` may say; the other arguments go before it.
     `preset` names the tool that wrote the rows: `ragas`, `openinference`, `langfuse`, ...
     `record` names a JSONL file for the judge's replies, to be played by `judge="recorded:PATH"`.
     Works inside a running event loop too, as in a notebook.

@@ -11,8 +11,8 @@ from ragmetrics.drive import drive
 from ragmetrics.judges import make_embedder, make_judges
 from ragmetrics.judges.base import Embedder, Judge, Reply, fingerprint
 from ragmetrics.judges.corpus import Corpus
-from ragmetrics.protocol import Ask
 from ragmetrics.panel import Member, Panel, panel_fingerprint
+from ragmetrics.protocol import Ask
 from ragmetrics.records import JudgeInfo, Usage
 from ragmetrics.registry import Metric, chosen_metrics, families
 from ragmetrics.settings import JudgeSettings, Settings

@@ -99,9 +99,10 @@ def _print_panel(console: Console, manifest: Manifest) -> None:
             ]
             table.add_row(one.metric, number(one.agreement), *cells)
         console.print(table)
-    steady = [f"{one.metric} {one.spread:.3f}" for one in manifest.metrics if one.spread is not None]
-    if steady:
-        console.print(f"Spread over repeats: {', '.join(steady)}")
+    spreads = {one.metric: one.spread for one in manifest.metrics if one.spread is not None}
+    if spreads:
+        steady = ", ".join(f"{metric} {spread:.3f}" for metric, spread in spreads.items())
+        console.print(f"Spread over repeats: {steady}")
     for problem in manifest.problems:
         console.print(f"Problem: {clean(problem, 300)}", markup=False, style="red")
 

@@ -1,8 +1,11 @@
 """The recorded judge: plays back replies that were given before, from a JSONL file.
 
-One line per reply: `{"key": ..., "prompt": ..., "judge": ..., "reply": ...}`, as `ragmetrics score
---record` writes it. Of a panel's recording, `PATH#JUDGE` plays one judge. Lines with one key are replies to attempts in order. `"as_is": true` marks a verdict that
-a judge of ours gave without text to be read.
+One line per reply, as `ragmetrics score --record` writes it:
+
+    {"key": ..., "prompt": ..., "judge": ..., "reply": ...}
+
+Lines with one key are replies to attempts in order. `"as_is": true` marks a verdict that a judge of
+ours gave without text to be read. Of a panel's recording, `PATH#JUDGE` plays one judge.
 """
 
 from __future__ import annotations
