@@ -11,6 +11,7 @@ from rich.table import Table
 
 from ragmetrics.alerts.markup import clean
 from ragmetrics.calibration.records import (
+    FIGURES,
     Agreement,
     Calibration,
     Drift,
@@ -22,17 +23,6 @@ from ragmetrics.calibration.records import (
 from ragmetrics.protocol import Status
 from ragmetrics.tables import number
 
-NAMES: dict[FigureName, str] = {
-    "auc": "AUC, pooled",
-    "auc_within": "AUC, within row",
-    "kappa": "Cohen's kappa",
-    "kappa_classes": "kappa, classes",
-    "kappa_quadratic": "kappa, quadratic",
-    "alpha": "Krippendorff's α",
-    "spearman": "Spearman",
-    "accuracy": "accuracy",
-}
-"""The figures, in the order they are shown."""
 _SHORT: dict[FigureName, str] = {
     "auc": "AUC",
     "auc_within": "within row",
@@ -89,7 +79,7 @@ def _figures(measured: Sequence[Measured]) -> Table:
     table.add_row("units", *(f"{one.units:,}" if one else "0" for one in shown))
     table.add_row("rows, questions", *(_counts(one) for one in shown))
     table.add_row("positive labels", *(f"{one.positive:.1%}" if one else "–" for one in shown))
-    for name, title in NAMES.items():
+    for name, title in FIGURES.items():
         found = [one.figures.get(name) if one else None for one in shown]
         if any(found):
             # The interval below, so that four metrics fit a terminal of 80 columns.

@@ -223,10 +223,10 @@ class _Costs:
 
 
 def _costs(settings: Settings, files: Files, ref: RunRef) -> _Costs:
-    costs = _Costs()
+    costs, families = _Costs(), score_families(settings)
     for shard in range(ref.shards):
         of_shard: Counter[str] = Counter()
-        for family in score_families(settings):
+        for family in families:
             path = ref.scores(family[0], shard)
             if not files.exists(path):
                 continue

@@ -30,6 +30,18 @@ FigureName = Literal[
     "accuracy",
 ]
 
+FIGURES: dict[FigureName, str] = {
+    "auc": "AUC, pooled",
+    "auc_within": "AUC, within row",
+    "kappa": "Cohen's kappa",
+    "kappa_classes": "kappa, classes",
+    "kappa_quadratic": "kappa, quadratic",
+    "alpha": "Krippendorff's α",
+    "spearman": "Spearman",
+    "accuracy": "accuracy",
+}
+"""The figures, in the order they are shown."""
+
 
 class Figure(Record):
     """A figure with its interval; None where it is not defined, or the data cannot tell."""

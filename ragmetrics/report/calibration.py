@@ -21,18 +21,6 @@ from ragmetrics.records import Manifest
 from ragmetrics.report.cards import STATUS
 from ragmetrics.report.words import count, slug
 
-FIGURES: dict[FigureName, str] = {
-    "auc": "AUC, pooled",
-    "auc_within": "AUC, within row",
-    "kappa": "Cohen's kappa",
-    "kappa_classes": "kappa, classes",
-    "kappa_quadratic": "kappa, quadratic",
-    "alpha": "Krippendorff's α",
-    "spearman": "Spearman",
-    "accuracy": "accuracy",
-}
-"""The figures, in the order they are shown."""
-
 
 @dataclass(frozen=True)
 class Point:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragmetrics.calibration.history import STEPS, History
-from ragmetrics.report.calibration import FIGURES, Standing, standings, unanswered
+from ragmetrics.calibration.records import FIGURES
+from ragmetrics.report.calibration import Standing, standings, unanswered
 from ragmetrics.report.calibration_figure import MAIN, drift_figure, reliability_figure
 from ragmetrics.report.calibration_segments import segment_tables
 from ragmetrics.report.pages import render
