@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from ragmetrics.errors import JudgeRefused, SettingsError
 from ragmetrics.judges import make_judge
 from ragmetrics.judges.corpus import Corpus
-from ragmetrics.judges.embedded import Overlap
+from ragmetrics.judges.lexical import Overlap
 from ragmetrics.judges.local import EmbeddingLexicon, LocalJudge, load_encoder, windows
 from ragmetrics.metrics.context_relevance import GRADE
 from ragmetrics.metrics.context_relevancy import NEEDED
@@ -70,41 +70,58 @@ def ask(judge: LocalJudge, prompt: Prompt[Any], **data: Any) -> Any:
     return asyncio.run(judge.reply(Ask(prompt, data), 0)).verdict
 
 
-def test_coverage_is_two_parts_words_and_one_part_meaning(toy: Toy) -> None:
-    """With both alike 1; with the meaning alone 1/3; 0.6 of the meaning and no word 0.2."""
+def test_relevance_is_overlap_moved_by_nearness_from_three_fifths(toy: Toy) -> None:
+    """0.4 of what the cosine exceeds 0.6 by: 0.16 more at 1, nothing at 0.6, 0.24 less at 0."""
     lexicon = EmbeddingLexicon(Corpus(), toy)
-    assert lexicon.coverage("rain", "rain") == pytest.approx(1.0)
-    assert lexicon.coverage("rain", "drains") == pytest.approx(1 / 3)
-    assert lexicon.coverage("rain", "half") == pytest.approx(0.2)
-    assert lexicon.coverage("rain", "snow") == 0.0
+    held = Overlap(Corpus()).relevance("rain", "rain fell")
+    assert held > 0.24
+    assert lexicon.relevance("rain", "rain fell") == pytest.approx(held + 0.16)
+    assert lexicon.relevance("rain", "rain half") == pytest.approx(held)
+    assert lexicon.relevance("stay", "stay rain") == pytest.approx(held - 0.24)
 
 
-def test_nothing_said_is_nothing_covered(toy: Toy) -> None:
-    """A claim or a passage without a letter or digit."""
+def test_no_overlap_and_little_nearness_is_nothing(toy: Toy) -> None:
+    """Meaning alone gives 0.16 at most, and takes no more than there is."""
     lexicon = EmbeddingLexicon(Corpus(), toy)
-    assert lexicon.coverage("", "rain") == lexicon.coverage("?!", "rain") == 0.0
-    assert lexicon.coverage("rain", "") == lexicon.coverage("rain", "\n...") == 0.0
+    assert lexicon.relevance("snow", "wind") == pytest.approx(0.16)
+    assert lexicon.relevance("rain", "wind") == 0.0
+
+
+def test_support_is_told_by_words_alone(toy: Toy) -> None:
+    """What is about the same subject is near, whether it says so or not."""
+    lexicon = EmbeddingLexicon(Corpus(), toy)
+    claim, passage = "It rained in May.", "May was dry, and it rained in June."
+    assert lexicon.coverage(claim, passage) == Overlap(Corpus()).coverage(claim, passage)
+    assert not toy.asked
+
+
+def test_nothing_said_is_nothing_relevant(toy: Toy) -> None:
+    """A question or a passage without a letter or digit."""
+    lexicon = EmbeddingLexicon(Corpus(), toy)
+    assert lexicon.relevance("", "rain") == lexicon.relevance("?!", "rain") == 0.0
+    assert lexicon.relevance("rain", "") == lexicon.relevance("rain", "\n...") == 0.0
     assert not toy.asked
 
 
 def test_the_nearest_part_of_a_long_passage_counts(toy: Toy) -> None:
     """The model would not read to its end."""
     lexicon = EmbeddingLexicon(Corpus(), toy)
-    assert lexicon.coverage("rain", "It is snow. " * 400 + "Now drains. ") == pytest.approx(1 / 3)
+    assert lexicon.relevance("drains", "It is snow. " * 400 + "It rains. ") > 0.16
+    assert lexicon.relevance("drains", "It is snow. " * 400) == 0.0
 
 
 def test_a_text_is_embedded_once(toy: Toy) -> None:
     """A question is held against many contexts."""
     lexicon = EmbeddingLexicon(Corpus(), toy)
-    for passage in ("one", "two", "one", "claim"):
-        lexicon.coverage("claim", passage)
-    assert toy.asked == ["claim", "one", "two"]
+    for passage in ("one", "two", "one", "question"):
+        lexicon.relevance("question", passage)
+    assert toy.asked == ["question", "one", "two"]
 
 
 @given(st.text(), st.text())
-def test_coverage_is_a_share(claim: str, passage: str) -> None:
+def test_relevance_is_a_share(question: str, passage: str) -> None:
     """Of any texts."""
-    assert 0.0 <= EmbeddingLexicon(Corpus(), Toy()).coverage(claim, passage) <= 1.0
+    assert 0.0 <= EmbeddingLexicon(Corpus(), Toy()).relevance(question, passage) <= 1.0
 
 
 @given(st.text(alphabet="ab .\n。", max_size=3_000))
