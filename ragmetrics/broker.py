@@ -81,6 +81,8 @@ class Vectors:
 
     def __init__(self, embedder: Embedder, kept: Judgements | None = None) -> None:
         self.tally = Tally()
+        self.refusal: JudgeRefused | None = None
+        """Why nothing can be embedded: after it, nothing more is asked for."""
         self._embedder = embedder
         self._kept = kept if embedder.keeps else None
         self._embedding = asyncio.Semaphore(embedder.concurrency)
@@ -94,8 +96,9 @@ class Vectors:
     async def _find(self, key: str, text: str) -> Answer:
         try:
             return await self._vector(key, text)
-        except JudgeRefused:
-            raise
+        except JudgeRefused as error:
+            self.refusal = error
+            raise JudgeRefused(f"embeddings: {error}") from error
         except JudgeError as error:
             self.tally.failures["judge_failed"] += 1
             return Unanswered(Status.JUDGE_FAILED, str(error))
@@ -105,6 +108,8 @@ class Vectors:
             self.tally.answered_from_store += 1
             return np.frombuffer(base64.b64decode(packed), dtype=np.float32)
         async with self._embedding:
+            if self.refusal:
+                raise JudgeRefused(str(self.refusal))
             vector = await self._embedder.embed(text)
             if self._kept:
                 packed = base64.b64encode(vector.astype(np.float32).tobytes()).decode()

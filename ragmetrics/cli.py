@@ -27,8 +27,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(cli_prompts.app, name="prompts")
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+out = Console(highlight=False, emoji=False)
+err = Console(stderr=True, highlight=False, emoji=False)
 
 Logs = Annotated[list[str], typer.Argument(help="Files, folders or globs; local or s3://.")]
 ConfigFlag = Annotated[
@@ -69,7 +69,7 @@ def score(
     logs: Logs,
     metrics: Annotated[str | None, typer.Option(help="Names, separated by commas.")] = None,
     judge: Annotated[
-        str | None, typer.Option(help="embedded (default), openai or recorded:PATH.")
+        str | None, typer.Option(help="embedded (default), local, openai or recorded:PATH.")
     ] = None,
     model: Annotated[str | None, typer.Option(help="The judge's model.")] = None,
     base_url: Annotated[
@@ -91,18 +91,21 @@ def score(
     from ragmetrics.evaluation import evaluate
     from ragmetrics.export import check_name, export
 
+    chosen = _settings(settings)
     if output:
-        check_name(output)
+        golden_set = golden or chosen.golden
+        read = [*logs, golden_set] if golden_set else logs
+        check_name(output, read, chosen.storage_options, record)
     with tables.progress(err, "scoring", quiet=as_json) as progress:
         result = evaluate(
             logs,
-            metrics.split(",") if metrics else None,
+            _names(metrics),
             judge,
             model=model,
             base_url=base_url,
             golden=golden,
             preset=preset,
-            settings=_settings(settings),
+            settings=chosen,
             record=record,
             limit=limit,
             progress=progress,
@@ -113,7 +116,7 @@ def score(
         sys.stdout.write(json.dumps(result.as_json(), ensure_ascii=False) + "\n")
     else:
         tables.print_summary(out, result.manifest)
-    if result.manifest.source.broken or result.unscored():
+    if result.manifest.source.broken or result.unscored() or result.manifest.problems:
         raise typer.Exit(1)
 
 
@@ -174,7 +177,7 @@ def calibrate(
     files = None
     if store or settings:
         files = Files(store or chosen.store, chosen.storage_options)
-    names = metrics.split(",") if metrics else None
+    names = _names(metrics)
     with tables.progress(err, "judging", quiet=as_json) as progress:
         if judge == "labels":
             found = calibration.calibrate_replies(chosen, labelled, names, limit, files=files)
@@ -256,6 +259,11 @@ def _main(
     if version:
         out.print(__version__)
         raise typer.Exit
+
+
+def _names(metrics: str | None) -> list[str] | None:
+    """The metrics named on the command line; None where none is."""
+    return None if metrics is None else [name.strip() for name in metrics.split(",")]
 
 
 def _settings(path: Path | None) -> Settings:

@@ -3,6 +3,7 @@
 RagmetricsError
 ├── InputError               what the user gave cannot be used; exit code 2
 │   └── SettingsError        the settings file, by key
+├── MetricError              a metric failed by itself: its fault, or that of its package
 ├── StoreError               reading or writing files failed; `transient` says if a retry may help
 ├── UnreadableReply          a judge answered, but not what was asked; asked again
 ├── Unanswered               a request got no usable answer; the row is left out of the mean
@@ -25,6 +26,10 @@ class InputError(RagmetricsError):
 
 class SettingsError(InputError):
     """The settings file holds an unknown key or a value out of range."""
+
+
+class MetricError(RagmetricsError):
+    """A metric raised an error of its own, or returned what is no score."""
 
 
 class StoreError(RagmetricsError):

@@ -15,7 +15,7 @@ from weakref import finalize
 import pandas as pd
 
 from ragmetrics.errors import InputError
-from ragmetrics.judges.recorded import Recorder
+from ragmetrics.judges.recorded import Recorder, file_and_judge
 from ragmetrics.night import parts
 from ragmetrics.protocol import Status
 from ragmetrics.publish import summarise_run
@@ -31,8 +31,8 @@ from ragmetrics.settings import (
     with_preset,
 )
 from ragmetrics.stage import Inputs, Staged, golden_set, log_set, open_store, plan, stage
-from ragmetrics.store.files import Files
-from ragmetrics.store.logs import LogSet
+from ragmetrics.store.files import Files, same_file
+from ragmetrics.store.logs import LogSet, is_among
 from ragmetrics.store.parts import RunRef, read_records
 
 Progress = Callable[[str, int, int], None]
@@ -57,6 +57,8 @@ class Result:
                 "scored": one.scored,
                 "questions": one.questions,
                 "status": one.status,
+                "spread": one.spread,
+                "agreement": one.agreement,
             }
             for one in self.manifest.metrics
         ]
@@ -96,10 +98,17 @@ class Result:
                     "scored": one.scored,
                     "questions": one.questions,
                     "status": one.status,
+                    "spread": one.spread,
+                    "agreement": one.agreement,
+                    "judges": [judge.model_dump() for judge in one.judges],
                 }
                 for one in manifest.metrics
             },
             "usage": manifest.usage.model_dump(),
+            "usage_by_judge": {
+                name: usage.model_dump() for name, usage in manifest.usage_by_judge.items()
+            },
+            "problems": manifest.problems,
             "splits": manifest.splits,
         }
 
@@ -133,6 +142,8 @@ def evaluate(
     folder = tempfile.TemporaryDirectory(prefix="ragmetrics-")
     try:
         inputs = _inputs(chosen, rows, Path(folder.name), limit)
+        if record is not None and _overwrites(Path(record), chosen, inputs):
+            raise InputError(f"recording {record}: is one of the files that are read")
         chosen = chosen.model_copy(
             update={"store": str(Path(folder.name) / "store"), "storage_options": {}}
         )
@@ -178,6 +189,16 @@ def _inputs(settings: Settings, rows: Any, folder: Path, limit: int | None) -> I
     else:
         logs = (_written(settings, _dicts(rows), folder),)
     return Inputs(logs, golden_set(settings), limit=limit)
+
+
+def _overwrites(path: Path, settings: Settings, inputs: Inputs) -> bool:
+    """Whether writing to a path would destroy a log, the golden set or a recording played."""
+    judges = [one.name for one in settings.panel if one.name.startswith("recorded:")]
+    played = [file_and_judge(name.removeprefix("recorded:"))[0] for name in judges]
+    sets = [*inputs.logs, *([inputs.golden] if inputs.golden else [])]
+    return any(same_file(path, one) for one in played) or any(
+        is_among(path, one.files, one.infos) for one in sets
+    )
 
 
 def _dicts(rows: Any) -> Iterable[Any]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from ragmetrics.errors import InputError
-from ragmetrics.store.files import Files
+from ragmetrics.store.files import Files, same_file
+from ragmetrics.store.logs import find_logs, is_among
 from ragmetrics.store.parts import PartWriter, workspace
 
 COLUMNS = ("id", "metric", "value", "status", "reason", "details", "tags")
@@ -30,18 +31,30 @@ _SCHEMA = pa.schema(
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def check_name(path: Path) -> None:
-    """Raise InputError unless the file's name says one of the formats."""
+def check_name(
+    path: Path,
+    read: Iterable[str] = (),
+    options: Mapping[str, Any] | None = None,
+    record: Path | None = None,
+) -> None:
+    """Raise InputError unless the name says one of the formats, and no other file is lost by it.
+
+    Those are the files at the places `read`, and the recording that the run writes.
+    """
     if path.suffix not in (".parquet", ".jsonl", ".csv"):
         raise InputError(f"--out {path}: the name should end in .parquet, .jsonl or .csv")
     if path.is_dir():
         raise InputError(f"--out {path}: is a folder")
     if not path.parent.is_dir():
         raise InputError(f"--out {path}: there is no folder {path.parent}")
+    if path.exists() and any(is_among(path, *find_logs(place, options)) for place in read):
+        raise InputError(f"--out {path}: is one of the files that are read")
+    if record is not None and same_file(path, record):
+        raise InputError(f"--out {path}: is the recording too")
 
 
 def export(records: Iterable[dict[str, Any]], path: Path) -> None:
-    """Write one line per row and metric: id, metric, value, status, reason, details, tags."""
+    """Write one line per row and metric, with the fields of COLUMNS."""
     if path.suffix == ".parquet":
         _parquet(records, path)
     elif path.suffix == ".jsonl":

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from ragmetrics.broker import Broker
-from ragmetrics.errors import JudgeRefused, Unanswered
+from ragmetrics.errors import JudgeRefused, MetricError, RagmetricsError, Unanswered
 from ragmetrics.judges.base import Judge, fingerprint
-from ragmetrics.protocol import Answer, Ask, Embed, Request, Score, Status, Steps
+from ragmetrics.protocol import Answer, Ask, Request, Score, Status, Steps
 from ragmetrics.registry import Metric
 from ragmetrics.rows import LogRow
 from ragmetrics.settings import Aggregate
@@ -78,7 +78,18 @@ class Panel:
         return max(16, 2 * max(one.broker.judge.concurrency for one in self.members))
 
     async def score(self, metric: Metric, row: LogRow) -> Score:
-        """Score one row by one metric. Raises JudgeRefused where no judge can be asked."""
+        """Score one row by one metric.
+
+        Raises JudgeRefused where no judge can be asked, MetricError where the metric fails.
+        """
+        try:
+            return await self._score(metric, row)
+        except RagmetricsError:
+            raise
+        except Exception as error:
+            raise MetricError(f"metric {metric.name}, row {row.id}: {error!r}") from error
+
+    async def _score(self, metric: Metric, row: LogRow) -> Score:
         if not metric.prompts:  # nothing that judges could differ on
             return await self._play(self.members[0], metric, row, 0)
         by_judge = await asyncio.gather(*(self._judged(one, metric, row) for one in self.members))
@@ -114,8 +125,7 @@ class Panel:
         try:
             return await member.broker.answer(row_key, request)
         except JudgeRefused as error:
-            # The embedder is everybody's.
-            if isinstance(request, Embed) or all(one.broker.refusal for one in self.members):
+            if len(self.members) == 1 or all(one.broker.refusal for one in self.members):
                 raise
             return Unanswered(Status.JUDGE_FAILED, str(error))
 
@@ -128,7 +138,9 @@ async def play(steps: Steps[Score], answer: Callable[[Request], Any]) -> Score:
             answers = await asyncio.gather(*(answer(request) for request in requests))
             requests = steps.send(answers)
     except StopIteration as stop:
-        score: Score = stop.value
+        score = stop.value
+        if not isinstance(score, Score):
+            raise TypeError(f"a metric returns a Score, not {score!r}") from None
         return score
     except Unanswered as error:
         return Score.unanswered(error)
@@ -143,29 +155,29 @@ def averaged(scores: Sequence[Score]) -> Score:
     """
     found = [(score, score.value) for score in scores if score.value is not None]
     if not found:
-        return scores[0]
+        return next((score for score in scores if _failed(score)), scores[0])
     values = [value for _, value in found]
-    return replace(
-        found[0][0],
-        value=float(np.mean(values)),
-        spread=float(np.std(values, ddof=1)) if len(values) > 1 else None,
-        details={**found[0][0].details, "repeats": [score.value for score in scores]},
-    )
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    told = {"repeats": [score.value for score in scores], "spread": spread}
+    details = {**found[0][0].details, **told}
+    return replace(found[0][0], value=float(np.mean(values)), spread=spread, details=details)
 
 
 def combine(by_judge: Mapping[str, Score], aggregate: Aggregate) -> Score:
     """One score of the scores of several judges.
 
-    Judges without a value are left out. The details are those of the judge nearest to the value,
-    and `judges`: what each one said. `votes` are their values in order.
+    Judges without a value are left out; those that `failed` are named, unlike those to whom the row
+    has nothing to judge. The details are those of the judge nearest to the value, and `judges`:
+    what each one said. `votes` are their values in order.
     """
     found = [(score, score.value) for score in by_judge.values() if score.value is not None]
     said = {name: _said(score) for name, score in by_judge.items()}
+    failed = tuple(name for name, score in by_judge.items() if _failed(score))
+    votes = tuple(score.value for score in by_judge.values())
     if not found:
-        first = next(iter(by_judge.values()))
-        asked = first.status in (Status.UNREADABLE, Status.JUDGE_FAILED)
-        votes = (None,) * len(by_judge) if asked else None
-        return replace(first, details={**first.details, "judges": said}, votes=votes)
+        first = by_judge[failed[0]] if failed else next(iter(by_judge.values()))
+        details = {**first.details, "judges": said}
+        return replace(first, details=details, votes=votes, failed=failed)
     value = _AGGREGATES[aggregate]([value for _, value in found])
     nearest, _ = min(found, key=lambda pair: abs(pair[1] - value))
     spreads = [score.spread for score, _ in found if score.spread is not None]
@@ -173,9 +185,14 @@ def combine(by_judge: Mapping[str, Score], aggregate: Aggregate) -> Score:
         nearest,
         value=value,
         details={**nearest.details, "judges": said},
-        votes=tuple(score.value for score in by_judge.values()),
+        votes=votes,
+        failed=failed,
         spread=float(np.mean(spreads)) if spreads else None,
     )
+
+
+def _failed(score: Score) -> bool:
+    return score.status in (Status.UNREADABLE, Status.JUDGE_FAILED)
 
 
 def _said(score: Score) -> dict[str, Any]:

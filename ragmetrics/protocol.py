@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,8 +47,14 @@ class Score:
     status: Status = Status.SCORED
     votes: tuple[float | None, ...] | None = None
     """The values of a panel's judges, in their order."""
+    failed: tuple[str, ...] = ()
+    """The judges of a panel that gave no usable verdict."""
     spread: float | None = None
     """Standard deviation over a judge's repeats."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, float) and not math.isfinite(self.value):
+            raise ValueError(f"a score of {self.value}: a missing value is a status")
 
     @classmethod
     def not_applicable(cls, reason: str) -> Score:

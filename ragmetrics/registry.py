@@ -14,12 +14,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
 
 import ragmetrics.metrics
 from ragmetrics.errors import InputError
 from ragmetrics.protocol import Ask, Prompt, Request, Score, Steps, dumps
-from ragmetrics.rows import LogRow
+from ragmetrics.rows import LogRow, explain
 from ragmetrics.wording import BUILT_IN, Wording
 
 if TYPE_CHECKING:
@@ -71,13 +73,23 @@ class Metric:
         return self.steps(row, **self.parameters)
 
     def with_parameters(self, parameters: Mapping[str, Any]) -> Metric:
-        """Bind parameters; raise InputError for one that the metric does not have."""
+        """Bind parameters; raise InputError for one that the metric does not have, or of another
+        type than it says.
+        """
+        if not isinstance(parameters, Mapping):
+            raise InputError(f"{self.name}: parameters are a mapping, not {parameters!r}")
         known = [p.name for p in inspect.signature(self.steps).parameters.values()][1:]
         unknown = sorted(set(parameters) - set(known))
         if unknown:
             raise InputError(
                 f"{self.name} has no parameter {unknown[0]!r}; it has: {', '.join(known) or 'none'}"
             )
+        hints = get_type_hints(self.steps)
+        for name, value in parameters.items():
+            try:
+                TypeAdapter(hints.get(name, Any)).validate_python(value, strict=True)
+            except ValidationError as error:
+                raise InputError(f"{self.name}: {name}: {explain(error)}") from None
         return replace(self, parameters=dict(parameters))
 
     def with_wording(self, wording: Wording) -> Metric:
@@ -153,6 +165,10 @@ def _load(point: EntryPoint) -> Metric:
         raise InputError(f"{_of(point)} cannot be imported: {error!r}") from error
     if not isinstance(loaded, Metric) or loaded.name != point.name:
         raise InputError(f"{_of(point)} is no metric of that name")
+    taken = prompts_of(bundled_metrics().values())
+    for prompt in loaded.prompts:
+        if taken.get(prompt.name, prompt) is not prompt:
+            raise InputError(f"{_of(point)}: the prompt name {prompt.name!r} is taken")
     return loaded
 
 
@@ -164,12 +180,17 @@ def _of(point: EntryPoint) -> str:
 def select(wanted: Iterable[str | Mapping[str, Mapping[str, Any]]]) -> list[Metric]:
     """Look up metrics by name, or by `{name: parameters}`; raise InputError for an unknown one."""
     chosen: dict[str, Metric] = {}
-    for item in wanted:
-        pairs = {item: {}} if isinstance(item, str) else item
-        for name, parameters in pairs.items():
+    for item in [wanted] if isinstance(wanted, str) else wanted:
+        if not isinstance(item, str | Mapping):
+            raise InputError(
+                f"a metric is a name, or a mapping of name to parameters, not {item!r}"
+            )
+        for name, parameters in ({item: {}} if isinstance(item, str) else item).items():
             if name not in metrics():
                 raise InputError(f"no metric {name!r}; there are: {', '.join(metrics())}")
-            chosen[name] = metrics()[name].with_parameters(parameters or {})
+            one = metrics()[name].with_parameters(parameters or {})
+            if chosen.setdefault(name, one).parameters != one.parameters:
+                raise InputError(f"{name}: named twice, with different parameters")
     if not chosen:
         raise InputError("no metric chosen")
     return list(chosen.values())

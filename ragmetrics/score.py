@@ -143,7 +143,10 @@ async def _write_scores(
                 },
             },
             "refused": {
-                one.name: str(one.broker.refusal) for one in panel.members if one.broker.refusal
+                **{
+                    one.name: str(one.broker.refusal) for one in panel.members if one.broker.refusal
+                },
+                **({"embeddings": str(vectors.refusal)} if vectors.refusal else {}),
             },
             "splits": dict(counter.counts().fallback),
         }

@@ -301,7 +301,12 @@ def _judge_like(
     base: JudgeSettings, judge: str | Mapping[str, Any] | None, more: Mapping[str, str]
 ) -> JudgeSettings:
     given = judge if isinstance(judge, Mapping) else {"name": judge} if judge else {}
-    return make_judge_settings({**base.model_dump(), **given, **more})
+    found = make_judge_settings({**base.model_dump(), **given, **more})
+    if more and found.name != "openai":
+        raise SettingsError(
+            f"{next(iter(more))}: says nothing to the judge {found.name}: name the judge openai too"
+        )
+    return found
 
 
 def with_preset(settings: Settings, preset: str | None) -> Settings:

@@ -25,7 +25,7 @@ _MOST_LANGUAGES = 100
 _MOST_TAGS = 50
 _BINS = 10
 _LANGUAGE = "language"
-_COLUMNS = ["question", "value", "status", "votes", "spread", "language", "tags"]
+_COLUMNS = ["question", "value", "status", "votes", "failed", "spread", "language", "tags"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class MetricScores:
 
     metric: str
     table: pd.DataFrame
-    """Columns: question, value, status, votes, spread, shard, position, and one per tag,
+    """Columns: question, value, status, votes, failed, spread, shard, position, and one per tag,
     `tag:NAME`; the row's language is one of them."""
     higher_is_better: bool = True
 
@@ -148,6 +148,7 @@ def _by_judge(rows: pd.DataFrame, panel: Sequence[str]) -> tuple[list[JudgeSumma
     if not panel or voted.empty:
         return [], None
     votes = np.array([list(row) for row in voted], dtype=np.float64)  # None becomes NaN
+    failed = Counter(name for row in rows["failed"].dropna() for name in row)
     judges = []
     for name, column in zip(panel, votes.T, strict=True):
         given = column[~np.isnan(column)]
@@ -156,7 +157,7 @@ def _by_judge(rows: pd.DataFrame, panel: Sequence[str]) -> tuple[list[JudgeSumma
                 name=name,
                 mean=float(given.mean()) if len(given) else None,
                 scored=len(given),
-                failed=len(column) - len(given),
+                failed=failed[name],
             )
         )
     return judges, krippendorff_alpha(votes.T, level="interval")
@@ -184,6 +185,7 @@ def _missing(rows: pa.Table) -> pa.Table:
             "value": pa.nulls(len(rows), pa.float64()),
             "status": [Status.JUDGE_FAILED.value] * len(rows),
             "votes": pa.nulls(len(rows), pa.list_(pa.float64())),
+            "failed": pa.nulls(len(rows), pa.list_(pa.string())),
             "spread": pa.nulls(len(rows), pa.float64()),
             "language": rows["language"],
             "tags": rows["tags"],

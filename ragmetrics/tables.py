@@ -91,7 +91,7 @@ def _print_panel(console: Console, manifest: Manifest) -> None:
     """What each judge of a panel makes of it, how they agree, and how steady they are."""
     panel = manifest.judge.panel
     if panel:
-        table = _table("metric", "agreement", *(clean(name, 60) for name in panel))
+        table = _table("metric", "agreement", *(escape(clean(name, 60)) for name in panel))
         for one in (one for one in manifest.metrics if one.judges):
             cells = [
                 number(judge.mean) + (f" ({judge.failed:,} failed)" if judge.failed else "")
@@ -214,5 +214,7 @@ def _table(*columns: str) -> Table:
     for number_of, name in enumerate(columns):
         last = number_of == len(columns) - 1 and number_of > 1
         first = number_of == 0
-        table.add_column(name, justify="left" if first or last else "right", no_wrap=first)
+        left = first or last
+        # Folded, where there is no room: a number cut short is another number.
+        table.add_column(name, justify="left" if left else "right", no_wrap=first, overflow="fold")
     return table

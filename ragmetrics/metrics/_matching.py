@@ -70,7 +70,7 @@ def score_by(
     Raises InputError for a parameter out of range.
     """
     yield from ()
-    _check(name, k, match, similar_from)
+    _check(name, k, similar_from)
     ranking = rank(row, match, similar_from)
     if isinstance(ranking, str):
         return Score.not_applicable(ranking)
@@ -107,13 +107,11 @@ def similarity(reference: str, context: str) -> float:
     return _share(_letters(reference), _letters(context))
 
 
-def _check(name: str, k: int | None, match: Match, similar_from: float) -> None:
-    if k is not None and (type(k) is not int or k < 1):
-        raise InputError(f"{name}: k: {k!r} is not a whole number from 1 on")
-    if match not in ("auto", "ids", "text"):
-        raise InputError(f"{name}: match: {match!r} is not auto, ids or text")
-    if type(similar_from) not in (int, float) or not 0 < similar_from <= 1:
-        raise InputError(f"{name}: similar_from: {similar_from!r} is not above 0 and at most 1")
+def _check(name: str, k: int | None, similar_from: float) -> None:
+    if k is not None and k < 1:
+        raise InputError(f"{name}: k: {k} is not a whole number from 1 on")
+    if not 0 < similar_from <= 1:
+        raise InputError(f"{name}: similar_from: {similar_from} is not above 0 and at most 1")
 
 
 def _by_ids(row: LogRow) -> Ranking | str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ragmetrics.metrics._ranking import average_precision
 from ragmetrics.metrics.context_relevance import GRADE, grades
 from ragmetrics.protocol import Score, Steps
@@ -10,7 +12,7 @@ from ragmetrics.rows import LogRow
 
 
 @metric(version=1, prompts=[GRADE], calls="0: reuses the grades of context_relevance")
-def context_precision(row: LogRow, relevant_from: int = 1) -> Steps[Score]:
+def context_precision(row: LogRow, relevant_from: Literal[1, 2] = 1) -> Steps[Score]:
     """Average precision of the ranking: 1 where all relevant contexts stand first.
 
     A context is relevant from grade `relevant_from` on.

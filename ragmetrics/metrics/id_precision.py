@@ -23,8 +23,9 @@ def id_precision(
     Range [0, 1], higher is better; no judge call. As in trec_eval the denominator is k even
     where fewer were retrieved. A repeated context keeps its rank and is not relevant again.
     Rows without ids on both sides are compared by text (details: `matched_by`): a context is
-    relevant that holds a reference by `similar_from` or more. Neither ids on both sides nor
-    reference_contexts: not applicable, as is a row whose references are empty.
+    relevant that holds a reference by `similar_from` or more. Short references that differ in
+    one word or number can pass: give ids, or raise `similar_from`. Neither ids on both sides
+    nor reference_contexts: not applicable, as is a row whose references are empty.
     Nothing retrieved: 0.0. Raises InputError for a parameter out of range.
     Source: Manning, Raghavan, Schuetze 2008, "Introduction to Information Retrieval", 8.3, 8.4.
     """

@@ -46,7 +46,8 @@ def ndcg(
     them stand first. No judge call. A rank gains where it holds a reference that no higher rank
     holds: a repeat gains nothing. Rows without ids on both sides are compared by text (details:
     `matched_by`): a context holds a reference that is in it by `similar_from` or more, and
-    references that one context brings together count as one in R. Neither ids on both sides
+    references that one context brings together count as one in R. Short references that differ
+    in one word or number can pass: give ids, or raise `similar_from`. Neither ids on both sides
     nor reference_contexts: not applicable, as is a row whose references are empty.
     Nothing retrieved: 0.0. Raises InputError for a parameter out of range.
     Source: Jarvelin, Kekalainen 2002, with binary gains as in trec_eval.

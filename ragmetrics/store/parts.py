@@ -58,6 +58,7 @@ SCORE_SCHEMA = pa.schema(
         ("language", pa.string()),
         ("tags", _TAGS),
         ("votes", pa.list_(pa.float64())),  # of a panel's judges, in the manifest's order
+        ("failed", pa.list_(pa.string())),  # those of them without a usable verdict
         ("spread", pa.float64()),
     ]
 )
@@ -156,6 +157,7 @@ def score_record(row: LogRow, score: Score) -> dict[str, Any]:
         "language": row.language,
         "tags": list(row.tags.items()),
         "votes": score.votes,
+        "failed": score.failed or None,
         "spread": score.spread,
     }
 
@@ -255,6 +257,7 @@ def _score(record: Mapping[str, Any]) -> Score:
         details,
         Status(record["status"]),
         votes=tuple(votes) if votes is not None else None,
+        failed=tuple(record.get("failed") or ()),
         spread=record.get("spread"),
     )
 

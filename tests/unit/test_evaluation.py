@@ -63,7 +63,8 @@ def test_the_summary_has_one_line_per_metric() -> None:
     """With mean, interval, rows, questions and the count by status."""
     summary = ragmetrics.evaluate(ROWS, METRICS).summary()
     assert list(summary.index) == METRICS
-    assert list(summary.columns) == ["mean", "low", "high", "scored", "questions", "status"]
+    counts = ["scored", "questions", "status"]
+    assert list(summary.columns) == ["mean", "low", "high", *counts, "spread", "agreement"]
     line = summary.loc["context_recall"]
     assert line["low"] <= line["mean"] <= line["high"]
     assert (line["questions"], line["status"]) == (12, {"scored": 12})
@@ -117,6 +118,17 @@ def test_rows_that_are_none_are_told() -> None:
     message = r"no row that can be read; 2 quarantined, most often: user_input: no question \(2\)"
     with pytest.raises(InputError, match=message):
         ragmetrics.evaluate([{"question": "q"}, {"question": "r"}])
+
+
+def test_a_recording_that_is_played_is_not_written_over(tmp_path: Path) -> None:
+    """Fewer rows, or a run that breaks off, would leave less of it than there was."""
+    tape = tmp_path / "tape.jsonl"
+    ragmetrics.evaluate(ROWS, METRICS, record=tape)
+    before = tape.read_bytes()
+    for judge in (f"recorded:{tape}", f"recorded:{tape}#embedded"):
+        with pytest.raises(InputError, match=r"recording .*tape\.jsonl: is one of the files"):
+            ragmetrics.evaluate(ROWS, METRICS, judge, record=tape, limit=1)
+    assert tape.read_bytes() == before
 
 
 def test_limit_reads_only_so_many_rows() -> None:
@@ -176,16 +188,15 @@ def test_aevaluate_leaves_the_loop_alone() -> None:
     assert ticks > 3
 
 
-@pytest.mark.parametrize("judge", ["embedded", "openai"])
+@pytest.mark.parametrize("name", ["embedded", "openai"])
 def test_a_recording_gives_the_same_numbers(
-    tmp_path: Path, judge_server: JudgeServer, judge: str
+    tmp_path: Path, judge_server: JudgeServer, name: str
 ) -> None:
     """Replies that were recorded are played back without a judge."""
     tape = tmp_path / "tape.jsonl"
     metrics = [*METRICS, "context_precision"]
-    first = ragmetrics.evaluate(
-        ROWS, metrics, judge, base_url=judge_server.base_url, record=tape
-    ).scores()
+    judge = {"name": name, "base_url": judge_server.base_url}
+    first = ragmetrics.evaluate(ROWS, metrics, judge, record=tape).scores()
     asked = judge_server.stats()["requests"]
     again = ragmetrics.evaluate(ROWS, metrics, judge=f"recorded:{tape}").scores()
     pd.testing.assert_frame_equal(again, first)
@@ -243,7 +254,7 @@ def test_a_golden_set_brings_the_references(tmp_path: Path) -> None:
 
 def test_an_unknown_judge_is_told() -> None:
     """With those that there are."""
-    with pytest.raises(SettingsError, match="should be embedded, .*openai or recorded:PATH"):
+    with pytest.raises(SettingsError, match=r"should be embedded, .*openai or recorded:PATH"):
         ragmetrics.evaluate(ROWS, judge="gpt-4")
 
 
@@ -262,3 +273,27 @@ def test_the_scores_go_with_the_result() -> None:
     del result
     gc.collect()
     assert not folder.exists()
+
+
+def test_a_model_without_its_judge_is_told() -> None:
+    """`--model gpt-4.1` alone would be scored by the embedded judge, and look like the model's."""
+    with pytest.raises(SettingsError, match="model: says nothing to the judge embedded"):
+        ragmetrics.evaluate(ROWS, METRICS, model="gpt-4.1")
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        ([5], "a metric is a name, or a mapping"),
+        ([{"ndcg": 5}], "ndcg: parameters are a mapping, not 5"),
+        ([{"context_precision": {"relevant_from": "two"}}], "relevant_from: should be 1 or 2"),
+        ([{"response_relevancy": {"questions": "3"}}], "questions: should be a valid integer"),
+        ([{"ndcg": {"k": 5}}, {"ndcg": {"k": 10}}], "ndcg: named twice"),
+    ],
+)
+def test_a_wrong_parameter_is_told_before_anything_is_asked(
+    metrics: list[Any], message: str
+) -> None:
+    """By the metric's name and the parameter's."""
+    with pytest.raises(InputError, match=message):
+        ragmetrics.evaluate(ROWS, metrics)

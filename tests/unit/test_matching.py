@@ -123,12 +123,12 @@ def test_blank_contexts_hold_nothing(metric: Metric) -> None:
     [
         ({"k": 0}, "k: 0 is not a whole number from 1 on"),
         ({"k": -3}, "k: -3 is not"),
-        ({"k": "10"}, "k: '10' is not"),
-        ({"k": True}, "k: True is not"),
-        ({"match": "id"}, "match: 'id' is not auto, ids or text"),
+        ({"k": "10"}, "k: should be a valid integer"),
+        ({"k": True}, "k: should be a valid integer"),
+        ({"match": "id"}, "match: should be 'auto', 'ids' or 'text'"),
         ({"similar_from": 0}, "similar_from: 0 is not above 0 and at most 1"),
         ({"similar_from": 70}, "similar_from: 70 is not"),
-        ({"similar_from": "0.7"}, "similar_from: '0.7' is not"),
+        ({"similar_from": "0.7"}, "similar_from: should be a valid number"),
     ],
 )
 def test_a_parameter_out_of_range_is_an_error(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.judges.corpus import Corpus
-from ragmetrics.judges.embedded import Overlap
+from ragmetrics.judges.lexical import Overlap
 from ragmetrics.metrics.ragas_context_recall import ATTRIBUTION, ragas_context_recall
 from ragmetrics.protocol import Ask, Score, Status, Steps, Text
 from ragmetrics.rows import LogRow

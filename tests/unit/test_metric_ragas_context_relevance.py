@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
 from ragmetrics.judges.corpus import Corpus
-from ragmetrics.judges.embedded import Overlap
+from ragmetrics.judges.lexical import Overlap
 from ragmetrics.metrics.ragas_context_relevance import FIRST, SECOND, ragas_context_relevance
 from ragmetrics.protocol import Answer, Ask, Score, Status, Steps, Text
 from ragmetrics.rows import LogRow

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
 from ragmetrics.judges.corpus import Corpus
-from ragmetrics.judges.embedded import Overlap
+from ragmetrics.judges.lexical import Overlap
 from ragmetrics.metrics.ragas_response_relevancy import GENERATION, ragas_response_relevancy
 from ragmetrics.protocol import Ask, Embed, Score, Status, Steps, Text
 from ragmetrics.rows import LogRow

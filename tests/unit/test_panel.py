@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from ragmetrics.broker import Broker, Vectors
 from ragmetrics.drive import drive
-from ragmetrics.errors import JudgeError, JudgeRefused
+from ragmetrics.errors import JudgeError, JudgeRefused, MetricError
 from ragmetrics.panel import Member, Panel, averaged, combine, majority, panel_fingerprint
-from ragmetrics.protocol import Ask, Score, Status
+from ragmetrics.protocol import Ask, Score, Status, Steps
+from ragmetrics.registry import metric as declare
 from ragmetrics.registry import select
 from ragmetrics.rows import LogRow
 from ragmetrics.settings import Aggregate
@@ -102,7 +103,7 @@ def test_a_failing_judge_does_not_lose_the_row_and_is_counted() -> None:
     """The others' values stand; the failed judge has no vote and says why."""
     found = score(grader("a", 2, 2), failing("b", JudgeError("b is down", transient=True)))
     assert (found.value, found.status) == (1.0, Status.SCORED)
-    assert found.votes == (1.0, None)
+    assert (found.votes, found.failed) == ((1.0, None), ("b",))
     assert found.details["judges"]["b"] == {
         "value": None,
         "status": "judge_failed",
@@ -125,16 +126,18 @@ def test_where_all_refuse_the_run_ends() -> None:
         score(failing("a", JudgeRefused("wrong key")), failing("b", JudgeRefused("wrong model")))
 
 
-def test_an_embedder_that_refuses_ends_the_run() -> None:
-    """It is everybody's: no judge's row can do without it."""
+def test_an_embedder_that_refuses_ends_the_run_of_one_judge() -> None:
+    """Of a panel it costs the metrics that embed, with the reason, and no other."""
     reply = json.dumps({"questions": ["One?", "Two?", "Three?"], "noncommittal": False})
     embedder = CountingEmbedder(refusal=JudgeRefused("wrong key"))
     row = LogRow("r", "When?", (), response="At nine.")
-    for names in ("a", "ab"):
-        judges = [ScriptedJudge(lambda request, attempt: reply, name=name) for name in names]
-        panel = Panel([Member(a_broker(judge, embedder)) for judge in judges])
-        with pytest.raises(JudgeRefused, match="wrong key"):
-            asyncio.run(panel.score(select(["response_relevancy"])[0], row))
+    (metric,) = select(["response_relevancy"])
+    judges = [ScriptedJudge(lambda request, attempt: reply, name=name) for name in "ab"]
+    alone, *_ = members = [Member(a_broker(judge, embedder)) for judge in judges]
+    with pytest.raises(JudgeRefused, match="embeddings: wrong key"):
+        asyncio.run(Panel([alone]).score(metric, row))
+    found = asyncio.run(Panel(members).score(metric, row))
+    assert (found.status, found.reason) == (Status.JUDGE_FAILED, "embeddings: wrong key")
 
 
 def test_where_all_fail_the_row_has_no_value() -> None:
@@ -147,7 +150,27 @@ def test_where_all_fail_the_row_has_no_value() -> None:
 def test_not_applicable_is_no_vote() -> None:
     """A row that no judge was asked about counts against none of them."""
     nothing = {name: Score.not_applicable("no reference answer") for name in "ab"}
-    assert combine(nothing, "mean").votes is None
+    found = combine(nothing, "mean")
+    assert (found.votes, found.failed) == ((None, None), ())
+
+
+@pytest.mark.parametrize("names", ["ab", "ba"])
+def test_a_failure_beside_not_applicable_is_a_failure(names: str) -> None:
+    """Whatever the order of the judges: nobody knows what the failed one would have said."""
+    said = {
+        "a": Score.not_applicable("no statement in the response"),
+        "b": Score(None, "timed out", status=Status.JUDGE_FAILED),
+    }
+    found = combine({name: said[name] for name in names}, "mean")
+    assert (found.status, found.failed) == (Status.JUDGE_FAILED, ("b",))
+    assert averaged(list(said.values())).status == Status.JUDGE_FAILED
+
+
+def test_a_judge_to_whom_nothing_applies_did_not_fail() -> None:
+    """It found no statement where the other found one."""
+    said = {"a": Score(0.5), "b": Score.not_applicable("no statement in the response")}
+    found = combine(said, "mean")
+    assert (found.value, found.votes, found.failed) == (0.5, (0.5, None), ())
 
 
 def test_repeats_are_requests_of_their_own() -> None:
@@ -228,3 +251,18 @@ def test_the_value_lies_between_the_votes(values: list[float], aggregate: Aggreg
     assert min(values) - 1e-9 <= found <= max(values) + 1e-9
     backwards = dict(reversed(said.items()))
     assert combine(backwards, aggregate).value == pytest.approx(found)
+
+
+@pytest.mark.parametrize("fault", [ValueError("oops"), "no score", float("nan")])
+def test_a_metric_that_fails_is_named(fault: object) -> None:
+    """A bug of one metric, often of another package, is told with its name and the row."""
+
+    def faulty(row: LogRow) -> Steps[Score]:
+        yield from ()
+        if isinstance(fault, Exception):
+            raise fault
+        return Score(fault) if isinstance(fault, float) else fault  # type: ignore[return-value]
+
+    broken = declare(version=1, calls="0")(faulty)
+    with pytest.raises(MetricError, match="metric faulty, row r-1: "):
+        asyncio.run(Panel([Member(a_broker(grader("a", 1)))]).score(broken, ROW))

@@ -51,6 +51,7 @@ def scores(
                 (Status.JUDGE_FAILED if value is None else Status.SCORED).value for value in values
             ],
             "votes": None,
+            "failed": None,
             "spread": float("nan"),
             "shard": 0,
             "position": range(len(values)),

@@ -180,19 +180,22 @@ def test_among_equally_bad_rows_those_that_fell_come_first(tmp_path: Path) -> No
 
 
 def test_a_panel_shows_each_judge_and_their_agreement(tmp_path: Path) -> None:
-    """Votes 0, 1 against 0.5, 1: means by judge; what was not judged is no vote."""
+    """Votes 0, 1 against 0.5, 1: means by judge; no vote is a failure only where one failed."""
     rows = [
         (a_row(0), Score(0.25, votes=(0.0, 0.5))),
         (a_row(1), Score(1.0, votes=(1.0, 1.0))),
-        (a_row(2), Score(1.0, votes=(1.0, None))),
-        (a_row(3), NONE),
+        (a_row(2), Score(1.0, votes=(1.0, None), failed=("b",))),
+        (a_row(3), Score(1.0, votes=(1.0, None))),
+        (a_row(4), NONE),
     ]
     found = summarise(run(tmp_path, rows), "print", panel=["a", "b"])
     assert found.judges == [
-        JudgeSummary(name="a", mean=2 / 3, scored=3, failed=0),
+        JudgeSummary(name="a", mean=0.75, scored=4, failed=0),
         JudgeSummary(name="b", mean=0.75, scored=2, failed=1),
     ]
-    assert found.agreement == krippendorff_alpha([[0, 1, 1], [0.5, 1, float("nan")]], "interval")
+    assert found.agreement == krippendorff_alpha(
+        [[0, 1, 1, 1], [0.5, 1, float("nan"), float("nan")]], "interval"
+    )
 
 
 def test_one_judge_has_no_agreement(tmp_path: Path) -> None:
