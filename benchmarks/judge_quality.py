@@ -27,7 +27,7 @@ from benchmarks.plain_overlap import PlainOverlap
 from ragmetrics.calibration.sets import LabelledSet, read_sets
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.judges.lexical import TUNING, Overlap, Tuning
-from ragmetrics.metrics.context_recall import SUPPORTED_FROM
+from ragmetrics.metrics._support import SUPPORTED_FROM
 from ragmetrics.metrics.context_relevance import ANSWERS_FROM, HELPS_FROM
 from ragmetrics.metrics.context_relevancy import CONTEXT_SAYS, NEAR_BEST, NEEDED_FROM
 from ragmetrics.settings import make_settings

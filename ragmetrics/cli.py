@@ -152,7 +152,7 @@ def calibrate(
     judge: Annotated[
         str | None,
         typer.Option(
-            help="embedded (default), openai, recorded:PATH, or labels: those in the rows."
+            help="embedded (default), local, openai, recorded:PATH, or labels: those in the rows."
         ),
     ] = None,
     model: Annotated[str | None, typer.Option(help="The judge's model.")] = None,

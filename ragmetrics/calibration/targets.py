@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ragmetrics.calibration.labelled import LabelledRow, Span
-from ragmetrics.metrics.context_recall import SUPPORT, Support
+from ragmetrics.metrics._support import Support
+from ragmetrics.metrics.context_recall import SUPPORT
 from ragmetrics.metrics.context_relevance import GRADE
 from ragmetrics.metrics.context_relevancy import NEEDED
 from ragmetrics.metrics.faithfulness import GROUNDED

@@ -2,41 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from pydantic import BaseModel
-
-from ragmetrics.errors import UnreadableReply
-from ragmetrics.protocol import Data, Lexicon, Prompt, Score, Steps, ask
+from ragmetrics.metrics._support import Support, by_coverage, claims, covered, one_each
+from ragmetrics.protocol import Prompt, Score, Steps, ask
 from ragmetrics.registry import metric
 from ragmetrics.rows import LogRow
-from ragmetrics.text import sentences
-
-SUPPORTED_FROM = 0.75
-
-
-class Support(BaseModel):
-    """One verdict per sentence, in order: 1 where the contexts support it, else 0."""
-
-    supported: list[Literal[0, 1]]
-
-
-def _check(verdict: Support, data: Data) -> None:
-    asked, given = len(data["sentences"]), len(verdict.supported)
-    if asked != given:
-        raise UnreadableReply(f"supported: {given} verdicts for {asked} sentences")
-
-
-def _evidence(data: Data, lexicon: Lexicon) -> list[float]:
-    everything = "\n".join(data["contexts"])
-    return [lexicon.coverage(sentence, everything) for sentence in data["sentences"]]
-
-
-def _baseline(data: Data, lexicon: Lexicon) -> Support:
-    return Support(
-        supported=[1 if share >= SUPPORTED_FROM else 0 for share in _evidence(data, lexicon)]
-    )
-
 
 SUPPORT = Prompt(
     name="support",
@@ -59,9 +28,9 @@ Reply with exactly one verdict per sentence.
             {"supported": [1, 0]},
         ),
     ),
-    check=_check,
-    baseline=_baseline,
-    evidence=_evidence,
+    check=one_each("sentences"),
+    baseline=by_coverage("sentences"),
+    evidence=covered("sentences"),
 )
 
 
@@ -81,8 +50,8 @@ def context_recall(row: LogRow) -> Steps[Score]:
     Raises Unanswered where the reply stays unreadable: not one verdict per sentence.
     Source: RAGAS context recall, with our own sentences as the denominator.
     """
-    claims = [one for one in sentences(row.reference, row.language) if _says_something(one)]
-    if not claims:
+    stated = claims(row.reference, row.language)
+    if not stated:
         return Score.not_applicable("no reference answer")
     if not any(context.strip() for context in row.retrieved_contexts):
         return Score(0.0, reason="nothing retrieved")
@@ -90,13 +59,9 @@ def context_recall(row: LogRow) -> Steps[Score]:
         SUPPORT,
         question=row.user_input,
         contexts=list(row.retrieved_contexts),
-        sentences=claims,
+        sentences=stated,
     )
     return Score(
-        sum(verdict.supported) / len(claims),
+        sum(verdict.supported) / len(stated),
         details={"attributed": [bool(supported) for supported in verdict.supported]},
     )
-
-
-def _says_something(sentence: str) -> bool:
-    return any(sign.isalnum() for sign in sentence)

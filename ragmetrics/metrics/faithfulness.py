@@ -5,11 +5,10 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.metrics.context_recall import SUPPORTED_FROM, Support
+from ragmetrics.metrics._support import Support, by_coverage, claims, covered, one_each
 from ragmetrics.protocol import Data, Lexicon, Prompt, Score, Steps, ask
 from ragmetrics.registry import metric
 from ragmetrics.rows import LogRow
-from ragmetrics.text import sentences
 
 
 class Statements(BaseModel):
@@ -65,23 +64,6 @@ has an empty list. Reply with exactly one list per sentence.
 )
 
 
-def _check_support(verdict: Support, data: Data) -> None:
-    asked, given = len(data["statements"]), len(verdict.supported)
-    if asked != given:
-        raise UnreadableReply(f"supported: {given} verdicts for {asked} statements")
-
-
-def _evidence(data: Data, lexicon: Lexicon) -> list[float]:
-    everything = "\n".join(data["contexts"])
-    return [lexicon.coverage(statement, everything) for statement in data["statements"]]
-
-
-def _baseline(data: Data, lexicon: Lexicon) -> Support:
-    return Support(
-        supported=[1 if share >= SUPPORTED_FROM else 0 for share in _evidence(data, lexicon)]
-    )
-
-
 GROUNDED = Prompt(
     name="grounded",
     version=1,
@@ -107,15 +89,10 @@ Reply with exactly one verdict per statement.
             {"supported": [1, 0]},
         ),
     ),
-    check=_check_support,
-    baseline=_baseline,
-    evidence=_evidence,
+    check=one_each("statements"),
+    baseline=by_coverage("statements"),
+    evidence=covered("statements"),
 )
-
-
-def claims(text: str | None, language: str | None) -> list[str]:
-    """The sentences of a text that hold at least one letter or digit."""
-    return [one for one in sentences(text, language) if any(sign.isalnum() for sign in one)]
 
 
 def statements(row: LogRow) -> Steps[list[str]]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ragmetrics.errors import InputError
-from ragmetrics.metrics.faithfulness import GROUNDED, STATEMENTS, claims, statements
+from ragmetrics.metrics._support import claims
+from ragmetrics.metrics.faithfulness import GROUNDED, STATEMENTS, statements
 from ragmetrics.protocol import Score, Steps, ask_each
 from ragmetrics.registry import metric
 from ragmetrics.rows import LogRow

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.metrics.context_recall import SUPPORT, Support, context_recall
+from ragmetrics.metrics._support import Support
+from ragmetrics.metrics.context_recall import SUPPORT, context_recall
 from ragmetrics.protocol import Ask, Score, Status, Steps
 from ragmetrics.rows import LogRow
 

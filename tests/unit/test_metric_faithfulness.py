@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.judges.embedded import EmbeddedJudge
-from ragmetrics.metrics.context_recall import Support
+from ragmetrics.metrics._support import Support
 from ragmetrics.metrics.faithfulness import GROUNDED, STATEMENTS, Statements, faithfulness
 from ragmetrics.protocol import Ask, Data, Prompt, Score, Status, Steps
 from ragmetrics.rows import LogRow

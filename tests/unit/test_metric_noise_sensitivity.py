@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
-from ragmetrics.metrics.context_recall import Support
+from ragmetrics.metrics._support import Support
 from ragmetrics.metrics.faithfulness import GROUNDED, STATEMENTS, Statements, faithfulness
 from ragmetrics.metrics.noise_sensitivity import MODES, noise_sensitivity
 from ragmetrics.protocol import Ask, Score, Status, Steps
