@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from ragmetrics.errors import InputError
-from ragmetrics.registry import chosen_metrics
+from ragmetrics.registry import chosen_metrics, metrics
 from ragmetrics.rows import FIELDS, LogRow, Rejected
 from ragmetrics.settings import Settings
 from ragmetrics.stage import GoldenSet, golden_set, log_set
@@ -57,9 +57,10 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
     """Read logs to the end and count; raises InputError for a place without logs."""
     logs = [log_set(settings, place) for place in places]
     golden = GoldenSet(golden_set(settings))
-    chosen = chosen_metrics(settings)
+    chosen_metrics(settings)  # a mistake in the settings is told here too
+    everything = metrics().values()
     report = CheckReport(files=sum(len(one.infos) for one in logs))
-    report.runnable = {metric.name: 0 for metric in chosen}
+    report.runnable = {metric.name: 0 for metric in everything}
     for item in chain(golden.rejected, *(one.read(report.skipped) for one in logs)):
         if isinstance(item, Rejected):
             _reject(report, item)
@@ -69,7 +70,7 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
         report.golden += joined
         filled = [name for name in FIELDS if _has(row, name)]
         report.filled.update(name for name in filled if name != "id")  # each row is given one
-        for metric in chosen:
+        for metric in everything:
             report.runnable[metric.name] += all(_met(need, filled) for need in metric.needs)
     if not report.files:
         raise InputError("no log file to check")

@@ -149,6 +149,23 @@ def test_score_out_has_one_line_per_row_and_metric(
     assert table["value"].between(0, 1).all()
 
 
+@pytest.mark.parametrize("flag", ["--out", "--record"])
+@pytest.mark.parametrize("kind", ["log", "golden"])
+def test_score_never_writes_over_what_it_reads(
+    run: Run, tmp_path: Path, flag: str, kind: str
+) -> None:
+    """Logs and golden set are as they were, and nothing was scored."""
+    write_jsonl(tmp_path / "log.jsonl", make_rows(2))
+    write_jsonl(tmp_path / "golden.jsonl", make_rows(2))
+    file = tmp_path / f"{kind}.jsonl"
+    before = file.read_bytes()
+    what = [tmp_path / "log.jsonl", "--golden", tmp_path / "golden.jsonl", flag, file]
+    ended = run("score", *what)
+    assert (ended.code, ended.out) == (2, "")
+    assert "is one of the files that are read" in ended.err
+    assert file.read_bytes() == before
+
+
 def test_out_csv_is_safe_to_open(run: Run, tmp_path: Path) -> None:
     """An id that begins like a formula comes out as text."""
     rows = [{**row, "id": f"=cmd|{row['id']}"} for row in make_rows(3)]
@@ -165,7 +182,8 @@ def test_check_tells_what_is_in_the_logs(run: Run, logs: Path) -> None:
     assert "Rows: 12, quarantined: 0" in ended.out
     told: dict[str, Any] = json.loads(run("check", logs, "--json").out)
     assert (told["files"], told["rows"], told["fields"]["reference"]) == (1, 12, 12)
-    assert set(told["metrics"].values()) == {12}
+    assert set(told["metrics"]) == set(metrics())
+    assert (told["metrics"]["context_recall"], told["metrics"]["id_recall"]) == (12, 0)
 
 
 def test_check_finds_bad_rows(run: Run, tmp_path: Path) -> None:
@@ -187,9 +205,8 @@ def test_check_knows_alternatives(run: Run, tmp_path: Path) -> None:
         *make_rows(1, **ids),
     ]
     logs = write_jsonl(tmp_path / "a.jsonl", rows)
-    (tmp_path / "r.yaml").write_text("metrics: [mrr, context_recall]")
-    told = json.loads(run("check", logs, "--settings", tmp_path / "r.yaml", "--json").out)
-    assert told["metrics"] == {"mrr": 2, "context_recall": 3}
+    told = json.loads(run("check", logs, "--json").out)
+    assert (told["metrics"]["mrr"], told["metrics"]["context_recall"]) == (2, 3)
 
 
 def test_metrics_lists_all(run: Run) -> None:
