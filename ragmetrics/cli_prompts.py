@@ -16,7 +16,7 @@ from ragmetrics.protocol import Prompt
 from ragmetrics.registry import metrics as all_metrics
 from ragmetrics.registry import prompts_of, select
 from ragmetrics.settings import judged_by, load_settings, make_settings
-from ragmetrics.wording import WordingFile, as_yaml, file_name, is_tag, read_folder
+from ragmetrics.wording import WordingFile, as_yaml, file_name, find_file, is_tag, read_folder
 
 app = typer.Typer(
     help="Write out, check and translate what judges are asked.",
@@ -82,7 +82,13 @@ def adapt(
         Path | None,
         typer.Option("--dir", help="The folder; default: that of the settings, or prompts."),
     ] = None,
-    metrics: MetricsFlag = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            help="What these ask; names, separated by commas; default: the settings' metrics.",
+        ),
+    ] = None,
     judge: Annotated[str | None, typer.Option(help="Who translates: openai.")] = None,
     model: Annotated[str | None, typer.Option(help="The judge's model.")] = None,
     base_url: Annotated[
@@ -94,7 +100,10 @@ def adapt(
     ] = None,
     force: ForceFlag = False,
 ) -> None:
-    """Ask the judge to translate prompts; those of the folder, or else the built-in ones."""
+    """Ask the judge to translate what the settings' metrics ask.
+
+    Each prompt is taken from the folder, or else as built in. --metrics names other metrics.
+    """
     from ragmetrics.translation import translate
 
     if not is_tag(language):
@@ -104,7 +113,7 @@ def adapt(
     folder = directory or Path(chosen.prompts or _FOLDER)
     todo = []
     for prompt, based_on in _sources(folder, _replaceable(prompts_of(wanted))):
-        file = folder / file_name(prompt.name, language)
+        file = find_file(folder, prompt.name, language)
         if file.exists() and not force:
             _say(f"left as it is: {file} (--force translates it anew)")
         else:

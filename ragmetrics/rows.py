@@ -51,9 +51,19 @@ def _aware(value: datetime | None) -> datetime | None:
 
 Time = Annotated[datetime | None, BeforeValidator(_blank), AfterValidator(_aware)]
 Tags = Annotated[dict[str, str], BeforeValidator(_tags)]
-Identifier = Annotated[
-    str, BeforeValidator(lambda v: str(v) if type(v) is int else v)
-]  # ragas and many exporters number their documents
+
+
+def _number(value: object) -> object:
+    """The text of a whole number: ragas and many exporters number their documents.
+
+    A column of them with gaps is one of floats to pandas: 1.0 is document 1.
+    """
+    if type(value) is float and value.is_integer():
+        return str(int(value))
+    return str(value) if type(value) is int else value
+
+
+Identifier = Annotated[str, BeforeValidator(_number)]
 
 
 @dataclass(frozen=True, slots=True)

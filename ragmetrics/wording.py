@@ -34,7 +34,7 @@ Code = Annotated[str, BeforeValidator(lambda value: "no" if value is False else 
 
 
 class _Example(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)  # JSON has no NaN
 
     input: dict[str, JsonValue]
     output: dict[str, JsonValue]
@@ -175,6 +175,8 @@ def _content(file: Path) -> _Content:
         return _parsed(file.read_text(encoding="utf-8"))
     except ValidationError as error:
         raise SettingsError(explain(error)) from error
+    except RecursionError as error:
+        raise SettingsError("cannot be read: it is nested too deeply") from error
     except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: no UTF-8, or 2026-02-31
         raise SettingsError(f"cannot be read: {' '.join(str(error).split())}") from error
 
@@ -249,6 +251,13 @@ def as_yaml(prompt: Prompt[Any], language: str | None = None, based_on: int | No
 def file_name(name: str, language: str | None = None) -> str:
     """The name of a prompt's file."""
     return f"{name}.{language}.yaml" if language else f"{name}.yaml"
+
+
+def find_file(folder: Path, name: str, language: str | None = None) -> Path:
+    """Where a prompt's file is, or would be; zh-Hans and zh_hans are for the same rows."""
+    wanted = folder / file_name(name, language)
+    there = sorted(folder.glob(f"{name}.*.yaml")) if language else []
+    return next((one for one in there if _normal(one.name) == _normal(wanted.name)), wanted)
 
 
 class _Dumper(yaml.SafeDumper):

@@ -14,6 +14,8 @@ import json
 from pathlib import Path
 from typing import Any, Self, TextIO
 
+from pydantic import BaseModel, ValidationError
+
 from ragmetrics.errors import InputError, JudgeError
 from ragmetrics.judges.base import Judge, Reply, fingerprint
 from ragmetrics.protocol import Ask, dumps
@@ -37,9 +39,7 @@ class RecordedJudge:
         if not replies:
             raise JudgeError(f"the recording has no reply to this {request.prompt.name} request")
         reply, as_is = replies[min(attempt, len(replies) - 1)]
-        if as_is:
-            return Reply(verdict=request.prompt.verdict.model_validate_json(reply))
-        return Reply(text=reply)
+        return Reply(verdict=_verdict(request, reply)) if as_is else Reply(text=reply)
 
     def evidence(self, request: Ask) -> None:
         """Nothing: its verdict is all it says."""
@@ -49,24 +49,45 @@ class RecordedJudge:
 
 
 class Recorder:
-    """Writes replies to a recording as they come; without a path it writes nothing."""
+    """Writes replies to a recording as they come; without a path it writes nothing.
+
+    Until the end they stand in PATH.part. A run without a reply leaves an earlier recording as it
+    was; one that breaks off keeps the replies it had, for they are paid for.
+    """
 
     def __init__(self, path: str | Path | None) -> None:
-        self._path = path
+        self._name = f"recording {path}"
+        # Where the path is a link, the file that it leads to is replaced and not the link.
+        self._path = None if path is None else Path(path).resolve()
         self._file: TextIO | None = None
+        self._replies = 0
 
     def __enter__(self) -> Self:
         if self._path is not None:
+            if self._path.exists() and not self._path.is_file():
+                raise InputError(f"{self._name}: is no file")
             try:
                 # Half a character, which is no UTF-8, is written as JSON's escape of it.
-                self._file = Path(self._path).open("w", encoding="utf-8", errors="backslashreplace")
+                self._file = _part(self._path).open(
+                    "w", encoding="utf-8", errors="backslashreplace"
+                )
             except OSError as error:
-                raise InputError(f"recording {self._path}: {error.strerror}") from error
+                raise InputError(f"{self._name}: {error.strerror}") from error
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._file:
-            self._file.close()
+        if self._file is None or self._path is None:
+            return
+        self._file.close()
+        part = _part(self._path)
+        if not self._replies:
+            part.unlink()
+            return
+        try:
+            part.replace(self._path)
+        except OSError as problem:
+            told = f"{self._name}: {problem.strerror}; the replies are in {part}"
+            raise InputError(told) from problem
 
     def note(self, judge: Judge, request: Ask, reply: Reply) -> None:
         """Write one reply."""
@@ -81,13 +102,34 @@ class Recorder:
             else:
                 record |= {"reply": reply.verdict.model_dump_json(), "as_is": True}
             self._file.write(dumps(record) + "\n")
+            self._replies += 1
+
+
+def file_and_judge(place: str) -> tuple[Path, str]:
+    """What `PATH` or `PATH#JUDGE` names; the judge is empty where it names none."""
+    path = Path(place)
+    if path.exists() or "#" not in place:
+        return path, ""
+    name, _, judge = place.partition("#")
+    return Path(name), judge
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+def _verdict(request: Ask, text: str) -> BaseModel:
+    # Not held to the prompt's check: judges of ours may say less than a model is asked for.
+    try:
+        verdict: BaseModel = request.prompt.verdict.model_validate_json(text)
+    except ValidationError as error:
+        told = f"the recording's verdict does not fit this {request.prompt.name} request"
+        raise JudgeError(told) from error
+    return verdict
 
 
 def _load(place: str) -> dict[str, list[tuple[str, bool]]]:
-    path, chosen = Path(place), ""
-    if not path.exists() and "#" in place:
-        name, _, chosen = place.partition("#")
-        path = Path(name)
+    path, chosen = file_and_judge(place)
     by_judge: dict[str, dict[str, list[tuple[str, bool]]]] = {}
     try:
         lines = path.read_bytes().splitlines()  # a text would be split at U+2028 in replies too
@@ -98,12 +140,12 @@ def _load(place: str) -> dict[str, list[tuple[str, bool]]]:
             continue
         try:
             record = json.loads(line.decode())
-            if not isinstance(record["reply"], str):
-                raise TypeError("a reply is text, as the judge wrote it")
+            if not (isinstance(record["key"], str) and isinstance(record["reply"], str)):
+                raise TypeError("a key is text, and so is a reply, as the judge wrote it")
             replies = by_judge.setdefault(str(record.get("judge", "")), {})
             reply = (record["reply"], record.get("as_is") is True)
             replies.setdefault(record["key"], []).append(reply)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(f"recording {path}, line {number}: not a recorded reply") from error
     if (chosen and chosen not in by_judge) or (not chosen and len(by_judge) > 1):
         offered = ", ".join(f"{path}#{name}" for name in by_judge)

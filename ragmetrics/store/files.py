@@ -37,6 +37,13 @@ CONTENT_TYPES = {
 }
 
 
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths of this machine lead to one file, be it there or not yet."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return one.resolve() == other.resolve()
+
+
 @dataclass(frozen=True)
 class FileInfo:
     """One file of a listing; `version` changes when its content does."""

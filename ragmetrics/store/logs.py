@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.rows import BadRow, LogRow, Rejected, read_row
 from ragmetrics.store.columns import map_columns
-from ragmetrics.store.files import FileInfo, Files
+from ragmetrics.store.files import FileInfo, Files, same_file
 from ragmetrics.store.formats import (
     BROKEN,
     ENDINGS,
@@ -134,6 +134,12 @@ def find_logs(
         if len(found) == 1 and found[0].path in ("", "."):
             raise InputError(f"{place}: not a log; names end in {ENDINGS}")
     return files, tuple(info for info in found if _is_log(info.path))
+
+
+def is_among(path: Path, files: Files, infos: Iterable[FileInfo]) -> bool:
+    """Whether a path of this machine is one of the files, so that writing to it destroys them."""
+    folder = files.local
+    return folder is not None and any(same_file(path, folder / info.path) for info in infos)
 
 
 def of_day(place: str, day: date) -> str:

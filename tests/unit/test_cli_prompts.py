@@ -199,6 +199,20 @@ def test_adapt_keeps_what_is_there(
     assert judge_server.stats()["requests"] == 2
 
 
+def test_adapt_knows_a_language_however_it_is_written(
+    run: Run, folder: Path, judge: list[str], judge_server: JudgeServer
+) -> None:
+    """zh-hans is zh-Hans: a second file for the same rows would make the folder unusable."""
+    what = ["prompts", "adapt", "--dir", folder, "--metrics", "context_recall", *judge]
+    run(*what, "--language", "zh-Hans")
+    again = run(*what, "--language", "zh-hans")
+    there = f"{folder}/support.zh-Hans.yaml"
+    assert again.out == f"left as it is: {there} (--force translates it anew)\n"
+    assert run(*what, "--language", "zh_hans", "--force").out == f"written: {there}\n"
+    assert judge_server.stats()["requests"] == 2
+    assert run("prompts", "check", "--dir", folder).code == 0
+
+
 def test_adapt_translates_the_users_own_wording(run: Run, folder: Path, judge: list[str]) -> None:
     """Where the folder has a file for all rows; its version goes with it."""
     text = as_yaml(GRADE, based_on=7).replace("You grade how relevant", "Grade how near")

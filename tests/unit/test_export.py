@@ -101,6 +101,25 @@ def test_a_missing_folder_is_told(tmp_path: Path) -> None:
         check_name(tmp_path / "nosuch" / "scores.csv")
 
 
+def test_a_file_that_is_read_is_not_written_over(tmp_path: Path) -> None:
+    """Named itself, or found in a folder or by a glob; another file there may be."""
+    log = tmp_path / "logs" / "a.jsonl"
+    log.parent.mkdir()
+    log.write_text("{}")
+    (tmp_path / "link.jsonl").symlink_to(log)
+    for place in (str(log), str(log.parent), f"{tmp_path}/*/*.jsonl"):
+        for path in (log, tmp_path / "link.jsonl"):
+            with pytest.raises(InputError, match="is one of the files that are read"):
+                check_name(path, [place])
+        check_name(log.with_name("scores.jsonl"), [place])
+
+
+def test_scores_do_not_take_the_place_of_the_recording(tmp_path: Path) -> None:
+    """The replies would be lost."""
+    with pytest.raises(InputError, match="is the recording too"):
+        check_name(tmp_path / "a.jsonl", record=tmp_path / "x" / ".." / "a.jsonl")
+
+
 def test_a_folder_in_the_place_of_the_file_is_told(tmp_path: Path) -> None:
     """Before anything is scored."""
     (tmp_path / "scores.csv").mkdir()

@@ -200,6 +200,15 @@ def test_a_part_is_not_the_whole() -> None:
     assert play(RECALL, row, similar_from=0.3).value == 1.0
 
 
+def test_a_short_reference_may_pass_for_another() -> None:
+    """As id_recall's docstring warns, with this very value: there ids are needed, or more."""
+    reference, context = "The warranty lasts 24 months.", "The warranty lasts 36 months."
+    assert similarity(reference, context) == pytest.approx(16 / 21)
+    assert "by 0.76)" in RECALL.description
+    row = a_row(context, reference_contexts=(reference,))
+    assert (play(RECALL, row).value, play(RECALL, row, similar_from=0.9).value) == (1.0, 0.0)
+
+
 def test_scattered_words_are_not_a_passage() -> None:
     """A long context has every word of a reference somewhere: they must stand together."""
     filler = " ".join(f"item{n} listed{n * 7}" for n in range(60))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from ragmetrics.judges.embedded import EmbeddedJudge
 from ragmetrics.judges.embeddings import HashedEmbedder
 from ragmetrics.judges.recorded import RecordedJudge, Recorder
 from ragmetrics.protocol import Ask, Prompt, Status
-from ragmetrics.registry import select
+from ragmetrics.registry import metrics, select
 from ragmetrics.rows import LogRow
 from ragmetrics.store.parts import ScoredRow
 from tests.fakes.scripted import ScriptedJudge, alone
@@ -35,7 +36,11 @@ PROMPT = Prompt("colour", 1, Colour, "Name the colour.")
 SKY, ROSE = Ask(PROMPT, {"thing": "sky"}), Ask(PROMPT, {"thing": "rose"})
 ROWS = [
     LogRow(
-        "1", "When was the tower opened?", ("It was opened in 1889.", "Mondays."), reference="May."
+        "1",
+        "When was the tower opened?",
+        ("It was opened in 1889.", "Mondays."),
+        response="The tower was opened in 1889. It is closed.",
+        reference="The tower was opened in May 1889 in Paris.",
     ),
     LogRow("2", "How tall is the tower?", ("The tower is 330 m tall.",), reference="It is tall."),
 ]
@@ -49,14 +54,18 @@ def recording(path: Path, *replies: tuple[Ask, str]) -> str:
     return str(path)
 
 
-def play(judge: Judge, recorder: Recorder | None = None) -> list[ScoredRow]:
+def play(
+    judge: Judge,
+    recorder: Recorder | None = None,
+    names: Sequence[str] = ("context_relevance", "context_relevancy", "context_recall"),
+) -> list[ScoredRow]:
     """Score the rows."""
-    metrics = select(["context_relevance", "context_relevancy", "context_recall"])
+    chosen = select(names)
     record = recorder.note if recorder else None
     broker = Broker(judge, Vectors(HashedEmbedder(Corpus())), record=record)
 
     async def main() -> list[ScoredRow]:
-        return [row async for row in drive(ROWS, metrics, alone(broker))]
+        return [row async for row in drive(ROWS, chosen, alone(broker))]
 
     return asyncio.run(main())
 
@@ -146,6 +155,9 @@ def test_blank_lines_and_unknown_keys_are_passed_over(tmp_path: Path) -> None:
         (b'{"key": "a"}\n', 1),
         (b'{"key": "a", "reply": {"grade": 2}}\n', 1),
         (b'{"key": ["a"], "reply": "b"}\n', 1),
+        (b'{"key": "a", "reply": "b"}\n{"key": 1, "reply": "b"}\n', 2),
+        (b'{"key": null, "reply": "b"}\n', 1),
+        (b"[" * 100_000, 1),
         (b"\xff\xfe\x00\n", 1),
     ],
 )
@@ -168,6 +180,78 @@ def test_a_recording_that_cannot_be_written_is_an_input_error(tmp_path: Path) ->
     """Told before anything is asked."""
     with pytest.raises(InputError, match="No such file"), Recorder(tmp_path / "none" / "r.jsonl"):
         pass
+
+
+def test_a_verdict_that_does_not_fit_fails_its_request(tmp_path: Path) -> None:
+    """A recording edited by hand is not taken on trust, and other requests get their replies."""
+    other = Ask(PROMPT, {"thing": "grass"})
+    lines = [(SKY, "{}"), (ROSE, "not json"), (other, '{"colour": "green"}')]
+    text = "".join(
+        json.dumps({"key": request.key, "reply": reply, "as_is": True}) + "\n"
+        for request, reply in lines
+    )
+    (tmp_path / "r.jsonl").write_text(text)
+    judge = RecordedJudge(str(tmp_path / "r.jsonl"))
+    for request in (SKY, ROSE):
+        with pytest.raises(JudgeError, match="the recording's verdict does not fit"):
+            reply(judge, request)
+    assert asyncio.run(judge.reply(other, 0)).verdict == Colour(colour="green")
+
+
+def test_every_verdict_of_ours_fits_when_it_is_played(tmp_path: Path) -> None:
+    """Whatever the embedded judge says as it is, of every prompt, is said again."""
+    names = [one.name for one in metrics().values() if not one.name.startswith("ragas_")]
+    with Recorder(tmp_path / "r.jsonl") as recorder:
+        live = play(EmbeddedJudge(Corpus()), recorder, names)
+    assert play(RecordedJudge(str(tmp_path / "r.jsonl")), None, names) == live
+    played = map(json.loads, (tmp_path / "r.jsonl").read_text().splitlines())
+    asked = {prompt.name for one in select(names) for prompt in one.prompts}
+    assert {record["prompt"] for record in played} == asked
+
+
+def test_a_run_without_a_reply_leaves_the_recording_as_it_was(tmp_path: Path) -> None:
+    """A wrong key must not cost what was paid for on another day."""
+    tape = recording(tmp_path / "r.jsonl", (SKY, "blue"))
+    with pytest.raises(JudgeRefused), Recorder(tape):
+        raise JudgeRefused("wrong key")
+    assert reply(RecordedJudge(tape), SKY) == "blue"
+    assert [file.name for file in tmp_path.iterdir()] == ["r.jsonl"]
+
+
+def test_a_run_that_breaks_off_keeps_its_replies(tmp_path: Path) -> None:
+    """They are paid for."""
+    with pytest.raises(KeyboardInterrupt), Recorder(tmp_path / "r.jsonl") as recorder:
+        recorder.note(ScriptedJudge(), SKY, Reply("blue"))
+        raise KeyboardInterrupt
+    assert reply(RecordedJudge(str(tmp_path / "r.jsonl")), SKY) == "blue"
+    assert [file.name for file in tmp_path.iterdir()] == ["r.jsonl"]
+
+
+def test_a_recording_can_be_read_until_the_new_one_is_whole(tmp_path: Path) -> None:
+    """The replies of a run stand beside it, and come through a link in its place."""
+    tape = recording(tmp_path / "r.jsonl", (SKY, "blue"))
+    (tmp_path / "link.jsonl").symlink_to(tape)
+    with Recorder(tmp_path / "link.jsonl") as recorder:
+        recorder.note(ScriptedJudge(), SKY, Reply("grey"))
+        assert reply(RecordedJudge(tape), SKY) == "blue"
+    assert reply(RecordedJudge(tape), SKY) == "grey"
+    assert (tmp_path / "link.jsonl").is_symlink()
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    """A folder or a device such as /dev/null, told before anything is asked."""
+    for path in (tmp_path, Path("/dev/null")):
+        with pytest.raises(InputError, match="is no file"), Recorder(path):
+            pass
+
+
+def test_replies_that_cannot_take_their_place_are_not_lost(tmp_path: Path) -> None:
+    """The error says where they are."""
+    told = r"Is a directory; the replies are in .*r\.jsonl\.part"
+    with pytest.raises(InputError, match=told), Recorder(tmp_path / "r.jsonl") as recorder:
+        recorder.note(ScriptedJudge(), SKY, Reply("blue"))
+        (tmp_path / "r.jsonl").mkdir()
+    assert reply(RecordedJudge(str(tmp_path / "r.jsonl.part")), SKY) == "blue"
 
 
 def test_a_recorder_without_a_path_writes_nothing(

@@ -89,6 +89,14 @@ def test_ids_may_be_integers() -> None:
     assert (read.retrieved_context_ids, read.reference_context_ids) == (("1", "b"), ("2",))
 
 
+def test_ids_may_be_whole_floats() -> None:
+    """What pandas makes of a column of integers with gaps; exact however large."""
+    read = row(id=7.0, retrieved_context_ids=[1.0, 2.0**60], index_build=-0.0)
+    assert (read.id, read.index_build) == ("7", "0")
+    assert read.retrieved_context_ids == ("1", "1152921504606846976")
+    assert row(id=7.0).id == row(id=7).id
+
+
 def test_a_time_without_a_zone_is_utc() -> None:
     """So that times of one log can be compared."""
     assert row(timestamp="2026-11-19T02:00:00").timestamp == datetime(2026, 11, 19, 2, tzinfo=UTC)
@@ -141,6 +149,9 @@ def test_a_conversation_is_rejected_with_a_reason() -> None:
         ({"tags": ["web"]}, "tags: "),
         ({"tags": {"a": ["b"]}}, "tags.a: should be a valid string"),
         ({"id": True}, "id: should be a valid string"),
+        ({"id": 1.5}, "id: should be a valid string"),
+        ({"id": math.inf}, "id: should be a valid string"),
+        ({"retrieved_context_ids": [1.0, math.nan]}, "retrieved_context_ids.1: should be a valid"),
         (
             {"response": ["a"], "reference": ["b"]},
             "response: should be a valid string (and 1 more)",

@@ -22,7 +22,7 @@ from ragmetrics.protocol import Ask, Embed, Prompt, Text, dumps
 from ragmetrics.registry import chosen_metrics, metrics, prompts_of, select
 from ragmetrics.settings import DEFAULT_METRICS, load_settings, make_settings
 from ragmetrics.stage import Inputs, plan
-from ragmetrics.wording import Wording, as_yaml, file_name, read_folder
+from ragmetrics.wording import Wording, as_yaml, file_name, find_file, read_folder
 from tests.fakes.logs import NIGHT
 from tests.fakes.processes import ROOT
 
@@ -200,6 +200,32 @@ def test_a_file_that_is_no_mapping_is_told(tmp_path: Path, text: str) -> None:
     with pytest.raises(SettingsError, match=r"grade.yaml: .") as error:
         Wording.load(tmp_path, ALL)
     assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_nested_too_deeply_is_told(tmp_path: Path) -> None:
+    """As any other problem of that file."""
+    (tmp_path / "grade.yaml").write_text("[" * 3_000)
+    (one,) = read_folder(tmp_path, ALL)
+    assert one.problem == "cannot be read: it is nested too deeply"
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), ["x", float("-inf")]])
+def test_an_example_holds_numbers_that_json_has(tmp_path: Path, value: Any) -> None:
+    """YAML's .nan and .inf could not be sent."""
+    examples = [{"input": {"question": "?", "context": value}, "output": {"grade": 2}}]
+    (one,) = read_folder(write(tmp_path / "p", "grade.yaml", examples=examples), ALL)
+    assert one.problem.startswith("examples.0.input.context.")
+    assert "finite number" in one.problem
+
+
+def test_a_file_is_found_however_its_language_is_written(tmp_path: Path) -> None:
+    """One for the same rows is the same file; where there is none, it is named as asked for."""
+    write(tmp_path / "p", "grade.zh-Hans.yaml", "grade.yaml")
+    for tag in ("zh-hans", "zh_HANS", "zh-Hans"):
+        assert find_file(tmp_path / "p", "grade", tag).name == "grade.zh-Hans.yaml"
+    assert find_file(tmp_path / "p", "grade", "zh").name == "grade.zh.yaml"
+    assert find_file(tmp_path / "p", "support", "zh-hans").name == "support.zh-hans.yaml"
+    assert find_file(tmp_path / "nosuch", "grade", "de").name == "grade.de.yaml"
 
 
 def test_two_files_for_the_same_rows_are_told(tmp_path: Path) -> None:
