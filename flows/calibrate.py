@@ -66,6 +66,9 @@ def shortfalls(found: Sequence[Calibration], most: float) -> list[str]:
 
 
 def _gaps(calibration: Calibration, most: float) -> Iterator[str]:
+    if calibration.refused:
+        yield f"refused: {calibration.refused}"
+        return
     for broken in calibration.broken:
         yield f"{broken.file}: {broken.reason}"
     for one in calibration.metrics:

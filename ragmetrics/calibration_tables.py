@@ -19,6 +19,7 @@ from ragmetrics.calibration.records import (
     FigureName,
     GoldRank,
     Measured,
+    MetricDrift,
 )
 from ragmetrics.protocol import Status
 from ragmetrics.tables import number
@@ -42,6 +43,14 @@ def print_calibration(console: Console, calibration: Calibration, drift: Drift |
     """One judge on one set: figures with intervals, then what stands behind them."""
     who = escape(clean(calibration.judge.name, 100))
     console.rule(f"{calibration.name}, judge {who}", align="left")
+    if calibration.refused:
+        console.print(
+            f"Not calibrated, it refuses: {clean(calibration.refused, 300)}",
+            markup=False,
+            style="red",
+            soft_wrap=True,
+        )
+        return
     if calibration.metrics:
         console.print(_figures(calibration.metrics))
     for one in calibration.metrics:
@@ -56,9 +65,12 @@ def print_calibration(console: Console, calibration: Calibration, drift: Drift |
 
 
 def print_drift(console: Console, drift: Drift) -> None:
-    """What changed since the calibration before."""
-    who = "the same judge" if drift.same_fingerprint else "the judge's settings have changed"
+    """What changed since the calibrations before."""
+    who = "the same judge" if drift.same_fingerprint else "its settings or prompts have changed"
     console.print(f"Since {drift.earlier:%Y-%m-%d %H:%M} UTC ({who}), later less earlier:")
+    if not drift.metrics:
+        console.print("No data: no verdict to compare.")
+        return
     table = _table("metric", "units", "changed", "kappa, quadratic", "AUC", "")
     for one in drift.metrics:
         table.add_row(
@@ -67,10 +79,15 @@ def print_drift(console: Console, drift: Drift) -> None:
             _told(one.changed, "\n"),
             _told(one.figures.get("kappa_quadratic"), "\n"),
             _told(one.figures.get("auc"), "\n"),
-            "drifted" if one.drifted else "no drift",
+            f"{one.state}{_since(one, drift)}",
             style="bold red" if one.drifted else None,
         )
     console.print(table)
+
+
+def _since(one: MetricDrift, drift: Drift) -> str:
+    """Where a metric was compared with an older calibration than the others."""
+    return "" if one.earlier in (None, drift.earlier) else f", since {one.earlier:%Y-%m-%d}"
 
 
 def _figures(measured: Sequence[Measured]) -> Table:

@@ -88,15 +88,20 @@ def _one_of_panel(settings: AlertSettings, manifest: Manifest, name: str) -> Fin
 
 
 def _judge_drift(manifest: Manifest, drift: Drift) -> Finding:
-    """A warning, until a calibration shows no further change. It silences no metric: what fell
-    may have fallen by the judge, or not.
+    """A warning, until a calibration shows no further change; one without verdicts shows nothing.
+
+    It silences no metric: what fell may have fallen by the judge, or not.
     """
-    changed = [_changed(one) for one in drift.metrics if one.drifted]
+    told = [
+        _changed(one) if one.drifted else f"{one.metric}: {one.state}"
+        for one in drift.metrics
+        if one.drifted or one.untold
+    ]
     since = f"{drift.judge} on {drift.name}, {drift.earlier:%Y-%m-%d} to {drift.later:%Y-%m-%d}"
-    why = "" if drift.same_fingerprint else " (its settings have changed)"
-    text = f"{since}: {'; '.join(changed) or 'no drift shown'}{why}"
+    why = "" if drift.same_fingerprint else " (its settings or prompts have changed)"
+    text = f"{since}: {'; '.join(told) or 'no drift shown'}{why}"
     rule = f"{drift.judge}: as it was when last calibrated on {drift.name}"
-    level: Level = "breach" if drift.drifted else "ok"
+    level: Level = "breach" if drift.drifted else "no_data" if drift.silent else "ok"
     finding = _health(manifest, "judge_drift", level, rule, text)
     key = f"{finding.key}/judge={drift.judge}/set={drift.name}"
     return finding.model_copy(update={"key": key, "severity": "warning"})

@@ -9,22 +9,21 @@ import logging
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import pyarrow as pa
 from pydantic import ValidationError
 
-from ragmetrics.calibration.drift import compare
+from ragmetrics.calibration.drift import compare_last
 from ragmetrics.calibration.kept import load_calibrations
-from ragmetrics.calibration.records import Calibration, Drift
+from ragmetrics.calibration.records import Calibration, Drift, MetricDrift
 from ragmetrics.errors import InputError
 from ragmetrics.records import JudgeInfo
 from ragmetrics.store.files import Files
 
 log = logging.getLogger(__name__)
 STEPS = 30
-"""Newest calibrations of one set and judge that are compared, each with the one before it."""
-_REPEATED = re.compile(r" \(\d+ times\)$")
+"""Newest calibrations of one set and judge that are compared, each with those before it."""
+_REPEATED = re.compile(r" \((\d+) times\)$")
 
 
 @dataclass(frozen=True)
@@ -35,15 +34,23 @@ class History:
     drifts: Sequence[Drift] = ()
 
     def drift_to(self, later: Calibration) -> Drift | None:
-        """What changed between the calibration before and this one, if there was one."""
+        """What changed since the calibrations before this one, if there were any."""
         key = later.at, later.name, later.judge.name
         return next((one for one in self.drifts if (one.later, one.name, one.judge) == key), None)
 
     def newest_drifts(self, judge: JudgeInfo) -> list[Drift]:
-        """Of each judge of a night, on each labelled set: the newest."""
+        """Of each judge of a night, on each labelled set: the newest that is known of each metric.
+
+        Where nothing can be told, what was told before stands; where there was no verdict, that
+        is the news.
+        """
         names = judge_names(judge)
-        newest = {(one.judge, one.name): one for one in self.drifts if one.judge in names}
-        return [newest[key] for key in sorted(newest)]
+        known: dict[tuple[str, str], dict[str, tuple[Drift, MetricDrift]]] = {}
+        for drift in self.drifts:
+            for one in drift.metrics:
+                if drift.judge in names and one.untold in ("", "no_verdict"):
+                    known.setdefault((drift.judge, drift.name), {})[one.metric] = drift, one
+        return [_merged(list(known[key].values())) for key in sorted(known)]
 
 
 def load_history(files: Files) -> History:
@@ -61,26 +68,46 @@ def judge_names(judge: JudgeInfo) -> list[str]:
     return judge.panel or [_REPEATED.sub("", judge.name)]
 
 
+def repeats(judge: JudgeInfo) -> int:
+    """How often a night's one judge was asked the same."""
+    found = _REPEATED.search(judge.name)
+    return int(found[1]) if found else 1
+
+
+def _merged(known: Sequence[tuple[Drift, MetricDrift]]) -> Drift:
+    """One drift of those that told of some metric last."""
+    found = [drift for drift, _ in known]
+    newest = max(found, key=lambda one: one.later)
+    return newest.model_copy(
+        update={
+            "earlier": min(one.earlier for one in found),
+            "same_fingerprint": all(one.same_fingerprint for one in found),
+            "metrics": [one for _, one in known],
+        }
+    )
+
+
 def _drifts(files: Files, calibrations: Sequence[Calibration]) -> Iterator[Drift]:
-    for earlier, later in pairwise(calibrations):
+    for number, later in enumerate(calibrations[1:], 1):
+        earlier = calibrations[:number]
         try:
             yield _find(files, earlier, later) or _compare(files, earlier, later)
         except (InputError, pa.ArrowInvalid) as error:
             log.error("%s: no drift can be told at %s: %s", later.name, later.at, error)
 
 
-def _find(files: Files, earlier: Calibration, later: Calibration) -> Drift | None:
-    """The comparison as it was kept, if it was one of these two."""
+def _find(files: Files, earlier: Sequence[Calibration], later: Calibration) -> Drift | None:
+    """The comparison as it was kept, if it was made with the same one before."""
     data = files.find(_path(later))
     try:
         drift = None if data is None else Drift.model_validate_json(data)
     except ValidationError:
         return None  # of another version: compared anew
-    return drift if drift and (drift.earlier, drift.later) == (earlier.at, later.at) else None
+    return drift if drift and (drift.before, drift.later) == (earlier[-1].at, later.at) else None
 
 
-def _compare(files: Files, earlier: Calibration, later: Calibration) -> Drift:
-    drift = compare(files, earlier, later)
+def _compare(files: Files, earlier: Sequence[Calibration], later: Calibration) -> Drift:
+    drift = compare_last(files, earlier, later)
     files.write(_path(later), drift.model_dump_json(indent=1).encode())
     return drift
 

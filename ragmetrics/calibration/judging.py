@@ -10,6 +10,7 @@ asks anew, because a kept reply would never show a judge that has changed.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack
@@ -23,7 +24,7 @@ from ragmetrics.calibration.labelled import LabelledRow
 from ragmetrics.calibration.sets import AskedRow, LabelledSet, targets
 from ragmetrics.calibration.targets import Question, Target
 from ragmetrics.calibration.units import Unit
-from ragmetrics.errors import Unanswered
+from ragmetrics.errors import JudgeRefused, Unanswered
 from ragmetrics.judges import make_embedder, make_judges
 from ragmetrics.judges.base import Judge
 from ragmetrics.judges.corpus import Corpus
@@ -53,6 +54,10 @@ class JudgedSet:
     fingerprints: dict[str, str]
     """Of judge and prompts, by metric."""
     usage: Usage
+    corpus: str | None = None
+    """Digest of the set's texts, where the replies depend on all of them."""
+    refused: str = ""
+    """Why the judge could not be asked."""
 
 
 async def judge_set(
@@ -63,7 +68,10 @@ async def judge_set(
     files: Files | None,
     progress: Progress | None,
 ) -> list[JudgedSet]:
-    """What every judge of the settings says of a set. JudgeRefused where one cannot be asked."""
+    """What every judge of the settings says of a set.
+
+    One of several that cannot be asked is told as such. JudgeRefused where none can.
+    """
     corpus = Corpus()
     for one in labelled.rows:
         corpus.add(one.labelled.row.retrieved_contexts, one.labelled.row.user_input)
@@ -73,21 +81,39 @@ async def judge_set(
         stack.push_async_callback(embedder.close)
         for judge in judges:
             stack.push_async_callback(judge.close)
-        found = []
+        found: list[JudgedSet] = []
+        refusals: list[JudgeRefused] = []
         for judge, chosen in zip(judges, settings.panel, strict=True):
             kept = await asyncio.to_thread(_judgements, files, judge, at)
             broker = Broker(judge, Vectors(embedder), reasks=chosen.reasks, kept=kept)
             session = _Session(broker, known, targets(wanted), wanted)
-            units, gold = await session.judge_all(labelled, progress)
+            info = JudgeInfo(name=judge.name, fingerprint=judge.fingerprint, note=judge.note)
+            try:
+                units, gold = await session.judge_all(labelled, progress)
+            except JudgeRefused as error:
+                refusals.append(error)
+                found.append(JudgedSet(info, {}, [], {}, _usage(broker, chosen), None, str(error)))
+                continue
             if kept:
                 await asyncio.to_thread(kept.compact)
             prints = {
                 name: metric_fingerprint(one, judge.fingerprint, embedder.fingerprint)
                 for name, one in known.items()
             }
-            info = JudgeInfo(name=judge.name, fingerprint=judge.fingerprint, note=judge.note)
-            found.append(JudgedSet(info, units, gold, prints, _usage(broker, chosen)))
+            digest = _digest(corpus) if _knows_all(chosen) else None
+            found.append(JudgedSet(info, units, gold, prints, _usage(broker, chosen), digest))
+    if len(refusals) == len(found):
+        raise refusals[0]
     return found
+
+
+def _knows_all(judge: JudgeSettings) -> bool:
+    """Whether its replies depend on how common words are in the whole set."""
+    return judge.name.partition(":")[0] in ("embedded", "local")
+
+
+def _digest(corpus: Corpus) -> str:
+    return hashlib.blake2b(corpus.to_bytes(), digest_size=6).hexdigest()
 
 
 def _metrics(settings: Settings) -> dict[str, Metric]:
@@ -195,6 +221,7 @@ def blank_units(row: AskedRow, question: Question) -> list[Unit]:
             label=label,
             verdict=None,
             segments=labelled.segments,
+            row=str(row.number),
         )
         for unit, label in zip(question.units, question.labels, strict=True)
     ]

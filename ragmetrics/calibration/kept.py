@@ -35,6 +35,7 @@ _SCHEMA = pa.schema(
         ("verdict", pa.float64()),
         ("strength", pa.float64()),
         ("status", pa.string()),
+        ("row", pa.string()),
     ]
 )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import from_json
@@ -17,6 +17,9 @@ from ragmetrics.store.logs import LogSet
 
 Span = tuple[int, int]
 _META_TAGS = ("run",)
+_MOST = 1e12
+"""Beyond any rating: a number from there on is a slip, and figures of it would overflow."""
+Number = Annotated[float, Field(ge=-_MOST, le=_MOST, allow_inf_nan=False)]
 
 
 class Statement(BaseModel):
@@ -39,12 +42,12 @@ class Labels(BaseModel):
 
     sentence_spans: tuple[tuple[Span, ...], ...] | None = None
     relevant_sentences: tuple[tuple[Span, ...], ...] | None = None
-    chunk_relevance: tuple[float, ...] | None = None
-    chunk_relevance_scale: tuple[float, float] = (0.0, 1.0)
+    chunk_relevance: tuple[Number, ...] | None = None
+    chunk_relevance_scale: tuple[Number, Number] = (0.0, 1.0)
     statement_support: tuple[Statement, ...] = ()
     statement_source: Literal["reference", "response"] = "reference"
     judge: dict[str, Any] = Field(default_factory=dict)
-    gold: dict[str, float | None] = Field(default_factory=dict)
+    gold: dict[str, Number | None] = Field(default_factory=dict)
 
     @field_validator("chunk_relevance_scale", mode="before")
     @classmethod
@@ -84,25 +87,32 @@ def read_labelled(logs: LogSet) -> Iterator[LabelledRow | Rejected]:
             yield row
             continue
         try:
-            meta = item.get("meta")
-            yield _labelled(row, item.get("labels"), meta if isinstance(meta, Mapping) else {})
+            yield _labelled(row, item.get("labels"), _decoded("meta", item.get("meta")))
         except BadRow as error:
             yield Rejected(place.path, place.number, str(error))
 
 
-def _labelled(row: LogRow, labels: Any, meta: Mapping[str, Any]) -> LabelledRow:
+def _decoded(name: str, value: Any) -> Any:
+    """The value of a field; in a cell of a table it is JSON text."""
+    if not isinstance(value, str) or not value.strip():
+        return value
     try:
-        if isinstance(labels, str):  # a cell of a table
-            labels = from_json(labels)
-        if not isinstance(labels, Mapping):
-            raise BadRow("labels: there is no such object in the row")
+        return from_json(value)
+    except ValueError as error:
+        raise BadRow(f"{name}: not JSON: {error}") from None
+
+
+def _labelled(row: LogRow, labels: Any, meta: Any) -> LabelledRow:
+    labels = _decoded("labels", labels)
+    if not isinstance(labels, Mapping):
+        raise BadRow("labels: there is no such object in the row")
+    meta = meta if isinstance(meta, Mapping) else {}
+    try:
         # A table gives every row every field, null where the row has none.
         given = {name: value for name, value in labels.items() if value is not None}
         found = Labels.model_validate(given)
     except ValidationError as error:
         raise BadRow(f"labels: {explain(error)}") from None
-    except ValueError as error:
-        raise BadRow(f"labels: not JSON: {error}") from None
     _check(found, row.retrieved_contexts)
     language = row.language or meta.get("lang")
     row = replace(row, language=language if isinstance(language, str) else None)

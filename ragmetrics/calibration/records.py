@@ -18,6 +18,7 @@ from pydantic import Field
 from ragmetrics.records import BrokenFile, JudgeInfo, Record, Segment, Usage
 
 CALIBRATION_VERSION = 1
+DRIFT_VERSION: Literal[2] = 2
 
 FigureName = Literal[
     "auc",
@@ -137,6 +138,10 @@ class Calibration(Record):
     skipped: dict[str, str] = Field(default_factory=dict)
     """Metrics that could not be held against this set, and why."""
     usage: Usage = Usage()
+    corpus: str | None = None
+    """Digest of the set's texts, of a judge whose replies depend on all of them; else None."""
+    refused: str = ""
+    """Why this judge of several could not be asked; such a record is told and not kept."""
 
     @property
     def short(self) -> bool:
@@ -149,34 +154,71 @@ class Calibration(Record):
         return next((one for one in self.metrics if one.metric == metric), None)
 
 
+Untold = Literal["", "no_verdict", "nothing_shared", "set_changed", "too_few"]
+
+UNTOLD: dict[Untold, str] = {
+    "no_verdict": "no data: no readable verdict",
+    "nothing_shared": "no data: no unit was judged both times",
+    "set_changed": "no data: the labelled set has changed",
+    "too_few": "too few to tell",
+}
+"""Why drift cannot be told, in words."""
+
+
 class MetricDrift(Record):
     """How one metric's figures changed on the units that were judged both times."""
 
     metric: str
-    units: int
-    questions: int
-    changed: Figure
+    earlier: datetime | None = None
+    """When those units were judged before; None where there is nothing to compare with."""
+    units: int = 0
+    questions: int = 0
+    changed: Figure = Figure()
     """Share of verdicts that changed."""
-    figures: dict[FigureName, Figure]
+    figures: dict[FigureName, Figure] = Field(default_factory=dict)
     """Later less earlier: positive is better now."""
-    drifted: bool
-    """The interval of the change in quadratic kappa or in AUC leaves out 0."""
+    drifted: bool = False
+    """Chance does not explain the change in quadratic kappa or in AUC."""
+    p_value: float | None = None
+    """How often chance alone changes one of them as much, all figures tested accounted for."""
+    untold: Untold = ""
+    """Why nothing can be told, where it cannot."""
+
+    @property
+    def state(self) -> str:
+        """In words: `drifted`, `no drift shown`, or why neither."""
+        return UNTOLD.get(self.untold) or ("drifted" if self.drifted else "no drift shown")
 
 
 class Drift(Record):
-    """A judge on one set at two times."""
+    """A judge on one set at two times.
 
+    Each metric is compared with the last calibration that judged some of the same units: after
+    one without verdicts that is an older one.
+    """
+
+    version: Literal[2]
+    """Of how drift is told."""
     name: str
     judge: str
+    before: datetime
+    """When the judge was calibrated on the set before."""
     earlier: datetime
+    """What the metrics are compared with, the newest of it; `before` where nothing compares."""
     later: datetime
     same_fingerprint: bool
+    """Whether the judge, its settings and its prompts were those of before."""
     metrics: list[MetricDrift]
 
     @property
     def drifted(self) -> bool:
         """Whether any metric's did."""
         return any(one.drifted for one in self.metrics)
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing can be told of some metric."""
+        return not self.metrics or any(one.untold for one in self.metrics)
 
 
 def as_json(found: Sequence[Calibration], drifts: Sequence[Drift | None]) -> dict[str, Any]:

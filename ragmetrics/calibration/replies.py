@@ -11,6 +11,7 @@ the whole row: there is no label to hold it against, and it is passed over with 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -32,6 +33,11 @@ from ragmetrics.store.files import Files
 
 _NOTE = "verdicts recorded in the labelled rows"
 _VERDICT = re.compile(r"(not|un|partially|partly)?[\s_-]*supported", re.IGNORECASE)
+_NEGATED = re.compile(
+    r"(?:\b(?:not|no|never|neither|nor|hardly|without|cannot)\b|n['’]t\b)(?:[^\w.:;!?<>\n]+\w+){0,4}[^\w.:;!?<>\n]*$",
+    re.IGNORECASE,
+)
+"""A negation a few words before: what it says of the support is not for us to guess."""
 _WORDS = {"": 1.0, "partially": 0.5, "partly": 0.5, "not": 0.0, "un": 0.0}
 
 
@@ -66,9 +72,18 @@ def calibrate_replies(
 
 
 def read_verdict(reply: str) -> float | None:
-    """The last word on support in a reply: 1 supported, 0.5 partially, 0 not; None without one."""
-    words = [match[1] or "" for match in _VERDICT.finditer(reply)]
-    return _WORDS[words[-1].lower()] if words else None
+    """The last word on support in a reply: 1 supported, 0.5 partially, 0 not; None without one.
+
+    None too where it is negated in other words, as in "not fully supported".
+    """
+    reply = reply.replace("_", " ")
+    last = deque(_VERDICT.finditer(reply), maxlen=1)
+    if not last:
+        return None
+    word = (last[0][1] or "").lower()
+    if word != "not" and _NEGATED.search(reply[: last[0].start()]):
+        return None
+    return _WORDS[word]
 
 
 def _judges(labelled: LabelledSet) -> list[str]:
@@ -136,7 +151,10 @@ def _numbers(value: Any, count: int) -> list[float] | None:
     values: list[Any] = value if isinstance(value, list) else [value]
     if len(values) != count or not all(isinstance(one, int | float) for one in values):
         return None
-    return [float(one) for one in values]
+    try:
+        return [float(one) for one in values]
+    except OverflowError:
+        return None
 
 
 def _units(row: AskedRow, question: Question, values: list[float] | None) -> list[Unit]:

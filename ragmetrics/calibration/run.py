@@ -44,8 +44,9 @@ def calibrate(
     """Hold every judge of the settings against the labelled sets; one record per set and judge.
 
     `files` is a store: replies are found and kept in it, and so are the records. Works inside a
-    running event loop too. Raises InputError for a place or metric that there is not, JudgeRefused
-    where no request can succeed.
+    running event loop too. A judge of several that refuses is told in its record, `refused`, and
+    not kept. Raises InputError for a place or metric that there is not, JudgeRefused where no
+    judge can be asked.
     """
     check_metrics(metrics)
     at = now or datetime.now(UTC)
@@ -53,7 +54,7 @@ def calibrate(
     for one in read_sets(settings, paths, limit):
         for judged in _run(judge_set(settings, one, metrics, at, files, progress)):
             found.append(record(one, judged, at, metrics))
-            if files:
+            if files and not judged.refused:
                 keep(files, found[-1], judged.units)
     return found
 
@@ -81,7 +82,7 @@ def record(
     """All figures of one judge on one set."""
     measured: list[Measured] = []
     skipped: dict[str, str] = {}
-    for target in targets(wanted):
+    for target in () if judged.refused else targets(wanted):
         units = judged.units.get(target.metric, [])
         if reason := _untold(target, units):
             skipped[target.metric] = reason
@@ -89,7 +90,7 @@ def record(
             measured.append(_measured(target, units, judged.fingerprints.get(target.metric, "")))
     gold = gold_ranks(judged.gold)
     held = {one.metric for one in measured} | {one.metric for one in gold}
-    for name in wanted or ():
+    for name in () if judged.refused else wanted or ():
         if name not in held:
             skipped.setdefault(name, f"no row has labels.gold.{name}")
     return Calibration(
@@ -105,6 +106,8 @@ def record(
         gold=gold,
         skipped=skipped,
         usage=judged.usage,
+        corpus=judged.corpus,
+        refused=judged.refused,
     )
 
 

@@ -17,6 +17,7 @@ from ragmetrics.stage import log_set
 from ragmetrics.store.formats import FORMATS
 
 _ODD = re.compile(r"[^A-Za-z0-9_.-]+")
+_WILD = re.compile(r"[*?\[]")
 _MOST_REASONS = 50
 
 
@@ -26,6 +27,8 @@ class AskedRow:
 
     labelled: LabelledRow
     questions: dict[str, list[Question]]
+    number: int
+    """Its place in the set."""
 
 
 @dataclass
@@ -78,7 +81,7 @@ def _read_set(settings: Settings, place: str, limit: int | None) -> LabelledSet:
         except BadRow as error:
             found.rejected[str(error)] += 1
             continue
-        found.rows.append(AskedRow(item, questions))
+        found.rows.append(AskedRow(item, questions, len(found.rows)))
         if len(found.rows) == limit:
             break
     if not found.rows:
@@ -88,8 +91,13 @@ def _read_set(settings: Settings, place: str, limit: int | None) -> LabelledSet:
 
 
 def set_name(place: str) -> str:
-    """The name of the set at a place: that of its file or folder, without the ending."""
-    last = place.rstrip("/").rpartition("/")[2]
+    """The name of the set at a place: that of its file or folder, without the ending.
+
+    A glob is named after the last folder before its first wildcard.
+    """
+    parts = place.rstrip("/").split("/")
+    wild = next((number for number, part in enumerate(parts) if _WILD.search(part)), None)
+    last = parts[-1] if wild is None else "".join(parts[:wild][-1:])
     return _ODD.sub("-", FORMATS.sub("", last)).strip("-.") or "labelled"
 
 

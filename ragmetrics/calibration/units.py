@@ -43,6 +43,8 @@ class Unit:
     strength: float | None = None
     status: Status = Status.SCORED
     segments: Mapping[str, str] = field(default_factory=dict)
+    row: str = ""
+    """The row's place in the set, since ids may stand twice; empty in what older versions kept."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def columns(
     strengths = [one.strength for one, _ in judged]
     strong = has_strengths(units) if strong is None else strong
     return Columns(
-        np.array([one.id for one, _ in judged], dtype=np.str_),
+        np.array([one.row or one.id for one, _ in judged], dtype=np.str_),
         np.array([one.question for one, _ in judged], dtype=np.str_),
         np.array([one.label for one, _ in judged], dtype=np.float64),
         verdicts,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ragmetrics.calibration.history import STEPS, History, judge_names
+from ragmetrics.calibration.history import STEPS, History, judge_names, repeats
 from ragmetrics.calibration.records import (
     Calibration,
     Drift,
@@ -16,8 +16,9 @@ from ragmetrics.calibration.records import (
     Measured,
     MetricDrift,
 )
+from ragmetrics.judges.base import fingerprint
 from ragmetrics.protocol import Status
-from ragmetrics.records import Manifest
+from ragmetrics.records import JudgeInfo, Manifest
 from ragmetrics.report.cards import STATUS
 from ragmetrics.report.words import count, slug
 
@@ -59,7 +60,7 @@ class Standing:
 
     @property
     def drift(self) -> Drift | None:
-        """The newest calibration against the one before it."""
+        """The newest calibration against those before it."""
         return next((one for one in self.drifts if one.later == self.newest.at), None)
 
     @property
@@ -74,7 +75,10 @@ class Standing:
             return "firing", "drifted"
         if self.newest.short:
             return "incomplete", "incomplete"
-        return ("ok", "no drift shown") if self.drift else ("unwatched", "nothing to compare with")
+        if not self.drift:
+            return "unwatched", "nothing to compare with"
+        untold = next((one.state for one in self.drift.metrics if one.untold), "")
+        return ("no_data", untold or "no data") if self.drift.silent else ("ok", "no drift shown")
 
     @property
     def anchor(self) -> str:
@@ -106,8 +110,8 @@ class Trust:
     """What a night's page says of its judge: its calibration nearest in time on one set."""
 
     calibration: Calibration
-    exact: bool
-    """Whether it was the very judge of the night, or one of its name."""
+    exact: bool | None
+    """Whether it was the very judge of the night; None in a panel, where only names are known."""
     anchor: str
 
     @property
@@ -155,11 +159,18 @@ def trusted(manifest: Manifest, calibrations: Sequence[Calibration]) -> list[Tru
     names = judge_names(manifest.judge)
     found: dict[tuple[str, str], Trust] = {}
     for one in sorted(calibrations, key=lambda one: abs(one.at - manifest.finished_at)):
-        exact = one.judge.fingerprint == manifest.judge.fingerprint
+        exact = None if manifest.judge.panel else _is_of(one.judge, manifest.judge)
         key = one.name, one.judge.name
-        if (exact or one.judge.name in names) and (key not in found or exact > found[key].exact):
-            found[key] = Trust(one, exact or bool(manifest.judge.panel), anchor(one))
+        better = key not in found or bool(exact) > bool(found[key].exact)
+        if (exact or one.judge.name in names) and better:
+            found[key] = Trust(one, exact, anchor(one))
     return [found[key] for key in sorted(found)]
+
+
+def _is_of(calibrated: JudgeInfo, judge: JudgeInfo) -> bool:
+    """Whether a night's one judge is the calibrated one, asked once or several times."""
+    often = fingerprint("panel", "", [(calibrated.fingerprint, repeats(judge))])  # as a night's
+    return judge.fingerprint in (calibrated.fingerprint, often)
 
 
 def unanswered(measured: Measured) -> list[str]:

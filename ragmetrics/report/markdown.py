@@ -64,7 +64,7 @@ def _held(calibration: Calibration, measured: Measured, drift: Drift | None) -> 
         _figure(figures.get("kappa_quadratic")),
         _figure(figures.get("auc")),
         count(measured.overall.units if measured.overall else 0),
-        "not compared" if not moved else "drifted" if moved[0].drifted else "none shown",
+        moved[0].state if moved else "not compared",
     )
     return f"| {' | '.join(cells)} |"
 

@@ -114,12 +114,19 @@ def drift_between(
 ) -> Drift:
     """What changed between two calibrations: some metrics by so much, the others not at all."""
     return Drift(
+        version=2,
+        before=earlier.at,
         name=later.name,
         judge=later.judge.name,
         earlier=earlier.at,
         later=later.at,
         same_fingerprint=earlier.judge.fingerprint == later.judge.fingerprint,
-        metrics=[_moved(one.metric, by if one.metric in drifted else 0.0) for one in later.metrics],
+        metrics=[
+            _moved(one.metric, by if one.metric in drifted else 0.0).model_copy(
+                update={"earlier": earlier.at}
+            )
+            for one in later.metrics
+        ],
     )
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.calibration import Calibration, calibrate, calibrate_replies
+from ragmetrics.calibration import Calibration, calibrate, calibrate_replies, load_calibrations
 from ragmetrics.calibration.records import Agreement, Measured
 from ragmetrics.calibration.replies import read_verdict
 from ragmetrics.calibration.targets import Question
-from ragmetrics.errors import InputError
+from ragmetrics.errors import InputError, JudgeRefused
 from ragmetrics.metrics.context_relevance import GRADE
 from ragmetrics.records import Segment
 from ragmetrics.settings import make_settings
@@ -234,6 +234,60 @@ def test_every_judge_of_a_panel_is_calibrated(tmp_path: Path, labelled: Path) ->
     assert values(overall(found[1], "context_relevance"))["kappa"] == 1
 
 
+def test_a_refusing_judge_of_a_panel_leaves_the_others_theirs(
+    tmp_path: Path, labelled: Path, judge_server: JudgeServer
+) -> None:
+    """It is named with its reason and falls short; alone it ends the run."""
+    judge_server.faults(api_key="another")
+    refuser = {"name": "openai", "model": "mine", "base_url": judge_server.base_url}
+    files = Files(str(tmp_path / "store"))
+    recorded = write_judge(tmp_path / "judge.jsonl", labelled)
+    settings = make_settings({"judges": ["embedded", refuser, recorded]})
+    first, refused, last = calibrate(settings, [str(labelled)], now=NOW, files=files)
+    assert (first.short, refused.short, last.short) == (False, True, False)
+    assert (first.refused, last.refused) == ("", "")
+    assert "401" in refused.refused
+    assert (refused.judge.name, refused.metrics, refused.skipped) == ("openai:mine", [], {})
+    assert [one.judge.name for one in load_calibrations(files)] == ["embedded", recorded]
+    with pytest.raises(JudgeRefused, match="401"):
+        hold(labelled, refuser)
+
+
+def test_the_command_names_the_judge_that_refused(
+    run: Run, tmp_path: Path, labelled: Path, judge_server: JudgeServer
+) -> None:
+    """Beside the figures of the others; exit code 1."""
+    judge_server.faults(api_key="another")
+    refuser = {"name": "openai", "model": "mine", "base_url": judge_server.base_url}
+    settings = tmp_path / "ragmetrics.yaml"
+    settings.write_text(json.dumps({"store": "kept", "judges": ["embedded", refuser]}))
+    ended = run("calibrate", labelled, "--settings", settings)
+    assert ended.code == 1
+    assert "AUC, within row" in ended.out
+    assert "towers, judge openai:mine" in ended.out
+    assert "Not calibrated, it refuses: " in ended.out
+
+
+def test_rows_of_one_id_are_rows_of_their_own(tmp_path: Path) -> None:
+    """Within-row AUC is that of rows, whatever they are called."""
+    rows = make_labelled(20)
+    named = hold(write_jsonl(tmp_path / "a.jsonl", rows))
+    same = hold(write_jsonl(tmp_path / "b.jsonl", [{**row, "id": "x"} for row in rows]))
+    assert overall(same, "context_relevancy").rows == 20
+    assert overall(same, "context_relevancy").figures == overall(named, "context_relevancy").figures
+
+
+def test_a_number_beyond_all_bounds_is_no_verdict(tmp_path: Path) -> None:
+    """Of a judge recorded in the rows."""
+    rows = [
+        relabelled(_said(row, 1), judge={"one": {"label": 10**400}}) for row in make_labelled(1)
+    ]
+    rows += [relabelled(_said(row, 0), judge={"one": {"label": 1}}) for row in make_labelled(1)]
+    place = write_jsonl(tmp_path / "set.jsonl", rows)
+    (found,) = calibrate_replies(make_settings({}), [str(place)])
+    assert metric(found, "context_recall").status == {"unreadable": 1, "scored": 1}
+
+
 def test_the_judge_is_asked_in_the_users_words(tmp_path: Path, labelled: Path) -> None:
     """A judge that knows the built-in wording only has no answer to another."""
     judge = write_judge(tmp_path / "judge.jsonl", labelled)
@@ -337,10 +391,19 @@ def test_recorded_judges_may_rate_contexts(tmp_path: Path) -> None:
         ("UNSUPPORTED", 0.0),
         ("partly supported", 0.5),
         ("I cannot say.", None),
+        ("The claim is not fully supported.", None),
+        ("It isn't supported.", None),
+        ("This cannot be supported by the text", None),
+        ("No part of it is partially supported", None),
+        ("not_fully_supported", None),
+        ("Is it? No. Supported.", 1.0),
+        ("I do not doubt it: supported", 1.0),
+        ("The text doesn't say so: it is not supported.", 0.0),
+        ("It can't be told, so: unsupported", 0.0),
     ],
 )
 def test_the_last_word_of_a_reply_counts(reply: str, verdict: float | None) -> None:
-    """Models explain first and answer last."""
+    """Models explain first and answer last; a negation in other words is not guessed at."""
     assert read_verdict(reply) == verdict
 
 

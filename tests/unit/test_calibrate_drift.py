@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import logging
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.calibration import (
@@ -18,6 +20,7 @@ from ragmetrics.calibration import (
     load_units,
     since_last,
 )
+from ragmetrics.calibration.history import load_history
 from ragmetrics.calibration.records import Figure
 from ragmetrics.calibration.targets import Question
 from ragmetrics.errors import InputError
@@ -56,14 +59,24 @@ def bench(tmp_path: Path) -> Bench:
 
 def careless(metric: str, question: Question) -> str:
     """The judge after a bad update: it turns every second question's labels round."""
-    number = int(question.ask.data["question"].rstrip("?").split()[-1])
-    return (wrong if number % 4 < 2 else right)(metric, question)
+    return (wrong if _number(question) % 4 < 2 else right)(metric, question)
 
 
 def hardly(metric: str, question: Question) -> str:
     """The judge with one slip."""
     slip = "tower 7?" in question.ask.data["question"]
     return (wrong if slip else right)(metric, question)
+
+
+def slipping(count: int) -> Reply:
+    """A judge that is wrong about the contexts of so many questions."""
+    return lambda metric, question: (
+        wrong if metric == "context_relevance" and _number(question) < count else right
+    )(metric, question)
+
+
+def _number(question: Question) -> int:
+    return int(question.ask.data["question"].rstrip("?").split()[-1])
 
 
 def test_a_calibration_is_found_again_as_it_was(bench: Bench) -> None:
@@ -159,8 +172,111 @@ def test_verdicts_that_were_not_had_are_not_compared(bench: Bench) -> None:
     """A judge that failed has not changed its mind."""
     silent = bench.calibrate(lambda metric, _: None if metric == "context_recall" else "{}")
     found = compare(bench.files, silent, bench.calibrate())
-    assert found.metrics == []
+    assert {one.untold for one in found.metrics} == {"nothing_shared"}
+    assert found.silent
     assert not found.drifted
+
+
+def test_an_outage_hides_no_drift(bench: Bench) -> None:
+    """What comes after it is compared with what came before it, metric by metric."""
+    first = bench.calibrate()
+    outage = bench.calibrate(lambda metric, _: None if metric == "context_recall" else "{}")
+    third = bench.calibrate(careless)
+    silent, told = drifts(bench.files)
+    assert {one.untold for one in silent.metrics} == {"no_verdict"}
+    assert (silent.drifted, silent.silent, silent.later) == (False, True, outage.at)
+    assert told.drifted
+    assert {one.earlier for one in told.metrics} == {first.at} == {told.earlier}
+    assert (told.before, told.later) == (outage.at, third.at)
+    assert load_history(bench.files).drifts == [silent, told]
+
+
+def test_an_outage_of_one_metric_is_its_own(bench: Bench) -> None:
+    """The others are compared with the calibration directly before."""
+    first = bench.calibrate()
+    second = bench.calibrate(lambda m, q: None if m == "context_recall" else right(m, q))
+    bench.calibrate()
+    silent, told = drifts(bench.files)
+    assert [one.untold for one in silent.metrics] == ["", "", "no_verdict"]
+    assert [one.earlier for one in told.metrics] == [second.at, second.at, first.at]
+    assert told.earlier == second.at
+
+
+def test_a_calibration_with_few_verdicts_is_passed_over(bench: Bench) -> None:
+    """An older one tells more."""
+    first = bench.calibrate()
+    bench.calibrate(lambda metric, q: right(metric, q) if "tower 7?" in str(q.ask.data) else None)
+    third = bench.calibrate(careless)
+    found = since_last(bench.files, third)
+    assert found
+    assert found.drifted
+    assert {one.earlier for one in found.metrics} == {first.at}
+
+
+def test_few_questions_cannot_tell(tmp_path: Path) -> None:
+    """Below twenty the intervals are too narrow to be believed."""
+    bench = Bench(tmp_path)
+    for count, told in ((19, False), (20, True)):
+        write_jsonl(bench.labelled, make_labelled(count))
+        found = compare(bench.files, bench.calibrate(), bench.calibrate(wrong))
+        grades = found.metrics[0]
+        assert (grades.questions, grades.drifted) == (count, told)
+        assert grades.untold == ("" if told else "too_few")
+
+
+def test_all_figures_share_one_chance_of_a_false_alarm(bench: Bench) -> None:
+    """Six are tested: what would be news of one, at 2 / 2 ** 7, is none of the best of six."""
+    first = bench.calibrate()
+    for slips, told in ((7, False), (12, True)):
+        grades = compare(bench.files, first, bench.calibrate(slipping(slips))).metrics[0]
+        assert grades.p_value == pytest.approx(6 * 2 / 2**slips, abs=0.03)
+        assert grades.drifted == told
+    unchanged = compare(bench.files, first, bench.calibrate())
+    assert {one.p_value for one in unchanged.metrics} == {1.0}
+
+
+def test_a_judge_that_knows_the_whole_set_is_not_compared_across_sets(bench: Bench) -> None:
+    """The embedded judge weighs words by the set's texts: more rows are another judge."""
+    texts, known = [40, 50, 50], []
+    for day, count in enumerate(texts):
+        write_jsonl(bench.labelled, make_labelled(count))
+        now = DAY + timedelta(days=day)
+        (found,) = calibrate(make_settings({}), [str(bench.labelled)], now=now, files=bench.files)
+        known.append(found.corpus)
+    assert known[0] != known[1] == known[2]
+    grown, same = drifts(bench.files)
+    assert {one.untold for one in grown.metrics} == {"set_changed"}
+    assert not grown.drifted
+    assert {one.untold for one in same.metrics} == {""}
+    assert not same.drifted
+
+
+def test_other_judges_do_not_care_for_the_rest_of_the_set(bench: Bench) -> None:
+    """And calibrations of older versions know no digest."""
+    found = bench.calibrate()
+    assert found.corpus is None
+    old = found.model_dump(mode="json", exclude={"corpus", "refused"})
+    assert Calibration.model_validate(old) == found
+
+
+def test_units_of_older_versions_are_read(bench: Bench) -> None:
+    """They have no place of their row; their ids stand in."""
+    found = bench.calibrate()
+    (info,) = (one for one in bench.files.below("calibrations") if ".parquet" in one.path)
+    table = pq.read_table(BytesIO(bench.files.read(info.path))).drop_columns(["row"])
+    sink = BytesIO()
+    pq.write_table(table, sink)
+    bench.files.write(info.path, sink.getvalue())
+    assert not compare(bench.files, found, bench.calibrate()).drifted
+
+
+def test_other_words_of_a_prompt_are_told(bench: Bench) -> None:
+    """The judge may be the same, what it is asked is not."""
+    first, second = bench.calibrate(), bench.calibrate()
+    reworded = [one.model_copy(update={"fingerprint": "other"}) for one in second.metrics]
+    other = second.model_copy(update={"metrics": reworded})
+    assert compare(bench.files, first, second).same_fingerprint
+    assert not compare(bench.files, first, other).same_fingerprint
 
 
 def test_what_does_not_compare_is_an_error(bench: Bench) -> None:
@@ -193,11 +309,21 @@ def test_the_command_tells_drift_and_ends_with_1(run: Run, bench: Bench) -> None
     where = [bench.labelled, "--judge", judge, "--store", bench.files.root]
     ended = run("calibrate", *where)
     assert ended.code == 1
-    assert "Since 2026-11-19 12:00 UTC (the judge's settings have changed)" in ended.out
+    assert "Since 2026-11-19 12:00 UTC (its settings or prompts have changed)" in ended.out
     assert "drifted" in ended.out
     ended = run("calibrate", *where, "--json")
     (told,) = json.loads(ended.out)["calibrations"]
     assert told["drift"]["metrics"][0]["changed"]["value"] == 0
+
+
+def test_the_command_says_where_nothing_can_be_told(run: Run, bench: Bench) -> None:
+    """As of a set too small for it."""
+    write_jsonl(bench.labelled, make_labelled(6))
+    for _ in range(2):
+        ended = run("calibrate", bench.labelled, "--store", bench.files.root)
+    assert ended.code == 0
+    assert "too few" in ended.out
+    assert "no drift" not in ended.out
 
 
 def test_the_store_of_the_settings_is_used(run: Run, bench: Bench, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -82,6 +83,26 @@ def test_a_table_holds_labels_as_json(tmp_path: Path) -> None:
     assert (found.labels.chunk_relevance, found.labels.relevant_sentences) == ((1.0, 0.0), None)
 
 
+def test_a_table_holds_meta_as_json(tmp_path: Path) -> None:
+    """As it does labels; what is no JSON there rejects the row."""
+    row = {
+        name: json.dumps(one) if name in ("labels", "meta", "retrieved_contexts") else one
+        for name, one in GOOD.items()
+    }
+    with (tmp_path / "set.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(row))
+        writer.writeheader()
+        writer.writerows([row, {**row, "meta": ""}, {**row, "meta": "{"}])
+    logs = log_set(make_settings({}), str(tmp_path / "set.csv"))
+    found, bare, broken = read_labelled(logs)
+    assert isinstance(found, LabelledRow)
+    assert found.segments == {"run": "first", "language": "en"}
+    assert isinstance(bare, LabelledRow)
+    assert bare.segments == {}
+    assert isinstance(broken, Rejected)
+    assert broken.reason.startswith("meta: not JSON")
+
+
 def test_without_a_question_the_claim_is_the_cluster(tmp_path: Path) -> None:
     """Rows on one claim are not independent, whatever was retrieved for it."""
     first, same = (good(tmp_path, {**GOOD, "user_input": "", "id": name}) for name in "ab")
@@ -100,6 +121,14 @@ def test_without_a_question_the_claim_is_the_cluster(tmp_path: Path) -> None:
         ({"chunk_relevance": ["x", 0]}, "chunk_relevance.0: .* number"),
         ({"chunk_relevance_scale": "high"}, "two numbers, as in 0..1"),
         ({"chunk_relevance_scale": "3..0"}, "should rise"),
+        ({"chunk_relevance_scale": "-inf..inf"}, "chunk_relevance_scale.0: .* finite number"),
+        ({"chunk_relevance_scale": "0..nan"}, "chunk_relevance_scale.1: .* finite number"),
+        ({"chunk_relevance_scale": "-1e308..1e308"}, "chunk_relevance_scale.0: .*1000000000000"),
+        ({"chunk_relevance": [float("nan"), 0]}, "chunk_relevance.0: .* finite number"),
+        ({"gold": {"char_recall": float("inf")}}, "gold.char_recall: .* finite number"),
+        ({"gold": {"char_recall": float("nan")}}, "gold.char_recall: .* finite number"),
+        ({"gold": {"char_recall": 1e300}}, "gold.char_recall: .* less than or equal"),
+        ({"gold": {"char_recall": -(10**400)}}, "gold.char_recall"),
         ({"relevant_sentences": [[[0, 999]], []]}, r"\[0, 999\] is not within its context"),
         ({"relevant_sentences": [[[5, 2]], []]}, r"\[5, 2\] is not within its context"),
         ({"sentence_spans": [[[0]], []]}, "sentence_spans.0.0"),
@@ -249,12 +278,15 @@ def test_a_sentence_that_is_not_in_the_text_is_an_error() -> None:
     [
         ("data/wiki set.jsonl.gz", "wiki-set"),
         ("s3://bucket/labelled/", "labelled"),
-        ("sets/*.jsonl", "labelled"),
+        ("sets/*.jsonl", "sets"),
+        ("s3://bucket/set a/*/part-[01].jsonl", "set-a"),
+        ("*.jsonl", "labelled"),
+        ("/**", "labelled"),
         ("a/b.v2.parquet", "b.v2"),
     ],
 )
 def test_a_set_is_named_by_its_file_or_folder(place: str, name: str) -> None:
-    """In letters that a path can hold."""
+    """In letters that a path can hold; a glob by the folder before its first wildcard."""
     assert set_name(place) == name
 
 

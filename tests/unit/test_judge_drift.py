@@ -7,7 +7,8 @@ from datetime import timedelta
 from ragmetrics.alerts.health import check_health
 from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import Book, advance
-from ragmetrics.calibration.records import Drift
+from ragmetrics.calibration.history import History
+from ragmetrics.calibration.records import Calibration, Drift, MetricDrift, Untold
 from ragmetrics.records import Finding, JudgeInfo, Manifest, Source
 from ragmetrics.settings import AlertSettings
 from tests.fakes.calibrations import calibration, drift_between, history
@@ -15,6 +16,22 @@ from tests.fakes.nights import FIRST, night
 
 FIRM = drift_between(calibration(), calibration(1))
 DRIFTED = drift_between(calibration(), calibration(1), "context_relevance")
+
+
+EMBEDDED = JudgeInfo(name="embedded", fingerprint="f1")
+
+
+def _drifted(earlier: Calibration, later: Calibration) -> Drift:
+    return drift_between(earlier, later, "context_relevance")
+
+
+def _untold(drift: Drift, why: Untold) -> Drift:
+    """The same, where nothing can be told."""
+    metrics = [MetricDrift(metric=one.metric, untold=why) for one in drift.metrics]
+    return drift.model_copy(update={"metrics": metrics})
+
+
+SILENT = _untold(FIRM, "no_verdict")
 
 
 def findings(*drifts: Drift, manifest: Manifest | None = None) -> list[Finding]:
@@ -43,10 +60,43 @@ def test_no_drift_is_fine() -> None:
     assert found.message.endswith("no drift shown")
 
 
+def test_a_calibration_without_verdicts_is_no_data() -> None:
+    """It is neither fine nor drift."""
+    (found,) = findings(SILENT)
+    assert found.level == "no_data"
+    assert found.message.endswith("context_relevance: no data: no readable verdict")
+
+
+def test_an_outage_resolves_nothing() -> None:
+    """A firing alert goes on until a calibration shows no further change."""
+    transitions = []
+    book = Book()
+    for number, drift in enumerate([FIRM, DRIFTED, SILENT, SILENT, FIRM]):
+        book, told = advance(book, findings(drift), FIRST + timedelta(number), 7)
+        transitions += [one.transition for one in told]
+    assert transitions == [None, "fired", None, None, "resolved"]
+
+
+def test_what_was_told_before_stands_where_nothing_can_be_told() -> None:
+    """Metric by metric: too few questions, or another set, take nothing back; an outage does."""
+    first, second, third = calibration(), calibration(1), calibration(2)
+    cases: list[tuple[Untold, bool]] = [
+        ("too_few", True),
+        ("set_changed", True),
+        ("no_verdict", False),
+    ]
+    for untold, known in cases:
+        later = _untold(drift_between(second, third), untold)
+        (found,) = History((), (_drifted(first, second), later)).newest_drifts(EMBEDDED)
+        assert found.drifted == known
+    only_later = History((), (_untold(drift_between(second, third), "too_few"),))
+    assert only_later.newest_drifts(EMBEDDED) == []
+
+
 def test_changed_settings_are_named() -> None:
     """A judge that was changed on purpose is another one all the same."""
     (found,) = findings(DRIFTED.model_copy(update={"same_fingerprint": False}))
-    assert found.message.endswith("(its settings have changed)")
+    assert found.message.endswith("(its settings or prompts have changed)")
 
 
 def test_a_night_without_rows_says_nothing_of_the_judge() -> None:

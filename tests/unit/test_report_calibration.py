@@ -12,8 +12,11 @@ import pytest
 
 from ragmetrics.calibration import calibrate
 from ragmetrics.calibration.history import History, load_history
-from ragmetrics.calibration.records import Calibration, Measured
+from ragmetrics.calibration.records import Calibration, Measured, MetricDrift, Untold
+from ragmetrics.judges import make_judge
+from ragmetrics.judges.corpus import Corpus
 from ragmetrics.night import run_night
+from ragmetrics.panel import panel_fingerprint
 from ragmetrics.publish import refresh_dashboard
 from ragmetrics.records import BrokenFile, JudgeInfo
 from ragmetrics.report.calibration import standings, trusted
@@ -22,7 +25,7 @@ from ragmetrics.report.calibration_page import MOST_IN_FULL, write_calibrations
 from ragmetrics.report.calibration_segments import segment_tables
 from ragmetrics.report.markdown import calibration_markdown
 from ragmetrics.report.site import write_night, write_overview
-from ragmetrics.settings import make_settings
+from ragmetrics.settings import JudgeSettings, make_settings
 from ragmetrics.stage import open_store
 from ragmetrics.store.files import Files
 from tests.fakes.calibrations import (
@@ -114,6 +117,27 @@ class TestPage:
         told = text(page(site, history(calibration())))
         assert "nothing to compare with" in told
         assert "Over time" not in told
+
+    @pytest.mark.parametrize(
+        ("untold", "words"),
+        [
+            ("too_few", "too few to tell"),
+            ("nothing_shared", "no data: no unit was judged both times"),
+            ("set_changed", "no data: the labelled set has changed"),
+        ],
+    )
+    def test_where_nothing_can_be_told_of_drift_nothing_is_green(
+        self, site: Files, untold: Untold, words: str
+    ) -> None:
+        """The state says why."""
+        first, second = calibration(), calibration(1)
+        silent = MetricDrift(metric="context_relevance", untold=untold)
+        drift = drift_between(first, second).model_copy(update={"metrics": [silent]})
+        html = page(site, History((first, second), (drift,)))
+        assert words in text(html)
+        assert "is-no_data" in html
+        assert "is-ok" not in html
+        assert "no drift shown" not in text(html)
 
     def test_a_metric_without_verdicts_says_so(self, site: Files) -> None:
         """It has a card with the counts, and no figure."""
@@ -273,14 +297,20 @@ class TestNight:
         told = text(
             page_of_night(site, calibration(judge="a"), calibration(judge="b"), judge=panel)
         )
-        assert "2026-11-02, a, quadratic" in told
-        assert "2026-11-02, b, quadratic" in told
+        assert "2026-11-02, a judge named a, quadratic" in told
+        assert "by other settings" not in told
+        assert "2026-11-02, a judge named b, quadratic" in told
 
     def test_repeats_do_not_hide_a_judge(self) -> None:
         """A judge asked three times a night is calibrated once."""
-        judge = JudgeInfo(name="embedded (3 times)", fingerprint="f3")
-        (found,) = trusted(night(judge=judge), [calibration()])
-        assert not found.exact
+        corpus = Corpus()
+        asked = make_judge(JudgeSettings(name="embedded"), corpus)
+        often = panel_fingerprint([asked], [3], "mean")
+        known = calibration(judge=JudgeInfo(name="embedded", fingerprint=asked.fingerprint))
+        for print_, exact in ((often, True), ("f3", False)):
+            judge = JudgeInfo(name="embedded (3 times)", fingerprint=print_)
+            (found,) = trusted(night(judge=judge), [known])
+            assert found.exact is exact
 
     def test_the_calibration_nearest_in_time_is_told(self) -> None:
         """A night of long ago was not scored by the judge of today."""
@@ -301,7 +331,7 @@ class TestHistory:
         """One with an older calibration than that before, or of another version."""
         found = load_history(kept)
         (drift,), (info,) = found.drifts, kept.below("calibrations/drift")
-        other = drift.model_copy(update={"earlier": FIRST - timedelta(weeks=1)})
+        other = drift.model_copy(update={"before": FIRST - timedelta(weeks=1)})
         for data in (other.model_dump_json().encode(), b"{}"):
             kept.write(info.path, data)
             assert load_history(kept) == found
