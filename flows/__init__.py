@@ -1,6 +1,8 @@
-"""Prefect flows."""
+"""Prefect flows. What Prefect reads on import stands here, before it is imported."""
 
 import os
 
-# A server that Prefect starts for a run by hand would call home; Prefect reads this on import.
+# A server that Prefect starts for a run by hand would call home,
 os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+# and takes longer than Prefect waits, 20 seconds, where the machine is busy.
+os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "180")
