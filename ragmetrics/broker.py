@@ -31,6 +31,7 @@ class Tally:
     requests: int = 0
     answered_from_store: int = 0
     prompt_tokens: int = 0
+    cached_tokens: int = 0
     completion_tokens: int = 0
     failures: Counter[str] = field(default_factory=Counter)
 
@@ -40,6 +41,7 @@ class Tally:
             requests=self.requests,
             answered_from_store=self.answered_from_store,
             prompt_tokens=self.prompt_tokens,
+            cached_tokens=self.cached_tokens,
             completion_tokens=self.completion_tokens,
             failures=dict(sorted(self.failures.items())),
         )

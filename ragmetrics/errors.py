@@ -13,6 +13,8 @@ RagmetricsError
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class RagmetricsError(Exception):
     """Base of all errors raised on purpose; its text is meant for the user."""
@@ -56,9 +58,13 @@ class Unanswered(RagmetricsError):
 class JudgeError(RagmetricsError):
     """The judge could not be asked."""
 
-    def __init__(self, message: str, *, transient: bool = False) -> None:
+    def __init__(
+        self, message: str, *, transient: bool = False, failures: Mapping[str, int] | None = None
+    ) -> None:
         super().__init__(message)
         self.transient = transient
+        self.failures = failures or {}
+        """Attempts that came to nothing, by kind."""
 
 
 class JudgeRefused(JudgeError):

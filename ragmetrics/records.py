@@ -119,6 +119,8 @@ class Usage(Record):
     requests: int = 0
     answered_from_store: int = 0
     prompt_tokens: int = 0
+    cached_tokens: int = 0
+    """Prompt tokens that the endpoint had in its cache."""
     completion_tokens: int = 0
     usd: float | None = None
     """None where the model's price is not known."""
@@ -134,6 +136,7 @@ class Usage(Record):
             requests=self.requests + other.requests,
             answered_from_store=self.answered_from_store + other.answered_from_store,
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,
             usd=round(sum(known), 6) if known and len(known) == len(spent) else None,
             failures=dict(sorted(failures.items())),

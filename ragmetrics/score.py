@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 
 from ragmetrics.broker import Broker, Vectors
 from ragmetrics.drive import drive
+from ragmetrics.judge_settings import JudgeSettings
 from ragmetrics.judges import make_embedder, make_judges
 from ragmetrics.judges.base import Embedder, Judge, Reply, fingerprint
 from ragmetrics.judges.corpus import Corpus
@@ -15,7 +16,7 @@ from ragmetrics.panel import Member, Panel, panel_fingerprint
 from ragmetrics.protocol import Ask
 from ragmetrics.records import JudgeInfo, Usage
 from ragmetrics.registry import Metric, chosen_metrics, families
-from ragmetrics.settings import JudgeSettings, Settings
+from ragmetrics.settings import Settings
 from ragmetrics.stage import load_corpus, open_store, shard_range
 from ragmetrics.store.files import Files
 from ragmetrics.store.judgements import Judgements

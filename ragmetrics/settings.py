@@ -11,23 +11,22 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import yaml
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
 
+from ragmetrics.alert_settings import AlertSettings
 from ragmetrics.errors import SettingsError
+from ragmetrics.judge_settings import (
+    Budget,
+    EmbeddingSettings,
+    JudgeSettings,
+    Part,
+    make_judge_settings,
+)
 from ragmetrics.rows import FIELDS, explain
 
 DEFAULT_METRICS: tuple[str, ...] = (
@@ -38,105 +37,6 @@ DEFAULT_METRICS: tuple[str, ...] = (
     "context_recall",
     "response_relevancy",
 )
-
-
-class Part(BaseModel):
-    """Base of the settings' parts."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class JudgeSettings(Part):
-    """Who gives the verdicts: `judge: embedded`, or a mapping with more to say."""
-
-    name: str = "embedded"
-    """`embedded`, `local`, `local:MODEL`, `openai` or `recorded:PATH`."""
-    model: str = "gpt-4.1-mini"
-    base_url: str | None = None
-    api_key_env: str = "OPENAI_API_KEY"
-    temperature: float = Field(0.1, ge=0, le=2)
-    max_tokens: int = Field(1_000, ge=16)
-    concurrency: int = Field(16, ge=1, le=1_000)
-    timeout_seconds: float = Field(60, gt=0)
-    retries: int = Field(4, ge=0, le=20)
-    """Attempts after the first for a transient error of the endpoint."""
-    reasks: int = Field(2, ge=0, le=10)
-    """Times that a request is asked again after an unreadable reply."""
-    repeats: int = Field(1, ge=1, le=100)
-    """Times that each row is judged; its value is the mean, its spread is kept."""
-    usd_per_million_prompt_tokens: float | None = Field(None, ge=0)
-    usd_per_million_completion_tokens: float | None = Field(None, ge=0)
-
-    @field_validator("name")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        if name in ("embedded", "local", "openai") or name.startswith(("local:", "recorded:")):
-            return name
-        raise ValueError("should be embedded, local, local:MODEL, openai or recorded:PATH")
-
-
-class EmbeddingSettings(Part):
-    """Where embeddings come from: `hashed` or `local` (no network), or OpenAI-compatible."""
-
-    name: Literal["hashed", "local", "openai"] | None = None
-    """None: what goes with the judge; `hashed` but for `openai` and `local`."""
-    model: str | None = None
-    """None: `text-embedding-3-small` of `openai`, `all-MiniLM-L6-v2` of `local`."""
-    threads: int = Field(1, ge=1, le=1_000)
-    """Of one run of `local`; shards run side by side already."""
-    base_url: str | None = None
-    """None: the judge's."""
-    api_key_env: str | None = None
-    """None: the judge's."""
-
-
-class Rule(Part):
-    """When to alert: `min` on the mean, `max_drop` against earlier nights, or both."""
-
-    metric: str
-    min: float | None = None
-    max_drop: float | None = Field(None, ge=0)
-    versus: str = "previous"
-    """`previous`, or `trailing:N` for the mean of the N nights before."""
-    by: str | None = None
-    """A tag: the rule is held against each of its values."""
-    min_rows: int = Field(20, ge=1)
-    """Scored rows below which the rule says no_data."""
-    for_: int = Field(2, ge=1, alias="for")
-    """Nights in a row that a suspect needs to fire."""
-    clear: float | None = None
-    """A firing `min` rule resolves at this mean, a `max_drop` rule at this drop."""
-    severity: Literal["critical", "warning"] = "critical"
-
-    @field_validator("versus")
-    @classmethod
-    def _versus(cls, versus: str) -> str:
-        kind, _, nights = versus.partition(":")
-        if versus == "previous" or (kind == "trailing" and nights.isdecimal() and int(nights) > 0):
-            return versus
-        raise ValueError("should be previous or trailing:N")
-
-    @model_validator(mode="after")
-    def _has_limit(self) -> Rule:
-        if self.min is None and self.max_drop is None:
-            raise ValueError("a rule needs min or max_drop")
-        return self
-
-
-class AlertSettings(Part):
-    """What is worth a message, and where it goes."""
-
-    rules: tuple[Rule, ...] | None = None
-    """None: a drop of more than 0.05 in context_relevance and in context_recall against the
-    seven nights before, each where the logs allow it to be scored."""
-    max_quarantined: float = Field(0.05, ge=0, le=1)
-    """Share of rows in quarantine above which an alert fires."""
-    max_judge_failures: float = Field(0.05, ge=0, le=1)
-    """Share of unreadable and failed rows of a metric above which an alert fires."""
-    remind_days: int = Field(7, ge=1)
-    redact: bool = False
-    """Keep questions out of messages."""
-    slack_webhook_env: str = "SLACK_WEBHOOK_URL"
 
 
 class Limits(Part):
@@ -184,6 +84,9 @@ class Settings(BaseSettings):
     """A panel, in place of `judge`: every one of them judges every row."""
     aggregate: Aggregate = "mean"
     """What a panel's row value is of its judges' values."""
+    fuse: Literal["row"] | None = None
+    """`row`: one request of a row carries its contexts once and asks for all metrics' verdicts."""
+    budget: Budget = Budget()
     embeddings: Annotated[EmbeddingSettings, BeforeValidator(_judge)] = EmbeddingSettings()
     alerts: AlertSettings = AlertSettings()
     segments: tuple[str, ...] | None = None
@@ -191,6 +94,8 @@ class Settings(BaseSettings):
     limits: Limits = Limits()
     shards: int | None = Field(None, ge=1, le=1_000)
     """None: by the size of the logs."""
+    workers: int | None = Field(None, ge=1, le=256)
+    """Processes at work where the judge computes on this machine; None: one per core."""
     dashboard_url: str | None = None
     """Where people open the dashboard, for links in messages; None: the path in the store."""
     storage_options: dict[str, Any] = Field(default_factory=dict)
@@ -268,14 +173,6 @@ def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settin
         raise SettingsError(f"{origin}: {explain(error)}") from None
 
 
-def make_judge_settings(values: Mapping[str, Any]) -> JudgeSettings:
-    """Validate a judge named on the command line or in Python; the environment has no say."""
-    try:
-        return JudgeSettings(**values)
-    except ValidationError as error:
-        raise SettingsError(f"judge: {explain(error)}") from None
-
-
 def judged_by(
     settings: Settings, judge: Judged, model: str | None = None, base_url: str | None = None
 ) -> Settings:
@@ -318,12 +215,6 @@ def with_preset(settings: Settings, preset: str | None) -> Settings:
     return settings.model_copy(update={"preset": preset})
 
 
-def api_key(name: str, environment: Mapping[str, str]) -> SecretStr | None:
-    """The secret in an environment variable, if it is set and not blank."""
-    value = environment.get(name, "").strip()
-    return SecretStr(value) if value else None
-
-
 def _beside(base: Path, location: str) -> str:
     return location if "://" in location or Path(location).is_absolute() else str(base / location)
 
@@ -331,14 +222,9 @@ def _beside(base: Path, location: str) -> str:
 __all__ = [
     "DEFAULT_METRICS",
     "Aggregate",
-    "AlertSettings",
-    "EmbeddingSettings",
-    "JudgeSettings",
     "Judged",
     "Limits",
-    "Rule",
     "Settings",
-    "api_key",
     "judged_by",
     "load_settings",
     "make_settings",

@@ -18,10 +18,11 @@ from pydantic import BaseModel
 
 from ragmetrics.broker import Broker, Vectors
 from ragmetrics.errors import InputError, SettingsError, Unanswered, UnreadableReply
+from ragmetrics.judge_settings import JudgeSettings
 from ragmetrics.judges import make_embedder, make_judge
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.protocol import Answer, Ask, Data, Prompt
-from ragmetrics.settings import JudgeSettings, Settings
+from ragmetrics.settings import Settings
 from ragmetrics.wording import reword
 
 _LEAST_TOKENS = 4_000  # a translation is longer than the verdicts that the settings have in mind

@@ -12,8 +12,9 @@ from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import Book, Message, advance, deliver
 from ragmetrics.alerts.webhook import send
 from ragmetrics.errors import StoreError
+from ragmetrics.judge_settings import api_key
 from ragmetrics.records import Manifest
-from ragmetrics.settings import Settings, api_key
+from ragmetrics.settings import Settings
 from ragmetrics.store.files import Files
 
 BOOK = "alerts/state.json"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from ragmetrics.alert_settings import AlertSettings
 from ragmetrics.calibration.records import Drift, Figure, MetricDrift
 from ragmetrics.protocol import Status
 from ragmetrics.records import Finding, Level, Manifest, Summary
-from ragmetrics.settings import AlertSettings
 
 
 def check_health(

@@ -8,12 +8,12 @@ from typing import Any
 
 from scipy import stats
 
+from ragmetrics.alert_settings import AlertSettings, Rule
 from ragmetrics.alerts.health import check_health
 from ragmetrics.alerts.markup import clean
 from ragmetrics.calibration.records import Drift
 from ragmetrics.protocol import Status
 from ragmetrics.records import Finding, Level, Manifest, Segment, Summary
-from ragmetrics.settings import AlertSettings, Rule
 from ragmetrics.stats.comparisons import Drop, compare
 from ragmetrics.store.history import trailing
 from ragmetrics.summarise import MetricScores, find_segments, summarise

@@ -25,6 +25,7 @@ from ragmetrics.calibration.sets import AskedRow, LabelledSet, targets
 from ragmetrics.calibration.targets import Question, Target
 from ragmetrics.calibration.units import Unit
 from ragmetrics.errors import JudgeRefused, Unanswered
+from ragmetrics.judge_settings import JudgeSettings
 from ragmetrics.judges import make_embedder, make_judges
 from ragmetrics.judges.base import Judge
 from ragmetrics.judges.corpus import Corpus
@@ -33,7 +34,7 @@ from ragmetrics.protocol import Answer, Ask, Request, Status
 from ragmetrics.records import JudgeInfo, Usage
 from ragmetrics.registry import Metric, chosen_metrics, metrics
 from ragmetrics.score import metric_fingerprint, priced
-from ragmetrics.settings import JudgeSettings, Settings
+from ragmetrics.settings import Settings
 from ragmetrics.store.files import Files
 from ragmetrics.store.judgements import Judgements
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 
+from ragmetrics.judge_settings import JudgeSettings, api_key
 from ragmetrics.judges.base import Embedder, Judge
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.judges.embedded import EmbeddedJudge
 from ragmetrics.judges.local import MODEL as LOCAL_MODEL
 from ragmetrics.judges.local import LocalEmbedder, LocalJudge, model_of
 from ragmetrics.judges.recorded import RecordedJudge
-from ragmetrics.settings import JudgeSettings, Settings, api_key
+from ragmetrics.settings import Settings
 
 
 def make_judges(settings: Settings, corpus: Corpus) -> list[Judge]:

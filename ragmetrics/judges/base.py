@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pydantic import BaseModel
@@ -19,7 +19,12 @@ class Reply:
     text: str = ""
     verdict: BaseModel | None = None
     prompt_tokens: int = 0
+    cached_tokens: int = 0
     completion_tokens: int = 0
+    cut_off: bool = False
+    """Whether it ends where its tokens ran out."""
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """Attempts before it that came to nothing, by kind."""
 
 
 class Judge(Protocol):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
     from pydantic import SecretStr
 
-    from ragmetrics.settings import JudgeSettings
+    from ragmetrics.judge_settings import JudgeSettings
 
 # What servers offer for structured output, best first; the first refusal of one turns to the next.
 _FORMATS = ("json_schema", "json_object", "text")

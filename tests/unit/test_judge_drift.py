@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from ragmetrics.alert_settings import AlertSettings
 from ragmetrics.alerts.health import check_health
 from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import Book, advance
 from ragmetrics.calibration.history import History
 from ragmetrics.calibration.records import Calibration, Drift, MetricDrift, Untold
 from ragmetrics.records import Finding, JudgeInfo, Manifest, Source
-from ragmetrics.settings import AlertSettings
 from tests.fakes.calibrations import calibration, drift_between, history
 from tests.fakes.nights import FIRST, night
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from ragmetrics.errors import JudgeRefused, SettingsError
+from ragmetrics.judge_settings import JudgeSettings
 from ragmetrics.judges import make_judge
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.judges.lexical import Overlap
@@ -21,7 +22,7 @@ from ragmetrics.judges.local import EmbeddingLexicon, LocalJudge, load_encoder, 
 from ragmetrics.metrics.context_relevance import GRADE
 from ragmetrics.metrics.context_relevancy import NEEDED
 from ragmetrics.protocol import Ask, Prompt
-from ragmetrics.settings import JudgeSettings, make_settings
+from ragmetrics.settings import make_settings
 from tests.fakes.local import install_sentence_transformers, need_the_extra, remove
 
 QUESTION = "Who wrote the novel?"
@@ -188,7 +189,7 @@ def test_the_settings_name_it_with_or_without_a_model(monkeypatch: pytest.Monkey
     judge = make_judge(JudgeSettings(name="local:toy/words"), Corpus())
     assert isinstance(judge, LocalJudge)
     assert judge.name == "local:toy/words"
-    with pytest.raises(SettingsError, match="should be embedded, local, local:MODEL"):
+    with pytest.raises(SettingsError, match="should be embedded, local, openai"):
         make_settings({"judge": "locally"})
 
 

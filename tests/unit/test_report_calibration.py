@@ -13,6 +13,7 @@ import pytest
 from ragmetrics.calibration import calibrate
 from ragmetrics.calibration.history import History, load_history
 from ragmetrics.calibration.records import Calibration, Measured, MetricDrift, Untold
+from ragmetrics.judge_settings import JudgeSettings
 from ragmetrics.judges import make_judge
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.night import run_night
@@ -25,7 +26,7 @@ from ragmetrics.report.calibration_page import MOST_IN_FULL, write_calibrations
 from ragmetrics.report.calibration_segments import segment_tables
 from ragmetrics.report.markdown import calibration_markdown
 from ragmetrics.report.site import write_night, write_overview
-from ragmetrics.settings import JudgeSettings, make_settings
+from ragmetrics.settings import make_settings
 from ragmetrics.stage import open_store
 from ragmetrics.store.files import Files
 from tests.fakes.calibrations import (

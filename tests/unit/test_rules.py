@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from ragmetrics.alert_settings import AlertSettings, Rule
 from ragmetrics.alerts.rules import Night, evaluate
 from ragmetrics.alerts.state import AlertState, Book, advance
 from ragmetrics.protocol import Status
@@ -23,7 +24,6 @@ from ragmetrics.records import (
     Source,
     Usage,
 )
-from ragmetrics.settings import AlertSettings, Rule
 from ragmetrics.summarise import MetricScores, find_segments, summarise
 
 TONIGHT = date(2026, 11, 19)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.errors import SettingsError
-from ragmetrics.settings import Settings, api_key, judged_by, load_settings, make_settings
+from ragmetrics.judge_settings import api_key
+from ragmetrics.settings import Settings, judged_by, load_settings, make_settings
 
 
 def load(tmp_path: Path, text: str, **overrides: object) -> Settings:
@@ -38,7 +39,7 @@ def test_relative_paths_are_beside_the_file(tmp_path: Path) -> None:
     [
         ("colour: red", "colour: there is no such key"),
         ("judge:\n  modle: gpt", "judge.modle: there is no such key"),
-        ("judge: gpt-4", "judge.name: should be embedded, local, local:MODEL, openai or record"),
+        ("judge: gpt-4", "judge.name: should be embedded, local, openai, openai-batch"),
         ("judge: {temperature: 3}", "judge.temperature: "),
         ("alerts: {rules: [{metric: context_recall}]}", "a rule needs min or max_drop"),
         (

@@ -1,0 +1,102 @@
+"""Settings of who judges: judges, what they may cost, and where embeddings come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+
+from ragmetrics.errors import SettingsError
+from ragmetrics.rows import explain
+
+_JUDGES = ("embedded", "local", "openai", "openai-batch")
+
+
+class Part(BaseModel):
+    """Base of the settings' parts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class JudgeSettings(Part):
+    """Who gives the verdicts: `judge: embedded`, or a mapping with more to say."""
+
+    name: str = "embedded"
+    """`embedded`, `local`, `local:MODEL`, `openai`, `openai-batch` or `recorded:PATH`."""
+    model: str = "gpt-4.1-mini"
+    base_url: str | None = None
+    api_key_env: str = "OPENAI_API_KEY"
+    temperature: float = Field(0.1, ge=0, le=2)
+    max_tokens: int = Field(1_000, ge=16)
+    concurrency: int = Field(64, ge=1, le=1_000)
+    """Most requests in flight; how many the endpoint bears is found out below it."""
+    requests_per_minute: int | None = Field(None, ge=1)
+    tokens_per_minute: int | None = Field(None, ge=1)
+    timeout_seconds: float = Field(60, gt=0)
+    """Longest wait for one attempt."""
+    deadline_seconds: float = Field(600, gt=0)
+    """Longest wait for a request with all its attempts."""
+    retries: int = Field(6, ge=0, le=20)
+    """Attempts after the first for a transient error of the endpoint. A 429 is no error but a
+    request to wait: it is asked again until the deadline."""
+    reasks: int = Field(2, ge=0, le=10)
+    """Times that a request is asked again after an unreadable reply."""
+    ttl_days: int | None = Field(None, ge=1)
+    """Kept replies that are older are asked for anew; None: they are good for ever."""
+    poll_seconds: float = Field(60, gt=0)
+    """Of `openai-batch`: between looks at a batch."""
+    repeats: int = Field(1, ge=1, le=100)
+    """Times that each row is judged; its value is the mean, its spread is kept."""
+    usd_per_million_prompt_tokens: float | None = Field(None, ge=0)
+    usd_per_million_cached_tokens: float | None = Field(None, ge=0)
+    """Of prompt tokens that the endpoint had in its cache; None: like any other."""
+    usd_per_million_completion_tokens: float | None = Field(None, ge=0)
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name in ("embedded", "local", "openai", "openai-batch") or name.startswith(
+            ("local:", "recorded:")
+        ):
+            return name
+        raise ValueError(
+            "should be embedded, local, local:MODEL, openai, openai-batch or recorded:PATH"
+        )
+
+
+class EmbeddingSettings(Part):
+    """Where embeddings come from: `hashed` or `local` (no network), or OpenAI-compatible."""
+
+    name: Literal["hashed", "local", "openai"] | None = None
+    """None: what goes with the judge; `hashed` but for `openai` and `local`."""
+    model: str | None = None
+    """None: `text-embedding-3-small` of `openai`, `all-MiniLM-L6-v2` of `local`."""
+    threads: int = Field(1, ge=1, le=1_000)
+    """Of one run of `local`; shards run side by side already."""
+    base_url: str | None = None
+    """None: the judge's."""
+    api_key_env: str | None = None
+    """None: the judge's."""
+
+
+class Budget(Part):
+    """What the judges may cost in a night; where it binds, a sample of the questions is judged."""
+
+    max_requests: int | None = Field(None, ge=0)
+    max_tokens: int | None = Field(None, ge=0)
+    max_usd: float | None = Field(None, ge=0)
+
+
+def make_judge_settings(values: Mapping[str, Any]) -> JudgeSettings:
+    """Validate a judge named on the command line or in Python; the environment has no say."""
+    try:
+        return JudgeSettings(**values)
+    except ValidationError as error:
+        raise SettingsError(f"judge: {explain(error)}") from None
+
+
+def api_key(name: str, environment: Mapping[str, str]) -> SecretStr | None:
+    """The secret in an environment variable, if it is set and not blank."""
+    value = environment.get(name, "").strip()
+    return SecretStr(value) if value else None
