@@ -56,13 +56,9 @@ class JudgeSettings(Part):
     @field_validator("name")
     @classmethod
     def _known(cls, name: str) -> str:
-        if name in ("embedded", "local", "openai", "openai-batch") or name.startswith(
-            ("local:", "recorded:")
-        ):
+        if name in _JUDGES or name.startswith(("local:", "recorded:")):
             return name
-        raise ValueError(
-            "should be embedded, local, local:MODEL, openai, openai-batch or recorded:PATH"
-        )
+        raise ValueError(f"should be {', '.join(_JUDGES)}, local:MODEL or recorded:PATH")
 
 
 class EmbeddingSettings(Part):
