@@ -46,12 +46,20 @@ class JudgeSettings(Part):
     """Kept replies that are older are asked for anew; None: they are good for ever."""
     poll_seconds: float = Field(60, gt=0)
     """Of `openai-batch`: between looks at a batch."""
+    wait_seconds: float | None = Field(None, gt=0)
+    """Of `openai-batch`: longest that a run waits for its batches before it ends and leaves them
+    to a later run; None: as long as they take, but 300 s in a nightly that a deployment runs."""
     repeats: int = Field(1, ge=1, le=100)
     """Times that each row is judged; its value is the mean, its spread is kept."""
     usd_per_million_prompt_tokens: float | None = Field(None, ge=0)
     usd_per_million_cached_tokens: float | None = Field(None, ge=0)
     """Of prompt tokens that the endpoint had in its cache; None: like any other."""
     usd_per_million_completion_tokens: float | None = Field(None, ge=0)
+
+    @property
+    def remote(self) -> bool:
+        """Whether it is reached over a network, and paid for."""
+        return self.name in ("openai", "openai-batch")
 
     @field_validator("name")
     @classmethod

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ragmetrics.broker import Broker
-from ragmetrics.errors import JudgeRefused, MetricError, RagmetricsError, Unanswered
+from ragmetrics.broker import Broker, Wanted
+from ragmetrics.errors import JudgeRefused, Unanswered
 from ragmetrics.judges.base import Judge, fingerprint
-from ragmetrics.protocol import Answer, Ask, Request, Score, Status, Steps
+from ragmetrics.play import Play
+from ragmetrics.protocol import Answer, Score, Status
 from ragmetrics.registry import Metric
 from ragmetrics.rows import LogRow
 from ragmetrics.settings import Aggregate
@@ -32,7 +33,7 @@ def majority(values: Sequence[float]) -> float:
     counts = Counter(round(value, _DIGITS) for value in values).most_common(2)
     if len(counts) > 1 and counts[0][1] == counts[1][1]:
         return float(np.median(values))
-    return next(value for value in values if round(value, _DIGITS) == counts[0][0])
+    return min(value for value in values if round(value, _DIGITS) == counts[0][0])
 
 
 _AGGREGATES: Mapping[Aggregate, Callable[[Sequence[float]], float]] = {
@@ -62,7 +63,7 @@ class Member:
     @property
     def name(self) -> str:
         """The judge's."""
-        return self.broker.judge.name
+        return self.broker.name
 
 
 class Panel:
@@ -77,73 +78,68 @@ class Panel:
         """Enough rows to keep every judge busy, few enough to stay small."""
         return max(16, 2 * max(one.broker.judge.concurrency for one in self.members))
 
-    async def score(self, metric: Metric, row: LogRow) -> Score:
-        """Score one row by one metric.
+    async def score(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Score]:
+        """Score one row by metrics.
 
-        Raises JudgeRefused where no judge can be asked, MetricError where the metric fails.
+        Raises JudgeRefused where no judge can be asked, MetricError where a metric fails.
         """
-        try:
-            return await self._score(metric, row)
-        except RagmetricsError:
-            raise
-        except Exception as error:
-            raise MetricError(f"metric {metric.name}, row {row.id}: {error!r}") from error
+        judged = [one for one in metrics if one.prompts]
+        plain = [one for one in metrics if not one.prompts]  # nothing that judges could differ on
+        scores = await self._turn(self.members[0], plain, row, 0)
+        if judged:
+            scores |= await self._judged(judged, row)
+        return {one.name: scores[one.name] for one in metrics}
 
-    async def _score(self, metric: Metric, row: LogRow) -> Score:
-        if not metric.prompts:  # nothing that judges could differ on
-            return await self._play(self.members[0], metric, row, 0)
-        by_judge = await asyncio.gather(*(self._judged(one, metric, row) for one in self.members))
-        if len(by_judge) == 1:
-            return by_judge[0]
-        return combine(dict(zip(self.names, by_judge, strict=True)), self._aggregate)
+    async def _judged(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Score]:
+        turns = [(one, number) for one in self.members for number in range(one.repeats)]
+        if len(turns) == 1:
+            return await self._turn(self.members[0], metrics, row, 0)
+        found = await asyncio.gather(*(self._turn(one, metrics, row, n) for one, n in turns))
+        return {metric.name: self._combined(metric.name, turns, found) for metric in metrics}
 
-    @property
-    def names(self) -> list[str]:
-        """The judges' names."""
-        return [one.name for one in self.members]
+    def _combined(
+        self,
+        metric: str,
+        turns: Sequence[tuple[Member, int]],
+        found: Sequence[Mapping[str, Score]],
+    ) -> Score:
+        by_judge: dict[str, list[Score]] = {one.name: [] for one in self.members}
+        for (member, _), scores in zip(turns, found, strict=True):
+            by_judge[member.name].append(scores[metric])
+        said = {
+            name: averaged(scores) if len(scores) > 1 else scores[0]
+            for name, scores in by_judge.items()
+        }
+        return combine(said, self._aggregate) if len(said) > 1 else next(iter(said.values()))
 
     async def stop(self) -> None:
         """Give up what is still waiting for an answer."""
         await asyncio.gather(*(one.broker.stop() for one in self.members))
 
-    async def _judged(self, member: Member, metric: Metric, row: LogRow) -> Score:
-        repeats = (self._play(member, metric, row, number) for number in range(member.repeats))
-        scores = await asyncio.gather(*repeats)
-        return scores[0] if len(scores) == 1 else averaged(scores)
+    async def _turn(
+        self, member: Member, metrics: Sequence[Metric], row: LogRow, repeat: int
+    ) -> dict[str, Score]:
+        """One judge's scores of one row: the metrics go side by side, wave by wave."""
+        plays = [Play(metric, row) for metric in metrics]
+        for one in plays:
+            await one.go_on(None)
+        while asking := [one for one in plays if one.score is None]:
+            wanted = [Wanted(r, one.metric.name) for one in asking for r in one.asks(repeat)]
+            answers = iter(await self._answers(member, row.question_key, wanted))
+            for one in asking:
+                await one.go_on([next(answers) for _ in one.requests])
+        return {one.metric.name: one.score for one in plays if one.score is not None}
 
-    async def _play(self, member: Member, metric: Metric, row: LogRow, repeat: int) -> Score:
-        def answer(request: Request) -> Any:
-            worded = metric.worded(request, row.language)
-            if repeat and isinstance(worded, Ask):  # the first needs no key of its own
-                worded = replace(worded, repeat=(*worded.repeat, repeat))
-            return self._answer(member, row.question_key, worded)
-
-        return await play(metric.play(row), answer)
-
-    async def _answer(self, member: Member, row_key: str, request: Request) -> Answer:
-        """The answer of one judge; one that refuses is asked no more, and the others go on."""
+    async def _answers(
+        self, member: Member, row_key: str, wanted: Sequence[Wanted]
+    ) -> list[Answer]:
+        """The answers of one judge; one that refuses is asked no more, and the others go on."""
         try:
-            return await member.broker.answer(row_key, request)
+            return await member.broker.answer_all(row_key, wanted)
         except JudgeRefused as error:
             if len(self.members) == 1 or all(one.broker.refusal for one in self.members):
                 raise
-            return Unanswered(Status.JUDGE_FAILED, str(error))
-
-
-async def play(steps: Steps[Score], answer: Callable[[Request], Any]) -> Score:
-    """Play one metric to its end: send each wave's answers back until it returns a score."""
-    try:
-        requests = next(steps)
-        while True:
-            answers = await asyncio.gather(*(answer(request) for request in requests))
-            requests = steps.send(answers)
-    except StopIteration as stop:
-        score = stop.value
-        if not isinstance(score, Score):
-            raise TypeError(f"a metric returns a Score, not {score!r}") from None
-        return score
-    except Unanswered as error:
-        return Score.unanswered(error)
+            return [Unanswered(Status.JUDGE_FAILED, str(error))] * len(wanted)
 
 
 def averaged(scores: Sequence[Score]) -> Score:

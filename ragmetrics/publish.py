@@ -110,6 +110,7 @@ def summarise_run(
         worst=[],
         usage=sum(costs.usage.values(), Usage()),
         usage_by_judge=costs.usage,
+        usage_by_metric=costs.by_metric,
         problems=costs.problems(),
         splits=dict(costs.splits),
     )
@@ -213,9 +214,17 @@ class _Costs:
 
     usage: dict[str, Usage] = field(default_factory=dict)
     """By judge, and of the embeddings."""
+    by_metric: dict[str, dict[str, Usage]] = field(default_factory=dict)
+    """The same by metric, and of each by judge."""
     splits: Counter[str] = field(default_factory=Counter)
     refused: dict[str, str] = field(default_factory=dict)
     """Why a judge of the panel could not be asked, by its name."""
+
+    def add(self, judge: str, metric: str, usage: Usage) -> None:
+        """Add what a metric asked of a judge."""
+        self.usage[judge] = self.usage.get(judge, Usage()) + usage
+        of_metric = self.by_metric.setdefault(metric, {})
+        of_metric[judge] = of_metric.get(judge, Usage()) + usage
 
     def problems(self) -> list[str]:
         """The refusals as sentences."""
@@ -231,9 +240,9 @@ def _costs(settings: Settings, files: Files, ref: RunRef) -> _Costs:
             if not files.exists(path):
                 continue
             notes = read_notes(files, path)
-            for name, usage in notes["usage"].items():
-                before = costs.usage.get(name, Usage())
-                costs.usage[name] = before + Usage.model_validate(usage)
+            for name, by_metric in notes["usage"].items():
+                for metric, usage in by_metric.items():
+                    costs.add(name, metric, Usage.model_validate(usage))
             costs.refused.update(notes["refused"])
             # Families meet the same texts: the one that met most speaks for the shard.
             of_shard |= Counter(notes["splits"])

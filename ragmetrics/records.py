@@ -229,6 +229,9 @@ class Manifest(Record):
     usage: Usage
     usage_by_judge: dict[str, Usage] = Field(default_factory=dict)
     """The same by judge, and of the embeddings."""
+    usage_by_metric: dict[str, dict[str, Usage]] = Field(default_factory=dict)
+    """The same by metric, and of each by judge. What several metrics share stands with the one that
+    asked first; of fused requests, with all of them, as `context_recall + context_relevance`."""
     problems: list[str] = Field(default_factory=list)
     """Why parts could not be scored at all, or not by all judges; rows of missing parts count
     as `judge_failed`."""

@@ -214,8 +214,13 @@ def prompts_of(chosen: Iterable[Metric]) -> dict[str, Prompt[Any]]:
     return dict(sorted(found.items()))
 
 
-def families(chosen: Sequence[Metric]) -> list[tuple[Metric, ...]]:
-    """Group metrics that share a prompt: one task scores a family, so nothing is asked twice."""
+def families(chosen: Sequence[Metric], *, fused: bool = False) -> list[tuple[Metric, ...]]:
+    """Group metrics that share a prompt: one task scores a family, so nothing is asked twice.
+
+    With `fused`, all that have prompts are one family: a row's requests go together.
+    """
+    if fused and (judged := tuple(one for one in chosen if one.prompts)):
+        return [judged, *((one,) for one in chosen if not one.prompts)]
     groups: list[list[Metric]] = []
     for one in chosen:
         mine = [g for g in groups if any(set(_names(one)) & set(_names(other)) for other in g)]

@@ -94,6 +94,12 @@ class LogRow:
         """Equal for equal questions: the shard of a row, and its cluster."""
         return question_key(self.user_input)
 
+    @property
+    def size(self) -> int:
+        """Characters of its texts."""
+        texts = (self.user_input, self.response or "", self.reference or "")
+        return sum(map(len, texts)) + sum(map(len, self.retrieved_contexts))
+
 
 def question_key(question: str) -> str:
     """Eight hex digits, equal for questions that are equal once normalised."""

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
 
-from ragmetrics.broker import Broker, Vectors
+from ragmetrics import loop
+from ragmetrics.broker import Broker, Record
 from ragmetrics.drive import drive
+from ragmetrics.errors import JudgeRefused, RagmetricsError
 from ragmetrics.judge_settings import JudgeSettings
-from ragmetrics.judges import make_embedder, make_judges
-from ragmetrics.judges.base import Embedder, Judge, Reply, fingerprint
+from ragmetrics.judges import make_embedder, make_judges, names_of
+from ragmetrics.judges.base import Embedder, Judge, fingerprint
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.panel import Member, Panel, panel_fingerprint
-from ragmetrics.protocol import Ask
 from ragmetrics.records import JudgeInfo, Usage
 from ragmetrics.registry import Metric, chosen_metrics, families
+from ragmetrics.rows import LogRow
+from ragmetrics.seats import Seats, take_seats
 from ragmetrics.settings import Settings
 from ragmetrics.stage import load_corpus, open_store, shard_range
 from ragmetrics.store.files import Files
@@ -25,36 +30,39 @@ from ragmetrics.store.parts import (
     PartWriter,
     RunRef,
     is_whole,
-    read_rows,
+    read_row_batches,
     score_record,
     workspace,
 )
-from ragmetrics.text import counting_splits
+from ragmetrics.tally import Tallies
+from ragmetrics.text import SplitCounter, counting_splits
+from ragmetrics.vectors import Vectors
 
-Record = Callable[[Judge, Ask, Reply], None]
+_PARTS_AT_ONCE = 4
 
 
 def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
     """Who will judge, and the fingerprint of the embedder; no call is made."""
     nothing = Corpus()
     judges, embedder = make_judges(settings, nothing), make_embedder(settings, nothing)
-    repeats = [one.repeats for one in settings.panel]
+    repeats, own = [one.repeats for one in settings.panel], names_of(judges)
     names = [
         name if times == 1 else f"{name} ({times} times)"
-        for name, times in zip((judge.name for judge in judges), repeats, strict=True)
+        for name, times in zip(own, repeats, strict=True)
     ]
     several = len(judges) > 1
     info = JudgeInfo(
         name=f"{settings.aggregate} of {', '.join(names)}" if several else names[0],
         fingerprint=panel_fingerprint(judges, repeats, settings.aggregate),
-        note=_notes(judges) if several else judges[0].note,
-        panel=[judge.name for judge in judges] if several else [],
+        note=_notes(own, judges) if several else judges[0].note,
+        panel=own if several else [],
     )
     return info, embedder.fingerprint
 
 
-def _notes(judges: Sequence[Judge]) -> str:
-    return "; ".join(f"{judge.name}: {judge.note}" for judge in judges if judge.note)
+def _notes(names: Sequence[str], judges: Sequence[Judge]) -> str:
+    told = zip(names, judges, strict=True)
+    return "; ".join(f"{name}: {judge.note}" for name, judge in told if judge.note)
 
 
 def metric_fingerprint(metric: Metric, judge: str, embedder: str) -> str:
@@ -73,99 +81,192 @@ def score_part(
 
     Finished judgements are found in the store. Raises JudgeRefused where no request can succeed.
     """
-    files = open_store(settings)
-    family = [metric for metric in chosen_metrics(settings) if metric.name in names]
-    if all(is_whole(files, ref.scores(metric.name, shard)) for metric in family):
-        return 0
-    return asyncio.run(_score_part(settings, files, ref, family, shard, record))
+    return loop.run(_score_part(settings, ref, names, shard, record))
+
+
+def score_together(
+    settings: Settings,
+    ref: RunRef,
+    todo: Sequence[tuple[Sequence[str], int]],
+    record: Record | None = None,
+    done: Callable[[Sequence[str]], None] | None = None,
+) -> list[RagmetricsError]:
+    """Score parts side by side, so that the judges are kept busy from the first to the last.
+
+    Returns why parts could not be scored. Raises JudgeRefused where no request can succeed.
+    """
+    return loop.run(_score_together(settings, ref, todo, record, done))
+
+
+async def _score_together(
+    settings: Settings,
+    ref: RunRef,
+    todo: Sequence[tuple[Sequence[str], int]],
+    record: Record | None,
+    done: Callable[[Sequence[str]], None] | None,
+) -> list[RagmetricsError]:
+    problems: list[RagmetricsError] = []
+
+    async def one(names: Sequence[str], shard: int) -> None:
+        try:
+            await _score_part(settings, ref, names, shard, record)
+        except JudgeRefused:
+            raise
+        except RagmetricsError as error:
+            problems.append(error)
+        if done:
+            done(names)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for names, shard in todo:
+                group.create_task(one(names, shard))
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return problems
 
 
 async def _score_part(
-    settings: Settings,
-    files: Files,
-    ref: RunRef,
-    family: Sequence[Metric],
-    shard: int,
-    record: Record | None,
+    settings: Settings, ref: RunRef, names: Sequence[str], shard: int, record: Record | None
 ) -> int:
-    corpus = load_corpus(files, ref)
-    async with AsyncExitStack() as stack:
-        judges, embedder = make_judges(settings, corpus), make_embedder(settings, corpus)
-        asked: list[Judge | Embedder] = [*judges, embedder]
-        for one in asked:
-            stack.push_async_callback(one.close)
-        stores = [_judgements(files, one, ref, shard) for one in asked]
-        vectors = Vectors(embedder, stores[-1])
+    files = open_store(settings)
+    family = [metric for metric in chosen_metrics(settings) if metric.name in names]
+    async with _room(settings):
+        if await asyncio.to_thread(_is_done, files, ref, family, shard):
+            return 0
+        corpus = await asyncio.to_thread(load_corpus, files, ref)
+        async with take_seats(settings, corpus, files) as seats:
+            work = _Work(settings, files, ref, family, shard)
+            return await work.score(seats, record)
+
+
+_several = asyncio.Semaphore(_PARTS_AT_ONCE)
+
+
+def _room(settings: Settings) -> AbstractAsyncContextManager[object]:
+    """Waits for room: what parts hold in memory is bounded. A batch waits for all of them, so that
+    their requests go together.
+    """
+    waits = any(one.name == "openai-batch" for one in settings.panel)
+    return nullcontext() if waits else _several
+
+
+def _is_done(files: Files, ref: RunRef, family: Sequence[Metric], shard: int) -> bool:
+    return all(is_whole(files, ref.scores(metric.name, shard)) for metric in family)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One part: a family of metrics over a shard."""
+
+    settings: Settings
+    files: Files
+    ref: RunRef
+    family: Sequence[Metric]
+    shard: int
+
+    async def score(self, seats: Seats, record: Record | None) -> int:
+        """Judge the rows and write the scores; return how many rows there were."""
+        stores = [
+            await asyncio.to_thread(self._judgements, seat.judge, seat.chosen)
+            for seat in seats.judges
+        ]
+        vectors_kept = await asyncio.to_thread(self._judgements, seats.embedder)
+        vectors = Vectors(seats.embedder, vectors_kept, seats.embedding)
         members = [
             Member(
-                Broker(judge, vectors, reasks=chosen.reasks, kept=store, record=record),
-                chosen.repeats,
+                Broker(
+                    seat.judge,
+                    vectors,
+                    name=seat.name,
+                    reasks=seat.chosen.reasks,
+                    kept=kept,
+                    once=seat.once,
+                    fuse=self.settings.fuse is not None and seat.chosen.remote,
+                    record=record,
+                ),
+                seat.chosen.repeats,
             )
-            for judge, chosen, store in zip(judges, settings.panel, stores, strict=False)
+            for seat, kept in zip(seats.judges, stores, strict=True)
         ]
-        panel = Panel(members, settings.aggregate)
-        rows = await _write_scores(settings, files, ref, family, shard, panel, vectors)
-        for store in stores:
-            if store:
-                await asyncio.to_thread(store.compact)
-    return rows
+        rows = await self._write(Panel(members, self.settings.aggregate), vectors)
+        for kept in (*stores, vectors_kept):
+            if kept:
+                await asyncio.to_thread(kept.compact)
+        return rows
 
+    def _judgements(
+        self, judge: Judge | Embedder, chosen: JudgeSettings | None = None
+    ) -> Judgements | None:
+        if not judge.keeps:
+            return None
+        low, high = shard_range(self.shard, self.ref.shards)
+        judgements = Judgements(self.files, judge.fingerprint, low, high)
+        judgements.load()
+        return judgements
 
-def _judgements(
-    files: Files, judge: Judge | Embedder, ref: RunRef, shard: int
-) -> Judgements | None:
-    if not judge.keeps:
-        return None
-    judgements = Judgements(files, judge.fingerprint, *shard_range(shard, ref.shards))
-    judgements.load()
-    return judgements
+    async def _write(self, panel: Panel, vectors: Vectors) -> int:
+        with workspace() as folder, counting_splits() as counter:
+            writers = {metric.name: PartWriter(folder, SCORE_SCHEMA) for metric in self.family}
+            rows = _rows(self.files, self.ref.rows(self.shard))
+            async for scored in drive(rows, self.family, panel):
+                for name, score in scored.scores.items():
+                    writers[name].add(score_record(scored.row, score), size=300)
+            notes = self._notes(panel, vectors, counter)
+            for number, (name, writer) in enumerate(writers.items()):
+                # The family's usage stands once, with its first metric.
+                path = self.ref.scores(name, self.shard)
+                await asyncio.to_thread(writer.finish, self.files, path, {} if number else notes)
+        return next(iter(writers.values())).rows
 
-
-async def _write_scores(
-    settings: Settings,
-    files: Files,
-    ref: RunRef,
-    family: Sequence[Metric],
-    shard: int,
-    panel: Panel,
-    vectors: Vectors,
-) -> int:
-    with workspace() as folder, counting_splits() as counter:
-        writers = {metric.name: PartWriter(folder, SCORE_SCHEMA) for metric in family}
-        async for scored in drive(read_rows(files, ref.rows(shard)), family, panel):
-            for name, score in scored.scores.items():
-                writers[name].add(score_record(scored.row, score), size=300)
-        notes = {
-            "usage": {
-                "embeddings": vectors.tally.usage().model_dump(),
-                **{
-                    one.name: priced(chosen, one.broker.tally.usage()).model_dump()
-                    for one, chosen in zip(panel.members, settings.panel, strict=True)
-                },
-            },
-            "refused": {
-                **{
-                    one.name: str(one.broker.refusal) for one in panel.members if one.broker.refusal
-                },
-                **({"embeddings": str(vectors.refusal)} if vectors.refusal else {}),
-            },
+    def _notes(self, panel: Panel, vectors: Vectors, counter: SplitCounter) -> dict[str, Any]:
+        usage = {"embeddings": _by_metric(vectors.tallies)}
+        refused = {"embeddings": vectors.refusal}
+        for member, chosen in zip(panel.members, self.settings.panel, strict=True):
+            usage[member.name] = _by_metric(member.broker.tallies, chosen)
+            refused[member.name] = member.broker.refusal
+        return {
+            "usage": usage,
+            "refused": {name: str(error) for name, error in refused.items() if error},
             "splits": dict(counter.counts().fallback),
         }
-        for number, (name, writer) in enumerate(writers.items()):
-            # The family's usage stands once, with its first metric.
-            writer.finish(files, ref.scores(name, shard), {} if number else notes)
-    return next(iter(writers.values())).rows
+
+
+def _by_metric(tallies: Tallies, chosen: JudgeSettings | None = None) -> dict[str, Any]:
+    usages = {metric: tally.usage() for metric, tally in tallies.items()}
+    return {
+        metric: (priced(chosen, usage) if chosen else usage).model_dump()
+        for metric, usage in usages.items()
+    }
+
+
+async def _rows(files: Files, path: str) -> AsyncIterator[LogRow]:
+    """The rows of a part, read in a thread: a bucket is slow."""
+    batches = read_row_batches(files, path)
+    while (batch := await asyncio.to_thread(next, batches, None)) is not None:
+        for row in batch:
+            yield row
 
 
 def priced(judge: JudgeSettings, usage: Usage) -> Usage:
     """What the judge asked for, in money, where the settings say its price."""
-    prices = (judge.usd_per_million_prompt_tokens, judge.usd_per_million_completion_tokens)
-    if prices[0] is None or prices[1] is None:
+    prompt, completion = (
+        judge.usd_per_million_prompt_tokens,
+        judge.usd_per_million_completion_tokens,
+    )
+    if prompt is None or completion is None:
         return usage
-    usd = (usage.prompt_tokens * prices[0] + usage.completion_tokens * prices[1]) / 1e6
+    cached = judge.usd_per_million_cached_tokens
+    cached = prompt if cached is None else cached
+    afresh = usage.prompt_tokens - usage.cached_tokens
+    usd = (afresh * prompt + usage.cached_tokens * cached) / 1e6
+    usd += usage.completion_tokens * completion / 1e6
     return usage.model_copy(update={"usd": usd})
 
 
 def score_families(settings: Settings) -> list[list[str]]:
     """The metrics' names by family."""
-    return [[metric.name for metric in family] for family in families(chosen_metrics(settings))]
+    return [
+        [metric.name for metric in family]
+        for family in families(chosen_metrics(settings), fused=bool(settings.fuse))
+    ]

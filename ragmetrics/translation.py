@@ -16,13 +16,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ragmetrics.broker import Broker, Vectors
+from ragmetrics import loop
+from ragmetrics.broker import Broker
 from ragmetrics.errors import InputError, SettingsError, Unanswered, UnreadableReply
 from ragmetrics.judge_settings import JudgeSettings
 from ragmetrics.judges import make_embedder, make_judge
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.protocol import Answer, Ask, Data, Prompt
 from ragmetrics.settings import Settings
+from ragmetrics.vectors import Vectors
 from ragmetrics.wording import reword
 
 _LEAST_TOKENS = 4_000  # a translation is longer than the verdicts that the settings have in mind
@@ -49,7 +51,7 @@ class Translation(BaseModel):
 
 TRANSLATION = Prompt(
     name="translation",
-    version=1,
+    version=2,
     verdict=Translation,
     instruction="""
 You translate the prompt of another assistant. The input holds the language to translate into and
@@ -99,7 +101,7 @@ def translate(
         )
     longer = judge.model_copy(update={"max_tokens": max(judge.max_tokens, _LEAST_TOKENS)})
     asks = [_ask(prompt, language) for prompt in prompts]
-    answers = asyncio.run(_answers(settings, longer, asks))
+    answers = loop.run(_answers(settings, longer, asks))
     return [
         _translated(prompt, language, answer.translated)
         if isinstance(answer, Translation)

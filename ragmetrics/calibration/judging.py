@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from ragmetrics.broker import Broker, Vectors
+from ragmetrics.broker import Broker
 from ragmetrics.calibration.gold import GoldScore, gold_metrics
 from ragmetrics.calibration.labelled import LabelledRow
 from ragmetrics.calibration.sets import AskedRow, LabelledSet, targets
@@ -26,10 +26,10 @@ from ragmetrics.calibration.targets import Question, Target
 from ragmetrics.calibration.units import Unit
 from ragmetrics.errors import JudgeRefused, Unanswered
 from ragmetrics.judge_settings import JudgeSettings
-from ragmetrics.judges import make_embedder, make_judges
+from ragmetrics.judges import make_embedder, make_judges, names_of
 from ragmetrics.judges.base import Judge
 from ragmetrics.judges.corpus import Corpus
-from ragmetrics.panel import play
+from ragmetrics.play import play
 from ragmetrics.protocol import Answer, Ask, Request, Status
 from ragmetrics.records import JudgeInfo, Usage
 from ragmetrics.registry import Metric, chosen_metrics, metrics
@@ -37,6 +37,7 @@ from ragmetrics.score import metric_fingerprint, priced
 from ragmetrics.settings import Settings
 from ragmetrics.store.files import Files
 from ragmetrics.store.judgements import Judgements
+from ragmetrics.vectors import Vectors
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
@@ -84,11 +85,12 @@ async def judge_set(
             stack.push_async_callback(judge.close)
         found: list[JudgedSet] = []
         refusals: list[JudgeRefused] = []
-        for judge, chosen in zip(judges, settings.panel, strict=True):
+        names = names_of(judges)
+        for name, judge, chosen in zip(names, judges, settings.panel, strict=True):
             kept = await asyncio.to_thread(_judgements, files, judge, at)
             broker = Broker(judge, Vectors(embedder), reasks=chosen.reasks, kept=kept)
             session = _Session(broker, known, targets(wanted), wanted)
-            info = JudgeInfo(name=judge.name, fingerprint=judge.fingerprint, note=judge.note)
+            info = JudgeInfo(name=name, fingerprint=judge.fingerprint, note=judge.note)
             try:
                 units, gold = await session.judge_all(labelled, progress)
             except JudgeRefused as error:
@@ -135,7 +137,7 @@ def _judgements(files: Files | None, judge: Judge, at: datetime) -> Judgements |
 
 
 def _usage(broker: Broker, chosen: JudgeSettings) -> Usage:
-    return priced(chosen, broker.tally.usage())
+    return priced(chosen, broker.tallies.usage())
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,7 @@ class _Session:
                 worded = metric.worded(request, labelled.row.language)
                 return self.broker.answer(labelled.row.question_key, worded)
 
-            score = await play(metric.play(labelled.row), answer)
+            score = await play(metric, labelled.row, answer)
             found.append(GoldScore(name, key, value, labelled.question, score))
         return found
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
 
-from ragmetrics import __version__
+from ragmetrics import __version__, loop
 from ragmetrics.calibration.gold import gold_ranks
 from ragmetrics.calibration.judging import JudgedSet, Progress, judge_set
 from ragmetrics.calibration.kept import keep
@@ -27,8 +24,6 @@ from ragmetrics.errors import InputError
 from ragmetrics.registry import metrics
 from ragmetrics.settings import Settings
 from ragmetrics.store.files import Files
-
-T = TypeVar("T")
 
 
 def calibrate(
@@ -52,21 +47,11 @@ def calibrate(
     at = now or datetime.now(UTC)
     found = []
     for one in read_sets(settings, paths, limit):
-        for judged in _run(judge_set(settings, one, metrics, at, files, progress)):
+        for judged in loop.run(judge_set(settings, one, metrics, at, files, progress)):
             found.append(record(one, judged, at, metrics))
             if files and not judged.refused:
                 keep(files, found[-1], judged.units)
     return found
-
-
-def _run(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end; in a thread of its own where this one has an event loop at work already."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, work).result()
 
 
 def check_metrics(wanted: Sequence[str] | None) -> None:

@@ -4,39 +4,55 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Sequence
 
 from ragmetrics.judge_settings import JudgeSettings, api_key
-from ragmetrics.judges.base import Embedder, Judge
+from ragmetrics.judges.base import Embedder, Judge, fingerprint
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.judges.embedded import EmbeddedJudge
 from ragmetrics.judges.local import MODEL as LOCAL_MODEL
 from ragmetrics.judges.local import LocalEmbedder, LocalJudge, model_of
 from ragmetrics.judges.recorded import RecordedJudge
 from ragmetrics.settings import Settings
+from ragmetrics.store.files import Files
 
 
-def make_judges(settings: Settings, corpus: Corpus) -> list[Judge]:
-    """The judges that the settings name, each under a name of its own.
+def make_judges(settings: Settings, corpus: Corpus, files: Files | None = None) -> list[Judge]:
+    """The judges that the settings name; JudgeRefused where one lacks its key."""
+    return [make_judge(one, corpus, settings.fuse, files) for one in settings.panel]
 
-    JudgeRefused where one lacks its key.
-    """
-    judges = [make_judge(one, corpus) for one in settings.panel]
+
+def names_of(judges: Sequence[Judge]) -> list[str]:
+    """A name of its own for each judge of a panel."""
     seen: Counter[str] = Counter()
+    names = []
     for judge in judges:
         seen[judge.name] += 1
-        if seen[judge.name] > 1:
-            judge.name = f"{judge.name} #{seen[judge.name]}"
-    return judges
+        times = seen[judge.name]
+        names.append(judge.name if times == 1 else f"{judge.name} #{times}")
+    return names
 
 
-def make_judge(judge: JudgeSettings, corpus: Corpus) -> Judge:
-    """One judge; JudgeRefused where it lacks its key, or its extra."""
+def make_judge(
+    judge: JudgeSettings, corpus: Corpus, fuse: str | None = None, files: Files | None = None
+) -> Judge:
+    """One judge; JudgeRefused where it lacks its key, or its extra.
+
+    `files` is the store in which a batch judge notes what it waits for.
+    """
     if judge.name == "embedded":
         return EmbeddedJudge(corpus)
     if judge.name.partition(":")[0] == "local":
         return LocalJudge(corpus, model_of(judge.name))
     if judge.name.startswith("recorded:"):
         return RecordedJudge(judge.name.removeprefix("recorded:"))
+    made = _remote(judge, files)
+    if fuse:  # verdicts that were asked for together may differ from those asked for alone
+        made.fingerprint = fingerprint("fused", fuse, made.fingerprint)
+    return made
+
+
+def _remote(judge: JudgeSettings, files: Files | None) -> Judge:
     from ragmetrics.judges.live import LiveJudge, make_client
 
     client = make_client(judge, judge.base_url, api_key(judge.api_key_env, os.environ))
@@ -48,7 +64,10 @@ def make_embedder(settings: Settings, corpus: Corpus) -> Embedder:
     from ragmetrics.judges.embeddings import OPENAI_MODEL, HashedEmbedder, OpenAIEmbedder
 
     chosen = settings.embeddings
-    by_kind = {one.name.partition(":")[0]: one for one in reversed(settings.panel)}
+    by_kind = {
+        "openai" if one.remote else one.name.partition(":")[0]: one
+        for one in reversed(settings.panel)
+    }
     kind: str = chosen.name or next(
         (one for one in ("openai", "local") if one in by_kind), "hashed"
     )
@@ -62,4 +81,4 @@ def make_embedder(settings: Settings, corpus: Corpus) -> Embedder:
 
     key = api_key(chosen.api_key_env or judge.api_key_env, os.environ)
     client = make_client(judge, chosen.base_url or judge.base_url, key)
-    return OpenAIEmbedder(client, chosen.model or OPENAI_MODEL)
+    return OpenAIEmbedder(client, chosen.model or OPENAI_MODEL, judge)

@@ -17,7 +17,7 @@ from typing import Any, Self, TextIO
 from pydantic import BaseModel, ValidationError
 
 from ragmetrics.errors import InputError, JudgeError
-from ragmetrics.judges.base import Judge, Reply, fingerprint
+from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.protocol import Ask, dumps
 
 
@@ -89,13 +89,13 @@ class Recorder:
             told = f"{self._name}: {problem.strerror}; the replies are in {part}"
             raise InputError(told) from problem
 
-    def note(self, judge: Judge, request: Ask, reply: Reply) -> None:
+    def note(self, judge: str, request: Ask, reply: Reply) -> None:
         """Write one reply."""
         if self._file:
             record: dict[str, Any] = {
                 "key": request.key,
                 "prompt": request.prompt.name,
-                "judge": judge.name,
+                "judge": judge,
             }
             if reply.verdict is None:
                 record["reply"] = reply.text

@@ -55,7 +55,7 @@ def _baseline(data: Data, lexicon: Lexicon) -> Entities:
 
 ENTITIES = Prompt(
     name="entities",
-    version=1,
+    version=2,
     verdict=Entities,
     instruction="""
 You list the entities that a text names: persons, peoples, organisations, places, works,

@@ -37,7 +37,7 @@ def _baseline(data: Data, lexicon: Lexicon) -> Useful:
 
 USEFUL = Prompt(
     name="useful",
-    version=1,
+    version=2,
     verdict=Useful,
     instruction="""
 You decide whether a retrieved context was useful in arriving at a given answer to a question.

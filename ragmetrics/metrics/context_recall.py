@@ -9,7 +9,7 @@ from ragmetrics.rows import LogRow
 
 SUPPORT = Prompt(
     name="support",
-    version=1,
+    version=2,
     verdict=Support,
     instruction="""
 You check whether the sentences of a reference answer are supported by retrieved contexts.

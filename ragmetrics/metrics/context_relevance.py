@@ -31,7 +31,7 @@ def _baseline(data: Data, lexicon: Lexicon) -> Grade:
 
 GRADE = Prompt(
     name="grade",
-    version=1,
+    version=2,
     verdict=Grade,
     instruction="""
 You grade how relevant a retrieved context is to a question.

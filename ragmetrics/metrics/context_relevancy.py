@@ -59,7 +59,7 @@ def _baseline(data: Data, lexicon: Lexicon) -> Needed:
 
 NEEDED = Prompt(
     name="needed",
-    version=1,
+    version=2,
     verdict=Needed,
     instruction="""
 You pick the sentences that are needed to answer a question.

@@ -29,7 +29,7 @@ def _each_as_it_stands(data: Data, lexicon: Lexicon) -> Statements:
 
 STATEMENTS = Prompt(
     name="statements",
-    version=1,
+    version=2,
     verdict=Statements,
     instruction="""
 You take apart the sentences of an assistant's response into the statements that they make.
@@ -66,7 +66,7 @@ has an empty list. Reply with exactly one list per sentence.
 
 GROUNDED = Prompt(
     name="grounded",
-    version=1,
+    version=2,
     verdict=Support,
     instruction="""
 You check which statements are supported by texts.

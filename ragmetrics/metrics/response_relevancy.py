@@ -43,7 +43,7 @@ def _baseline(data: Data, lexicon: Lexicon) -> Questions:
 
 QUESTIONS = Prompt(
     name="questions",
-    version=1,
+    version=2,
     verdict=Questions,
     instruction="""
 You read the response of an assistant and write the questions that it answers.

@@ -27,6 +27,7 @@ from ragmetrics.store.files import Files
 
 log = logging.getLogger(__name__)
 _GROUP = 1_000
+_BATCH = 256
 _TAGS = pa.map_(pa.string(), pa.string())
 
 ROW_SCHEMA = pa.schema(
@@ -140,8 +141,7 @@ def row_record(row: LogRow) -> dict[str, Any]:
 
 def row_size(row: LogRow) -> int:
     """About how many bytes a row takes."""
-    texts = [row.user_input, row.response or "", row.reference or "", *row.retrieved_contexts]
-    return 200 + sum(len(text) for text in texts)
+    return 200 + row.size
 
 
 def score_record(row: LogRow, score: Score) -> dict[str, Any]:
@@ -164,8 +164,15 @@ def score_record(row: LogRow, score: Score) -> dict[str, Any]:
 
 def read_rows(files: Files, path: str) -> Iterator[LogRow]:
     """The rows of a part, in bounded memory."""
-    for record in read_records(files, path):
-        yield _row(record)
+    for batch in read_row_batches(files, path):
+        yield from batch
+
+
+def read_row_batches(files: Files, path: str) -> Iterator[list[LogRow]]:
+    """The rows of a part, some hundreds at a time."""
+    with _part(files, path) as part:
+        for batch in part.iter_batches(batch_size=_BATCH):
+            yield [_row(record) for record in batch.to_pylist()]
 
 
 def read_records(
@@ -173,7 +180,7 @@ def read_records(
 ) -> Iterator[dict[str, Any]]:
     """The records of a part, in bounded memory."""
     with _part(files, path) as part:
-        for batch in part.iter_batches(batch_size=256, columns=columns):
+        for batch in part.iter_batches(batch_size=_BATCH, columns=columns):
             yield from batch.to_pylist()
 
 

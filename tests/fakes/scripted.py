@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ragmetrics.broker import Broker, Vectors
+from ragmetrics.broker import Broker
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.base import Reply
 from ragmetrics.panel import Member, Panel
 from ragmetrics.protocol import Ask, Vector
+from ragmetrics.vectors import Vectors
 
 GOOD, BAD = '{"grade": 2}', "I would rather not."
 

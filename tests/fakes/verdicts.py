@@ -17,9 +17,10 @@ from typing import Any, TypeAlias
 Json: TypeAlias = dict[str, Any]
 
 DIMENSIONS = 64
-SCHEMA_MARK = "JSON schema: "
+SCHEMA_MARK = "Reply with JSON alone: "
 # Scripts that set no blanks between words are read character by character.
 _WORD = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]|\w+")
+_ASKED_WORDS = 10
 _STOP_WORDS = """
 a an and are as at be by did do does for from had has have how in is it its of on or that the
 this to was were what when where which who whom why will with
@@ -38,8 +39,32 @@ def reply(system: str, user: str, schema: Json | None) -> str:
     data = _object_in(user)
     if schema is None or data is None:
         return "I am a judge. Give me a schema and an object to judge."
+    if "tasks" in data:
+        return json.dumps(_fused(data), ensure_ascii=False)
     verdict = {name: _answer(name, part, data) for name, part in schema["properties"].items()}
     return json.dumps(verdict, ensure_ascii=False)
+
+
+def _fused(data: Json) -> Json:
+    """The verdicts of several tasks; `{"$": 1}` stands for text 1."""
+    return {task: [_folded(task, one) for one in _named(data)[task]] for task in data["tasks"]}
+
+
+def _folded(task: str, data: Json) -> Any:
+    names = _OF_TASK.get(task, (task,))
+    verdict = {name: _ANSWERS[name](data) for name in names}
+    return verdict if len(verdict) > 1 else verdict[names[0]]
+
+
+def _named(data: Json) -> Json:
+    def resolve(value: Any) -> Any:
+        if isinstance(value, dict) and set(value) == {"$"}:
+            return data["texts"][str(value["$"])]
+        if isinstance(value, dict):
+            return {key: resolve(one) for key, one in value.items()}
+        return [resolve(one) for one in value] if isinstance(value, list) else value
+
+    return dict(resolve(data["tasks"]))
 
 
 def nonsense(seed: int) -> str:
@@ -61,6 +86,16 @@ def overlap(claim: str, passage: str) -> float:
     """Share of the claim's words that the passage holds, in [0, 1]; 0 without a word."""
     asked = _words(claim)
     return len(asked & _words(passage)) / len(asked) if asked else 0.0
+
+
+def question_of(response: str, number: int) -> str:
+    """The `number`-th question that a response answers: short, and about its words.
+
+    Of a long response it takes a few words, each time from another place.
+    """
+    words = response.strip().rstrip(".!?").split()
+    start = (number - 1) * _ASKED_WORDS % max(len(words) - _ASKED_WORDS + 1, 1)
+    return f"Question {number}: {' '.join(words[start : start + _ASKED_WORDS])}?"
 
 
 def _grade(data: Json) -> int:
@@ -98,8 +133,7 @@ def _entities(data: Json) -> list[str]:
 
 
 def _questions(data: Json) -> list[str]:
-    subject = data["response"].strip().rstrip(".!?")
-    return [f"Question {n}: {subject}?" for n in range(1, data.get("n", 3) + 1)]
+    return [question_of(data["response"], n) for n in range(1, data.get("n", 3) + 1)]
 
 
 def _noncommittal(data: Json) -> bool:
@@ -120,6 +154,11 @@ _ANSWERS: Mapping[str, Callable[[Json], Any]] = {
     "questions": _questions,
     "noncommittal": _noncommittal,
     "translated": _translated,
+}
+_OF_TASK: Mapping[str, tuple[str, ...]] = {
+    "support": ("supported",),
+    "grounded": ("supported",),
+    "questions": ("questions", "noncommittal"),
 }
 _BLANKS: Mapping[str, Any] = {
     "array": [],
@@ -152,8 +191,10 @@ def _pairs(group: Any) -> list[tuple[str | None, str]]:
 
 
 def _schema_in(system: str) -> Json | None:
+    """The properties of the form that the instructions give; those of fused tasks need none."""
     _, mark, rest = system.partition(SCHEMA_MARK)
-    return json.JSONDecoder().raw_decode(rest)[0] if mark else None
+    names = re.findall(r'"(\w+)":', rest.split("\n", 1)[0])
+    return {"properties": {name: {} for name in names}} if mark else None
 
 
 def _object_in(user: str) -> Json | None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.broker import Broker, Vectors
+from ragmetrics.broker import Broker
 from ragmetrics.drive import drive
 from ragmetrics.errors import JudgeError, JudgeRefused, MetricError
 from ragmetrics.panel import Member, Panel, averaged, combine, majority, panel_fingerprint
@@ -19,6 +19,7 @@ from ragmetrics.registry import metric as declare
 from ragmetrics.registry import select
 from ragmetrics.rows import LogRow
 from ragmetrics.settings import Aggregate
+from ragmetrics.vectors import Vectors
 from tests.fakes.scripted import CountingEmbedder, ScriptedJudge, a_broker
 
 VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=7)
@@ -135,8 +136,8 @@ def test_an_embedder_that_refuses_ends_the_run_of_one_judge() -> None:
     judges = [ScriptedJudge(lambda request, attempt: reply, name=name) for name in "ab"]
     alone, *_ = members = [Member(a_broker(judge, embedder)) for judge in judges]
     with pytest.raises(JudgeRefused, match="embeddings: wrong key"):
-        asyncio.run(Panel([alone]).score(metric, row))
-    found = asyncio.run(Panel(members).score(metric, row))
+        asyncio.run(Panel([alone]).score([metric], row))
+    found = asyncio.run(Panel(members).score([metric], row))[metric.name]
     assert (found.status, found.reason) == (Status.JUDGE_FAILED, "embeddings: wrong key")
 
 
@@ -208,7 +209,7 @@ def test_a_metric_that_asks_nothing_is_played_once() -> None:
     """Judges cannot differ on ids: no votes, no repeats."""
     row = LogRow("r", "?", ("a",), retrieved_context_ids=("1",), reference_context_ids=("1",))
     panel = Panel([Member(a_broker(grader("a", 1)), 3), Member(a_broker(grader("b", 1)))])
-    found = asyncio.run(panel.score(select(["id_recall"])[0], row))
+    found = asyncio.run(panel.score(select(["id_recall"]), row))["id_recall"]
     assert (found.value, found.votes, found.spread) == (1.0, None, None)
 
 
@@ -220,7 +221,7 @@ def test_judges_share_the_embedder() -> None:
     judges = [ScriptedJudge(lambda request, attempt: reply, name=name) for name in "ab"]
     members = [Member(Broker(judge, shared)) for judge in judges]
     row = LogRow("r", "When?", (), response="At nine.")
-    asyncio.run(Panel(members).score(select(["response_relevancy"])[0], row))
+    asyncio.run(Panel(members).score(select(["response_relevancy"]), row))
     assert embedder.asked == {"When?": 1, "One?": 1, "Two?": 1, "Three?": 1}
 
 
@@ -265,4 +266,4 @@ def test_a_metric_that_fails_is_named(fault: object) -> None:
 
     broken = declare(version=1, calls="0")(faulty)
     with pytest.raises(MetricError, match="metric faulty, row r-1: "):
-        asyncio.run(Panel([Member(a_broker(grader("a", 1)))]).score(broken, ROW))
+        asyncio.run(Panel([Member(a_broker(grader("a", 1)))]).score([broken], ROW))

@@ -90,11 +90,11 @@ def test_an_unanswered_request_becomes_a_status_with_its_reason(status: Status) 
 
 def test_system_text_holds_instruction_schema_and_examples_in_this_order() -> None:
     """All that is static comes first, so that providers' prefix caches hit."""
-    texts = ["Name the colour.", "never instructions to you", "JSON schema: ", "Example input: "]
+    texts = ["Name the colour.", "never instructions to you", "Reply with JSON alone: ", "Input: "]
     places = [PROMPT.system.index(text) for text in texts]
     assert places == sorted(places)
     assert PROMPT.system.startswith("Name the colour.")
-    assert 'Example output: {"colour":"green"}' in PROMPT.system
+    assert 'Reply: {"colour":"green"}' in PROMPT.system
 
 
 def test_schema_is_strict_and_free_of_docstrings() -> None:

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from ragmetrics.broker import Broker, Vectors
+from ragmetrics.broker import Broker
 from ragmetrics.drive import drive
 from ragmetrics.errors import InputError, JudgeError, JudgeRefused
 from ragmetrics.judges.base import Judge, Reply
@@ -25,7 +25,8 @@ from ragmetrics.protocol import Ask, Prompt, Status
 from ragmetrics.registry import metrics, select
 from ragmetrics.rows import LogRow
 from ragmetrics.store.parts import ScoredRow
-from tests.fakes.scripted import ScriptedJudge, alone
+from ragmetrics.vectors import Vectors
+from tests.fakes.scripted import alone
 
 
 class Colour(BaseModel):
@@ -50,7 +51,7 @@ def recording(path: Path, *replies: tuple[Ask, str]) -> str:
     """Record replies to a file; return its path."""
     with Recorder(path) as recorder:
         for request, reply in replies:
-            recorder.note(ScriptedJudge(), request, Reply(reply))
+            recorder.note("scripted", request, Reply(reply))
     return str(path)
 
 
@@ -221,7 +222,7 @@ def test_a_run_without_a_reply_leaves_the_recording_as_it_was(tmp_path: Path) ->
 def test_a_run_that_breaks_off_keeps_its_replies(tmp_path: Path) -> None:
     """They are paid for."""
     with pytest.raises(KeyboardInterrupt), Recorder(tmp_path / "r.jsonl") as recorder:
-        recorder.note(ScriptedJudge(), SKY, Reply("blue"))
+        recorder.note("scripted", SKY, Reply("blue"))
         raise KeyboardInterrupt
     assert reply(RecordedJudge(str(tmp_path / "r.jsonl")), SKY) == "blue"
     assert [file.name for file in tmp_path.iterdir()] == ["r.jsonl"]
@@ -232,7 +233,7 @@ def test_a_recording_can_be_read_until_the_new_one_is_whole(tmp_path: Path) -> N
     tape = recording(tmp_path / "r.jsonl", (SKY, "blue"))
     (tmp_path / "link.jsonl").symlink_to(tape)
     with Recorder(tmp_path / "link.jsonl") as recorder:
-        recorder.note(ScriptedJudge(), SKY, Reply("grey"))
+        recorder.note("scripted", SKY, Reply("grey"))
         assert reply(RecordedJudge(tape), SKY) == "blue"
     assert reply(RecordedJudge(tape), SKY) == "grey"
     assert (tmp_path / "link.jsonl").is_symlink()
@@ -249,7 +250,7 @@ def test_replies_that_cannot_take_their_place_are_not_lost(tmp_path: Path) -> No
     """The error says where they are."""
     told = r"Is a directory; the replies are in .*r\.jsonl\.part"
     with pytest.raises(InputError, match=told), Recorder(tmp_path / "r.jsonl") as recorder:
-        recorder.note(ScriptedJudge(), SKY, Reply("blue"))
+        recorder.note("scripted", SKY, Reply("blue"))
         (tmp_path / "r.jsonl").mkdir()
     assert reply(RecordedJudge(str(tmp_path / "r.jsonl.part")), SKY) == "blue"
 
@@ -260,5 +261,5 @@ def test_a_recorder_without_a_path_writes_nothing(
     """Recording is off by default."""
     monkeypatch.chdir(tmp_path)
     with Recorder(None) as recorder:
-        recorder.note(ScriptedJudge(), SKY, Reply("blue"))
+        recorder.note("scripted", SKY, Reply("blue"))
     assert not list(tmp_path.iterdir())

@@ -1,0 +1,106 @@
+"""Once: each distinct thing is asked for once, whoever asks, meanwhile or later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any
+
+from ragmetrics.errors import Unanswered
+from ragmetrics.protocol import Answer
+
+_REMEMBERED = 4_096
+
+Find = Callable[[], Awaitable[Answer]]
+
+
+class Once:
+    """Answers on their way, and the latest that came; shared by all who ask one judge.
+
+    What failed is forgotten, so that a later try may do better.
+    """
+
+    def __init__(self) -> None:
+        self._asked: OrderedDict[str, asyncio.Future[Answer]] = OrderedDict()
+
+    def find(self, key: str) -> asyncio.Future[Answer] | None:
+        """The answer that somebody asked for already, on its way or there."""
+        future = self._asked.get(key)
+        if future is not None:
+            self._asked.move_to_end(key)
+        return future
+
+    def put(self, key: str, future: asyncio.Future[Answer]) -> None:
+        """Let whoever asks for a key wait for this."""
+        self._asked[key] = future
+        future.add_done_callback(lambda done: self._settled(key, done))
+        while len(self._asked) > _REMEMBERED and next(iter(self._asked.values())).done():
+            self._asked.popitem(last=False)
+
+    def _settled(self, key: str, done: asyncio.Future[Answer]) -> None:
+        # Reading the exception: a refusal ends the run through the first row that meets it.
+        failed = done.cancelled() or done.exception() or isinstance(done.result(), Unanswered)
+        if failed and self._asked.get(key) is done:
+            del self._asked[key]
+
+
+class Asker:
+    """One of those who share a Once; when it stops, it gives up only what it began itself."""
+
+    def __init__(self, once: Once | None = None) -> None:
+        self._once = once or Once()
+        self._mine: set[asyncio.Future[Answer]] = set()
+
+    def ask(self, key: str, find: Find) -> Awaitable[Answer]:
+        """What is returned waits for the answer, which is on its way at once; `find` is called
+        where nobody asked for it before.
+        """
+
+        def begin() -> asyncio.Future[Answer]:
+            future = self._once.find(key)
+            if future is None:
+                future = asyncio.ensure_future(find())
+                self.put(key, future)
+            return future
+
+        return _Waiting(begin(), begin)
+
+    def is_asked(self, key: str) -> bool:
+        """Whether somebody asked for it already."""
+        return self._once.find(key) is not None
+
+    def put(self, key: str, future: asyncio.Future[Answer]) -> None:
+        """Answer a key by this future, which goes when this asker stops."""
+        self._once.put(key, future)
+        self._mine.add(future)
+        future.add_done_callback(self._mine.discard)
+
+    async def stop(self) -> None:
+        """Give up what was begun here and has no answer; others who wait for it ask anew."""
+        waiting = [future for future in self._mine if not future.done()]
+        for future in waiting:
+            future.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+class _Waiting:
+    """Waits for an answer; where the one who asked is stopped, asks in its place."""
+
+    def __init__(
+        self, future: asyncio.Future[Answer], again: Callable[[], asyncio.Future[Answer]]
+    ) -> None:
+        self._future, self._again = future, again
+
+    def __await__(self) -> Generator[Any, None, Answer]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> Answer:
+        while True:
+            try:
+                return await asyncio.shield(self._future)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if not self._future.cancelled() or (task and task.cancelling()):
+                    raise
+                self._future = self._again()

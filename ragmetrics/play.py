@@ -1,0 +1,80 @@
+"""A play: one metric at work on one row, from wave to wave of requests until its score."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from ragmetrics.errors import MetricError, RagmetricsError, Unanswered
+from ragmetrics.protocol import Answer, Ask, Request, Score
+from ragmetrics.registry import Metric
+from ragmetrics.rows import LogRow
+
+_HEAVY = 8_000
+"""Characters of a row from which its sentences are split in a thread: pysbd takes some 4 ms a
+thousand, and whoever else is on the event loop should not wait for more than 50.
+"""
+
+
+class Play:
+    """One metric's steps on one row."""
+
+    def __init__(self, metric: Metric, row: LogRow) -> None:
+        self.metric = metric
+        self.requests: Sequence[Request] = ()
+        self.score: Score | None = None
+        self._row = row
+        self._steps = metric.play(row)
+        self._heavy = row.size > _HEAVY
+
+    def asks(self, repeat: int = 0) -> list[Request]:
+        """This wave's requests in the words for the row's language."""
+        worded = [self.metric.worded(one, self._row.language) for one in self.requests]
+        if not repeat:  # the first needs no key of its own
+            return worded
+        return [
+            replace(one, repeat=(*one.repeat, repeat)) if isinstance(one, Ask) else one
+            for one in worded
+        ]
+
+    async def go_on(self, answers: Sequence[Answer] | None) -> None:
+        """Send a wave's answers, or None to begin, and take the next wave or the score.
+
+        Raises MetricError where the metric fails by itself.
+        """
+        if self._heavy:
+            await asyncio.to_thread(self._go_on, answers)
+        else:
+            self._go_on(answers)
+
+    def _go_on(self, answers: Sequence[Answer] | None) -> None:
+        try:
+            self.requests = next(self._steps) if answers is None else self._steps.send(answers)
+        except StopIteration as stop:
+            self.score = self._checked(stop.value)
+        except Unanswered as error:
+            self.score = Score.unanswered(error)
+        except RagmetricsError:
+            raise
+        except Exception as error:
+            raise self._failed(repr(error)) from error
+
+    def _checked(self, value: object) -> Score:
+        if not isinstance(value, Score):
+            raise self._failed(f"a metric returns a Score, not {value!r}")
+        return value
+
+    def _failed(self, told: str) -> MetricError:
+        return MetricError(f"metric {self.metric.name}, row {self._row.id}: {told}")
+
+
+async def play(
+    metric: Metric, row: LogRow, answer: Callable[[Request], Awaitable[Answer]]
+) -> Score:
+    """Play one metric to its end, each request answered by itself."""
+    one = Play(metric, row)
+    await one.go_on(None)
+    while one.score is None:
+        await one.go_on(await asyncio.gather(*(answer(request) for request in one.asks())))
+    return one.score

@@ -1,0 +1,64 @@
+"""The embedder at work, shared by all judges: each distinct text is embedded once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+import numpy as np
+
+from ragmetrics.errors import JudgeError, JudgeRefused, Unanswered
+from ragmetrics.judges.base import Embedder
+from ragmetrics.once import Asker, Once
+from ragmetrics.protocol import Answer, Embed, Status, Vector
+from ragmetrics.store.judgements import EMBEDDING, Judgement, Judgements
+from ragmetrics.tally import Tallies, Tally
+
+
+class Vectors:
+    """Stands between metrics and an embedder; `once` is shared by all who use that embedder."""
+
+    def __init__(
+        self, embedder: Embedder, kept: Judgements | None = None, once: Once | None = None
+    ) -> None:
+        self.tallies = Tallies()
+        self.refusal: JudgeRefused | None = None
+        """Why nothing can be embedded: after it, nothing more is asked for."""
+        self._embedder = embedder
+        self._kept = kept if embedder.keeps else None
+        self._embedding = asyncio.Semaphore(embedder.concurrency)
+        self._asker = Asker(once)
+
+    def begin(self, row_key: str, request: Embed, metric: str) -> Awaitable[Answer]:
+        """Put a text on its way at once; what is returned waits for its vector, or says why there
+        is none.
+        """
+        key, text = request.key, request.input
+        return self._asker.ask(key, lambda: self._find(row_key + key, text, self.tallies[metric]))
+
+    async def _find(self, key: str, text: str, tally: Tally) -> Answer:
+        try:
+            return await self._vector(key, text, tally)
+        except JudgeRefused as error:
+            self.refusal = error
+            raise JudgeRefused(f"embeddings: {error}") from error
+        except JudgeError as error:
+            tally.failures["judge_failed"] += 1
+            return Unanswered(Status.JUDGE_FAILED, str(error))
+
+    async def _vector(self, key: str, text: str, tally: Tally) -> Vector:
+        if self._kept and (known := self._kept.find_vector(key)) is not None:
+            tally.answered_from_store += 1
+            return known
+        async with self._embedding:
+            if self.refusal:
+                raise JudgeRefused(str(self.refusal))
+            # As it is kept: a later run scores by the same numbers.
+            vector = np.asarray(await self._embedder.embed(text), dtype=np.float32)
+            if self._kept:
+                await self._kept.keep(Judgement(key, EMBEDDING, vector))
+        return vector
+
+    async def stop(self) -> None:
+        """Give up what is still waiting for a vector."""
+        await self._asker.stop()
