@@ -12,18 +12,16 @@ SUPPORT = Prompt(
     version=2,
     verdict=Support,
     instruction="""
-You check whether the sentences of a reference answer are supported by retrieved contexts.
-The input holds a question, contexts and sentences. For each sentence, in order, reply 1 if
-the contexts, taken together, say what the sentence says, and 0 if they do not. A sentence that
-is supported only in part is 0. Judge only what the contexts say; do not use other knowledge.
-Reply with exactly one verdict per sentence.
+Check which sentences of a reference answer the retrieved contexts support.
+For each sentence, in order: 1 if the contexts, taken together, say what it says; 0 if they do
+not, or only in part. Use no other knowledge. Give exactly one verdict per sentence.
 """,
     examples=(
         (
             {
-                "question": "When and by whom was the Eiffel Tower built?",
-                "contexts": ["The Eiffel Tower was built from 1887 to 1889."],
-                "sentences": ["It was built from 1887 to 1889.", "Eiffel's company built it."],
+                "question": "When was the Eiffel Tower built?",
+                "contexts": ["It was built from 1887 to 1889."],
+                "sentences": ["It was built in 1887-1889.", "Eiffel built it."],
             },
             {"supported": [1, 0]},
         ),

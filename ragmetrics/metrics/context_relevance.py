@@ -34,31 +34,30 @@ GRADE = Prompt(
     version=2,
     verdict=Grade,
     instruction="""
-You grade how relevant a retrieved context is to a question.
-0: the context holds nothing that helps to answer the question.
-1: the context helps to answer the question in part.
-2: the context holds all that is needed to answer the question.
-Judge only what the context says; do not use other knowledge, and do not guess.
+Grade how relevant a retrieved context is to a question.
+0: nothing in it helps to answer the question. 1: it helps to answer it in part.
+2: it holds all that is needed to answer it.
+Judge only what the context says; use no other knowledge.
 """,
     examples=(
         (
             {
-                "question": "When was the Eiffel Tower opened?",
-                "context": "The Eiffel Tower was opened to the public on 15 May 1889.",
+                "question": "When did the Eiffel Tower open?",
+                "context": "It opened on 15 May 1889.",
             },
             {"grade": 2},
         ),
         (
             {
-                "question": "When was the Eiffel Tower opened?",
-                "context": "The tower was built for the World's Fair of 1889.",
+                "question": "When did the Eiffel Tower open?",
+                "context": "It was built for the fair of 1889.",
             },
             {"grade": 1},
         ),
         (
             {
-                "question": "When was the Eiffel Tower opened?",
-                "context": "Paris has some 2.1 million inhabitants.",
+                "question": "When did the Eiffel Tower open?",
+                "context": "Paris has 2.1 million inhabitants.",
             },
             {"grade": 0},
         ),

@@ -46,16 +46,15 @@ QUESTIONS = Prompt(
     version=2,
     verdict=Questions,
     instruction="""
-You read the response of an assistant and write the questions that it answers.
-Reply with exactly `n` different questions, in the language of the response, each of which the
-response answers as a whole. Set `noncommittal` to true if the response is evasive, vague or
-says that it does not know, and to false otherwise.
+Write the questions that an assistant's response answers: exactly `n` different ones, short, in the
+language of the response, each of which it answers as a whole. `noncommittal`: whether the response
+is evasive, vague or says that it does not know.
 """,
     examples=(
         (
             {"response": "It was opened on 15 May 1889.", "language": "en", "n": 2},
             {
-                "questions": ["When was it opened?", "On which day did it first open its doors?"],
+                "questions": ["When was it opened?", "What happened on 15 May 1889?"],
                 "noncommittal": False,
             },
         ),
