@@ -54,13 +54,6 @@ Judge only what the context says; use no other knowledge.
             },
             {"grade": 1},
         ),
-        (
-            {
-                "question": "When did the Eiffel Tower open?",
-                "context": "Paris has 2.1 million inhabitants.",
-            },
-            {"grade": 0},
-        ),
     ),
     baseline=_baseline,
     evidence=_evidence,
