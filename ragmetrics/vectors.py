@@ -7,10 +7,12 @@ from collections.abc import Awaitable
 
 import numpy as np
 
-from ragmetrics.errors import JudgeError, JudgeRefused, Unanswered
-from ragmetrics.judges.base import Embedder
+from ragmetrics.errors import JudgeError, JudgeRefused, OverBudget, Unanswered
+from ragmetrics.judge_settings import EmbeddingSettings
+from ragmetrics.judges.base import Embedder, Metered
 from ragmetrics.once import Asker, Once
 from ragmetrics.protocol import Answer, Embed, Status, Vector
+from ragmetrics.purse import Purse, purse_in_use
 from ragmetrics.store.judgements import EMBEDDING, Judgement, Judgements
 from ragmetrics.tally import Tallies, Tally
 
@@ -19,12 +21,16 @@ class Vectors:
     """Stands between metrics and an embedder; `once` is shared by all who use that embedder."""
 
     def __init__(
-        self, embedder: Embedder, kept: Judgements | None = None, once: Once | None = None
+        self,
+        embedder: Embedder,
+        kept: Judgements | None = None,
+        once: Once | None = None,
+        prices: EmbeddingSettings | None = None,
     ) -> None:
         self.tallies = Tallies()
         self.refusal: JudgeRefused | None = None
         """Why nothing can be embedded: after it, nothing more is asked for."""
-        self._embedder = embedder
+        self._embedder, self._prices = embedder, prices or EmbeddingSettings()
         self._kept = kept if embedder.keeps else None
         self._embedding = asyncio.Semaphore(embedder.concurrency)
         self._asker = Asker(once)
@@ -34,6 +40,7 @@ class Vectors:
         is none.
         """
         key, text = request.key, request.input
+        self.tallies[metric].shared += self._asker.is_asked(key)
         return self._asker.ask(key, lambda: self._find(row_key + key, text, self.tallies[metric]))
 
     async def _find(self, key: str, text: str, tally: Tally) -> Answer:
@@ -42,6 +49,8 @@ class Vectors:
         except JudgeRefused as error:
             self.refusal = error
             raise JudgeRefused(f"embeddings: {error}") from error
+        except OverBudget as error:
+            return Unanswered(Status.OVER_BUDGET, str(error))
         except JudgeError as error:
             tally.failures["judge_failed"] += 1
             return Unanswered(Status.JUDGE_FAILED, str(error))
@@ -54,10 +63,21 @@ class Vectors:
             if self.refusal:
                 raise JudgeRefused(str(self.refusal))
             # As it is kept: a later run scores by the same numbers.
-            vector = np.asarray(await self._embedder.embed(text), dtype=np.float32)
+            vector = np.asarray(await self._embed(text, tally), dtype=np.float32)
             if self._kept:
                 await self._kept.keep(Judgement(key, EMBEDDING, vector))
         return vector
+
+    async def _embed(self, text: str, tally: Tally) -> Vector:
+        if not isinstance(self._embedder, Metered):
+            return await self._embedder.embed(text)
+        expected = len(text) / 4
+        purse = purse_in_use() or Purse()
+        with purse.set_aside(expected, self._prices.usd(expected) or 0.0) as bill:
+            found = await self._embedder.embed_metered(text)
+            bill.tokens, bill.usd = found.tokens, self._prices.usd(found.tokens) or 0.0
+        tally.add_embedded(found)
+        return found.vector
 
     async def stop(self) -> None:
         """Give up what is still waiting for a vector."""

@@ -1,172 +1,156 @@
 """Judgements: every usable reply, kept so that it is never paid for twice.
 
-    judgements/judge=FINGERPRINT/LOW-HIGH.ID.parquet     sorted by key
-    judgements/judge=FINGERPRINT/LOW-HIGH.ID.jsonl       journal of a run at work, or killed
+    judgements/judge=FINGERPRINT/prompt=NAME/LOW-HIGH.ID.parquet     sorted by key
+    judgements/judge=FINGERPRINT/prompt=NAME/LOW-HIGH.ID.jsonl       journal of a run at work,
+                                                                     or killed
 
-Keys begin with the hash of the row's question, as shards do, so a shard reads only the files
-whose range LOW-HIGH meets its own. Replies are journalled in groups: `keep` returns when the
-reply is durable, and its request counts as in flight until then. So a killed run repeats no
-request beyond those in flight. At the end of a shard its journals become one Parquet file.
+Keys begin with the hash of the row's question, as shards do, so a part reads only the files of
+its own prompts whose range LOW-HIGH meets its own. Replies are journalled as they come: `keep`
+returns when the reply is durable, and its request counts as in flight until then. So a killed run
+repeats no request beyond those in flight. At the end of a part its journals become one Parquet
+file, and many Parquet files one.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
-import uuid
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from io import BytesIO
+import logging
+import time
+from collections.abc import Collection, Sequence
+from itertools import groupby
+from urllib.parse import quote
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import numpy as np
 
-from ragmetrics.errors import StoreError
-from ragmetrics.store.files import FileInfo, Files
+from ragmetrics.protocol import Vector
+from ragmetrics.store.compaction import compact
+from ragmetrics.store.files import Files
+from ragmetrics.store.gathered import ALWAYS, Gathered, Wanted
+from ragmetrics.store.journal import BucketJournal, FolderJournal, Journal, Judgement, new_name
+from ragmetrics.store.judgement_files import Kept, Seen, listed, read_all
 
-_SCHEMA = pa.schema(
-    [
-        ("key", pa.string()),
-        ("prompt", pa.string()),
-        ("reply", pa.string()),
-        ("prompt_tokens", pa.int32()),
-        ("completion_tokens", pa.int32()),
-        ("judged_at", pa.timestamp("us", tz="UTC")),
-    ]
-)
+__all__ = ["EMBEDDING", "Judgement", "Judgements"]
 
+log = logging.getLogger(__name__)
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """A reply worth keeping."""
-
-    key: str
-    prompt: str
-    reply: str
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    judged_at: str = ""
+EMBEDDING = "embedding"
+"""The prompt under which vectors are kept."""
+_DAY = 86_400 * 1_000_000
 
 
 class Judgements:
     """The judgements of one judge in one range of keys, for one writer at a time.
 
-    Several writers may share a folder: each has files of its own.
+    Several writers may share a folder: each has files of its own. `prompts` names those whose
+    replies are read, None: all. Replies older than `ttl_days` are not found.
     """
 
-    def __init__(self, files: Files, fingerprint: str, low: str, high: str) -> None:
+    def __init__(
+        self,
+        files: Files,
+        fingerprint: str,
+        low: str,
+        high: str,
+        *,
+        prompts: Sequence[str] | None = None,
+        ttl_days: int | None = None,
+    ) -> None:
         self._files = files
         self._folder = f"judgements/judge={fingerprint}"
-        self._range = (low, high)
-        self._known: dict[str, str] = {}
-        self._mine: list[Judgement] = []
-        self._journals: list[str] = []
-        self._waiting: list[tuple[Judgement, asyncio.Future[None]]] = []
-        self._writer: asyncio.Task[None] | None = None
+        self._prompts = None if prompts is None else set(prompts)
+        since = ALWAYS if ttl_days is None else _now() - ttl_days * _DAY
+        self._wanted = Wanted(low, high, since)
+        self._known = Gathered(self._wanted)
+        self._journals: dict[str, Journal] = {}
+        self._written: set[str] = set()
+        self._seen = Seen()
 
-    def load(self) -> None:
-        """Read what is known in this range."""
-        for info in self._listed():
-            for judgement in self._read(info):
-                self._known[judgement.key] = judgement.reply
-                if info.path.endswith(".jsonl"):
-                    self._mine.append(judgement)
-            if info.path.endswith(".jsonl"):
-                self._journals.append(info.path)
+    def load(self, questions: Collection[str] | None = None) -> None:
+        """Read what is known in this range, of some questions (their keys) or of all.
+
+        Damaged files are left aside with a warning. Raises StoreError.
+        """
+        hashes = None
+        if questions is not None:
+            hashes = np.unique(np.array([int(one[:8], 16) for one in questions], np.uint32))
+        wanted = Wanted(self._wanted.low, self._wanted.high, self._wanted.since, hashes)
+        self._known.close()
+        self._known = Gathered(wanted)
+        done: set[str] = set()
+        missed: set[str] = set()
+        # Others merge files meanwhile: what is gone is in a file that was not there before. Done
+        # when a listing, made after all was read, has nothing new.
+        while new := [one for one in self._listed() if one.path not in done]:
+            if {one.path for one in new} == missed:
+                for path in sorted(missed):
+                    log.warning("%s is listed, but cannot be found", self._files.uri(path))
+                break
+            done.update(read_all(self._files, new, self._known, self._seen))
+            done |= self._seen.damaged
+            missed = {one.path for one in new} - done
+        self._known.settle()
 
     def find(self, key: str) -> str | None:
         """The kept reply to a request."""
-        return self._known.get(key)
+        data = self._known.find(bytes.fromhex(key))
+        return None if data is None else data.decode("utf-8", "surrogatepass")
+
+    def find_vector(self, key: str) -> Vector | None:
+        """The kept vector of a text, to the last bit of the float32 numbers that were kept."""
+        data = self._known.find(bytes.fromhex(key))
+        return None if data is None else np.frombuffer(data, "<f4")
 
     async def keep(self, judgement: Judgement) -> None:
-        """Make a reply durable; returns when it is."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-        self._waiting.append((judgement, future))
-        if self._writer is None or self._writer.done():
-            self._writer = loop.create_task(self._write_waiting())
-        await future
+        """Make a reply durable; returns when it is. Raises StoreError."""
+        key = bytes.fromhex(judgement.key)
+        if len(key) != 16 or not self._wanted.low <= judgement.key[:8] <= self._wanted.high:
+            raise ValueError(f"{judgement.key}: no key of this range")
+        await self._journal(judgement.prompt).append(judgement.line(_now()))
+        self._known.put(key, judgement.data)
 
-    async def _write_waiting(self) -> None:
-        """Write all that wait as one journal; whoever comes meanwhile goes in the next one."""
-        while self._waiting:
-            group, self._waiting = self._waiting, []
-            try:
-                await asyncio.to_thread(self._journal, [judgement for judgement, _ in group])
-            except StoreError as error:
-                for _, future in group:
-                    if not future.done():
-                        future.set_exception(error)
-                continue
-            for _, future in group:
-                if not future.done():
-                    future.set_result(None)
+    def _journal(self, prompt: str) -> Journal:
+        journal = self._journals.get(prompt)
+        if journal is None or journal.broken:
+            if journal:
+                self._written.update(journal.close())
+            journal = self._journals[prompt] = self._new_journal(self._prompt_folder(prompt))
+        return journal
 
-    def _journal(self, group: list[Judgement]) -> None:
-        name = self._name("jsonl", *self._range)
-        now = datetime.now(UTC).isoformat()
-        stamped = [Judgement(**{**asdict(one), "judged_at": now}) for one in group]
-        lines = [json.dumps(asdict(one)) for one in stamped]
-        self._files.write(name, ("\n".join(lines) + "\n").encode())
-        self._journals.append(name)
-        self._mine.extend(stamped)
-        self._known.update((one.key, one.reply) for one in stamped)
+    def _new_journal(self, folder: str) -> Journal:
+        def name() -> str:
+            return new_name(folder, self._wanted.low, self._wanted.high, "jsonl")
+
+        if self._files.local:
+            return FolderJournal(self._files.local, name())
+        return BucketJournal(self._files, name)
 
     def compact(self) -> None:
-        """Turn the journals, a killed run's among them, into one sorted Parquet file."""
-        if not self._journals:
-            return
-        distinct = sorted({one.key: one for one in self._mine}.values(), key=lambda one: one.key)
-        columns = [asdict(one) for one in distinct]
-        for column in columns:
-            column["judged_at"] = datetime.fromisoformat(column["judged_at"])
-        sink = BytesIO()
-        pq.write_table(pa.Table.from_pylist(columns, _SCHEMA), sink, compression="zstd")
-        # Named by what it holds: a killed run may have had another range than this one.
-        self._files.write(
-            self._name("parquet", distinct[0].key[:8], distinct[-1].key[:8]), sink.getvalue()
-        )
-        for journal in self._journals:
-            self._files.remove(journal)
-        self._journals, self._mine = [], []
+        """Make the journals, a killed run's among them, and many small files into one of each
+        prompt; drop what has expired. Raises StoreError.
+        """
+        for journal in self._journals.values():
+            self._written.update(journal.close())
+        written, self._journals = list(self._journals), {}
+        found = self._listed(written)
+        for _, kept in groupby(found, key=lambda one: one.folder):
+            compact(self._files, list(kept), self._written, self._wanted, self._seen)
+        self._written = set()
 
-    def _name(self, kind: str, low: str, high: str) -> str:
-        return f"{self._folder}/{low}-{high}.{uuid.uuid4().hex[:12]}.{kind}"
+    def close(self) -> None:
+        """Give back files that are open; what was kept stays kept, and nothing more is found."""
+        for journal in self._journals.values():
+            self._written.update(journal.close())
+        self._journals = {}
+        self._known.close()
 
-    def _listed(self) -> list[FileInfo]:
-        low, high = self._range
-        return [
-            info
-            for info in self._files.below(self._folder)
-            if _first(info.path) <= high and low <= _last(info.path)
-        ]
+    def _listed(self, more: Sequence[str] = ()) -> list[Kept]:
+        folders = [self._folder]
+        if self._prompts is not None:
+            folders = [self._prompt_folder(one) for one in sorted(self._prompts | set(more))]
+        return listed(self._files, folders, self._wanted.low, self._wanted.high, self._seen)
 
-    def _read(self, info: FileInfo) -> Iterator[Judgement]:
-        # A journal that another writer has just compacted is gone; what it held was its own.
-        with suppress(_Gone):
-            data = self._files.find(info.path)
-            if data is None:
-                raise _Gone
-            if info.path.endswith(".jsonl"):
-                for line in data.splitlines():
-                    yield Judgement(**json.loads(line))
-            else:
-                low, high = self._range
-                inside = [("key", ">=", low), ("key", "<=", high + "~")]
-                table = pq.read_table(BytesIO(data), columns=["key", "reply"], filters=inside)
-                for key, reply in zip(*table.to_pydict().values(), strict=True):
-                    yield Judgement(key, "", reply)
+    def _prompt_folder(self, prompt: str) -> str:
+        return f"{self._folder}/prompt={quote(prompt, safe='')}"
 
 
-class _Gone(Exception):
-    pass
-
-
-def _first(path: str) -> str:
-    return path.rsplit("/", 1)[-1][:8]
-
-
-def _last(path: str) -> str:
-    return path.rsplit("/", 1)[-1][9:17]
+def _now() -> int:
+    return time.time_ns() // 1_000

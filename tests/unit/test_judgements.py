@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.errors import StoreError
 from ragmetrics.store.files import Files
-from ragmetrics.store.judgements import Judgement, Judgements
+from ragmetrics.store.judgements import EMBEDDING, Judgement, Judgements
 
 WHOLE = ("00000000", "ffffffff")
 LOW, HIGH = ("00000000", "7fffffff"), ("80000000", "ffffffff")
@@ -25,10 +28,16 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> Files:
     return Files(request.getfixturevalue("s3").uri + "/store")
 
 
-def load(files: Files, span: tuple[str, str] = WHOLE, judge: str = "f00d") -> Judgements:
+def load(
+    files: Files,
+    span: tuple[str, str] = WHOLE,
+    judge: str = "f00d",
+    questions: Sequence[str] | None = None,
+    **options: Any,
+) -> Judgements:
     """The judgements as a run finds them at its start."""
-    judgements = Judgements(files, judge, *span)
-    judgements.load()
+    judgements = Judgements(files, judge, *span, **options)
+    judgements.load(questions)
     return judgements
 
 
@@ -37,11 +46,20 @@ def key(number: int) -> str:
     return f"{number * 0x9E3779B1 % (1 << 32):08x}{'a' * 24}"
 
 
-def keep(judgements: Judgements, keys: Iterable[str]) -> None:
+def keep(
+    judgements: Judgements,
+    keys: Iterable[str],
+    reply: str | None = None,
+    prompt: str = "grade",
+    judged_at: datetime | None = None,
+) -> None:
     """Keep replies all at once, as a run does."""
 
     async def all_at_once() -> None:
-        replies = (Judgement(one, "grade", f"reply to {one}", 10, 2) for one in keys)
+        replies = (
+            Judgement(one, prompt, f"reply to {one}" if reply is None else reply, 10, 2, judged_at)
+            for one in keys
+        )
         await asyncio.gather(*(judgements.keep(reply) for reply in replies))
 
     asyncio.run(all_at_once())
@@ -64,7 +82,7 @@ def test_keep_is_durable_when_it_returns(files: Files) -> None:
 
 
 def test_replies_that_come_together_are_written_together(files: Files) -> None:
-    """A hundred replies at once are a few writes, not a hundred."""
+    """A hundred replies at once are one file that grows, or two objects: not a hundred."""
     keep(load(files), map(key, range(100)))
     assert len(names(files, ".jsonl")) <= 2
     assert lost(load(files), map(key, range(100))) == []
@@ -79,7 +97,7 @@ def test_compaction_leaves_one_file(files: Files) -> None:
     assert (len(names(files, ".parquet")), names(files, ".jsonl")) == (1, [])
     with files.open(names(files, ".parquet")[0]) as file:
         table = pq.read_table(file)
-    assert table["key"].to_pylist() == sorted(map(key, range(3)))
+    assert [one.hex() for one in table["key"].to_pylist()] == sorted(map(key, range(3)))
     assert set(table["prompt_tokens"].to_pylist()) == {10}
     assert lost(load(files), map(key, range(3))) == []
 
@@ -146,17 +164,116 @@ def test_two_writers_lose_nothing(files: Files) -> None:
     assert lost(load(files), map(key, range(40))) == []
 
 
-def test_a_store_that_fails_tells_everyone_who_waits(tmp_path: Path) -> None:
+def test_a_family_reads_its_own_prompts(files: Files) -> None:
+    """A part is given the prompts of its metrics, and nothing of others is read or compacted."""
+    both = load(files)
+    keep(both, [key(1)], prompt="grade")
+    keep(both, [key(2)], prompt="a name/of, someone's")
+    both.close()
+    part = load(files, prompts=["a name/of, someone's"])
+    assert part.find(key(2)) and not part.find(key(1))
+    part.compact()
+    assert [("prompt=grade/" in name) for name in names(files, ".jsonl")] == [True]
+
+
+def test_only_the_questions_of_a_part_are_loaded(files: Files) -> None:
+    """A part names its questions, and its memory holds nothing else."""
+    keep(load(files), map(key, range(10)))
+    part = load(files, questions=[key(1)[:8], key(3)[:8]])
+    assert [n for n in range(10) if part.find(key(n))] == [1, 3]
+
+
+def test_what_is_kept_is_found_at_once(files: Files) -> None:
+    """Also where it is much, and where an older reply was there before."""
+    keep(load(files), map(key, range(100)))
+    judgements = load(files)
+    keep(judgements, [key(n) for n in range(5_000)], reply="new")
+    assert {judgements.find(key(n)) for n in range(5_000)} == {"new"}
+    assert judgements.find(key(5_000)) is None
+
+
+def test_the_newest_reply_counts(files: Files) -> None:
+    """Whatever the order in which files are read, before a compaction and after it."""
+    for reply, day in (("old", 1), ("newest", 3), ("newer", 2)):
+        keep(load(files), [key(1)], reply=reply, judged_at=datetime(2026, 11, day, tzinfo=UTC))
+    assert load(files).find(key(1)) == "newest"
+    load(files).compact()
+    assert load(files).find(key(1)) == "newest"
+
+
+def test_replies_expire(files: Files) -> None:
+    """Beyond `ttl_days` a reply is not found, and a compaction drops it."""
+    now = datetime.now(UTC)
+    for number, days in ((1, 6), (2, 8)):
+        keep(load(files), [key(number)], judged_at=now - timedelta(days=days))
+    assert lost(load(files, ttl_days=7), [key(1), key(2)]) == [key(2)]
+    assert lost(load(files), [key(1), key(2)]) == []
+    load(files, ttl_days=7).compact()
+    assert lost(load(files), [key(1), key(2)]) == [key(2)]
+
+
+def test_a_file_of_expired_replies_is_written_anew(files: Files) -> None:
+    """Not only where there are many files: nothing stays for ever."""
+    old = datetime.now(UTC) - timedelta(days=8)
+    writer = load(files)
+    keep(writer, map(key, range(4)), judged_at=old)
+    keep(writer, [key(4)])
+    writer.compact()
+    load(files, ttl_days=7).compact()
+    (left,) = names(files, ".parquet")
+    assert left.split("/")[-1].startswith(f"{key(4)[:8]}-{key(4)[:8]}.")
+
+
+@pytest.mark.parametrize("text", ["\ud800 alone", "a\0b", "\u2028\r\n", "", "🙂" * 3_000])
+def test_any_reply_survives(files: Files, text: str) -> None:
+    """Through journal, compaction and reading, letter for letter."""
+    writer = load(files)
+    keep(writer, [key(1)], reply=text)
+    assert (writer.find(key(1)), load(files).find(key(1))) == (text, text)
+    writer.compact()
+    assert load(files).find(key(1)) == text
+
+
+def test_vectors_survive_to_the_last_bit(files: Files) -> None:
+    """What is read back equals what the first run used, and takes four bytes a number."""
+    vector = np.random.default_rng(1).standard_normal(1_536).astype(np.float32)
+    writer = load(files)
+    asyncio.run(writer.keep(Judgement(key(1), EMBEDDING, vector)))
+    for _ in range(2):
+        for found in (writer.find_vector(key(1)), load(files).find_vector(key(1))):
+            assert found is not None and found.dtype == np.float32
+            assert found.tobytes() == vector.tobytes()
+        writer.compact()
+    assert files.below()[0].size < 4 * 1_536 + 4_000
+    assert load(files).find_vector(key(2)) is None
+
+
+def test_a_key_of_another_range_is_not_kept(files: Files) -> None:
+    """It would never be found again."""
+    with pytest.raises(ValueError, match="no key of this range"):
+        keep(load(files, LOW), ["ff" * 16])
+
+
+@pytest.mark.parametrize("files", ["s3"], indirect=True)
+def test_a_store_that_fails_tells_everyone_who_waits(files: Files) -> None:
     """Whoever keeps a reply hears of the failure, also where another has given up waiting."""
-    (tmp_path / "store").write_text("a file where the folder should be")
-    judgements = Judgements(Files(str(tmp_path / "store")), "f00d", *WHOLE)
+    judgements = Judgements(Files("s3://no-such-bucket/store"), "f00d", *WHOLE)
 
     async def three() -> list[object]:
         tasks = [asyncio.create_task(judgements.keep(Judgement(key(n), "p", ""))) for n in range(3)]
         await asyncio.sleep(0)
         tasks[0].cancel()
-        return list(await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 5))
+        return list(await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 60))
 
     given_up, *told = asyncio.run(three())
     assert isinstance(given_up, asyncio.CancelledError)
     assert all(isinstance(error, StoreError) for error in told)
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """With its name; and the reply does not pass for kept."""
+    (tmp_path / "store").write_text("a file where the folder should be")
+    judgements = Judgements(Files(str(tmp_path / "store")), "f00d", *WHOLE)
+    with pytest.raises(StoreError, match=r"writing .*store/judgements"):
+        keep(judgements, [key(1)])
+    assert judgements.find(key(1)) is None
