@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from prefect import flow, get_run_logger
@@ -16,9 +16,10 @@ from prefect.futures import PrefectFuture, wait
 from prefect.runtime import flow_run
 from rich.console import Console
 
+from flows.waiting import come_back, leaving
 from ragmetrics import tables
 from ragmetrics.alerts.deliver import dashboard_link
-from ragmetrics.errors import RagmetricsError
+from ragmetrics.errors import JudgePending, RagmetricsError
 from ragmetrics.night import CoverageShort, NightResult, check_settings, parts, shortfalls
 from ragmetrics.settings import Settings, load_settings
 from ragmetrics.stage import Staged, open_store
@@ -34,18 +35,23 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     """Score one night's retrieval logs, publish the dashboard, alert on regressions.
 
     In: the path of a settings file, and the night (yesterday in UTC where none is given). Out:
-    the night's manifest and what was told. May be repeated: finished parts and judgements are
-    found in the store, numbers do not change, and nothing is told twice.
+    the night's manifest and what was told, or the state `Waiting` where batches are at work and
+    the deployment will run the night again. May be repeated: finished parts, judgements and batches
+    are found in the store, numbers do not change, and nothing is told twice.
     Raises CoverageShort, after publishing and alerting, where not everything could be scored.
     """
     log = get_run_logger()
-    chosen, day = load_settings(settings), date or _yesterday()
+    chosen, day = leaving(load_settings(settings)), date or _yesterday()
     staged = stage(chosen, day)
     source = staged.source
     log.info("%s: %d rows, %d quarantined", day, source.rows, source.quarantined)
     futures = _fan_out(chosen, staged)
     wait(futures)
-    problems = _problems(futures)
+    errors = list(_errors(futures))
+    pending = [error for error in errors if isinstance(error, JudgePending)]
+    if waiting := come_back(pending, settings, day, staged):
+        return waiting  # type: ignore[no-any-return]  # a state, which Prefect takes for the result
+    problems = [str(error) for error in errors]
     log.info("%d of %d parts scored", len(futures) - len(problems), len(futures))
     manifest = publish(chosen, staged, problems)
     delivery = alert(chosen, manifest)
@@ -68,14 +74,14 @@ def _fan_out(settings: Settings, staged: Staged) -> list[PrefectFuture[Any]]:
     ]
 
 
-def _problems(futures: Sequence[PrefectFuture[Any]]) -> list[str]:
+def _errors(futures: Sequence[PrefectFuture[Any]]) -> Iterator[RagmetricsError]:
     """Why parts could not be scored; what is not an error of ours is a bug, and raised."""
-    errors = [future.result(raise_on_failure=False) for future in futures]
-    failed = [error for error in errors if isinstance(error, BaseException)]
-    for error in failed:
-        if not isinstance(error, RagmetricsError):
-            raise error
-    return [str(error) for error in failed]
+    for future in futures:
+        result = future.result(raise_on_failure=False)
+        if isinstance(result, RagmetricsError):
+            yield result
+        elif isinstance(result, BaseException):
+            raise result
 
 
 def _yesterday() -> dt.date:

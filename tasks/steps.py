@@ -13,7 +13,7 @@ from prefect.runtime import flow_run
 
 from ragmetrics import night
 from ragmetrics.alerts.deliver import Delivery, dashboard_link
-from ragmetrics.errors import RagmetricsError
+from ragmetrics.errors import JudgePending, RagmetricsError
 from ragmetrics.records import Manifest
 from ragmetrics.report.site import summary_markdown
 from ragmetrics.score import score_part
@@ -26,6 +26,8 @@ def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
     """Retry what a later attempt may mend: never a wrong key, a wrong setting or a bug."""
     try:
         state.result()
+    except JudgePending:
+        return False  # batches take hours: the flow comes back for them
     except RagmetricsError as error:
         return error.transient
     except Exception:

@@ -6,6 +6,10 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 
+from pydantic import SecretStr
+
+from ragmetrics.errors import JudgeRefused
+from ragmetrics.fusing import INSTRUCTION
 from ragmetrics.judge_settings import JudgeSettings, api_key
 from ragmetrics.judges.base import Embedder, Judge, fingerprint
 from ragmetrics.judges.corpus import Corpus
@@ -13,13 +17,23 @@ from ragmetrics.judges.embedded import EmbeddedJudge
 from ragmetrics.judges.local import MODEL as LOCAL_MODEL
 from ragmetrics.judges.local import LocalEmbedder, LocalJudge, model_of
 from ragmetrics.judges.recorded import RecordedJudge
+from ragmetrics.judges.refused import RefusedEmbedder, RefusedJudge
 from ragmetrics.settings import Settings
 from ragmetrics.store.files import Files
 
 
 def make_judges(settings: Settings, corpus: Corpus, files: Files | None = None) -> list[Judge]:
-    """The judges that the settings name; JudgeRefused where one lacks its key."""
-    return [make_judge(one, corpus, settings.fuse, files) for one in settings.panel]
+    """The judges that the settings name; JudgeRefused where none of them has its key."""
+    made = [make_member(one, corpus, settings.fuse, files) for one in settings.panel]
+    expect_some(made)
+    return made
+
+
+def expect_some(judges: Sequence[Judge]) -> None:
+    """Raise JudgeRefused where none of a panel can be asked."""
+    refused = [one for one in judges if isinstance(one, RefusedJudge)]
+    if len(refused) == len(judges):
+        raise refused[0].refusal
 
 
 def names_of(judges: Sequence[Judge]) -> list[str]:
@@ -31,6 +45,18 @@ def names_of(judges: Sequence[Judge]) -> list[str]:
         times = seen[judge.name]
         names.append(judge.name if times == 1 else f"{judge.name} #{times}")
     return names
+
+
+def make_member(
+    judge: JudgeSettings, corpus: Corpus, fuse: str | None = None, files: Files | None = None
+) -> Judge:
+    """One judge of a panel; where it lacks its key, one that refuses whatever it is asked."""
+    try:
+        return make_judge(judge, corpus, fuse, files)
+    except JudgeRefused as error:
+        if not judge.remote:
+            raise
+        return RefusedJudge(_remote(judge, fuse, files, _NO_KEY), error)
 
 
 def make_judge(
@@ -46,21 +72,35 @@ def make_judge(
         return LocalJudge(corpus, model_of(judge.name))
     if judge.name.startswith("recorded:"):
         return RecordedJudge(judge.name.removeprefix("recorded:"))
-    made = _remote(judge, files)
+    return _remote(judge, fuse, files, api_key(judge.api_key_env, os.environ))
+
+
+_NO_KEY = SecretStr("none")  # of those that are never asked
+
+
+def _remote(
+    judge: JudgeSettings, fuse: str | None, files: Files | None, key: SecretStr | None
+) -> Judge:
+    from ragmetrics.judges.live import LiveJudge, make_client
+
+    client = make_client(judge, judge.base_url, key)
+    made: Judge
+    if judge.name == "openai-batch":
+        from ragmetrics.judges.batch import BatchJudge
+
+        made = BatchJudge(client, judge, files)
+    else:
+        made = LiveJudge(client, judge)
     if fuse:  # verdicts that were asked for together may differ from those asked for alone
-        made.fingerprint = fingerprint("fused", fuse, made.fingerprint)
+        made.fingerprint = fingerprint("fused", fuse, INSTRUCTION, made.fingerprint)
     return made
 
 
-def _remote(judge: JudgeSettings, files: Files | None) -> Judge:
-    from ragmetrics.judges.live import LiveJudge, make_client
-
-    client = make_client(judge, judge.base_url, api_key(judge.api_key_env, os.environ))
-    return LiveJudge(client, judge)
-
-
 def make_embedder(settings: Settings, corpus: Corpus) -> Embedder:
-    """The embedder that the settings name, or that goes with the judge."""
+    """The embedder that the settings name, or that goes with the judge.
+
+    JudgeRefused where it lacks its key; that of a panel refuses whatever it is asked.
+    """
     from ragmetrics.judges.embeddings import OPENAI_MODEL, HashedEmbedder, OpenAIEmbedder
 
     chosen = settings.embeddings
@@ -80,5 +120,11 @@ def make_embedder(settings: Settings, corpus: Corpus) -> Embedder:
     from ragmetrics.judges.live import make_client
 
     key = api_key(chosen.api_key_env or judge.api_key_env, os.environ)
-    client = make_client(judge, chosen.base_url or judge.base_url, key)
-    return OpenAIEmbedder(client, chosen.model or OPENAI_MODEL, judge)
+    base_url, model = chosen.base_url or judge.base_url, chosen.model or OPENAI_MODEL
+    try:
+        return OpenAIEmbedder(make_client(judge, base_url, key), model, judge)
+    except JudgeRefused as error:
+        if len(settings.panel) == 1:
+            raise
+        never_asked = OpenAIEmbedder(make_client(judge, base_url, _NO_KEY), model, judge)
+        return RefusedEmbedder(never_asked, error)

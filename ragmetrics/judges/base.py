@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -52,6 +52,34 @@ class Judge(Protocol):
 
     async def close(self) -> None:
         """Give back connections."""
+        ...
+
+
+@runtime_checkable
+class Notary(Protocol):
+    """A judge that has on record what it asked, until the answer is durable."""
+
+    def settled(self, request: Ask) -> None:
+        """Told when a request has its final answer, which is kept if it ever will be."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A vector, and its share of what the request for it and others came to."""
+
+    vector: Vector
+    requests: int = 0
+    tokens: int = 0
+    failures: Mapping[str, int] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Metered(Protocol):
+    """An embedder that is paid for."""
+
+    async def embed_metered(self, text: str) -> Embedded:
+        """The vector of one text, and what it came to; raises JudgeError like a judge."""
         ...
 
 

@@ -23,6 +23,7 @@ _PRIOR_WORDS = 100
 # Vowel signs of the scripts of India and South East Asia: parts of words, though no letters.
 _SIGNS = "".join(c for c in map(chr, range(0x900, 0x1100)) if unicodedata.category(c)[0] == "M")
 _WORD = re.compile(rf"[^\W_{_SIGNS}][\w{_SIGNS}]*")
+_ASCII_WORD = re.compile("[a-z0-9]+")
 # Scripts written without spaces, or, as Korean, with particles joined on: each pair of
 # neighbouring characters counts as a word.
 _UNSPACED = re.compile(r"[぀-ヿ㐀-䶿一-鿿豈-﫿가-힣฀-๿຀-໿ក-៿က-႟]")
@@ -30,6 +31,8 @@ _UNSPACED = re.compile(r"[぀-ヿ㐀-䶿一-鿿豈-﫿가-힣฀-๿຀-໿ក-�
 
 def words(text: str) -> list[str]:
     """The words of a text in any script, case and width folded."""
+    if text.isascii():  # nothing of what follows applies, and most texts are
+        return _ASCII_WORD.findall(text.lower())
     found: list[str] = []
     folded = unicodedata.normalize("NFKC", text).casefold().replace("_", " ")
     for word in _WORD.findall(folded):
@@ -55,7 +58,7 @@ class Frequencies:
 
     def add(self, text: str) -> None:
         """Count one more text."""
-        slots = {slot(word) for word in words(text)}
+        slots = set(map(slot, words(text)))
         self.counts[np.fromiter(slots, dtype=np.int64, count=len(slots))] += 1
         self.texts += 1
 

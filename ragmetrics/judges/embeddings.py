@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import zlib
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ragmetrics.judges.base import fingerprint
+from ragmetrics.judges.base import Embedded, fingerprint
 from ragmetrics.judges.corpus import Corpus, words
-from ragmetrics.judges.live import told
+from ragmetrics.judges.endpoint import Call, Endpoint
+from ragmetrics.judges.told import Rejected
 from ragmetrics.protocol import Vector
+from ragmetrics.purse import Purse, purse_in_use, spending
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+    from ragmetrics.judge_settings import JudgeSettings
+
+_Waiting: TypeAlias = tuple[str, asyncio.Future[Embedded]]
+
 OPENAI_MODEL = "text-embedding-3-small"
 
 _DIMENSIONS = 4_096
+_PATH = "/embeddings"
 _BATCH = 128
+_GATHERING_SECONDS = 0.01  # texts asked for meanwhile share a request
 
 
 class HashedEmbedder:
@@ -63,39 +76,92 @@ class OpenAIEmbedder:
     concurrency = 256
     keeps = True
 
-    def __init__(self, client: AsyncOpenAI, model: str) -> None:
+    def __init__(self, client: AsyncOpenAI, model: str, settings: JudgeSettings) -> None:
         self.name = f"openai:{model}"
         self.fingerprint = fingerprint("openai-embedding", model, str(client.base_url))
-        self._client = client
+        self._endpoint = Endpoint(client, settings, model)
         self._model = model
-        self._waiting: list[tuple[str, asyncio.Future[Vector]]] = []
+        self._waiting: list[tuple[Purse | None, _Waiting]] = []
+        self._sending: set[asyncio.Task[None]] = set()
 
     async def embed(self, text: str) -> Vector:
         """The vector of one text; raises JudgeError like a judge."""
-        future: asyncio.Future[Vector] = asyncio.get_running_loop().create_future()
-        self._waiting.append((text, future))
-        # Whoever waits longest sends for all: others join while the loop is busy elsewhere.
-        await asyncio.sleep(0.01)
-        if not future.done() and self._waiting:
-            batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
-            await self._send(batch)
+        return (await self.embed_metered(text)).vector
+
+    async def embed_metered(self, text: str) -> Embedded:
+        """The same, and what it came to: a request stands with the first text that it was for."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Embedded] = loop.create_future()
+        self._waiting.append((purse_in_use(), (text, future)))
+        if len(self._waiting) == 1:
+            loop.call_later(_GATHERING_SECONDS, self._send_all)
         return await future
 
-    async def _send(self, batch: list[tuple[str, asyncio.Future[Vector]]]) -> None:
+    def _send_all(self) -> None:
+        # In tasks of their own: no one who gives up takes along those who wait beside.
+        waiting, self._waiting = self._waiting, []
+        # No part pays for another's texts, or goes without for its sake.
+        purses = {id(purse): purse for purse, _ in waiting}
+        for purse in purses.values():
+            texts = [one for of, one in waiting if of is purse]
+            for start in range(0, len(texts), _BATCH):
+                with spending(purse):
+                    task = asyncio.create_task(self._send(texts[start : start + _BATCH]))
+                self._sending.add(task)
+                task.add_done_callback(self._sending.discard)
+
+    async def _send(self, batch: list[_Waiting]) -> None:
+        texts = [text or " " for text, _ in batch]
+        body = json.dumps({"model": self._model, "input": texts, "encoding_format": "base64"})
         try:
-            with told(self._model):
-                response = await self._client.embeddings.create(
-                    model=self._model, input=[text or " " for text, _ in batch]
-                )
+            embedded, failures = await self._endpoint.ask(
+                Call(_PATH, "embedding", body.encode("ascii"), partial(_embedded, texts))
+            )
+        except Rejected as error:
+            if len(batch) > 1:  # one text may be too long, and the others are not
+                half = len(batch) // 2
+                await asyncio.gather(self._send(batch[:half]), self._send(batch[half:]))
+            else:
+                _fail(batch, error)
         except Exception as error:
-            for _, future in batch:
+            _fail(batch, error)
+        else:
+            embedded[0] = replace(embedded[0], requests=1, failures=dict(failures))
+            for (_, future), one in zip(batch, embedded, strict=True):
                 if not future.done():
-                    future.set_exception(error)
-            return
-        for (_, future), item in zip(batch, response.data, strict=True):
-            if not future.done():
-                future.set_result(np.asarray(item.embedding, dtype=np.float32))
+                    future.set_result(one)
 
     async def close(self) -> None:
         """Give back connections."""
-        await self._client.close()
+        for task in self._sending:
+            task.cancel()
+        await self._endpoint.close()
+
+
+def _fail(batch: list[_Waiting], error: Exception) -> None:
+    for _, future in batch:
+        if not future.done():
+            future.set_exception(error)
+
+
+def _embedded(texts: Sequence[str], answer: dict[str, Any]) -> list[Embedded]:
+    items = sorted(answer["data"], key=lambda item: int(item["index"]))
+    if len(items) != len(texts):
+        raise ValueError(f"{len(items)} vectors for {len(texts)} texts")
+    tokens = int((answer.get("usage") or {}).get("prompt_tokens") or 0)
+    vectors = [_vector(item["embedding"]) for item in items]
+    shares = _shares(tokens, [len(text) for text in texts])
+    return [Embedded(one, tokens=share) for one, share in zip(vectors, shares, strict=True)]
+
+
+def _shares(tokens: int, lengths: Sequence[int]) -> list[int]:
+    """Tokens by the length of each text, in whole numbers that add up."""
+    ends = [tokens * end // (sum(lengths) or 1) for end in accumulate(lengths)]
+    return [end - start for start, end in pairwise([0, *ends])]
+
+
+def _vector(said: Any) -> Vector:
+    """A vector as numbers, or in base64: what was asked for, but not every server knows it."""
+    if isinstance(said, str):
+        return np.frombuffer(base64.b64decode(said), dtype=np.float32)
+    return np.asarray(said, dtype=np.float32)

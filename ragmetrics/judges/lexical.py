@@ -56,12 +56,19 @@ def held(word: str, passage: Passage, tuning: Tuning) -> float:
     """
     if word in passage.words:
         return 1.0
-    size = tuning.part
-    if len(word) < size or word[0].isdecimal():
+    parts = _parts(word, tuning.part)
+    if not parts:
         return 0.0
+    return (sum(map(passage.parts.__contains__, parts)) / len(parts)) ** tuning.power
+
+
+@lru_cache(maxsize=50_000)
+def _parts(word: str, size: int) -> tuple[str, ...]:
+    """The parts by which a word may be held; none for numbers and short words."""
+    if len(word) < size or word[0].isdecimal():
+        return ()
     marked = _START + word
-    parts = [marked[i : i + size] for i in range(len(marked) - size + 1)]
-    return (sum(part in passage.parts for part in parts) / len(parts)) ** tuning.power
+    return tuple(marked[i : i + size] for i in range(len(marked) - size + 1))
 
 
 class Overlap:
@@ -105,7 +112,8 @@ class Overlap:
         return self._held(weights, there) / (total + doubt)
 
     def _held(self, weights: Mapping[str, float], passage: Passage) -> float:
-        return sum(weight * held(word, passage, self._tuning) for word, weight in weights.items())
+        tuning = self._tuning
+        return sum([weight * held(word, passage, tuning) for word, weight in weights.items()])
 
 
 def _weighing(weight: Callable[[str], float]) -> Callable[[str], Mapping[str, float]]:

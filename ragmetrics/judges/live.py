@@ -1,161 +1,76 @@
-"""The live judge: any OpenAI-compatible endpoint through the openai SDK."""
+"""The live judge: any OpenAI-compatible endpoint, one call per request."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges.base import Reply, fingerprint
-from ragmetrics.protocol import Ask
+from ragmetrics.judges.base import Reply
+from ragmetrics.judges.chat import PATH, Envelope, chat_fingerprint, read_reply
+from ragmetrics.judges.endpoint import Call, Endpoint
+from ragmetrics.judges.sdk import make_client
+from ragmetrics.judges.told import Rejected
+from ragmetrics.protocol import Ask, Prompt
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
-    from pydantic import SecretStr
 
     from ragmetrics.judge_settings import JudgeSettings
 
-# What servers offer for structured output, best first; the first refusal of one turns to the next.
-_FORMATS = ("json_schema", "json_object", "text")
+__all__ = ["LiveJudge", "make_client"]
 
 
-def make_client(
-    settings: JudgeSettings, base_url: str | None, key: SecretStr | None
-) -> AsyncOpenAI:
-    """A client of the endpoint; JudgeRefused where it cannot be made, as without a key."""
-    from openai import AsyncOpenAI
-
-    if key is None and base_url is None:
-        raise JudgeRefused(
-            f"the judge openai needs a key: set {settings.api_key_env}, or `judge: base_url:` to a "
-            "server that needs none"
-        )
-    return AsyncOpenAI(
-        # Servers at home need no key, but the SDK does.
-        api_key=key.get_secret_value() if key else "none",
-        base_url=base_url,
-        timeout=settings.timeout_seconds,
-        max_retries=settings.retries,
-    )
+_AT_HAND = 4
+"""Times its places: a request that was told to wait, for a second say, leaves its place to others.
+"""
 
 
 class LiveJudge:
-    """Asks one endpoint, one call per request; transient errors are retried by the SDK."""
+    """Asks one endpoint; when, how often and how many at once is the endpoint's affair."""
 
     note = ""
     keeps = True
 
     def __init__(self, client: AsyncOpenAI, settings: JudgeSettings) -> None:
         self.name = f"openai:{settings.model}"
-        self.concurrency = settings.concurrency
-        self.fingerprint = fingerprint(
-            "openai",
-            settings.model,
-            str(client.base_url),
-            settings.temperature,
-            settings.max_tokens,
-        )
-        self._client = client
+        self.concurrency = _AT_HAND * settings.concurrency
+        self.fingerprint = chat_fingerprint(settings, str(client.base_url))
+        self._endpoint = Endpoint(client, settings, settings.model)
         self._settings = settings
-        self._format = 0
-        self._reached = False
+        self._envelopes: dict[str, Envelope] = {}
+        self._form = 0  # what a prompt is tried with first: what others came to
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
-        """Put the prompt first and the data in the user turn; return the reply's text."""
-        from openai import BadRequestError
-
+        """The reply's text, asked for in the best format that the endpoint offers."""
+        envelope = self._envelope(request.prompt)
+        failures: Counter[str] = Counter()
         while True:
-            form = self._format
+            form = envelope.form
+            call = Call(PATH, request.prompt.name, envelope.fill(request), read_reply)
             try:
-                with told(self._settings.model, reached=self._reached):
-                    response = await self._client.chat.completions.create(
-                        **self._parameters(request, _FORMATS[form])
-                    )
-                    reply = _read(response)
-                break
-            except JudgeError as error:
-                # Another request may have turned to the next form meanwhile.
-                refused = isinstance(error.__cause__, BadRequestError)
-                if not refused or "response_format" not in str(error) or form + 1 == len(_FORMATS):
+                reply, met = await self._endpoint.ask(call)
+            except Rejected as error:
+                failures.update(error.failures)
+                if not envelope.turn(form, str(error)):
+                    error.failures = dict(failures)
                     raise
-                self._format = max(self._format, form + 1)
-        self._reached = True
-        return reply
-
-    def _parameters(self, request: Ask, form: str) -> dict[str, Any]:
-        prompt = request.prompt
-        formats: dict[str, dict[str, Any]] = {
-            "json_schema": {
-                "type": "json_schema",
-                "json_schema": {"name": prompt.name, "schema": prompt.schema, "strict": True},
-            },
-            "json_object": {"type": "json_object"},
-        }
-        wanted = form in formats and not prompt.verbatim
-        structured = {"response_format": formats[form]} if wanted else {}
-        return {
-            "model": self._settings.model,
-            "temperature": self._settings.temperature,
-            "max_tokens": self._settings.max_tokens,
-            "messages": prompt.messages(request.data),
-            **structured,
-        }
+                self._form = max(self._form, envelope.form)
+                continue
+            envelope.settled = True
+            failures.update(met)
+            return replace(reply, failures=dict(failures)) if failures else reply
 
     def evidence(self, request: Ask) -> None:
         """Nothing: its verdict is all it says."""
 
     async def close(self) -> None:
         """Give back connections."""
-        await self._client.close()
+        await self._endpoint.close()
 
-
-def _read(response: Any) -> Reply:
-    if not hasattr(response, "choices"):  # the SDK passes on what is not JSON as a text
-        raise ValueError(str(response)[:100])
-    usage = response.usage
-    choices = response.choices or []
-    return Reply(
-        text=(choices[0].message.content or "") if choices else "",
-        prompt_tokens=usage.prompt_tokens if usage else 0,
-        completion_tokens=usage.completion_tokens if usage else 0,
-    )
-
-
-@contextmanager
-def told(model: str, *, reached: bool = True) -> Iterator[None]:
-    """Turn the SDK's errors into ours: refused where no request can succeed, else transient.
-
-    An address where no request has `reached` a server yet is refused like a wrong one.
-    """
-    import openai
-
-    try:
-        yield
-    except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-        raise JudgeRefused(f"the judge refused the key: {_short(error)}") from error
-    except openai.NotFoundError as error:
-        raise JudgeRefused(f"the judge has no model {model!r} there: {_short(error)}") from error
-    except openai.APITimeoutError as error:
-        raise JudgeError(f"the judge did not answer in time: {error}", transient=True) from error
-    except openai.APIConnectionError as error:
-        address = error.request.url if error.request else "the judge"
-        kind = JudgeError if reached else JudgeRefused
-        raise kind(f"no connection to {address}: {error.__cause__ or error}") from error
-    except openai.APIStatusError as error:
-        transient = error.status_code in (408, 409, 429) or error.status_code >= 500
-        raise JudgeError(
-            f"the judge answered {error.status_code}: {_short(error)}", transient=transient
-        ) from error
-    except (openai.OpenAIError, ValueError) as error:
-        # A login page or a proxy says 200 too; before any good answer, the address is wrong.
-        kind = JudgeError if reached else JudgeRefused
-        raise kind(
-            f"the judge's answer is not that of an OpenAI-compatible server, is base_url right? "
-            f"({_short(error)})"
-        ) from error
-
-
-def _short(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if len(text) <= 300 else f"{text[:300]} ..."
+    def _envelope(self, prompt: Prompt[Any]) -> Envelope:
+        envelope = self._envelopes.get(prompt.digest)
+        if envelope is None:
+            envelope = Envelope(self._settings, prompt, self._form)
+            self._envelopes[prompt.digest] = envelope
+        return envelope

@@ -30,6 +30,15 @@ class JudgeServer:
         """Change its behaviour from now on, setting by setting."""
         self._control("faults", behaviour)
 
+    def batch_stats(self) -> dict[str, Any]:
+        """What its Batch API was asked since the last reset."""
+        stats: dict[str, Any] = self._control("batches/stats")
+        return stats
+
+    def batch_faults(self, **behaviour: Any) -> None:
+        """Change how its Batch API behaves; `tests.fakes.judge_batches` says what there is."""
+        self._control("batches/faults", behaviour)
+
     def reset(self) -> None:
         """Forget the counts and go back to the behaviour of the start."""
         self._control("reset", {})

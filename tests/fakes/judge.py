@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 
 from aiohttp import web
 
+from tests.fakes.judge_batches import Batches
 from tests.fakes.processes import UNTIL_EOF, announce
 from tests.fakes.ragas_replies import ragas_reply
 from tests.fakes.verdicts import Json, embedding, nonsense, reply
@@ -51,6 +52,10 @@ class Behaviour:
     """Seconds that a 429 asks to wait."""
     max_in_flight: int | None = None
     """Requests at work beyond which the next is answered 429."""
+    rate_limit: tuple[int, float] | None = None
+    """So many requests in so many seconds; headers say how many are left and until when."""
+    max_prompt_chars: int | None = None
+    """Longer messages are too much for the model: 400."""
     api_key: str | None = None
     """The key to show; None: any, or none."""
     models: tuple[str, ...] | None = None
@@ -97,6 +102,8 @@ class Stats:
     in_flight: int = 0
     max_in_flight: int = 0
     prompt_tokens: int = 0
+    cached_tokens: int = 0
+    """Of prompts whose first message was seen before."""
     completion_tokens: int = 0
     by_path: Counter[str] = field(default_factory=Counter)
     by_status: Counter[str] = field(default_factory=Counter)
@@ -148,6 +155,9 @@ class Judge:
         self.start = behaviour
         self.behaviour = behaviour
         self.stats = Stats()
+        self.heads: set[str] = set()
+        self.window = (0.0, 0)  # when the rate limit's began, and requests since
+        self.batches = Batches(self, HttpError)
 
     def app(self) -> web.Application:
         """The application with all its routes."""
@@ -160,6 +170,7 @@ class Judge:
                 web.get("/stats", self.show_stats),
                 web.post("/reset", self.reset),
                 web.post("/faults", self.faults),
+                *self.batches.routes(),
             ]
         )
         return app
@@ -168,14 +179,14 @@ class Judge:
     async def refuse(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Turn refusals into responses."""
         try:
-            return await handler(request)
+            response = await handler(request)
         except HttpError as refusal:
-            headers = {"Retry-After": f"{self.behaviour.retry_after:g}"}
-            return web.json_response(
-                refusal.body,
-                status=refusal.status,
-                headers=headers if refusal.status == 429 else None,
-            )
+            response = web.json_response(refusal.body, status=refusal.status)
+            if refusal.status == 429:
+                response.headers["Retry-After"] = f"{self.behaviour.retry_after:g}"
+        if not response.prepared:
+            response.headers.update(request.get("limits", {}))
+        return response
 
     @web.middleware
     async def count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -206,7 +217,9 @@ class Judge:
         contents = [
             self.content(body["messages"], schema, fault) for _ in range(body.get("n") or 1)
         ]
-        usage = self.use(sum(len(m["content"]) for m in body["messages"]), sum(map(len, contents)))
+        lengths = [len(message["content"]) for message in body["messages"]]
+        head = body["messages"][0]["content"] if len(lengths) > 1 else ""
+        usage = self.use(sum(lengths), sum(map(len, contents)), cached_chars=self.known(head))
         await self.wait(usage["completion_tokens"])
         choices = [
             {
@@ -258,6 +271,9 @@ class Judge:
     async def reset(self, request: web.Request) -> web.StreamResponse:
         """Forget the counts and go back to the behaviour of the start."""
         self.behaviour, self.stats = self.start, Stats()
+        self.heads.clear()
+        self.window = (0.0, 0)
+        self.batches.reset()
         return web.json_response({"ok": True})
 
     async def faults(self, request: web.Request) -> web.StreamResponse:
@@ -281,6 +297,8 @@ class Judge:
         limit = self.behaviour.max_in_flight
         if limit is not None and self.stats.in_flight > limit:
             raise _REFUSALS["429"]()
+        self.check_rate(request)
+        self.check_length(body)
         return body, await self.strike(request, self.behaviour.draw(key, attempt))
 
     async def strike(self, request: web.Request, fault: str | None) -> str | None:
@@ -313,15 +331,24 @@ class Judge:
             return f"Sure! Here is my verdict:\n```json\n{content}\n```\nI hope this helps."
         return content
 
-    def use(self, prompt_chars: int, completion_chars: int) -> dict[str, int]:
+    def known(self, head: str) -> int:
+        """Characters at the head of a prompt that this server has in its cache."""
+        known = len(head) if head in self.heads else 0
+        self.heads.add(head)
+        return known
+
+    def use(self, prompt_chars: int, completion_chars: int, cached_chars: int = 0) -> Json:
         """Count tokens, at four characters each, and return them in OpenAI's form."""
         prompt, completion = -(-prompt_chars // 4), -(-completion_chars // 4)
+        cached = cached_chars // 4
         self.stats.prompt_tokens += prompt
+        self.stats.cached_tokens += cached
         self.stats.completion_tokens += completion
         return {
             "prompt_tokens": prompt,
             "completion_tokens": completion,
             "total_tokens": prompt + completion,
+            "prompt_tokens_details": {"cached_tokens": cached},
         }
 
     async def wait(self, tokens: int) -> None:
@@ -342,6 +369,31 @@ class Judge:
         if known is not None and name not in known:
             message = f"The model `{name}` does not exist or you do not have access to it."
             raise HttpError(404, message, code="model_not_found")
+
+    def check_rate(self, request: web.Request) -> None:
+        """Count against the rate limit, and refuse what is beyond it."""
+        if self.behaviour.rate_limit is None:
+            return
+        most, seconds = self.behaviour.rate_limit
+        now = asyncio.get_running_loop().time()
+        since, count = self.window
+        if now - since >= seconds:
+            since, count = now, 0
+        self.window = (since, count + 1)
+        request["limits"] = {
+            "x-ratelimit-remaining-requests": str(max(most - count - 1, 0)),
+            "x-ratelimit-reset-requests": f"{int((since + seconds - now) * 1000)}ms",
+        }
+        if count >= most:
+            raise _REFUSALS["429"]()
+
+    def check_length(self, body: Json) -> None:
+        """Refuse messages that are too much for the model."""
+        most = self.behaviour.max_prompt_chars
+        texts = body["input"] if "input" in body else [one["content"] for one in body["messages"]]
+        if most is not None and sum(map(len, texts)) > most:
+            message = "This model's maximum context length is exceeded. Please reduce the length."
+            raise HttpError(400, message, code="context_length_exceeded")
 
     def check_format(self, response_format: Json) -> Json | None:
         """The JSON schema asked for, if any; refuse a format that this server lacks."""
@@ -373,14 +425,14 @@ async def serve(judge: Judge, port: int, *, until_eof: bool) -> None:
     await asyncio.Event().wait()
 
 
-def main() -> None:
+def main(kind: type[Judge] = Judge) -> None:
     """Run the server from the command line."""
     parser = argparse.ArgumentParser(description="An OpenAI-compatible judge for tests.")
     parser.add_argument("--port", type=int, default=0, help="0: any free port")
     parser.add_argument("--behaviour", type=json.loads, default={}, metavar="JSON")
     parser.add_argument(UNTIL_EOF, action="store_true", help="stop when stdin closes")
     options = parser.parse_args()
-    judge = Judge(Behaviour().changed(options.behaviour))
+    judge = kind(Behaviour().changed(options.behaviour))
     asyncio.run(serve(judge, options.port, until_eof=options.until_eof))
 
 

@@ -1,0 +1,68 @@
+"""Nights that wait for batches: the run gives its worker back, and its deployment runs it again.
+
+A batch may take 24 hours. A nightly that a deployment runs waits a moment for its batches, then
+schedules the same night for later and ends as `Waiting`, with nothing published. The next run
+finds rows, finished parts and batches in the store. By hand, a night waits in place.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from prefect import get_run_logger
+from prefect.deployments import run_deployment
+from prefect.runtime import deployment, flow_run
+from prefect.states import Completed
+
+from ragmetrics.errors import JudgePending
+from ragmetrics.settings import Settings
+from ragmetrics.stage import Staged
+
+WAIT_SECONDS = 60.0
+BACK_AFTER = dt.timedelta(minutes=10)
+LONGEST = dt.timedelta(hours=72)
+"""From the start of the night: two waves and the expiry of one batch; then it is published as far
+as it got."""
+
+
+def leaving(settings: Settings) -> Settings:
+    """The settings with which a run leaves batches that take long; unchanged for a run by hand."""
+    if not deployment.id:
+        return settings
+    judges = [
+        one if one.wait_seconds else one.model_copy(update={"wait_seconds": WAIT_SECONDS})
+        for one in settings.panel
+    ]
+    if settings.judges:
+        return settings.model_copy(update={"judges": tuple(judges)})
+    return settings.model_copy(update={"judge": judges[0]})
+
+
+def come_back(pending: Sequence[JudgePending], settings: str, day: dt.date, staged: Staged) -> Any:
+    """Schedule the night for later where batches are at work, and return the state for the run to
+    end in; None where the night can be published.
+
+    Raises the first of `pending` in a run by hand, whose command goes on when it is given again.
+    """
+    if not pending:
+        return None
+    if not deployment.id:
+        raise pending[0]
+    now = dt.datetime.now(dt.UTC)
+    if now - staged.started_at > LONGEST:
+        get_run_logger().warning("%s: no longer waiting: %s", day, pending[0])
+        return None
+    run_deployment(
+        UUID(str(deployment.id)),
+        # The date is fixed: a night that began before midnight is the same after it.
+        parameters={"settings": settings, "date": day.isoformat()},
+        scheduled_time=now + BACK_AFTER,
+        timeout=0,
+        as_subflow=False,
+        idempotency_key=f"waiting-{flow_run.id}",
+    )
+    later = f"the night is run again at {now + BACK_AFTER:%H:%M} UTC"
+    return Completed(name="Waiting", message=f"{pending[0]}; {later}")

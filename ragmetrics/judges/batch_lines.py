@@ -1,0 +1,177 @@
+"""The lines of a batch: input files within the API's limits, and what output lines say.
+
+Lines are plain ASCII: whatever a text holds, a line ends where it ends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from ragmetrics.judges.base import Reply
+from ragmetrics.judges.chat import PATH, read_reply
+from ragmetrics.judges.told import short
+
+ENDPOINT = f"/v1{PATH}"
+# Codes of the API that are about the account, the key or the model, and hit every request alike.
+_REFUSING = (
+    "insufficient_quota",
+    "billing",
+    "invalid_api_key",
+    "model_not_found",
+    "invalid_model",
+    "mismatched_model",
+    "unsupported_model",
+    "model_not_supported",
+    "invalid_endpoint",
+    "unsupported_endpoint",
+    "mismatched_endpoint",
+)
+
+
+_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
+
+
+class Then(Enum):
+    """What follows from a fault."""
+
+    ASK_AGAIN = "ask again"
+    ASK_OTHERWISE = "ask in another form"
+    GIVE_UP = "give up"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a request of a batch has no reply."""
+
+    kind: str
+    message: str
+    then: Then
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """Requests that go in one batch."""
+
+    path: Path
+    ids: list[str]
+
+
+class TooLarge(Exception):
+    """One request alone is longer than an input file may be."""
+
+
+def write_inputs(
+    bodies: Iterable[tuple[str, Callable[[], Mapping[str, Any]]]],
+    folder: Path,
+    *,
+    most_requests: int,
+    most_bytes: int,
+) -> tuple[list[InputFile], list[str]]:
+    """Write requests as input files within the limits; return these, and the ids too long for one.
+
+    Bodies are made one at a time, so that memory does not grow with their number.
+    """
+    files: list[InputFile] = []
+    too_long: list[str] = []
+    ids: list[str] = []
+    size, out = 0, None
+    try:
+        for name, body in bodies:
+            line = input_line(name, body())
+            if len(line) > most_bytes:
+                too_long.append(name)
+                continue
+            if out is None or len(ids) >= most_requests or size + len(line) > most_bytes:
+                if out:
+                    out.close()
+                ids, size = [], 0
+                files.append(InputFile(folder / f"input-{len(files):04d}.jsonl", ids))
+                out = files[-1].path.open("wb")
+            out.write(line)
+            ids.append(name)
+            size += len(line)
+    finally:
+        if out:
+            out.close()
+    return files, too_long
+
+
+def input_line(name: str, body: Mapping[str, Any]) -> bytes:
+    """One request as a line."""
+    line = {"custom_id": name, "method": "POST", "url": ENDPOINT, "body": body}
+    return json.dumps(line, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def read_outputs(path: Path) -> dict[str, Reply | Fault]:
+    """What a file of output or of errors says, by the requests' ids; other lines are passed over.
+
+    A line that cannot be read answers nothing: its request counts as missing.
+    """
+    found: dict[str, Reply | Fault] = {}
+    with path.open("rb") as lines:
+        for line in lines:
+            if not line.strip():
+                continue
+            try:
+                name, outcome = _outcome(json.loads(line))
+            except _UNREADABLE:
+                continue
+            found[name] = outcome
+    return found
+
+
+def _outcome(line: Mapping[str, Any]) -> tuple[str, Reply | Fault]:
+    name = str(line["custom_id"])
+    response, error = line.get("response"), line.get("error")
+    if not response:
+        return name, fault(0, error or {})
+    status, body = int(response["status_code"]), response.get("body") or {}
+    if status != 200:
+        return name, fault(status, body.get("error") or error or {})
+    return name, read_reply(body)
+
+
+def fault(status: int, error: Mapping[str, Any]) -> Fault:
+    """What an error of a line means; status 0: it was never sent."""
+    code = str(error.get("code") or error.get("type") or "")
+    message = short(f"{error.get('message') or code or 'no reason given'}")
+    said = f"the judge answered {status}: {message}" if status else f"batch: {message}"
+    if code == "batch_expired":
+        return Fault("expired", said, Then.ASK_AGAIN)
+    if code == "batch_cancelled":
+        return Fault("cancelled", said, Then.ASK_AGAIN)
+    if status in (401, 403, 404) or is_refusing(code):
+        return Fault("refused", said, Then.REFUSE)
+    if status == 429:
+        return Fault("rate_limited", said, Then.ASK_AGAIN)
+    if status in (0, 408, 409) or status >= 500:
+        kind = "timeout" if status == 408 or code == "request_timeout" else "server_error"
+        return Fault(kind, said, Then.ASK_AGAIN)
+    if "response_format" in message:
+        return Fault("refused", said, Then.ASK_OTHERWISE)
+    return Fault("refused", said, Then.GIVE_UP)
+
+
+def failed(errors: Iterable[tuple[str | None, str | None]]) -> Fault:
+    """What the validation of a whole batch found, given as codes and messages."""
+    found = [(code or "", message or "") for code, message in errors]
+    told = short("; ".join(message or code for code, message in found) or "no reason given")
+    said = f"the batch failed: {told}"
+    if any(code == "token_limit_exceeded" for code, _ in found):
+        return Fault("rate_limited", said, Then.ASK_AGAIN)
+    if any(is_refusing(code) for code, _ in found):
+        return Fault("refused", said, Then.REFUSE)
+    if any("response_format" in message for _, message in found):
+        return Fault("refused", said, Then.ASK_OTHERWISE)
+    return Fault("refused", said, Then.GIVE_UP)
+
+
+def is_refusing(code: str) -> bool:
+    """Whether an error of this code hits every request of this key and model alike."""
+    return any(code.startswith(known) for known in _REFUSING)

@@ -1,0 +1,229 @@
+"""Asks an OpenAI-compatible endpoint until it answers: when, how often, and when to give up.
+
+What passes (a lost connection, a server's error, no answer in time) is tried again a bounded number
+of times; a rate limit is waited for until the request's deadline; what no request can succeed with
+is JudgeRefused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ragmetrics import purse
+from ragmetrics.errors import JudgeError, JudgeRefused
+from ragmetrics.judges.gate import Gate, shared_gate
+from ragmetrics.judges.told import (
+    Setback,
+    error_of,
+    incompatible,
+    problem,
+    retry_after,
+    short,
+    used_up,
+)
+from ragmetrics.judges.transport import Answer, Dropped, Transport, Unreachable
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+    from ragmetrics.judge_settings import JudgeSettings
+
+T = TypeVar("T")
+
+_FIRST_PAUSE = 0.25  # seconds
+_LONGEST_PAUSE = 20.0
+_VAIN_TRIES = 2  # to connect, where nothing was ever reached
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One request: where it goes, its kind (requests of a kind take alike long), and its body.
+
+    `read` takes the answer's JSON; it raises ValueError, KeyError or TypeError where that is none.
+    """
+
+    path: str
+    kind: str
+    body: bytes
+    read: Callable[[dict[str, Any]], T]
+
+
+@dataclass(eq=False, slots=True)
+class _Patience:
+    """How long a request on its way is waited for."""
+
+    kind: str
+    sent: float
+    limit: float
+    times: int
+    """The usual patience, for one that hung before."""
+    knows: bool = False
+    """Whether it goes by known latencies."""
+    scope: asyncio.Timeout | None = None
+
+    def seconds(self, gate: Gate) -> float:
+        """Seconds from when it was sent."""
+        usual = gate.timeout(self.kind)
+        self.knows = usual < math.inf
+        return min(usual * self.times, self.limit)
+
+
+class Endpoint:
+    """One endpoint, asked for one model as its gate allows."""
+
+    def __init__(self, client: AsyncOpenAI, settings: JudgeSettings, model: str) -> None:
+        self.address = str(client.base_url)
+        self._transport = Transport(client)
+        self._settings, self._model = settings, model
+        self._key = (self.address, model, client.api_key)
+        self._gate: Gate | None = None
+        self._reached = False
+        """Whether there is a server at the address,"""
+        self._proven = False
+        """and whether it has answered well."""
+        self._patient: set[_Patience] = set()  # requests on their way
+        self._completion = 0.0  # tokens of a typical answer
+
+    async def ask(self, call: Call[T]) -> tuple[T, Counter[str]]:
+        """The answer, and the attempts before it that came to nothing, by kind.
+
+        Raises JudgeError where it is given up, JudgeRefused where no request can succeed.
+        """
+        gate = self._gate or self._find_gate()
+        failures: Counter[str] = Counter()
+        deadline = 0.0
+        while True:
+            tokens = len(call.body) / 4 + self._completion
+            try:
+                purse.attempt()
+                sent = await gate.enter(tokens, again=bool(failures))
+                # Waiting for a place is not the endpoint's fault: time runs from the first attempt.
+                deadline = deadline or sent + self._settings.deadline_seconds
+                answer = await self._attempt(gate, call, sent, deadline - sent, failures)
+                return self._read(gate, call, answer, tokens), failures
+            except Setback as setback:
+                failures[setback.kind] += 1
+                pause = self._pause(gate, setback, failures)
+                self._give_up(setback, failures, over=gate.clock() + pause > deadline)
+                await asyncio.sleep(pause)
+            except JudgeError as error:
+                error.failures = dict(failures)
+                raise
+
+    async def close(self) -> None:
+        """Give back connections."""
+        await self._transport.close()
+
+    def _find_gate(self) -> Gate:
+        settings = self._settings
+        limits = (settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute)
+        self._gate = shared_gate(self._key, *limits)
+        return self._gate
+
+    async def _attempt(
+        self, gate: Gate, call: Call[T], sent: float, left: float, failures: Counter[str]
+    ) -> Answer:
+        """Send once, and tell the gate what became of it."""
+        limit = min(self._settings.timeout_seconds, max(left, 1.0))
+        patience = _Patience(call.kind, sent, limit, 2 ** failures["timeout"])
+        try:
+            async with asyncio.timeout(patience.seconds(gate)) as patience.scope:
+                self._patient.add(patience)
+                try:
+                    answer = await self._transport.post(call.path, call.body)
+                finally:
+                    self._patient.discard(patience)
+        except TimeoutError as error:
+            gate.late(sent)
+            message = f"the judge did not answer in time ({gate.clock() - sent:.3g} s)"
+            raise Setback("timeout", message) from error
+        except Unreachable as error:
+            gate.lost()
+            raise self._unreachable(error, failures) from error
+        except Dropped as error:
+            gate.lost()
+            self._reached = True
+            raise Setback("dropped", f"the connection to the judge broke: {error}") from error
+        except BaseException:
+            gate.lost()
+            raise
+        self._reached = True
+        if answer.status == 200:
+            gate.answered(sent, call.kind)
+            self._lose_patience(gate)
+        elif answer.status in (429, 503):
+            gate.refused(sent, retry_after(answer.headers, datetime.now(UTC)))
+        else:
+            gate.lost()
+        if wait := used_up(answer.headers):
+            gate.pause(wait)
+        return answer
+
+    def _lose_patience(self, gate: Gate) -> None:
+        """What was sent before latencies were known hangs no longer than what was sent after."""
+        for one in [one for one in self._patient if not one.knows]:
+            seconds = one.seconds(gate)
+            if one.knows and one.scope:
+                one.scope.reschedule(gate.loop.time() + one.sent + seconds - gate.clock())
+
+    def _read(self, gate: Gate, call: Call[T], answer: Answer, estimated: float) -> T:
+        if answer.status != 200:
+            raise problem(answer, self._model, datetime.now(UTC), proven=self._proven)
+        try:
+            payload = json.loads(answer.body)
+            result = call.read(payload)
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            # A login page or a proxy says 200 too, and some servers put their errors there.
+            if said := error_of(answer.body):
+                told = f"the judge answered 200 with an error: {short(said['message'])}"
+                raise Setback("server_error", told) from error
+            told = incompatible(answer.body.decode("utf-8", "replace"))
+            if self._proven:
+                raise Setback("server_error", told) from error
+            raise JudgeRefused(told) from error
+        self._proven = True
+        if self._settings.tokens_per_minute:
+            self._account(gate, payload.get("usage") or {}, estimated)
+        return result
+
+    def _account(self, gate: Gate, usage: Mapping[str, Any], estimated: float) -> None:
+        completion = usage.get("completion_tokens") or 0
+        gate.spent(estimated, (usage.get("prompt_tokens") or 0) + completion)
+        self._completion += (completion - self._completion) / 16
+
+    def _unreachable(self, error: Unreachable, failures: Counter[str]) -> Setback | JudgeRefused:
+        message = f"no connection to {self.address}: {error}"
+        hope = not error.in_vain and failures["dropped"] + 1 < _VAIN_TRIES
+        return Setback("dropped", message) if self._reached or hope else JudgeRefused(message)
+
+    def _pause(self, gate: Gate, setback: Setback, failures: Counter[str]) -> float:
+        """Seconds before the next attempt; none of it is spent in a place of the gate."""
+        tries = min(failures[setback.kind] - 1, 16)
+        if setback.kind != "rate_limited":
+            own = min(_FIRST_PAUSE * 2.0**tries, _LONGEST_PAUSE)
+            return max(_between(0, own), setback.wait)
+        if setback.wait:
+            return setback.wait + _between(0, gate.latency)
+        return min(gate.latency * 2.0**tries, _LONGEST_PAUSE) * _between(0.5, 1.5)
+
+    def _give_up(self, setback: Setback, failures: Counter[str], *, over: bool) -> None:
+        """Raise JudgeError where there is no attempt left, or no time."""
+        spoilt = failures.total() - failures["rate_limited"]
+        message = str(setback)
+        if over:
+            message += f"; given up after {self._settings.deadline_seconds:g} s"
+        elif setback.kind == "rate_limited" or spoilt <= self._settings.retries:
+            return
+        raise JudgeError(message, transient=True, failures=dict(failures)) from setback
+
+
+def _between(low: float, high: float) -> float:
+    return random.uniform(low, high)  # noqa: S311 - spreads retries, keeps no secret

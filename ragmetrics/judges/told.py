@@ -1,0 +1,129 @@
+"""What an endpoint tells besides answers: errors, how long to wait, how much of a limit is left."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from ragmetrics.errors import JudgeError, JudgeRefused
+from ragmetrics.judges.transport import Answer
+
+Headers = Mapping[str, str]
+
+_SHORT = 300  # characters of a server's message that are shown
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+_QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
+
+
+class Setback(Exception):
+    """An attempt came to nothing, and another may not: `kind` is the word it is counted under."""
+
+    def __init__(self, kind: str, message: str, *, wait: float = 0.0) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.wait = wait
+        """Seconds that the endpoint asks to wait."""
+
+
+class Rejected(JudgeError):
+    """The endpoint does not take this request; others it may."""
+
+
+def problem(answer: Answer, model: str, now: datetime, *, proven: bool) -> Setback | JudgeError:
+    """What a status other than 200 means; `proven`: this endpoint has answered well before."""
+    error = error_of(answer.body)
+    said = short(error.get("message") or answer.body.decode("utf-8", "replace"))
+    status = answer.status
+    if status == 402 or (status == 429 and _is_quota(error)):
+        return JudgeRefused(f"the judge's quota is used up: {said}")
+    wait = retry_after(answer.headers, now)
+    if status == 429:
+        return Setback("rate_limited", f"the judge answered 429: {said}", wait=wait)
+    if status == 401 or (status == 403 and not proven):
+        return JudgeRefused(f"the judge refused the key: {said}")
+    if status in (404, 405) and not proven:
+        return JudgeRefused(
+            f"the judge has no model {model!r} there: {said}" if error else incompatible(said)
+        )
+    if status in (404, 408, 409) or status >= 500:
+        return Setback("server_error", f"the judge answered {status}: {said}", wait=wait)
+    return Rejected(f"the judge answered {status}: {said}")
+
+
+def incompatible(said: object) -> str:
+    """The message for an answer that no judge gives."""
+    return (
+        "the judge's answer is not that of an OpenAI-compatible server, is base_url right? "
+        f"({short(said)})"
+    )
+
+
+def error_of(body: bytes) -> dict[str, Any]:
+    """The error in an answer, with its `message`; empty where there is none that can be read."""
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(said, dict):
+        return {}
+    error = said.get("error", said if said.get("object") == "error" else None)
+    if isinstance(error, dict):
+        return {"message": "", **error}
+    return {"message": error} if isinstance(error, str) else {}
+
+
+def short(text: object) -> str:
+    """A server's words on one line, without what a terminal would obey, cut to size."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in str(text)[:5_000]).split())
+    return line if len(line) <= _SHORT else f"{line[:_SHORT]} ..."
+
+
+def retry_after(headers: Headers, now: datetime) -> float:
+    """Seconds that the endpoint asks to wait before the next attempt; 0 where it says nothing."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        said = headers.get(name)
+        if said is None:
+            continue
+        try:
+            seconds = float(said) * unit
+        except ValueError:
+            seconds = _until(said, now)
+        if math.isfinite(seconds):
+            return max(seconds, 0.0)
+    return 0.0
+
+
+def used_up(headers: Headers) -> float:
+    """Seconds until a limit that is used up, of requests or tokens, is filled again; else 0."""
+    return max(
+        seconds_of(headers.get(f"x-ratelimit-reset-{what}", ""))
+        if headers.get(f"x-ratelimit-remaining-{what}") == "0"
+        else 0.0
+        for what in ("requests", "tokens")
+    )
+
+
+def seconds_of(text: str) -> float:
+    """A duration as these headers have it (`20ms`, `1s`, `6m0s`); 0 for anything else."""
+    text = text.strip()
+    if not re.fullmatch(rf"(?:{_DURATION.pattern})+", text):
+        return 0.0
+    return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(text))
+
+
+def _until(date: str, now: datetime) -> float:
+    try:
+        then = parsedate_to_datetime(date)
+    except ValueError:
+        return 0.0
+    return (then.replace(tzinfo=then.tzinfo or now.tzinfo) - now).total_seconds()
+
+
+def _is_quota(error: Mapping[str, Any]) -> bool:
+    return error.get("code") in _QUOTA or error.get("type") in _QUOTA

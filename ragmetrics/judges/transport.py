@@ -1,0 +1,131 @@
+"""Carries requests to an endpoint: the openai SDK says where to and as whom, aiohttp carries them.
+
+The SDK's own way costs several times the CPU of the request itself; see
+docs/decisions/0014-aiohttp-carries-the-openai-sdk-prepares.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession
+    from openai import AsyncOpenAI
+
+_CONNECT_SECONDS = 3.0
+_IDLE_SECONDS = 4.0  # servers close idle connections after 5 or more
+_LARGE = 1 << 20  # bytes that are sent in pieces
+
+
+class Unreachable(Exception):
+    """No connection: no such host, nobody listens, no answer, or a certificate that is not good."""
+
+    def __init__(self, message: str, *, in_vain: bool) -> None:
+        super().__init__(message)
+        self.in_vain = in_vain
+        """Whether trying once more at once would be."""
+
+
+class Dropped(Exception):
+    """The connection broke before the answer was complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Transport:
+    """Connections to one endpoint, opened with the first request, on its event loop."""
+
+    def __init__(self, client: AsyncOpenAI) -> None:
+        self.address = str(client.base_url).rstrip("/")
+        self._client = client
+        self._session: ClientSession | None = None
+        self._opening = asyncio.Lock()
+
+    async def post(self, path: str, body: bytes) -> Answer:
+        """Send JSON and read the answer, whatever its status, for as long as it takes.
+
+        Raises Unreachable or Dropped.
+        """
+        session = self._session or await self._open()
+        import aiohttp
+
+        data = body if len(body) < _LARGE else io.BytesIO(body)
+        try:
+            async with session.post(self.address + path, data=data) as response:
+                return Answer(response.status, response.headers, await response.read())
+        except (aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
+            raise Unreachable(str(error), in_vain=True) from error
+        except aiohttp.ClientConnectorError as error:
+            certificate = isinstance(error, aiohttp.ClientSSLError)
+            raise Unreachable(str(error.os_error), in_vain=certificate) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise Dropped(str(error) or type(error).__name__) from error
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session:
+            await self._session.close()
+            self._session = None
+        await self._client.close()
+
+    async def _open(self) -> ClientSession:
+        async with self._opening:
+            if self._session is None:
+                # Importing aiohttp and reading certificates takes long enough to hold others up.
+                self._session = self._make(await asyncio.to_thread(_certificates))
+            return self._session
+
+    def _make(self, certificates: ssl.SSLContext) -> ClientSession:
+        import aiohttp
+
+        headers = {**self._client.default_headers, **self._client.auth_headers}
+        return aiohttp.ClientSession(
+            # How many connections there are, the gate decides.
+            connector=aiohttp.TCPConnector(
+                limit=0, ssl=certificates, keepalive_timeout=_IDLE_SECONDS, ttl_dns_cache=300
+            ),
+            # What the SDK leaves out stands there as an object of its own.
+            headers={name: value for name, value in headers.items() if isinstance(value, str)},
+            timeout=aiohttp.ClientTimeout(total=None, connect=_CONNECT_SECONDS),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            # By aiohttp's own reading of the environment each request would take a thread.
+            proxy=_proxy(self.address),
+        )
+
+
+def _certificates() -> ssl.SSLContext:
+    """The system's certificates or those of SSL_CERT_FILE and SSL_CERT_DIR; certifi's beside."""
+    import aiohttp  # noqa: F401 - in the thread that this runs in
+
+    context = ssl.create_default_context()
+    named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
+    if not named and find_spec("certifi"):
+        import certifi
+
+        context.load_verify_locations(certifi.where())
+    return context
+
+
+def _proxy(address: str) -> str | None:
+    """The proxy that the environment names for an address, if any."""
+    url = urlsplit(address)
+    if not url.hostname or proxy_bypass(url.hostname):
+        return None
+    proxies = getproxies()
+    return proxies.get(url.scheme) or proxies.get("all")
