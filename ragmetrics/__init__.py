@@ -3,15 +3,16 @@
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Result", "__version__", "aevaluate", "evaluate"]
+__all__ = ["Estimate", "Result", "__version__", "aevaluate", "estimate", "evaluate"]
 
 if TYPE_CHECKING:
-    from ragmetrics.evaluation import Result, aevaluate, evaluate
+    from ragmetrics.estimates import Estimate
+    from ragmetrics.evaluation import Result, aevaluate, estimate, evaluate
 
 
 def __getattr__(name: str) -> Any:
     # pandas and pyarrow are loaded by whoever evaluates, not by whoever asks for the version.
-    if name in ("Result", "aevaluate", "evaluate"):
+    if name in __all__:
         from importlib import import_module
 
         return getattr(import_module("ragmetrics.evaluation"), name)

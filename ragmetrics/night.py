@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from ragmetrics.alerts.deliver import Delivery, alert
-from ragmetrics.errors import InputError, JudgeRefused, RagmetricsError
+from ragmetrics.budget import check_prices
+from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError
+from ragmetrics.estimates import plan_budget
 from ragmetrics.publish import publish
 from ragmetrics.records import JudgeInfo, Manifest
 from ragmetrics.registry import chosen_metrics
-from ragmetrics.score import judge_info, score_families, score_part
+from ragmetrics.score import judge_info, score_families
 from ragmetrics.settings import Settings
 from ragmetrics.stage import Staged, find_inputs, open_store, plan, stage
+from ragmetrics.workers import score_parts
 
 
 class CoverageShort(RagmetricsError):
@@ -35,8 +38,8 @@ class NightResult:
 def check_settings(settings: Settings) -> tuple[JudgeInfo, str]:
     """Say who will judge and the embedder's fingerprint, if a night can begin with the settings.
 
-    Raises InputError for an unknown metric, a rule on one that is not scored or a prompt that
-    cannot be used, JudgeRefused for a judge without its key.
+    Raises InputError for an unknown metric, a rule on one that is not scored, a prompt that cannot
+    be used or a price that a budget needs, JudgeRefused for a judge without its key.
     """
     scored = {metric.name: metric for metric in chosen_metrics(settings)}
     for rule in settings.alerts.rules or ():
@@ -49,15 +52,21 @@ def check_settings(settings: Settings) -> tuple[JudgeInfo, str]:
                 f"alerts: rules: in {rule.metric!r} lower is better, and min and max_drop watch "
                 "metrics in which higher is"
             )
+    check_prices(settings)
     return judge_info(settings)
 
 
 def stage_night(settings: Settings, day: date) -> Staged:
-    """Find the night's logs and stage them as a run, or find the run as it was staged."""
+    """Find the night's logs and stage them as a run, or find the run as it was staged.
+
+    What its budget lets be judged is decided here.
+    """
     info, embedder = check_settings(settings)
     inputs = find_inputs(settings, day)
     ref = plan(settings, day, inputs, f"{info.fingerprint}/{embedder}")
-    return stage(settings, ref, inputs, datetime.now(UTC))
+    staged = stage(settings, ref, inputs, datetime.now(UTC))
+    plan_budget(settings, open_store(settings), ref)
+    return staged
 
 
 def parts(settings: Settings, staged: Staged) -> list[tuple[list[str], int]]:
@@ -78,21 +87,20 @@ def alert_night(settings: Settings, manifest: Manifest, run_url: str | None = No
 
 
 def run_night(settings: Settings, day: date) -> NightResult:
-    """One night from logs to alert in this process.
+    """One night from logs to alert, without Prefect.
 
-    Raises CoverageShort, after publishing and alerting, where not everything could be scored.
+    Raises CoverageShort, after publishing and alerting, where not everything could be scored;
+    JudgePending, with nothing published, where batches take longer than the settings let it wait.
     """
     staged = stage_night(settings, day)
-    problems = []
-    for family, shard in parts(settings, staged):
-        try:
-            score_part(settings, staged.ref, family, shard)
-        except JudgeRefused as error:
-            problems.append(str(error))
-            break
-        except RagmetricsError as error:
-            problems.append(str(error))
-    manifest = publish_night(settings, staged, problems)
+    try:
+        problems = score_parts(settings, staged, parts(settings, staged))
+    except JudgeRefused as error:
+        problems = [error]
+    for problem in problems:
+        if isinstance(problem, JudgePending):
+            raise problem
+    manifest = publish_night(settings, staged, [str(problem) for problem in problems])
     delivery = alert_night(settings, manifest)
     if missing := shortfalls(manifest, delivery):
         raise CoverageShort(f"night {day}: " + "; ".join(missing))

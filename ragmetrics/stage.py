@@ -27,7 +27,7 @@ from ragmetrics.store.logs import LogSet, find_logs, of_day
 from ragmetrics.store.parts import ROW_SCHEMA, PartWriter, RunRef, row_record, row_size, workspace
 from ragmetrics.text import normalise
 
-_SHARD_BYTES = 16 << 20
+_SHARD_BYTES = 8 << 20  # parts small enough that the last ones keep all workers busy
 _MOST_SHARDS = 200
 _BUFFER_BYTES = 64 << 20
 _UNPACKED = {".gz": 6, ".zst": 6, ".parquet": 4}
@@ -142,6 +142,7 @@ def plan(settings: Settings, day: date, inputs: Inputs, judged_by: str) -> RunRe
         sorted(settings.columns.items()),
         settings.limits.row_bytes,
         [metric.digest for metric in chosen_metrics(settings)],
+        settings.budget.model_dump(exclude_none=True),
         [[info.path, info.size, info.version] for info in (*inputs.log_files(), *golden)],
     ]
     digest = hashlib.blake2b(dumps(parts).encode("utf-8", "surrogatepass"), digest_size=5)

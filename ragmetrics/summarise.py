@@ -6,11 +6,9 @@ import heapq
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from ragmetrics.protocol import Status
 from ragmetrics.records import JudgeSummary, Segment, Summary
@@ -19,6 +17,10 @@ from ragmetrics.stats.agreement import krippendorff_alpha
 from ragmetrics.stats.intervals import mean_interval
 from ragmetrics.store.files import Files
 from ragmetrics.store.parts import RunRef, read_columns
+
+if TYPE_CHECKING:  # both take a tenth of a second and more: only what reads scores pays it
+    import pandas as pd
+    import pyarrow as pa
 
 _MOST_VALUES = 20
 _MOST_LANGUAGES = 100
@@ -91,6 +93,8 @@ def load_scores(
 
     Of the tags come the most frequent ones, and those asked for by name.
     """
+    import pandas as pd
+
     tables = [_read_scores(files, ref, metric, shard) for shard in range(ref.shards)]
     names = _tag_names(tables) | set(tags)
     frames = []
@@ -179,6 +183,8 @@ def find_segments(scores: MetricScores, tags: Sequence[str] | None) -> list[Segm
 
 
 def _missing(rows: pa.Table) -> pa.Table:
+    import pyarrow as pa
+
     return pa.table(
         {
             "question": [question_key(text) for text in rows["user_input"].to_pylist()],
@@ -195,6 +201,8 @@ def _missing(rows: pa.Table) -> pa.Table:
 
 def _tag_names(tables: Sequence[pa.Table]) -> set[str]:
     """The most frequent tags: a log may hold a tag of its own in each row."""
+    import pyarrow.compute as pc
+
     counts: Counter[str] = Counter()
     for table in tables:
         for chunk in table["tags"].chunks:
@@ -206,6 +214,8 @@ def _tag_names(tables: Sequence[pa.Table]) -> set[str]:
 
 def _tag_columns(table: pa.Table, names: Sequence[str]) -> Mapping[str, pd.Series]:
     """The tags as columns; a row without a tag for its language says it itself."""
+    import pyarrow.compute as pc
+
     values = {name: pc.map_lookup(table["tags"], name, "first") for name in (*names, _LANGUAGE)}
     values[_LANGUAGE] = pc.coalesce(values[_LANGUAGE], table[_LANGUAGE])
     return {f"tag:{name}": found.to_pandas().astype("str") for name, found in values.items()}

@@ -15,19 +15,18 @@ Nothing is timed: the same text gives the same sentences on every machine.
 from __future__ import annotations
 
 import re
-import sys
-import threading
 import unicodedata
 import warnings
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 from ragmetrics._fallback import plain_sentences
+from ragmetrics.splits import Key, Recent, Shared, Split, splits_file
 
 for _category in (SyntaxWarning, DeprecationWarning):  # its old escapes break -W error
     warnings.filterwarnings("ignore", category=_category, module=r".*\bpysbd\b")
@@ -38,6 +37,10 @@ from pysbd.processor import Processor  # noqa: E402
 _LONGEST = 8_000  # characters per call of pysbd; bounds what is quadratic in it
 _LIST_BUDGET = 500_000_000  # steps; about half a second
 _CACHE_BYTES = 32 * 1024 * 1024
+
+HEAVY = 4_000
+"""Characters of prose that are split in 30 ms at worst: more is not for an event loop."""
+_STEPS_PER_CHARACTER = 2_000  # over lists, as pysbd takes them in the time of one character
 
 _LIST_ITEM = re.compile(
     r"(?<![^\s(])(?:[a-z][.)]|[ivx]{2,5}\))"  # a. a) (iv)
@@ -109,13 +112,51 @@ def sentences(text: str | None, language: str | None = None) -> tuple[str, ...]:
     if not text or text.isspace():
         return ()
     key = (_code(language), text)
-    found = _splits.get(key)
-    if found is None:
-        found = _split(text, key[0])
-        _splits.put(key, found)
+    found = _found(key)
     if counter := _counter.get():
         counter.note(key, found.reason)
     return found.sentences
+
+
+def weight(texts: Iterable[str | None], language: str | None = None) -> int:
+    """How much work it is to split texts, in characters of prose; 0 for those split already."""
+    code = _code(language)
+    return sum(
+        len(text) + _list_cost(text) // _STEPS_PER_CHARACTER
+        for text in {text for text in texts if text}
+        if (code, text) not in _recent
+    )
+
+
+def warm(texts: Iterable[str | None], language: str | None = None) -> None:
+    """Split texts ahead, in a thread beside an event loop, so that `sentences` has them at hand.
+
+    Nothing is counted: texts count where they are needed.
+    """
+    code = _code(language)
+    for text in texts:
+        if text and not text.isspace():
+            _found((code, text))
+
+
+@contextmanager
+def sharing_splits(path: Path | None = None) -> Iterator[Path]:
+    """Share the texts split inside with all processes that are given the path.
+
+    Without a path the outermost use makes a file of its own, which goes with it.
+    """
+    global _shared
+    if _shared is not None:
+        yield _shared.path
+        return
+    with ExitStack() as stack:
+        file = path or stack.enter_context(splits_file())
+        shared = _shared = Shared(file)
+        try:
+            yield file
+        finally:
+            _shared = None
+            shared.close()
 
 
 def normalise(text: str) -> str:
@@ -128,40 +169,22 @@ class _UnfitError(Exception):
     """pysbd cannot be given this text, or did not do well; the message is the reason counted."""
 
 
-class _Split(NamedTuple):
-    sentences: tuple[str, ...]
-    reason: str | None
-    """Why some of them were split plainly, if so."""
+_recent = Recent(_CACHE_BYTES)
+_shared: Shared | None = None
 
 
-class _Splits:
-    """The texts split, least recently used dropped first; safe to share between threads."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._lock = threading.Lock()
-        self._entries: OrderedDict[tuple[str, str], tuple[_Split, int]] = OrderedDict()
-        self._held = 0
-
-    def get(self, key: tuple[str, str]) -> _Split | None:
-        with self._lock:
-            if key not in self._entries:
-                return None
-            self._entries.move_to_end(key)
-            return self._entries[key][0]
-
-    def put(self, key: tuple[str, str], found: _Split) -> None:
-        size = sum(map(sys.getsizeof, (key[1], found, *found.sentences)))
-        with self._lock:
-            if key in self._entries:  # another thread was faster
-                return
-            self._entries[key] = (found, size)
-            self._held += size
-            while self._held > self._limit:
-                self._held -= self._entries.popitem(last=False)[1][1]
-
-
-_splits = _Splits(_CACHE_BYTES)
+def _found(key: Key) -> Split:
+    """The sentences of a text, split now if no process of the run has done so."""
+    found = _recent.get(key)
+    if found is None:
+        shared = _shared
+        found = shared.get(key) if shared else None
+        if found is None:
+            found = _split(key[1], key[0])
+            if shared:
+                shared.put(key, found)
+        _recent.put(key, found)
+    return found
 
 
 def _code(language: str | None) -> str:
@@ -169,9 +192,9 @@ def _code(language: str | None) -> str:
     return (language or "").strip().replace("_", "-").split("-")[0].lower() or "en"
 
 
-def _split(text: str, code: str) -> _Split:
+def _split(text: str, code: str) -> Split:
     if code not in LANGUAGE_CODES:
-        return _Split(tuple(plain_sentences(text)), "language")
+        return Split(tuple(plain_sentences(text)), "language")
     found: list[str] = []
     reason = None
     for piece in _pieces(text):
@@ -180,7 +203,7 @@ def _split(text: str, code: str) -> _Split:
         except _UnfitError as unfit:
             reason = reason or str(unfit)
             found += plain_sentences(piece)
-    return _Split(tuple(found), reason)
+    return Split(tuple(found), reason)
 
 
 def _pieces(text: str) -> list[str]:

@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import Book, Message, advance, deliver
-from ragmetrics.alerts.webhook import send
 from ragmetrics.errors import StoreError
 from ragmetrics.judge_settings import api_key
 from ragmetrics.records import Manifest
@@ -61,6 +60,8 @@ def alert(
     webhook = api_key(settings.alerts.slack_webhook_env, os.environ)
     errors: tuple[str, ...] = ()
     if webhook is not None:
+        from ragmetrics.alerts.webhook import send
+
         book = book.queue(message) if message else book
         book, failed = deliver(book, lambda one: send(one, webhook))
         errors = tuple(str(error) for error in failed)

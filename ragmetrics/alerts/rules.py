@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scipy import stats
-
 from ragmetrics.alert_settings import AlertSettings, Rule
 from ragmetrics.alerts.health import check_health
 from ragmetrics.alerts.markup import clean
@@ -183,12 +181,14 @@ def _hold_drop(
 def _controlled(cases: Sequence[_Case]) -> list[Finding]:
     """Decide the drop rules together, holding the share of false alarms among alarms."""
     tested = [case for case in cases if case.drop is not None]
+    if not tested:
+        return [case.finding for case in cases]
+    from scipy import stats  # takes most of a second: only a night that is compared pays it
+
     adjusted = dict(
         zip(
             map(id, tested),
-            stats.false_discovery_control([case.drop.p_value for case in tested if case.drop])
-            if tested
-            else [],
+            stats.false_discovery_control([case.drop.p_value for case in tested if case.drop]),
             strict=True,
         )
     )

@@ -155,7 +155,10 @@ def _night(manifest: Manifest) -> str:
 
 def _judge(manifest: Manifest) -> str:
     note = f" ({escape(manifest.judge.note, 400)})" if manifest.judge.note else ""
-    return f"Judge: {escape(manifest.judge.name, 80)}{note}"
+    budget = manifest.budget
+    sampled = budget and (budget.share < 1 or budget.rows_over)
+    over = f"; over budget: {budget.rows_over:,} rows" if budget and sampled else ""
+    return f"Judge: {escape(manifest.judge.name, 80)}{note}{over}"
 
 
 def _segments(manifest: Manifest, metrics: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from ragmetrics.stats.intervals import CONFIDENCE
 
@@ -71,6 +71,6 @@ def _drop(
     if error == 0.0:
         p_value = 0.5 if drop == 0 else float(drop < 0)
         return Drop(drop, drop, drop, p_value, questions, paired)
-    half = float(stats.t.ppf(0.5 + confidence / 2, freedom)) * error
-    p_value = float(stats.t.sf(drop / error, freedom))
+    half = float(special.stdtrit(freedom, 0.5 + confidence / 2)) * error
+    p_value = float(special.stdtr(freedom, -drop / error))
     return Drop(drop, drop - half, drop + half, p_value, questions, paired)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 CONFIDENCE = 0.95
 
@@ -52,7 +52,7 @@ def mean_interval(
         return Mean(mean, None, None, len(x), groups, None)
     sums = np.bincount(index, weights=x - mean, minlength=groups)
     error = math.sqrt(groups / (groups - 1) * float(np.square(sums).sum())) / len(x)
-    t = float(stats.t.ppf(0.5 + confidence / 2, groups - 1))
+    t = float(special.stdtrit(groups - 1, 0.5 + confidence / 2))
     if x.min() >= 0 and x.max() <= 1:
         low, high = _wilson(mean, error, groups, t)
     else:

@@ -330,3 +330,9 @@ def test_hashed_texts_are_close_when_they_share_words_or_parts() -> None:
 def test_a_text_without_words_has_a_zero_vector() -> None:
     """It is close to nothing, and no error."""
     assert not asyncio.run(HashedEmbedder(Corpus()).embed("?!")).any()
+
+
+@given(st.text(st.characters(codec="ascii")))
+def test_plain_texts_have_the_words_that_any_text_has(text: str) -> None:
+    """The quick way for ASCII finds what the way for all scripts finds."""
+    assert words(text + " é") == [*words(text), "é"]

@@ -14,6 +14,7 @@ from pysbd import Segmenter
 
 from ragmetrics import text as module
 from ragmetrics._fallback import plain_sentences
+from ragmetrics.splits import Recent, Split
 from ragmetrics.text import SplitCounter, SplitCounts, counting_splits, normalise, sentences
 
 HANGING = (
@@ -287,9 +288,9 @@ def test_counts_do_not_depend_on_what_was_split_before() -> None:
 
 def test_the_texts_kept_are_bounded_in_bytes() -> None:
     """The text used longest ago is dropped first, when the bound is reached."""
-    kept = module._Splits(limit=3000)
+    kept = Recent(limit=3000)
     for name in "abc":
-        kept.put(("en", name * 1000), module._Split((name,), None))
+        kept.put(("en", name * 1000), Split((name,), None))
         kept.get(("en", "a" * 1000))
     assert kept.get(("en", "a" * 1000)) == (("a",), None)
     assert kept.get(("en", "b" * 1000)) is None

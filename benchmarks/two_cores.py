@@ -1,0 +1,177 @@
+"""Two cores: how much faster a log is scored by two processes, and how much more memory it takes.
+
+    python -m benchmarks.two_cores --rows 100000
+
+Each run is a whole `ragmetrics score` with the embedded judge in a process of its own, the same
+log by one worker and by two. Memory is the sum over the process and all its workers at the moment
+where it is highest, sampled from /proc: Linux only. Pages that processes share count in each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from benchmarks.scale import make_rows
+from ragmetrics.settings import make_settings
+from ragmetrics.stage import Inputs, log_set, plan, stage
+
+_SAMPLE_SECONDS = 0.5
+_LOOP = """
+import time
+end, done = time.monotonic() + 5, 0
+while time.monotonic() < end:
+    done += len([number * number % 7 for number in range(20_000)]) > 0
+print(done)
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run took."""
+
+    rows: int
+    workers: int
+    wall_seconds: float
+    cpu_seconds: float
+    peak_mb: float
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rows a second of wall time."""
+        return self.rows / self.wall_seconds
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rows:>8,} rows, {self.workers} worker(s): {self.rows_per_second:6.1f} rows/s, "
+            f"{self.wall_seconds:7.1f} s wall, {self.cpu_seconds:7.1f} s CPU, "
+            f"{self.peak_mb:6.0f} MB at the peak of all processes together"
+        )
+
+
+def report(rows: int) -> str:
+    """Measure both and give the ratios."""
+    with tempfile.TemporaryDirectory(prefix="ragmetrics-bench-") as name:
+        folder = Path(name)
+        log, small = _log(folder, rows), _log(folder, rows // 10)
+        few = measure(small, rows // 10, 2)
+        one, two = measure(log, rows, 1), measure(log, rows, 2)
+        staging = _staging(log)
+    plain = _loops(2) / _loops(1)
+    return "\n".join(
+        [
+            *map(str, (few, one, two)),
+            f"two workers: {two.rows_per_second / one.rows_per_second:.2f} times the rows a second",
+            f"the machine: two processes do {plain:.2f} times the plain loops of one, just now",
+            f"ten times the rows: {two.peak_mb / few.peak_mb:.2f} times the memory",
+            f"serial: staging takes {staging:.1f} s, "
+            f"{100 * staging / one.wall_seconds:.1f}% of one worker's wall time",
+        ]
+    )
+
+
+def measure(log: Path, rows: int, workers: int) -> Run:
+    """Score a log in a process of its own with so many workers."""
+    command = [sys.executable, "-m", "ragmetrics", "score", str(log), "--json"]
+    environment = {**os.environ, "RAGMETRICS_WORKERS": str(workers)}
+    start = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
+    memory = _Memory(process.pid)
+    _, status, usage = os.wait4(process.pid, 0)  # with that of the workers it waited for
+    wall = time.monotonic() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)}: exit code {process.returncode}")
+    return Run(rows, workers, wall, usage.ru_utime + usage.ru_stime, memory.peak_mb())
+
+
+class _Memory:
+    """Samples the memory of a process and of all below it until it ends."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid, self._peak = pid, 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+
+    def peak_mb(self) -> float:
+        """The highest sum seen."""
+        self._ended.set()
+        self._thread.join()
+        return self._peak / 2**20
+
+    def _watch(self) -> None:
+        page = os.sysconf("SC_PAGE_SIZE")
+        while not self._ended.wait(_SAMPLE_SECONDS):
+            pages = sum(_resident(pid) for pid in _family(self._pid))
+            self._peak = max(self._peak, pages * page)
+
+
+def _family(pid: int) -> list[int]:
+    """A process and all below it."""
+    children: dict[int, list[int]] = {}
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(place.read_text().rpartition(")")[2].split()[1])
+        except (OSError, IndexError):  # it has ended meanwhile
+            continue
+        children.setdefault(parent, []).append(int(place.parent.name))
+    found = [pid]
+    for one in found:
+        found += children.get(one, [])
+    return found
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0
+
+
+def _staging(log: Path) -> float:
+    """Seconds to stage the log, which one process does before any other begins."""
+    with tempfile.TemporaryDirectory(prefix="ragmetrics-bench-") as store:
+        settings = make_settings({"store": store})
+        inputs = Inputs((log_set(settings, str(log)),), None)
+        start = time.monotonic()
+        ref = plan(settings, date(1970, 1, 1), inputs, "bench")
+        stage(settings, ref, inputs, datetime.now(UTC))
+        return time.monotonic() - start
+
+
+def _loops(processes: int) -> int:
+    """How many plain loops so many processes do in some seconds: more no program can gain."""
+    begun = [
+        subprocess.Popen([sys.executable, "-c", _LOOP], stdout=subprocess.PIPE, text=True)
+        for _ in range(processes)
+    ]
+    return sum(int(one.communicate()[0]) for one in begun)
+
+
+def _log(folder: Path, rows: int) -> Path:
+    path = folder / f"{rows}.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in make_rows(rows))
+    return path
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=100_000)
+    print(report(parser.parse_args(arguments).rows))
+
+
+if __name__ == "__main__":
+    main()

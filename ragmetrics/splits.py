@@ -1,0 +1,170 @@
+"""Texts already split, so that each is split once: in memory, and in a file shared by processes.
+
+The file lives as long as a run. It saves work and nothing hangs on it: what it does not give is
+split again. Two processes or threads that meet a new text in the same instant both split it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import sqlite3
+import sys
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, cast
+
+log = logging.getLogger(__name__)
+
+Key = tuple[str, str]
+"""pysbd's code of a language, and a text."""
+
+_SHORTEST = 40
+"""Characters: a shorter text is split about as fast as it is looked up."""
+_PATIENCE = 0.02
+"""Seconds to wait for another process that writes: less than splitting most texts takes."""
+_SCHEMA = "CREATE TABLE IF NOT EXISTS splits (key BLOB PRIMARY KEY, split TEXT) WITHOUT ROWID"
+
+
+class Split(NamedTuple):
+    """A text in sentences."""
+
+    sentences: tuple[str, ...]
+    reason: str | None
+    """Why some of them were split plainly, if so."""
+
+
+class Recent:
+    """The texts split in this process, least recently used dropped first; safe between threads."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[Key, tuple[Split, int]] = OrderedDict()
+        self._held = 0
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._entries
+
+    def get(self, key: Key) -> Split | None:
+        """The split of a text, if it is still here."""
+        with self._lock:
+            if key not in self._entries:
+                return None
+            self._entries.move_to_end(key)
+            return self._entries[key][0]
+
+    def put(self, key: Key, found: Split) -> None:
+        """Keep a split."""
+        size = sum(map(sys.getsizeof, (key[1], found, *found.sentences)))
+        with self._lock:
+            if key in self._entries:  # another thread was faster
+                return
+            self._entries[key] = (found, size)
+            self._held += size
+            while self._held > self._limit:
+                self._held -= self._entries.popitem(last=False)[1][1]
+
+
+class Shared:
+    """The texts split by any process of a run, in one SQLite file; safe between threads too.
+
+    No failure of the file fails a split: the first one is logged, and the text is split here; so
+    it is, silently, where another process holds the file for too long.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._opened: tuple[int, sqlite3.Connection] | None = None
+        self._told = self._closed = False
+
+    def get(self, key: Key) -> Split | None:
+        """The split of a text, if some process has kept it."""
+        if len(key[1]) < _SHORTEST:
+            return None
+        try:
+            found = self._run("SELECT split FROM splits WHERE key = ?", _digest(key))
+            return _unpacked(found[0], key[1]) if found else None
+        except (sqlite3.Error, ValueError, TypeError) as error:
+            self._tell(error)
+            return None
+
+    def put(self, key: Key, found: Split) -> None:
+        """Keep a split for all processes."""
+        if len(key[1]) < _SHORTEST:
+            return
+        try:
+            values = (_digest(key), _packed(found, key[1]))
+            self._run("INSERT OR IGNORE INTO splits VALUES (?, ?)", *values)
+        except sqlite3.Error as error:
+            self._tell(error)
+
+    def close(self) -> None:
+        """Let go of the file, for good: another thread may be at work yet."""
+        with self._lock:
+            self._closed = True
+            if self._opened and self._opened[0] == os.getpid():
+                self._opened[1].close()
+            self._opened = None
+
+    def _run(self, command: str, *values: bytes | str) -> tuple[str] | None:
+        with self._lock:
+            found = None if self._closed else self._file().execute(command, values).fetchone()
+        return cast("tuple[str] | None", found)
+
+    def _file(self) -> sqlite3.Connection:
+        """The file as this process opened it: SQLite forbids to carry one over a fork."""
+        if self._opened is None or self._opened[0] != os.getpid():
+            file = sqlite3.connect(
+                self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+            )
+            # It is gone with the run: nothing has to survive a crash.
+            file.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; {_SCHEMA}")
+            self._opened = (os.getpid(), file)
+        return self._opened[1]
+
+    def _tell(self, error: Exception) -> None:
+        busy = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+        if not (busy or self._told):
+            self._told = True
+            log.warning("sentences are not shared between processes: %s: %s", self.path, error)
+
+
+@contextmanager
+def splits_file() -> Iterator[Path]:
+    """A path for the splits of one run, in a folder of its own that goes with the run."""
+    with tempfile.TemporaryDirectory(prefix="ragmetrics-splits-") as folder:
+        yield Path(folder) / "splits.sqlite"
+
+
+def _digest(key: Key) -> bytes:
+    code, text = key
+    told = f"{code}\0{text}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(told, digest_size=16).digest()
+
+
+def _packed(found: Split, text: str) -> str:
+    """A split as JSON: the sentences as places in the text, or themselves where they are not."""
+    places: list[int] = []
+    end = 0
+    for sentence in found.sentences:
+        start = text.find(sentence, end)
+        if start < 0:
+            return json.dumps([found.reason, found.sentences])
+        end = start + len(sentence)
+        places += [start, end]
+    return json.dumps([found.reason, places])
+
+
+def _unpacked(packed: str, text: str) -> Split:
+    reason, found = json.loads(packed)
+    if found and isinstance(found[0], int):
+        found = [text[start:end] for start, end in zip(found[::2], found[1::2], strict=True)]
+    return Split(tuple(found), reason)
