@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Sequence
 from typing import Any
 
 from ragmetrics.panel import Panel
@@ -16,13 +16,15 @@ from ragmetrics.registry import Metric
 from ragmetrics.rows import LogRow
 from ragmetrics.store.parts import ScoredRow
 
-_WAITING = 16
+_WAITING = 4
 """Times as many rows may wait to come out as may be in play."""
 
 Rows = Iterable[LogRow] | AsyncIterable[LogRow]
 
 
-async def drive(rows: Rows, metrics: Sequence[Metric], panel: Panel) -> AsyncIterator[ScoredRow]:
+async def drive(
+    rows: Rows, metrics: Sequence[Metric], panel: Panel
+) -> AsyncGenerator[ScoredRow, None]:
     """Score rows by metrics, in order. Raises JudgeRefused where no request can succeed."""
     race = _Race(metrics, panel)
     try:

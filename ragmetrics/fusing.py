@@ -1,33 +1,36 @@
 """Fusing: what a row asks at one time as one request, which carries each text once.
 
     {"texts": {"1": "When was it opened?", "2": "It was opened in 1889.", ...},
-     "tasks": {"grade": [{"question": {"$": 1}, "context": {"$": 2}}, ...], "support": [...]}}
+     "tasks": {"grade": [{"question": "$1", "context": "$2"}, ...], "support": [...]}}
 
-The reply has one key per task, and in it one verdict per input; a verdict with one property is that
-property's value alone: `{"grade": [2, 0], "support": [[1]]}`.
+A text that itself looks like `$1` is always carried by its number, so that nothing a log holds
+passes for another text. The reply has one key per task, and in it one verdict per input; a verdict
+with one property is that property's value alone: `{"grade": [2, 0], "support": [[1]]}`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.protocol import Ask, Data, Prompt, Request, dumps, outermost_object, shape
+from ragmetrics.protocol import Ask, Data, Prompt, Request, dumps, outermost_object
+from ragmetrics.schemas import strict
 
 _SHORTEST = 16
-"""Characters from which a text that occurs twice is worth a name."""
+"""Characters from which a text that occurs twice is worth a number."""
+_REFERENCE = re.compile(r"\$[0-9]+")
 
-_INSTRUCTION = """
-You carry out several tasks on one input, each by itself.
-`texts` holds texts by number; {"$": 1} stands for text 1 wherever it occurs. `tasks` holds a list
-of inputs for each task. For each task reply with a list of verdicts, one per input, in their order.
+INSTRUCTION = """
+Several tasks, each to be done by itself. The input's `texts` are numbered: "$1" stands for text 1
+wherever it occurs. Its `tasks` hold the inputs of each task; give one verdict per input, in order.
 """
 
 
@@ -37,120 +40,135 @@ class _Verdicts(BaseModel):
 
 @dataclass(frozen=True)
 class FusedPrompt(Prompt[_Verdicts]):
-    """Several prompts as one."""
+    """Several prompts as one, each a task of it."""
 
     parts: tuple[Prompt[Any], ...] = ()
 
     @cached_property
+    def tasks(self) -> dict[str, Prompt[Any]]:
+        """The prompts by their names as tasks; two of one name are told apart."""
+        tasks: dict[str, Prompt[Any]] = {}
+        for part in self.parts:
+            name, number = part.name, 1
+            while name in tasks:
+                number += 1
+                name = f"{part.name}_{number}"
+            tasks[name] = part
+        return tasks
+
+    @cached_property
     def schema(self) -> dict[str, Any]:
         """One list of verdicts per task."""
+        properties: dict[str, Any] = {}
         definitions: dict[str, Any] = {}
-        properties = {}
-        for part in self.parts:
-            definitions |= part.schema.get("$defs", {})
-            properties[part.name] = {"type": "array", "items": _verdict_schema(part)}
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-            **({"$defs": definitions} if definitions else {}),
-        }
+        for number, (name, part) in enumerate(self.tasks.items()):
+            schema = strict(part.schema, f"{number}.")
+            definitions |= schema.pop("$defs", {})
+            only = _only_property(part)
+            verdict = schema["properties"][only] if only else schema
+            properties[name] = {"type": "array", "items": verdict}
+        whole = strict({"type": "object", "properties": properties})
+        return whole | ({"$defs": definitions} if definitions else {})
 
     @cached_property
     def system(self) -> str:
         """The tasks' instructions, without their examples."""
-        tasks = [
-            f"Task `{part.name}`: {part.instruction.strip()}\n"
-            f"Verdict: {shape(_verdict_schema(part), part.schema.get('$defs', {}))}"
-            for part in self.parts
-        ]
+        tasks = [f"Task `{name}`: {part.instruction.strip()}" for name, part in self.tasks.items()]
         return "\n\n".join([self.instruction.strip(), *tasks, self.reply_form])
 
 
 class Fused:
-    """Several requests as one."""
+    """Several requests as one; they are repeats of one number."""
 
     def __init__(self, asks: Sequence[Ask]) -> None:
         by_prompt: dict[str, list[Ask]] = {}
-        for ask in sorted(asks, key=lambda one: one.prompt.name):
-            by_prompt.setdefault(ask.prompt.name, []).append(ask)
-        self._by_prompt = by_prompt
-        prompts = tuple(group[0].prompt for group in by_prompt.values())
-        tasks = {name: [one.data for one in group] for name, group in by_prompt.items()}
-        self.ask = Ask(_fused_prompt(prompts), _shared(tasks))
+        for ask in sorted(asks, key=lambda one: (one.prompt.name, one.prompt.digest)):
+            by_prompt.setdefault(ask.prompt.digest, []).append(ask)
+        prompts = [group[0].prompt for group in by_prompt.values()]
+        prompt = _fused_prompt(_Parts(tuple(by_prompt), tuple(prompts)))
+        self._by_task = dict(zip(prompt.tasks, by_prompt.values(), strict=True))
+        tasks = {name: [one.data for one in group] for name, group in self._by_task.items()}
+        self.ask = Ask(prompt, _numbered(tasks), asks[0].repeat)
 
-    def split(self, text: str) -> Iterator[tuple[Ask, str]]:
+    def split(self, text: str) -> list[tuple[Ask, str]]:
         """Each request with its part of the reply, as its own prompt would have it.
 
-        Raises UnreadableReply for a reply that has no parts; a part that is missing is empty.
+        Raises UnreadableReply for a reply that has no parts. A part that is missing is empty, and
+        so are all of a task that has not one verdict per input: nobody knows which is whose.
         """
         try:
             verdicts = json.loads(outermost_object(text))
-        except ValueError as error:
-            raise UnreadableReply(f"row: {error}") from None
-        for name, asks in self._by_prompt.items():
-            found = verdicts.get(name) if isinstance(verdicts, dict) else None
-            whole = isinstance(found, list) and len(found) == len(asks)
-            for place, ask in enumerate(asks):
-                yield ask, _unfolded(ask.prompt, found[place]) if whole and found else ""
+            return list(self._split(verdicts if isinstance(verdicts, dict) else {}))
+        except (ValueError, RecursionError) as error:
+            raise UnreadableReply(f"{self.ask.prompt.name}: {error}") from None
+
+    def _split(self, verdicts: Data) -> Iterator[tuple[Ask, str]]:
+        for task, asks in self._by_task.items():
+            found = verdicts.get(task)
+            if not isinstance(found, list) or len(found) != len(asks):
+                found = [None] * len(asks)
+            for ask, verdict in zip(asks, found, strict=True):
+                yield ask, "" if verdict is None else dumps(_unfolded(ask.prompt, verdict))
 
 
-def fusible(request: Request) -> bool:
-    """Whether a request may go with others: fixed wording and repeats stand alone."""
-    return isinstance(request, Ask) and not request.prompt.verbatim and not request.repeat
+def fusible(request: Request) -> TypeGuard[Ask]:
+    """Whether a request may go with others: fixed wording stands alone."""
+    return isinstance(request, Ask) and not request.prompt.verbatim
 
 
-@lru_cache(maxsize=1_000)
-def _fused_prompt(parts: tuple[Prompt[Any], ...]) -> FusedPrompt:
-    return FusedPrompt(
-        name="row", version=1, verdict=_Verdicts, instruction=_INSTRUCTION, parts=parts
-    )
+@dataclass(frozen=True)
+class _Parts:
+    """Prompts, the same where their digests are."""
+
+    digests: tuple[str, ...]
+    prompts: tuple[Prompt[Any], ...] = field(compare=False)
 
 
-def _verdict_schema(prompt: Prompt[Any]) -> Any:
-    properties = prompt.schema["properties"]
-    if len(properties) == 1:
-        return next(iter(properties.values()))
-    return {key: value for key, value in prompt.schema.items() if key != "$defs"}
+@lru_cache(maxsize=256)
+def _fused_prompt(parts: _Parts) -> FusedPrompt:
+    return FusedPrompt("row", 1, _Verdicts, INSTRUCTION, parts=parts.prompts)
 
 
-def _unfolded(prompt: Prompt[Any], verdict: Any) -> str:
-    properties = prompt.schema["properties"]
-    return dumps({next(iter(properties)): verdict} if len(properties) == 1 else verdict)
+def _only_property(prompt: Prompt[Any]) -> str | None:
+    name, *others = prompt.schema["properties"]
+    return None if others else name
 
 
-def _shared(tasks: Mapping[str, Sequence[Data]]) -> Data:
-    """The tasks' data with each text that occurs more than once named and carried once."""
+def _unfolded(prompt: Prompt[Any], verdict: Any) -> Any:
+    only = _only_property(prompt)
+    # Without a schema to hold them, models often write the property out.
+    written_out = isinstance(verdict, dict) and list(verdict) == [only]
+    return verdict if only is None or written_out else {only: verdict}
+
+
+def _numbered(tasks: Mapping[str, Sequence[Data]]) -> Data:
+    """The tasks' data with each text that occurs more than once carried once, by its number."""
     counts = Counter(_texts(tasks))
-    names = {
-        text: number
-        for number, text in enumerate(
-            (text for text, times in counts.items() if times > 1 and len(text) >= _SHORTEST), 1
-        )
-    }
+    carried = [text for text, times in counts.items() if _is_carried(text, times)]
+    numbers = {text: f"${number}" for number, text in enumerate(carried, 1)}
     return {
-        "texts": {str(number): text for text, number in names.items()},
-        "tasks": _named(tasks, names),
+        "texts": {number[1:]: text for text, number in numbers.items()},
+        "tasks": _referring(tasks, numbers),
     }
+
+
+def _is_carried(text: str, times: int) -> bool:
+    return (times > 1 and len(text) >= _SHORTEST) or _REFERENCE.fullmatch(text) is not None
 
 
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from _texts(one)
-    elif isinstance(value, Sequence):
-        for one in value:
+    elif isinstance(value, Mapping | Sequence):
+        for one in value.values() if isinstance(value, Mapping) else value:
             yield from _texts(one)
 
 
-def _named(value: Any, names: Mapping[str, int]) -> Any:
+def _referring(value: Any, numbers: Mapping[str, str]) -> Any:
     if isinstance(value, str):
-        return {"$": names[value]} if value in names else value
+        return numbers.get(value, value)
     if isinstance(value, Mapping):
-        return {key: _named(one, names) for key, one in value.items()}
+        return {key: _referring(one, numbers) for key, one in value.items()}
     if isinstance(value, Sequence):
-        return [_named(one, names) for one in value]
+        return [_referring(one, numbers) for one in value]
     return value

@@ -1,69 +1,131 @@
 """One event loop for all judging of this process, in a thread of its own.
 
 Whoever scores, a thread of Prefect's or a notebook's cell, so shares clients, limits and the
-answers on their way with the others.
+answers on their way with the others. A forked child begins anew: threads do not come along.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 T = TypeVar("T")
 
+_PARTING_SECONDS = 5.0
+"""Longest that an interrupted thread waits for its work to put things in order."""
+
+
+class _Background:
+    """The loop and its thread."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, name="ragmetrics", daemon=True)
+        self.thread.start()
+
+
 _lock = threading.Lock()
-_loop: asyncio.AbstractEventLoop | None = None
+_background: _Background | None = None
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end on the loop of this process; from any thread but the loop's own."""
-    future = asyncio.run_coroutine_threadsafe(work, _running())
+    """Run to the end on the loop of this process; from any thread but the loop's own.
+
+    Where the thread that waits is interrupted, by Ctrl-C say, the work is cancelled. Raises what
+    the work raises, and RuntimeError on the loop itself, which would wait for itself for ever.
+    """
+    background = _running()
+    if threading.current_thread() is background.thread:
+        work.close()
+        raise RuntimeError("a coroutine on the loop of ragmetrics is awaited, not run")
+    ended = threading.Event()
+    future = asyncio.run_coroutine_threadsafe(_watched(work, ended), background.loop)
     try:
         return future.result()
     except BaseException:
-        future.cancel()  # where this thread is interrupted, by Ctrl-C say, the work ends too
+        if future.cancel():
+            ended.wait(_PARTING_SECONDS)
         raise
 
 
-def _running() -> asyncio.AbstractEventLoop:
-    global _loop
+async def _watched(work: Coroutine[Any, Any, T], ended: threading.Event) -> T:
+    try:
+        return await work
+    finally:
+        ended.set()
+
+
+def _running() -> _Background:
+    global _background
     with _lock:
-        if _loop is None:
-            _loop = asyncio.new_event_loop()
-            threading.Thread(target=_loop.run_forever, name="ragmetrics", daemon=True).start()
-        return _loop
+        if _background is None:
+            _background = _Background()
+        return _background
 
 
 @dataclass
 class _Held(Generic[T]):
-    thing: T
+    made: asyncio.Future[T]
     holders: int = 0
 
 
 class Shared(Generic[T]):
     """Things of this process that several hold at once: made for the first who asks, closed after
-    the last. For use on one event loop.
+    the last. For use on one event loop, which goes on while they are made, one after the other.
     """
 
     def __init__(self, close: Callable[[T], Awaitable[None]]) -> None:
         self._close = close
         self._held: dict[str, _Held[T]] = {}
+        self._making = threading.Lock()
+        _all_shared.add(self)
 
     @asynccontextmanager
     async def hold(self, key: str, make: Callable[[], T]) -> AsyncIterator[T]:
-        """The thing of that key, while it is held."""
-        if key not in self._held:
-            self._held[key] = _Held(make())
-        held = self._held[key]
+        """The thing of that key, while it is held. Raises what `make` or its close raises."""
+        held = self._held.get(key)
+        if held is None:
+            # In a thread: importing a library or reading a model's weights takes seconds.
+            made = asyncio.ensure_future(asyncio.to_thread(self._make, make))
+            held = self._held[key] = _Held(made)
         held.holders += 1
         try:
-            yield held.thing
+            yield await asyncio.shield(held.made)
         finally:
             held.holders -= 1
             if not held.holders:
                 del self._held[key]
-                await self._close(held.thing)
+                await self._let_go(held.made)
+
+    def _make(self, make: Callable[[], T]) -> T:
+        with self._making:
+            return make()
+
+    async def _let_go(self, made: asyncio.Future[T]) -> None:
+        await asyncio.wait([made])  # who asked may have been cancelled meanwhile
+        if not made.exception():
+            await self._close(made.result())
+
+    def forget(self) -> None:
+        """Let go of everything, and leave it open: it is the business of another process."""
+        self._held, self._making = {}, threading.Lock()
+
+
+_all_shared: WeakSet[Shared[Any]] = WeakSet()
+
+
+def _begin_anew() -> None:
+    global _lock, _background
+    _lock, _background = threading.Lock(), None
+    for shared in _all_shared:
+        shared.forget()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_begin_anew)

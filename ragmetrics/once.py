@@ -10,7 +10,8 @@ from typing import Any
 from ragmetrics.errors import Unanswered
 from ragmetrics.protocol import Answer
 
-_REMEMBERED = 4_096
+REMEMBERED = 4_096
+"""Answers that are kept at hand; those on their way are bounded by who asks."""
 
 Find = Callable[[], Awaitable[Answer]]
 
@@ -22,27 +23,30 @@ class Once:
     """
 
     def __init__(self) -> None:
-        self._asked: OrderedDict[str, asyncio.Future[Answer]] = OrderedDict()
+        self._coming: dict[str, asyncio.Future[Answer]] = {}
+        self._there: OrderedDict[str, asyncio.Future[Answer]] = OrderedDict()
 
     def find(self, key: str) -> asyncio.Future[Answer] | None:
         """The answer that somebody asked for already, on its way or there."""
-        future = self._asked.get(key)
-        if future is not None:
-            self._asked.move_to_end(key)
-        return future
+        if key in self._there:
+            self._there.move_to_end(key)
+            return self._there[key]
+        return self._coming.get(key)
 
     def put(self, key: str, future: asyncio.Future[Answer]) -> None:
         """Let whoever asks for a key wait for this."""
-        self._asked[key] = future
-        future.add_done_callback(lambda done: self._settled(key, done))
-        while len(self._asked) > _REMEMBERED and next(iter(self._asked.values())).done():
-            self._asked.popitem(last=False)
+        self._coming[key] = future
+        future.add_done_callback(lambda done: self._settle(key, done))
 
-    def _settled(self, key: str, done: asyncio.Future[Answer]) -> None:
+    def _settle(self, key: str, done: asyncio.Future[Answer]) -> None:
+        if self._coming.get(key) is done:
+            del self._coming[key]
         # Reading the exception: a refusal ends the run through the first row that meets it.
-        failed = done.cancelled() or done.exception() or isinstance(done.result(), Unanswered)
-        if failed and self._asked.get(key) is done:
-            del self._asked[key]
+        if done.cancelled() or done.exception() or isinstance(done.result(), Unanswered):
+            return
+        self._there[key] = done
+        if len(self._there) > REMEMBERED:
+            self._there.popitem(last=False)
 
 
 class Asker:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ragmetrics.broker import Broker, Wanted
+from ragmetrics.budget import BudgetPlan
 from ragmetrics.errors import JudgeRefused, Unanswered
 from ragmetrics.judges.base import Judge, fingerprint
 from ragmetrics.play import Play
@@ -69,26 +70,44 @@ class Member:
 class Panel:
     """Scores rows by one judge or by several."""
 
-    def __init__(self, members: Sequence[Member], aggregate: Aggregate = "mean") -> None:
+    def __init__(
+        self,
+        members: Sequence[Member],
+        aggregate: Aggregate = "mean",
+        budget: BudgetPlan | None = None,
+    ) -> None:
         self.members = tuple(members)
         self._aggregate = aggregate
+        self._budget = budget
 
     @property
     def rows_in_play(self) -> int:
         """Enough rows to keep every judge busy, few enough to stay small."""
-        return max(16, 2 * max(one.broker.judge.concurrency for one in self.members))
+        return max(16, *(one.broker.judge.concurrency for one in self.members))
 
     async def score(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Score]:
         """Score one row by metrics.
 
         Raises JudgeRefused where no judge can be asked, MetricError where a metric fails.
         """
+        if self._budget and not self._budget.judges(row.question_key):
+            return await self._for_nothing(metrics, row, self._budget)
         judged = [one for one in metrics if one.prompts]
         plain = [one for one in metrics if not one.prompts]  # nothing that judges could differ on
         scores = await self._turn(self.members[0], plain, row, 0)
         if judged:
             scores |= await self._judged(judged, row)
         return {one.name: scores[one.name] for one in metrics}
+
+    async def _for_nothing(
+        self, metrics: Sequence[Metric], row: LogRow, budget: BudgetPlan
+    ) -> dict[str, Score]:
+        """The scores of a row that is not in the budget's sample: of metrics that ask nothing."""
+        reason = f"not in the sample: the budget is for {budget.share:.1%} of the questions"
+        free = [one for one in metrics if not (one.prompts or one.embeds)]
+        scores = await self._turn(self.members[0], free, row, 0)
+        none = Score(None, reason, status=Status.OVER_BUDGET)
+        return {one.name: scores.get(one.name, none) for one in metrics}
 
     async def _judged(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Score]:
         turns = [(one, number) for one in self.members for number in range(one.repeats)]

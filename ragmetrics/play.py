@@ -44,11 +44,12 @@ class Play:
         Raises MetricError where the metric fails by itself.
         """
         if self._heavy:
-            await asyncio.to_thread(self._go_on, answers)
+            await asyncio.to_thread(self.step, answers)
         else:
-            self._go_on(answers)
+            self.step(answers)
 
-    def _go_on(self, answers: Sequence[Answer] | None) -> None:
+    def step(self, answers: Sequence[Answer] | None) -> None:
+        """The same, for who has no event loop to keep going."""
         try:
             self.requests = next(self._steps) if answers is None else self._steps.send(answers)
         except StopIteration as stop:

@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from ragmetrics.judge_settings import JudgeSettings, api_key
-from ragmetrics.judges import make_embedder, make_judge, names_of
+from ragmetrics.judges import expect_some, make_embedder, make_member, names_of
 from ragmetrics.judges.base import Embedder, Judge
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.loop import Shared
@@ -63,7 +63,7 @@ _embedders: Shared[_EmbedderAtWork] = Shared(lambda held: held.embedder.close())
 async def take_seats(settings: Settings, corpus: Corpus, files: Files) -> AsyncIterator[Seats]:
     """The panel and the embedder of the settings, while a part needs them.
 
-    Raises JudgeRefused where one lacks its key or its extra.
+    Raises JudgeRefused where none has its key, or one lacks its extra.
     """
     async with AsyncExitStack() as stack:
         held = []
@@ -73,10 +73,11 @@ async def take_seats(settings: Settings, corpus: Corpus, files: Files) -> AsyncI
             seen[key] += 1  # equal judges of one panel do not answer for each other
 
             def make(chosen: JudgeSettings = chosen) -> _JudgeAtWork:
-                return _JudgeAtWork(make_judge(chosen, corpus, settings.fuse, files))
+                return _JudgeAtWork(make_member(chosen, corpus, settings.fuse, files))
 
             shared = _judges.hold(f"{key} {seen[key]}", make)
             held.append(await stack.enter_async_context(shared))
+        expect_some([one.judge for one in held])
         embedder = await stack.enter_async_context(
             _embedders.hold(
                 _embedder_key(settings), lambda: _EmbedderAtWork(make_embedder(settings, corpus))

@@ -21,6 +21,7 @@ SCHEMA_MARK = "Reply with JSON alone: "
 # Scripts that set no blanks between words are read character by character.
 _WORD = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]|\w+")
 _ASKED_WORDS = 10
+_REFERENCE = re.compile(r"\$[0-9]+")
 _STOP_WORDS = """
 a an and are as at be by did do does for from had has have how in is it its of on or that the
 this to was were what when where which who whom why will with
@@ -45,26 +46,29 @@ def reply(system: str, user: str, schema: Json | None) -> str:
     return json.dumps(verdict, ensure_ascii=False)
 
 
-def _fused(data: Json) -> Json:
-    """The verdicts of several tasks; `{"$": 1}` stands for text 1."""
-    return {task: [_folded(task, one) for one in _named(data)[task]] for task in data["tasks"]}
+def resolved(data: Json) -> dict[str, list[Json]]:
+    """The inputs of fused tasks, with texts in place of their numbers: "$1" is text 1."""
 
-
-def _folded(task: str, data: Json) -> Any:
-    names = _OF_TASK.get(task, (task,))
-    verdict = {name: _ANSWERS[name](data) for name in names}
-    return verdict if len(verdict) > 1 else verdict[names[0]]
-
-
-def _named(data: Json) -> Json:
     def resolve(value: Any) -> Any:
-        if isinstance(value, dict) and set(value) == {"$"}:
-            return data["texts"][str(value["$"])]
+        if isinstance(value, str):
+            return data["texts"][value[1:]] if _REFERENCE.fullmatch(value) else value
         if isinstance(value, dict):
             return {key: resolve(one) for key, one in value.items()}
         return [resolve(one) for one in value] if isinstance(value, list) else value
 
-    return dict(resolve(data["tasks"]))
+    return {task: resolve(inputs) for task, inputs in data["tasks"].items()}
+
+
+def _fused(data: Json) -> Json:
+    """One list of verdicts per task."""
+    return {task: [_folded(task, one) for one in ones] for task, ones in resolved(data).items()}
+
+
+def _folded(task: str, data: Json) -> Any:
+    """A verdict with one property is that property's value alone."""
+    names = _OF_TASK.get(task, (task,))
+    verdict = {name: _ANSWERS[name](data) for name in names}
+    return verdict if len(verdict) > 1 else verdict[names[0]]
 
 
 def nonsense(seed: int) -> str:

@@ -11,7 +11,10 @@ import typer
 import yaml
 
 from ragmetrics import cli_prompts
+from ragmetrics.metrics.context_recall import SUPPORT
 from ragmetrics.metrics.context_relevance import GRADE
+from ragmetrics.metrics.response_relevancy import QUESTIONS
+from ragmetrics.protocol import Prompt
 from ragmetrics.registry import metrics, prompts_of
 from ragmetrics.wording import Wording, as_yaml
 from tests.fakes.clients import JudgeServer
@@ -19,6 +22,7 @@ from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl
 
 ALL = prompts_of(metrics().values())
+OUTDATED = f"based on version 99; the built-in is version {GRADE.version}"
 COMMANDS: dict[str, Any] = dict(vars(typer.main.get_command(cli_prompts.app))["commands"])
 
 
@@ -41,6 +45,11 @@ def test_everything_has_help(run: Run, name: str) -> None:
     assert all(parameter.help for parameter in COMMANDS[name].params)
     ended = run("prompts", name, "--help")
     assert (ended.code, f"Usage: ragmetrics prompts {name}" in ended.out) == (0, True)
+
+
+def first_words(prompt: Prompt[Any]) -> str:
+    """How a prompt begins."""
+    return " ".join(prompt.instruction.split()[:3])
 
 
 # export
@@ -121,15 +130,15 @@ def test_check_finds_every_problem(run: Run, folder: Path) -> None:
 
 def test_check_warns_where_the_built_in_prompt_moved_on(run: Run, folder: Path) -> None:
     """That is no problem: the file goes on to be used."""
-    make_files(folder, grade=as_yaml(GRADE, based_on=7))
+    make_files(folder, grade=as_yaml(GRADE, based_on=99))
     ended = run("prompts", "check", "--dir", folder)
     assert ended.code == 0
-    assert "based on version 7; the built-in is version 1: compare it with a new" in ended.out
+    assert f"{OUTDATED}: compare it with a new" in ended.out
 
 
 def test_check_json_is_one_object(run: Run, folder: Path) -> None:
     """For programs."""
-    make_files(folder, grade_de=as_yaml(GRADE, "de", based_on=7), other="{}")
+    make_files(folder, grade_de=as_yaml(GRADE, "de", based_on=99), other="{}")
     ended = run("prompts", "check", "--dir", folder, "--json")
     told = json.loads(ended.out)
     assert (ended.code, told["folder"]) == (1, str(folder))
@@ -140,7 +149,7 @@ def test_check_json_is_one_object(run: Run, folder: Path) -> None:
         "rows": "rows in de",
         "metrics": ["context_precision", "context_relevance"],
         "problem": None,
-        "outdated": "based on version 7; the built-in is version 1",
+        "outdated": OUTDATED,
     }
     assert told["files"][1]["problem"].startswith("name: not there")
 
@@ -178,10 +187,10 @@ def test_adapt_translates_once_for_each_prompt(
     assert judge_server.stats()["requests"] == len(names)
     assert judge_server.stats()["last_chat"]["max_tokens"] == 4_000
     wording = Wording.load(folder, ALL)
-    assert wording.of(GRADE, "de").instruction.startswith("[German (de)] You grade how relevant")
+    assert wording.of(GRADE, "de").instruction.startswith(f"[German (de)] {first_words(GRADE)}")
     assert wording.of(GRADE, "en") is GRADE
     content = yaml.safe_load((folder / "questions.de.yaml").read_text())
-    assert (content["language"], content["based_on"]) == ("de", 1)
+    assert (content["language"], content["based_on"]) == ("de", QUESTIONS.version)
     assert content["examples"][0]["input"]["language"] == "de"
 
 
@@ -215,13 +224,13 @@ def test_adapt_knows_a_language_however_it_is_written(
 
 def test_adapt_translates_the_users_own_wording(run: Run, folder: Path, judge: list[str]) -> None:
     """Where the folder has a file for all rows; its version goes with it."""
-    text = as_yaml(GRADE, based_on=7).replace("You grade how relevant", "Grade how near")
+    text = as_yaml(GRADE, based_on=99).replace(first_words(GRADE), "Grade how near")
     make_files(folder, grade=text)
     what = ["prompts", "adapt", "--language", "de", "--dir", folder]
     run(*what, "--metrics", "context_relevance", *judge)
     content = yaml.safe_load((folder / "grade.de.yaml").read_text())
     assert content["instruction"].startswith("[German (de)] Grade how near")
-    assert content["based_on"] == 7
+    assert content["based_on"] == 99
     (folder / "grade.yaml").write_text("{}")
     assert run(*what, "--metrics", "context_relevance", "--force", *judge).code == 2
 
@@ -272,4 +281,4 @@ def test_a_night_is_judged_in_the_words_of_its_rows(
     ended = run("score", logs, "--settings", tmp_path / "ragmetrics.yaml", *judge)
     assert ended.code == 0
     system = judge_server.stats()["last_chat"]["messages"][0]["content"]
-    assert system.startswith("[German (de)] You check whether")
+    assert system.startswith(f"[German (de)] {first_words(SUPPORT)}")

@@ -89,7 +89,7 @@ def test_no_text_is_changed_by_its_file(
 def test_the_instruction_is_a_block_that_people_can_edit() -> None:
     """Line by line, as the prompt has it; letters of any script stand as they are."""
     text = as_yaml(replace(GRADE, instruction="Bewerte:\n0: schlecht für塔\n"), "de")
-    assert "language: de\nbased_on: 1\n" in text
+    assert f"language: de\nbased_on: {GRADE.version}\n" in text
     assert "instruction: |\n  Bewerte:\n  0: schlecht für塔\nexamples:\n" in text
 
 
@@ -250,7 +250,10 @@ def test_norwegian_is_a_language(tmp_path: Path) -> None:
     assert sent(Wording.load(folder, ALL), "no") == "From grade.no.yaml."
 
 
-@pytest.mark.parametrize(("based_on", "told"), [(None, False), (1, False), (2, True), (0, True)])
+@pytest.mark.parametrize(
+    ("based_on", "told"),
+    [(None, False), (GRADE.version, False), (GRADE.version + 1, True), (0, True)],
+)
 def test_a_file_from_another_version_is_outdated(
     tmp_path: Path, based_on: int | None, told: bool
 ) -> None:

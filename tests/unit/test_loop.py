@@ -1,0 +1,277 @@
+"""The one event loop: what runs on it, what interrupts it, and what is shared there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import pytest
+
+from ragmetrics import loop
+from ragmetrics.loop import Shared
+from tests.fakes.processes import ROOT
+
+
+async def thread() -> int:
+    """The thread that it runs in."""
+    return threading.get_ident()
+
+
+def test_all_threads_share_one_loop() -> None:
+    """Whoever runs something, it runs beside what others run."""
+    found: list[int] = []
+    threads = [threading.Thread(target=lambda: found.append(loop.run(thread()))) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert set(found) == {loop.run(thread())}
+    assert found[0] != threading.get_ident()
+
+
+def test_what_the_work_raises_comes_up() -> None:
+    """Unchanged."""
+
+    async def fail() -> None:
+        raise KeyError("x")
+
+    with pytest.raises(KeyError, match="x"):
+        loop.run(fail())
+
+
+def test_it_may_be_used_under_another_loop() -> None:
+    """As in a notebook's cell, or a Prefect flow that is a coroutine."""
+
+    async def cell() -> int:
+        return loop.run(thread())
+
+    assert asyncio.run(cell()) != threading.get_ident()
+
+
+def test_running_from_the_loop_itself_is_an_error_and_no_deadlock() -> None:
+    """It would wait for itself for ever."""
+
+    async def nested() -> int:
+        return loop.run(thread())
+
+    with pytest.raises(RuntimeError, match="is awaited, not run"):
+        loop.run(nested())
+
+
+INTERRUPTED = """
+import asyncio
+from ragmetrics import loop
+
+async def work():
+    try:
+        print("at work", flush=True)
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep(0.05)
+        print("in order", flush=True)
+
+try:
+    loop.run(work())
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def test_ctrl_c_ends_the_work_and_lets_it_put_things_in_order() -> None:
+    """Before the one who waited goes on, and perhaps ends the process."""
+    with subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=-1, cwd=ROOT) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"at work\n"
+        process.send_signal(signal.SIGINT)
+        told, _ = process.communicate(timeout=30)
+    assert (told, process.returncode) == (b"in order\ninterrupted\n", 0)
+
+
+FORKED = """
+import asyncio, multiprocessing, threading
+from ragmetrics import loop
+
+async def close(thing):
+    print(f"{thing} closed", flush=True)
+
+shared = loop.Shared(close)
+held, done = threading.Event(), threading.Event()
+
+async def hold():
+    async with shared.hold("key", lambda: "the parent's"):
+        held.set()
+        await asyncio.to_thread(done.wait)
+
+async def own():
+    async with shared.hold("key", lambda: "the child's"):
+        pass
+
+holder = threading.Thread(target=lambda: loop.run(hold()))
+holder.start()
+held.wait()
+child = multiprocessing.get_context("fork").Process(target=lambda: loop.run(own()))
+child.start()
+child.join(20)
+print(child.exitcode, flush=True)
+done.set()
+holder.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_has_a_loop_and_things_of_its_own() -> None:
+    """Threads do not come along, and a connection belongs to the parent."""
+    ended = subprocess.run(
+        [sys.executable, "-c", FORKED], capture_output=True, cwd=ROOT, timeout=60, check=False
+    )
+    told = ["the child's closed", "0", "the parent's closed"]
+    assert ended.stdout.decode().splitlines() == told, ended.stderr
+
+
+# Shared
+
+
+@dataclass
+class Things:
+    """Makes and closes things, and tells."""
+
+    told: list[str] = field(default_factory=list)
+    fails: str = ""
+
+    def make(self) -> str:
+        """A thing."""
+        self.told.append("made")
+        if self.fails == "make":
+            raise ValueError("cannot be made")
+        return "thing"
+
+    async def close(self, thing: str) -> None:
+        """Close it, which takes a while."""
+        await asyncio.sleep(0)
+        self.told.append("closed")
+        if self.fails == "close":
+            raise ValueError("cannot be closed")
+
+
+def held(things: Things, *holders: Callable[[Shared[str], str], Awaitable[None]]) -> None:
+    """Let all of them work at the same time."""
+
+    async def main() -> None:
+        shared = Shared(things.close)
+        await asyncio.gather(*(one(shared, "key") for one in holders))
+
+    asyncio.run(main())
+
+
+async def a_while(shared: Shared[str], things: Things, turns: int) -> None:
+    """Hold the thing for some turns of the loop."""
+    async with shared.hold("key", things.make) as thing:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        things.told.append(f"used {thing}")
+
+
+def test_a_thing_is_made_for_the_first_and_closed_after_the_last() -> None:
+    """Two who enter at once get the same."""
+    things = Things()
+    held(things, *[lambda shared, key: a_while(shared, things, 3)] * 3)
+    assert things.told == ["made", *["used thing"] * 3, "closed"]
+
+
+def test_the_loop_goes_on_while_a_thing_is_made() -> None:
+    """And one who gives up waiting for it leaves nothing open."""
+    things = Things()
+    shared = Shared(things.close)
+    began, go_on = threading.Event(), threading.Event()
+
+    def slowly() -> str:
+        began.set()
+        assert go_on.wait(10)
+        return things.make()
+
+    async def hold() -> None:
+        async with shared.hold("key", slowly):
+            things.told.append("used")
+
+    async def main() -> None:
+        task = asyncio.create_task(hold())
+        while not began.is_set():
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0)
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert things.told == ["made", "closed"]
+
+
+def test_who_comes_after_the_last_gets_a_new_one() -> None:
+    """While the old one is being closed, too."""
+    things = Things()
+    shared = Shared(things.close)
+
+    async def main() -> None:
+        first = asyncio.create_task(a_while(shared, things, 1))
+        while "used thing" not in things.told:
+            await asyncio.sleep(0)
+        await asyncio.gather(first, a_while(shared, things, 1))
+
+    asyncio.run(main())
+    assert things.told.count("made") == things.told.count("closed") == 2
+
+
+def test_things_of_different_keys_are_different() -> None:
+    """Each is made and closed by itself."""
+    things = Things()
+    shared = Shared(things.close)
+
+    async def main() -> None:
+        async with shared.hold("a", things.make), shared.hold("b", things.make):
+            pass
+
+    asyncio.run(main())
+    assert things.told == ["made", "made", "closed", "closed"]
+
+
+@pytest.mark.parametrize("fails", ["make", "close"])
+def test_what_fails_is_forgotten(fails: str) -> None:
+    """The next one who asks gets another try."""
+    things = Things(fails=fails)
+    shared = Shared(things.close)
+
+    async def main() -> None:
+        with pytest.raises(ValueError, match="cannot be"):
+            await a_while(shared, things, 1)
+        things.fails = ""
+        await a_while(shared, things, 1)
+
+    asyncio.run(main())
+    assert things.told[-3:] == ["made", "used thing", "closed"]
+
+
+def test_a_holder_who_is_cancelled_lets_go() -> None:
+    """And others keep what they hold."""
+    things = Things()
+    shared = Shared(things.close)
+
+    async def main() -> None:
+        gone = asyncio.create_task(a_while(shared, things, 1_000))
+        stays = asyncio.create_task(a_while(shared, things, 5))
+        await asyncio.sleep(0)
+        gone.cancel()
+        with suppress(asyncio.CancelledError):
+            await gone
+        assert "closed" not in things.told
+        await stays
+
+    asyncio.run(main())
+    assert things.told == ["made", "used thing", "closed"]

@@ -1,0 +1,195 @@
+"""Seats: what the parts of one process share, and what is each part's own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragmetrics.errors import JudgeRefused
+from ragmetrics.judges.corpus import Corpus
+from ragmetrics.judges.live import LiveJudge
+from ragmetrics.judges.refused import RefusedJudge
+from ragmetrics.metrics.context_relevance import GRADE
+from ragmetrics.night import CoverageShort, run_night
+from ragmetrics.protocol import Ask
+from ragmetrics.seats import Seats, take_seats
+from ragmetrics.settings import Settings, make_settings
+from ragmetrics.store.files import Files
+from tests.fakes.clients import JudgeServer
+from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+
+KEYLESS = {"name": "openai", "model": "far", "api_key_env": "NO_SUCH_KEY"}
+
+
+def live(server: JudgeServer, **more: Any) -> dict[str, Any]:
+    """A live judge at a server."""
+    return {"name": "openai", "base_url": server.base_url, "retries": 0, **more}
+
+
+def taken(all_settings: Sequence[Settings], folder: Path) -> list[Seats]:
+    """Seats for parts that are at work at the same time."""
+
+    async def main() -> list[Seats]:
+        async with AsyncExitStack() as stack:
+            return [
+                await stack.enter_async_context(take_seats(one, Corpus(), Files(str(folder))))
+                for one in all_settings
+            ]
+
+    return asyncio.run(main())
+
+
+def test_parts_at_work_together_share_a_live_judge(
+    tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """One client, and the answers on their way; the embedder too."""
+    settings = make_settings({"judge": live(judge_server)})
+    one, other = taken([settings, settings], tmp_path)
+    assert one.judges[0].judge is other.judges[0].judge
+    assert one.judges[0].once is other.judges[0].once
+    assert (one.embedder, one.embedding) == (other.embedder, other.embedding)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"judge": {"model": "other"}}, {"judge": {"temperature": 1.0}}, {"fuse": "row"}],
+)
+def test_other_settings_are_another_judge(
+    tmp_path: Path, judge_server: JudgeServer, change: dict[str, Any]
+) -> None:
+    """Its answers would be others."""
+    one = {"judge": live(judge_server)}
+    other = {**one, **change, "judge": {**one["judge"], **change.get("judge", {})}}
+    first, second = taken([make_settings(one), make_settings(other)], tmp_path)
+    assert first.judges[0].judge is not second.judges[0].judge
+    assert first.judges[0].once is not second.judges[0].once
+
+
+def test_another_key_or_store_is_another_judge(
+    tmp_path: Path, judge_server: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one account pays for, the other does not use."""
+    settings = make_settings({"judge": live(judge_server)})
+
+    async def main() -> list[Any]:
+        found = []
+        async with AsyncExitStack() as stack:
+            for key, folder in (("a", "x"), ("b", "x"), ("b", "y")):
+                monkeypatch.setenv("OPENAI_API_KEY", key)
+                taking = take_seats(settings, Corpus(), Files(str(tmp_path / folder)))
+                found.append((await stack.enter_async_context(taking)).judges[0].judge)
+        return found
+
+    assert len({id(one) for one in asyncio.run(main())}) == 3
+
+
+def test_a_judge_that_computes_here_belongs_to_its_part(tmp_path: Path) -> None:
+    """It knows the corpus of its run; so does the hashed embedder."""
+    settings = make_settings({"judge": "embedded"})
+    one, other = taken([settings, settings], tmp_path)
+    assert one.judges[0].judge is not other.judges[0].judge
+    assert one.embedder is not other.embedder
+
+
+def test_equal_judges_of_a_panel_do_not_answer_for_each_other(
+    tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """Asked twice is two opinions; each is shared with its like in the part beside."""
+    settings = make_settings({"judges": [live(judge_server)] * 2})
+    one, other = taken([settings, settings], tmp_path)
+    first, second = one.judges
+    assert first.once is not second.once
+    assert [seat.name for seat in one.judges] == ["openai:gpt-4.1-mini", "openai:gpt-4.1-mini #2"]
+    assert [seat.judge for seat in other.judges] == [first.judge, second.judge]
+
+
+def test_all_parts_of_a_night_use_one_client(
+    tmp_path: Path, judge_server: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is closed at the end."""
+    made: list[LiveJudge] = []
+    closed: list[LiveJudge] = []
+    make, close = LiveJudge.__init__, LiveJudge.close
+
+    def making(judge: LiveJudge, *arguments: Any) -> None:
+        made.append(judge)
+        make(judge, *arguments)
+
+    async def closing(judge: LiveJudge) -> None:
+        closed.append(judge)
+        await close(judge)
+
+    monkeypatch.setattr(LiveJudge, "__init__", making)
+    monkeypatch.setattr(LiveJudge, "close", closing)
+    manifest = run_night(night(tmp_path, judge=live(judge_server), shards=4), NIGHT).manifest
+    assert [one.scored for one in manifest.metrics] == [12, 12]
+    assert len(closed) == 1  # what is made besides only says who it is
+    assert closed[0] in made
+
+
+def night(folder: Path, **more: Any) -> Settings:
+    """A dataset of twelve rows and two metrics that share no request."""
+    write_jsonl(folder / "logs" / f"{NIGHT}.jsonl", make_rows(12, good=0.7))
+    base = {"logs": f"{folder}/logs/{{date}}.jsonl", "store": str(folder / "store")}
+    return make_settings({**base, "metrics": ["context_relevance", "context_recall"], **more})
+
+
+# Keys that are missing
+
+
+def test_one_of_a_panel_without_a_key_refuses_and_has_its_seat(
+    tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """Under the name and fingerprint that it has with a key."""
+    judges = [{**KEYLESS, "model": "far"}, live(judge_server)]
+    (found,) = taken([make_settings({"judges": judges})], tmp_path)
+    refused, good = (seat.judge for seat in found.judges)
+    assert isinstance(refused, RefusedJudge)
+    assert isinstance(good, LiveJudge)
+    with pytest.raises(JudgeRefused, match="needs a key: set NO_SUCH_KEY"):
+        asyncio.run(refused.reply(Ask(GRADE, {}), 0))
+
+
+def test_a_key_does_not_change_who_a_judge_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The night after, with the key, is comparable."""
+    settings = make_settings({"judges": [KEYLESS, "embedded"]})
+    (without,) = taken([settings], tmp_path)
+    monkeypatch.setenv("NO_SUCH_KEY", "a key")
+    (with_key,) = taken([settings], tmp_path)
+    for one, other in zip(without.judges, with_key.judges, strict=True):
+        assert (one.name, one.judge.fingerprint) == (other.name, other.judge.fingerprint)
+
+
+@pytest.mark.parametrize("judges", [[KEYLESS], [KEYLESS, {**KEYLESS, "model": "near"}]])
+def test_without_any_key_nothing_is_begun(tmp_path: Path, judges: list[dict[str, Any]]) -> None:
+    """There is nobody to go on."""
+    with pytest.raises(JudgeRefused, match="needs a key: set NO_SUCH_KEY"):
+        taken([make_settings({"judges": judges})], tmp_path)
+
+
+def test_a_night_goes_on_without_the_one_who_lacks_a_key(tmp_path: Path) -> None:
+    """All rows are scored by the others, and the manifest tells who is missing and why."""
+    manifest = run_night(night(tmp_path, judges=["embedded", KEYLESS]), NIGHT).manifest
+    assert [one.scored for one in manifest.metrics] == [12, 12]
+    assert manifest.judge.panel == ["embedded", "openai:far"]
+    assert manifest.problems == [
+        "openai:far: the judge openai needs a key: set NO_SUCH_KEY, or `judge: base_url:` to a "
+        "server that needs none"
+    ]
+
+
+def test_a_metric_that_embeds_fails_where_only_the_keyless_could(tmp_path: Path) -> None:
+    """And no other metric does."""
+    metrics = ["context_relevance", "response_relevancy"]
+    settings = night(tmp_path, judges=["embedded", KEYLESS], metrics=metrics)
+    with pytest.raises(CoverageShort) as short:
+        run_night(settings, NIGHT)
+    assert "response_relevancy: 12 of 12 rows got no usable verdict" in str(short.value)
+    assert "context_relevance" not in str(short.value)
