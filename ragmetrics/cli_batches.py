@@ -66,9 +66,11 @@ async def _told(
     judge: JudgeSettings, records: Sequence[BatchRecord], cancel: str | None
 ) -> list[dict[str, Any]]:
     from ragmetrics.judges.batch_api import BatchApi
+    from ragmetrics.judges.access import find_access
     from ragmetrics.judges.sdk import make_client
 
-    api = BatchApi(make_client(judge, judge.base_url, api_key(judge.api_key_env, os.environ)))
+    access = find_access(judge, judge.base_url, api_key(judge.api_key_env, os.environ))
+    api = BatchApi(make_client(access, judge))
     try:
         return [await _one(api, record, cancel) for record in records]
     finally:

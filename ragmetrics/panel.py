@@ -20,7 +20,7 @@ from ragmetrics.broker import Broker, Wanted
 from ragmetrics.budget import BudgetPlan
 from ragmetrics.errors import JudgeRefused, Unanswered
 from ragmetrics.judges.base import Judge, fingerprint
-from ragmetrics.play import Play
+from ragmetrics.play import Play, is_heavy
 from ragmetrics.protocol import Answer, Score, Status
 from ragmetrics.registry import Metric
 from ragmetrics.rows import LogRow
@@ -139,7 +139,8 @@ class Panel:
         self, member: Member, metrics: Sequence[Metric], row: LogRow, repeat: int
     ) -> dict[str, Score]:
         """One judge's scores of one row: the metrics go side by side, wave by wave."""
-        plays = [Play(metric, row) for metric in metrics]
+        heavy = is_heavy(row)
+        plays = [Play(metric, row, heavy=heavy) for metric in metrics]
         for one in plays:
             await one.go_on(None)
         while asking := [one for one in plays if one.score is None]:

@@ -10,23 +10,29 @@ from ragmetrics.errors import MetricError, RagmetricsError, Unanswered
 from ragmetrics.protocol import Answer, Ask, Request, Score
 from ragmetrics.registry import Metric
 from ragmetrics.rows import LogRow
+from ragmetrics.text import weight
 
-_HEAVY = 8_000
-"""Characters of a row from which its sentences are split in a thread: pysbd takes some 4 ms a
-thousand, and whoever else is on the event loop should not wait for more than 50.
+_HEAVY = 7_000
+"""Weight of a row from which its sentences are split in a thread: pysbd takes up to 7 us a
+character, and whoever else is on the event loop should not wait for more than 50 ms.
 """
+
+
+def is_heavy(row: LogRow) -> bool:
+    """Whether a row's plays may hold up others."""
+    return row.size > _HEAVY or weight(row.texts) > _HEAVY
 
 
 class Play:
     """One metric's steps on one row."""
 
-    def __init__(self, metric: Metric, row: LogRow) -> None:
+    def __init__(self, metric: Metric, row: LogRow, *, heavy: bool = False) -> None:
         self.metric = metric
         self.requests: Sequence[Request] = ()
         self.score: Score | None = None
         self._row = row
         self._steps = metric.play(row)
-        self._heavy = row.size > _HEAVY
+        self._heavy = heavy
 
     def asks(self, repeat: int = 0) -> list[Request]:
         """This wave's requests in the words for the row's language."""

@@ -97,8 +97,13 @@ class LogRow:
     @property
     def size(self) -> int:
         """Characters of its texts."""
-        texts = (self.user_input, self.response or "", self.reference or "")
-        return sum(map(len, texts)) + sum(map(len, self.retrieved_contexts))
+        return sum(map(len, self.texts))
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Question, response, reference and contexts."""
+        known = (self.user_input, self.response or "", self.reference or "")
+        return known + self.retrieved_contexts
 
 
 def question_key(question: str) -> str:

@@ -120,6 +120,11 @@ class Settings(BaseSettings):
         """All who judge: the panel, or the one judge."""
         return self.judges or (self.judge,)
 
+    @property
+    def reads_corpus(self) -> bool:
+        """Whether somebody here weighs words by how common they are in all that was retrieved."""
+        return self.embeddings.name == "hashed" or not all(one.remote for one in self.panel)
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -199,7 +204,7 @@ def _judge_like(
 ) -> JudgeSettings:
     given = judge if isinstance(judge, Mapping) else {"name": judge} if judge else {}
     found = make_judge_settings({**base.model_dump(), **given, **more})
-    if more and found.name != "openai":
+    if more and not found.remote:
         raise SettingsError(
             f"{next(iter(more))}: says nothing to the judge {found.name}: name the judge openai too"
         )

@@ -172,7 +172,8 @@ def stage(settings: Settings, ref: RunRef, inputs: Inputs, now: datetime) -> Sta
             row, joined = golden.join(item)
             row = row if row.language else replace(row, language=settings.language)
             counts.add(row, joined)
-            corpus.add(row.retrieved_contexts, row.user_input)
+            if settings.reads_corpus:
+                corpus.add(row.retrieved_contexts, row.user_input)
             writers[shard_of(row, ref.shards)].add(row_record(row), row_size(row))
         quarantine.close()
         for shard, writer in enumerate(writers):

@@ -38,8 +38,6 @@ _LONGEST = 8_000  # characters per call of pysbd; bounds what is quadratic in it
 _LIST_BUDGET = 500_000_000  # steps; about half a second
 _CACHE_BYTES = 32 * 1024 * 1024
 
-HEAVY = 4_000
-"""Characters of prose that are split in 30 ms at worst: more is not for an event loop."""
 _STEPS_PER_CHARACTER = 2_000  # over lists, as pysbd takes them in the time of one character
 
 _LIST_ITEM = re.compile(
@@ -118,25 +116,9 @@ def sentences(text: str | None, language: str | None = None) -> tuple[str, ...]:
     return found.sentences
 
 
-def weight(texts: Iterable[str | None], language: str | None = None) -> int:
-    """How much work it is to split texts, in characters of prose; 0 for those split already."""
-    code = _code(language)
-    return sum(
-        len(text) + _list_cost(text) // _STEPS_PER_CHARACTER
-        for text in {text for text in texts if text}
-        if (code, text) not in _recent
-    )
-
-
-def warm(texts: Iterable[str | None], language: str | None = None) -> None:
-    """Split texts ahead, in a thread beside an event loop, so that `sentences` has them at hand.
-
-    Nothing is counted: texts count where they are needed.
-    """
-    code = _code(language)
-    for text in texts:
-        if text and not text.isspace():
-            _found((code, text))
+def weight(texts: Iterable[str]) -> int:
+    """How much work it is to split texts, in characters of prose; lists take more."""
+    return sum(len(text) + _list_cost(text) // _STEPS_PER_CHARACTER for text in texts)
 
 
 @contextmanager

@@ -71,8 +71,7 @@ def score_parts(
     Raises JudgeRefused where no request can succeed.
     """
     if any(one.remote for one in settings.panel) or settings.embeddings.name == "openai":
-        with sharing_splits():
-            return score_together(settings, staged.ref, todo, record, done, kept)
+        return score_together(settings, staged.ref, todo, record, done, kept)
     judged = {metric.name for metric in chosen_metrics(settings) if metric.prompts}
     heavy = [part for part in todo if judged & set(part[0])]
     processes = min(settings.workers or _cores(), len(heavy))
@@ -98,16 +97,15 @@ def _score_here(
     done: Done | None,
 ) -> list[RagmetricsError]:
     problems: list[RagmetricsError] = []
-    with sharing_splits():
-        for family, shard in todo:
-            try:
-                score_part(settings, ref, family, shard, record)
-            except JudgeRefused:
-                raise
-            except RagmetricsError as error:
-                problems.append(error)
-            if done:
-                done(family)
+    for family, shard in todo:
+        try:
+            score_part(settings, ref, family, shard, record)
+        except JudgeRefused:
+            raise
+        except RagmetricsError as error:
+            problems.append(error)
+        if done:
+            done(family)
     return problems
 
 

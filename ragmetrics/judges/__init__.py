@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.fusing import INSTRUCTION
 from ragmetrics.judge_settings import JudgeSettings, api_key
+from ragmetrics.judges.access import find_access
 from ragmetrics.judges.base import Embedder, Judge, fingerprint
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.judges.embedded import EmbeddedJudge
@@ -81,16 +82,17 @@ _NO_KEY = SecretStr("none")  # of those that are never asked
 def _remote(
     judge: JudgeSettings, fuse: str | None, files: Files | None, key: SecretStr | None
 ) -> Judge:
-    from ragmetrics.judges.live import LiveJudge, make_client
+    from ragmetrics.judges.live import LiveJudge
 
-    client = make_client(judge, judge.base_url, key)
+    access = find_access(judge, judge.base_url, key)
     made: Judge
     if judge.name == "openai-batch":
         from ragmetrics.judges.batch import BatchJudge
+        from ragmetrics.judges.sdk import make_client
 
-        made = BatchJudge(client, judge, files)
+        made = BatchJudge(make_client(access, judge), judge, files)
     else:
-        made = LiveJudge(client, judge)
+        made = LiveJudge(access, judge)
     if fuse:  # verdicts that were asked for together may differ from those asked for alone
         made.fingerprint = fingerprint("fused", fuse, INSTRUCTION, made.fingerprint)
     return made
@@ -117,14 +119,12 @@ def make_embedder(settings: Settings, corpus: Corpus) -> Embedder:
     if kind == "local":
         model = model_of(judge.name) if "local" in by_kind else LOCAL_MODEL
         return LocalEmbedder(chosen.model or model, chosen.threads)
-    from ragmetrics.judges.live import make_client
-
     key = api_key(chosen.api_key_env or judge.api_key_env, os.environ)
     base_url, model = chosen.base_url or judge.base_url, chosen.model or OPENAI_MODEL
     try:
-        return OpenAIEmbedder(make_client(judge, base_url, key), model, judge)
+        return OpenAIEmbedder(find_access(judge, base_url, key), model, judge)
     except JudgeRefused as error:
         if len(settings.panel) == 1:
             raise
-        never_asked = OpenAIEmbedder(make_client(judge, base_url, _NO_KEY), model, judge)
+        never_asked = OpenAIEmbedder(find_access(judge, base_url, _NO_KEY), model, judge)
         return RefusedEmbedder(never_asked, error)

@@ -22,9 +22,8 @@ from ragmetrics.protocol import Vector
 from ragmetrics.purse import Purse, purse_in_use, spending
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-
     from ragmetrics.judge_settings import JudgeSettings
+    from ragmetrics.judges.access import Access
 
 _Waiting: TypeAlias = tuple[str, asyncio.Future[Embedded]]
 
@@ -76,10 +75,10 @@ class OpenAIEmbedder:
     concurrency = 256
     keeps = True
 
-    def __init__(self, client: AsyncOpenAI, model: str, settings: JudgeSettings) -> None:
+    def __init__(self, access: Access, model: str, settings: JudgeSettings) -> None:
         self.name = f"openai:{model}"
-        self.fingerprint = fingerprint("openai-embedding", model, str(client.base_url))
-        self._endpoint = Endpoint(client, settings, model)
+        self.fingerprint = fingerprint("openai-embedding", model, access.address)
+        self._endpoint = Endpoint(access, settings, model)
         self._model = model
         self._waiting: list[tuple[Purse | None, _Waiting]] = []
         self._sending: set[asyncio.Task[None]] = set()

@@ -32,9 +32,8 @@ from ragmetrics.judges.told import (
 from ragmetrics.judges.transport import Answer, Dropped, Transport, Unreachable
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-
     from ragmetrics.judge_settings import JudgeSettings
+    from ragmetrics.judges.access import Access
 
 T = TypeVar("T")
 
@@ -79,11 +78,11 @@ class _Patience:
 class Endpoint:
     """One endpoint, asked for one model as its gate allows."""
 
-    def __init__(self, client: AsyncOpenAI, settings: JudgeSettings, model: str) -> None:
-        self.address = str(client.base_url)
-        self._transport = Transport(client)
+    def __init__(self, access: Access, settings: JudgeSettings, model: str) -> None:
+        self.address = access.address
+        self._transport = Transport(access)
         self._settings, self._model = settings, model
-        self._key = (self.address, model, client.api_key)
+        self._key = (self.address, model, access.key)
         self._gate: Gate | None = None
         self._reached = False
         """Whether there is a server at the address,"""

@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Any
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.chat import PATH, Envelope, chat_fingerprint, read_reply
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.sdk import make_client
 from ragmetrics.judges.told import Rejected
 from ragmetrics.protocol import Ask, Prompt
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-
     from ragmetrics.judge_settings import JudgeSettings
-
-__all__ = ["LiveJudge", "make_client"]
+    from ragmetrics.judges.access import Access
 
 
 _AT_HAND = 4
@@ -32,11 +28,11 @@ class LiveJudge:
     note = ""
     keeps = True
 
-    def __init__(self, client: AsyncOpenAI, settings: JudgeSettings) -> None:
+    def __init__(self, access: Access, settings: JudgeSettings) -> None:
         self.name = f"openai:{settings.model}"
         self.concurrency = _AT_HAND * settings.concurrency
-        self.fingerprint = chat_fingerprint(settings, str(client.base_url))
-        self._endpoint = Endpoint(client, settings, settings.model)
+        self.fingerprint = chat_fingerprint(settings, access.address)
+        self._endpoint = Endpoint(access, settings, settings.model)
         self._settings = settings
         self._envelopes: dict[str, Envelope] = {}
         self._form = 0  # what a prompt is tried with first: what others came to

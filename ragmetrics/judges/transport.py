@@ -1,4 +1,4 @@
-"""Carries requests to an endpoint: the openai SDK says where to and as whom, aiohttp carries them.
+"""Carries requests to an endpoint, by aiohttp.
 
 The SDK's own way costs several times the CPU of the request itself; see
 docs/decisions/0014-aiohttp-carries-the-openai-sdk-prepares.md.
@@ -19,7 +19,8 @@ from urllib.request import getproxies, proxy_bypass
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
-    from openai import AsyncOpenAI
+
+    from ragmetrics.judges.access import Access
 
 _CONNECT_SECONDS = 3.0
 _IDLE_SECONDS = 4.0  # servers close idle connections after 5 or more
@@ -51,9 +52,9 @@ class Answer:
 class Transport:
     """Connections to one endpoint, opened with the first request, on its event loop."""
 
-    def __init__(self, client: AsyncOpenAI) -> None:
-        self.address = str(client.base_url).rstrip("/")
-        self._client = client
+    def __init__(self, access: Access) -> None:
+        self.address = access.address.rstrip("/")
+        self._access = access
         self._session: ClientSession | None = None
         self._opening = asyncio.Lock()
 
@@ -82,7 +83,6 @@ class Transport:
         if self._session:
             await self._session.close()
             self._session = None
-        await self._client.close()
 
     async def _open(self) -> ClientSession:
         async with self._opening:
@@ -94,14 +94,12 @@ class Transport:
     def _make(self, certificates: ssl.SSLContext) -> ClientSession:
         import aiohttp
 
-        headers = {**self._client.default_headers, **self._client.auth_headers}
         return aiohttp.ClientSession(
             # How many connections there are, the gate decides.
             connector=aiohttp.TCPConnector(
                 limit=0, ssl=certificates, keepalive_timeout=_IDLE_SECONDS, ttl_dns_cache=300
             ),
-            # What the SDK leaves out stands there as an object of its own.
-            headers={name: value for name, value in headers.items() if isinstance(value, str)},
+            headers=self._access.headers,
             timeout=aiohttp.ClientTimeout(total=None, connect=_CONNECT_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
             # By aiohttp's own reading of the environment each request would take a thread.

@@ -19,11 +19,11 @@ from pydantic import SecretStr
 
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judge_settings import JudgeSettings
+from ragmetrics.judges.access import find_access
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.chat import Envelope, request_body
 from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.judges.live import LiveJudge
-from ragmetrics.judges.sdk import make_client
 from ragmetrics.judges.told import error_of, problem, retry_after, seconds_of, short, used_up
 from ragmetrics.judges.transport import Answer, _proxy
 from ragmetrics.metrics.context_relevance import GRADE
@@ -52,7 +52,7 @@ def replies(base_url: str, asks: list[Ask], **more: Any) -> list[Reply | BaseExc
 
     async def put() -> list[Reply | BaseException]:
         chosen = settings(base_url, **more)
-        judge = LiveJudge(make_client(chosen, base_url, SecretStr("testing")), chosen)
+        judge = LiveJudge(find_access(chosen, base_url, SecretStr("testing")), chosen)
         try:
             answers = (judge.reply(ask, 0) for ask in asks)
             return await asyncio.gather(*answers, return_exceptions=True)
@@ -207,7 +207,7 @@ def test_the_format_is_learned_once(judge_server: JudgeServer) -> None:
 
     async def put() -> None:
         chosen = settings(judge_server.base_url)
-        judge = LiveJudge(make_client(chosen, chosen.base_url, None), chosen)
+        judge = LiveJudge(find_access(chosen, chosen.base_url, None), chosen)
         await judge.reply(make_ask(), 0)
         await asyncio.gather(*(judge.reply(make_ask(number), 0) for number in range(10)))
         await judge.reply(Ask(NEEDED, {"question": "?", "contexts": [{"1": "A."}]}), 0)
@@ -288,7 +288,7 @@ def test_a_server_that_is_gone_later_is_waited_for(
 
     async def put() -> JudgeError:
         chosen = settings(server.base_url, retries=1)
-        judge = LiveJudge(make_client(chosen, chosen.base_url, None), chosen)
+        judge = LiveJudge(find_access(chosen, chosen.base_url, None), chosen)
         await judge.reply(make_ask(), 0)
         judge._endpoint._transport.address = f"http://127.0.0.1:{closed_port()}/v1"
         with pytest.raises(JudgeError) as told:
@@ -305,7 +305,7 @@ def vectors(server: JudgeServer, texts: list[str], **more: Any) -> list[Any]:
 
     async def put() -> list[Any]:
         chosen = settings(server.base_url, **more)
-        embedder = OpenAIEmbedder(make_client(chosen, chosen.base_url, None), "e", chosen)
+        embedder = OpenAIEmbedder(find_access(chosen, chosen.base_url, None), "e", chosen)
         try:
             asked = (embedder.embed(text) for text in texts)
             return await asyncio.gather(*asked, return_exceptions=True)

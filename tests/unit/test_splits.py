@@ -8,6 +8,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +18,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from ragmetrics import text as module
+from ragmetrics.play import Play, is_heavy
+from ragmetrics.registry import select
+from ragmetrics.rows import LogRow
 from ragmetrics.splits import Recent, Shared, Split, splits_file
-from ragmetrics.text import HEAVY, counting_splits, sentences, sharing_splits, warm, weight
+from ragmetrics.text import sentences, sharing_splits
 from tests.fakes.processes import ROOT
 
 PROSE = "The plug gets hot. Pull it out and wait for an hour. Then call Dr. No."
@@ -143,38 +147,31 @@ def test_damage_fails_no_split(file: Path, asked: list[str]) -> None:
     assert asked == [PROSE]
 
 
-def test_weight_is_what_is_left_to_split() -> None:
-    """Characters of the distinct texts that are not at hand; nothing for those that are."""
-    assert weight([PROSE, None, "", PROSE]) == len(PROSE)
-    sentences(PROSE)
-    assert weight([PROSE]) == 0
-    assert weight([PROSE], "de") == len(PROSE)
+def row(*contexts: str) -> LogRow:
+    """A row that retrieved these."""
+    return LogRow("1", "Why?", contexts)
 
 
-def test_long_texts_and_long_lists_are_heavy() -> None:
+def test_rows_of_long_texts_and_of_long_lists_are_heavy() -> None:
     """Prose weighs its characters; a list, over which pysbd takes many steps, weighs more."""
-    assert weight([PROSE * 10]) < HEAVY < weight([PROSE * 60])
-    assert len(LISTED) < 1_000 and weight([LISTED]) > HEAVY
+    assert not is_heavy(row(PROSE * 10))
+    assert is_heavy(row(PROSE * 200))
+    assert len(LISTED) < 1_000 and is_heavy(row(LISTED, LISTED))
 
 
-def test_warming_in_a_thread_changes_no_count(
-    monkeypatch: pytest.MonkeyPatch, asked: list[str]
-) -> None:
-    """Texts split ahead in a thread are at hand on the loop, and count only where needed."""
+def test_a_heavy_row_is_split_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others on the loop go on while a thread splits; a light row needs none."""
+    threads: list[bool] = []
 
-    async def work(*ahead: str) -> tuple[str, ...]:
-        await asyncio.to_thread(warm, [*ahead, None, " "])
-        asked.clear()
-        return sentences(PROSE)
+    def watched(text: str | None, language: str | None = None) -> tuple[str, ...]:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return sentences(text, language)
 
-    counts = []
-    for ahead, left in (([PROSE, LISTED], []), ([], [PROSE])):
-        monkeypatch.setattr(module, "_recent", Recent(1 << 20))
-        with counting_splits() as counter:
-            assert asyncio.run(work(*ahead)) == SPLIT
-        assert asked == left
-        counts.append(counter.counts())
-    assert counts[0] == counts[1]
+    metric = select(["context_relevancy"])[0]
+    monkeypatch.setattr(sys.modules["ragmetrics.metrics.context_relevancy"], "sentences", watched)
+    for heavy in (False, True):
+        asyncio.run(Play(metric, row(PROSE), heavy=heavy).go_on(None))
+    assert threads == [True, False]
 
 
 def test_a_thread_that_is_late_opens_nothing(file: Path) -> None:
