@@ -94,7 +94,7 @@ class Panel:
             return await self._for_nothing(metrics, row, self._budget)
         judged = [one for one in metrics if one.prompts]
         plain = [one for one in metrics if not one.prompts]  # nothing that judges could differ on
-        scores = await self._turn(self.members[0], plain, row, 0)
+        scores = await self._turn(self.members[0], plain, row, 0) if plain else {}
         if judged:
             scores |= await self._judged(judged, row)
         return {one.name: scores[one.name] for one in metrics}
