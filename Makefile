@@ -8,6 +8,7 @@ BIN = $(VENV)/bin
 LOCK_VENV = .venv-lock
 RAGAS_VENV = .venv-ragas
 RAGAS_0_1_VENV = .venv-ragas-0.1
+DEEPEVAL_VENV = .venv-deepeval
 
 .PHONY: help venv install demo test check format bench parity screenshots lock clean
 
@@ -34,7 +35,7 @@ format: $(BIN)/.dev-installed ## format the code and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(BIN)/.dev-installed ## measure speed and memory against limits and peers
+bench: $(BIN)/.dev-installed $(RAGAS_VENV)/.installed $(DEEPEVAL_VENV)/.installed ## measure speed, tokens and memory against limits and peers
 	$(BIN)/python -m benchmarks
 
 parity: $(BIN)/.dev-installed $(RAGAS_VENV)/.installed $(RAGAS_0_1_VENV)/.installed ## compare the ragas_* metrics with ragas itself
@@ -47,7 +48,7 @@ lock: $(BIN)/python ## resolve all dependencies afresh into constraints.txt
 	scripts/lock.sh $(BIN)/python $(LOCK_VENV)
 
 clean: ## remove .venv, caches and the demo's output
-	rm -rf $(VENV) $(LOCK_VENV) $(RAGAS_VENV) $(RAGAS_0_1_VENV) build dist demo-store *.egg-info
+	rm -rf $(VENV) $(LOCK_VENV) $(RAGAS_VENV) $(RAGAS_0_1_VENV) $(DEEPEVAL_VENV) build dist demo-store *.egg-info
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -67,7 +68,8 @@ $(BIN)/.dev-installed: pyproject.toml constraints.txt $(BIN)/python
 
 $(RAGAS_VENV)/.installed: $(BIN)/python
 	$(BIN)/python -m venv $(RAGAS_VENV)
-	$(RAGAS_VENV)/bin/pip install -q "ragas==0.4.3" "langchain-community<0.4" "langchain<1"
+	$(RAGAS_VENV)/bin/pip install -q "ragas==0.4.3" "langchain-community<0.4" "langchain<1" \
+		"openai[aiohttp]<2"
 	touch $@
 
 # Where the old one cannot be had, as under a newer Python, the comparison goes on without it.
@@ -75,3 +77,8 @@ $(RAGAS_0_1_VENV)/.installed: $(BIN)/python
 	$(BIN)/python -m venv $(RAGAS_0_1_VENV)
 	$(RAGAS_0_1_VENV)/bin/pip install -q "ragas==0.1.10" "langchain<0.3" "langchain-openai<0.2" \
 		"pyarrow<19" "datasets<3" && touch $@ || rm -rf $(RAGAS_0_1_VENV)
+
+# A peer of the benchmarks; where it cannot be had, they go on without it.
+$(DEEPEVAL_VENV)/.installed: $(BIN)/python
+	$(BIN)/python -m venv $(DEEPEVAL_VENV)
+	$(DEEPEVAL_VENV)/bin/pip install -q "deepeval==4.3.1" "openai[aiohttp]" && touch $@ || rm -rf $(DEEPEVAL_VENV)

@@ -1,19 +1,69 @@
-"""Runs every benchmark and prints its figures: `python -m benchmarks [--rows 2000]`."""
+"""Runs the benchmarks and prints their figures.
+
+python -m benchmarks                  (all)
+python -m benchmarks engine --rows 200 --only speed,tokens
+python -m benchmarks scale --rows 2000
+"""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping
 
-from benchmarks import judge_speed, scale
+from benchmarks import engine, judge_speed, scale, store_scale, two_cores
+
+Options = argparse.Namespace
+
+
+def _engine(options: Options) -> None:
+    only = [name for name in options.only.split(",") if name]
+    if unknown := set(only) - set(engine.PARTS):
+        raise SystemExit(f"--only: {', '.join(unknown)}; there are: {', '.join(engine.PARTS)}")
+    engine.report(options.rows or 1_000, options.peer_rows, only)
+
+
+def _judge(options: Options) -> None:
+    print(judge_speed.report((options.rows or 2_000) // 5))
+
+
+def _store(options: Options) -> None:
+    print(store_scale.report(1_000_000, options.rows or 10_000))
+
+
+def _cores(options: Options) -> None:
+    print(two_cores.report(options.rows or 100_000))
+
+
+def _scale(options: Options) -> None:
+    print(scale.report(options.rows or 2_000))
+
+
+BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
+    "engine": _engine,
+    "judge": _judge,
+    "store": _store,
+    "cores": _cores,
+    "scale": _scale,
+}
 
 
 def main() -> None:
-    """Run all benchmarks."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--rows", type=int, default=2_000, help="the smaller log")
-    rows = parser.parse_args().rows
-    print(judge_speed.report(rows // 5))
-    print(scale.report(rows))
+    """Run those named, or all."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--rows", type=int, help="of the log, or of the smaller one")
+    parser.add_argument("--peer-rows", type=int, default=100, help="engine: of the peers' log")
+    parser.add_argument("--only", default="", help=f"engine: {', '.join(engine.PARTS)}")
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(BENCHMARKS):
+        parser.error(f"no {', '.join(sorted(unknown))}; there are: {', '.join(BENCHMARKS)}")
+    for name in options.names or BENCHMARKS:
+        print(f"## {name}\n", flush=True)
+        BENCHMARKS[name](options)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel
 
-from ragmetrics.errors import JudgeError, JudgeRefused, Unanswered, UnreadableReply
+from ragmetrics.account import Account
+from ragmetrics.errors import (
+    JudgeError,
+    JudgePending,
+    JudgeRefused,
+    OverBudget,
+    Unanswered,
+    UnreadableReply,
+)
 from ragmetrics.fusing import Fused, fusible
-from ragmetrics.judges.base import Judge, Reply
+from ragmetrics.judges.base import Judge, Notary, Reply
 from ragmetrics.once import Asker, Once
 from ragmetrics.protocol import Answer, Ask, Embed, Request, Status
 from ragmetrics.store.judgements import Judgement, Judgements
@@ -32,7 +40,18 @@ class Wanted:
     metric: str = ""
 
 
-_Waiting = Mapping[str, tuple[Wanted, asyncio.Future[Answer]]]
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A request that went with others in one."""
+
+    ask: Ask
+    metric: str
+    future: asyncio.Future[Answer]
+
+    def answer(self, answer: Answer) -> None:
+        """Tell who waits, if they still do."""
+        if not self.future.done():
+            self.future.set_result(answer)
 
 
 class Broker:
@@ -53,15 +72,17 @@ class Broker:
         once: Once | None = None,
         fuse: bool = False,
         record: Record | None = None,
+        account: Account | None = None,
     ) -> None:
         self.judge = judge
+        self._notary = judge if isinstance(judge, Notary) else None
         self.name = name or judge.name
         self.tallies = Tallies()
         self.refusal: JudgeRefused | None = None
         """Why the judge cannot be asked: after it, nothing more is."""
         self._vectors, self._reasks = vectors, reasks
         self._kept = kept if judge.keeps else None
-        self._record = record
+        self._record, self._account = record, account
         self._fuse = fuse
         self._judging = asyncio.Semaphore(judge.concurrency)
         self._asker = Asker(once)
@@ -74,10 +95,20 @@ class Broker:
 
     async def answer_all(self, row_key: str, wanted: Sequence[Wanted]) -> list[Answer]:
         """The answers to what a row asks at one time, in order."""
+        self._count_shared(wanted)
         if self._fuse:
-            self._begin_fused(row_key, [one for one in wanted if fusible(one.request)])
+            self._begin_fused(row_key, wanted)
         waiting = [self._begin(row_key, one) for one in wanted]
         return [await one for one in waiting]
+
+    def _count_shared(self, wanted: Sequence[Wanted]) -> None:
+        new: set[str] = set()
+        for one in wanted:
+            if isinstance(one.request, Embed):
+                continue
+            key = one.request.key
+            self.tallies[one.metric].shared += key in new or self._asker.is_asked(key)
+            new.add(key)
 
     def _begin(self, row_key: str, wanted: Wanted) -> Awaitable[Answer]:
         """Put a request on its way at once; what is returned waits for its answer."""
@@ -115,10 +146,16 @@ class Broker:
             tally.failures["unreadable_in_store"] += 1
             return None
         tally.answered_from_store += 1
+        self._note(request, Reply(text))
         return verdict
 
     async def _asked(self, key: str, request: Ask, tally: Tally) -> Answer:
         """The judge's verdict, or why there is none."""
+        answer = await self._verdict(key, request, tally)
+        self._settle(request)
+        return answer
+
+    async def _verdict(self, key: str, request: Ask, tally: Tally) -> Answer:
         reason = ""
         try:
             for attempt in range(1 + self._reasks):
@@ -140,7 +177,10 @@ class Broker:
         if self.refusal:
             raise JudgeRefused(str(self.refusal))
         try:
-            reply = await self.judge.reply(request, attempt)
+            if self._account:
+                reply = await self._account.reply(self.judge, request, attempt)
+            else:
+                reply = await self.judge.reply(request, attempt)
         except JudgeError as error:
             tally.fail(error.failures)
             raise
@@ -157,86 +197,107 @@ class Broker:
             tokens = (reply.prompt_tokens, reply.completion_tokens)
             await self._kept.keep(Judgement(key, request.prompt.name, reply.text, *tokens))
 
+    def _settle(self, request: Ask) -> None:
+        if self._notary:
+            self._notary.settled(request)
+
     def _given_up(self, error: JudgeError, tally: Tally) -> Unanswered:
         if isinstance(error, JudgeRefused):
             self.refusal = error
+        if isinstance(error, JudgeRefused | JudgePending):
             raise error
+        if isinstance(error, OverBudget):
+            return Unanswered(Status.OVER_BUDGET, str(error))
         tally.failures["judge_failed"] += 1
         return Unanswered(Status.JUDGE_FAILED, str(error))
 
     def _begin_fused(self, row_key: str, wanted: Sequence[Wanted]) -> None:
-        """Put what nobody asked yet, and the store does not know, on its way in one request."""
-        fresh = {
-            one.request.key: one
-            for one in wanted
-            if not self._asker.is_asked(one.request.key)
-            and not (self._kept and self._kept.find(row_key + one.request.key))
-        }
-        if len(fresh) < 2:
-            return
+        """Put what nobody asked yet, and the store does not know, on its way in one request, and
+        each repeat in one of its own.
+        """
         loop = asyncio.get_running_loop()
-        waiting = {key: (one, loop.create_future()) for key, one in fresh.items()}
-        for key, (_, future) in waiting.items():
-            self._asker.put(key, future)
-        task = loop.create_task(self._fused(row_key, waiting))
-        self._fusing.add(task)
-        task.add_done_callback(self._fusing.discard)
+        fresh: dict[tuple[int, ...], dict[str, _Part]] = {}
+        for one in wanted:
+            ask = one.request
+            if fusible(ask) and not self._is_known(row_key, ask):
+                parts = fresh.setdefault(ask.repeat, {})
+                parts.setdefault(ask.key, _Part(ask, one.metric, loop.create_future()))
+        for parts in fresh.values():
+            if len(parts) > 1:
+                for key, part in parts.items():
+                    self._asker.put(key, part.future)
+                task = loop.create_task(self._fused(row_key, parts))
+                self._fusing.add(task)
+                task.add_done_callback(self._fusing.discard)
 
-    async def _fused(self, row_key: str, waiting: _Waiting) -> None:
+    def _is_known(self, row_key: str, ask: Ask) -> bool:
+        kept = self._kept is not None and self._kept.find(row_key + ask.key) is not None
+        return kept or self._asker.is_asked(ask.key)
+
+    async def _fused(self, row_key: str, parts: Mapping[str, _Part]) -> None:
         """Answer several requests by one; what is unreadable in it is asked alone."""
-        metrics = dict.fromkeys(one.metric for one, _ in waiting.values())
-        tally = self.tallies[" + ".join(metrics)]
+        tally = self.tallies[" + ".join(dict.fromkeys(one.metric for one in parts.values()))]
         try:
+            fused = Fused([one.ask for one in parts.values()])
             async with self._judging:
-                await self._ask_fused(row_key, waiting, tally)
-            left = {key: pair for key, pair in waiting.items() if not pair[1].done()}
-            await asyncio.gather(*(self._alone(row_key + key, *left[key]) for key in left))
+                await self._ask_fused(row_key, fused, parts, tally)
+            left = [one for one in parts.values() if not one.future.done()]
+            await asyncio.gather(*(self._alone(row_key, one) for one in left))
+            self._settle(fused.ask)
         except asyncio.CancelledError:
-            for _, future in waiting.values():
-                future.cancel()
+            for one in parts.values():
+                one.future.cancel()
             raise
         except Exception as error:
-            for _, future in waiting.values():
-                if not future.done():
-                    future.set_exception(error)
+            for one in parts.values():
+                if not one.future.done():
+                    one.future.set_exception(error)
 
-    async def _ask_fused(self, row_key: str, waiting: _Waiting, tally: Tally) -> None:
-        fused = Fused([_ask(one) for one, _ in waiting.values()])
+    async def _ask_fused(
+        self, row_key: str, fused: Fused, parts: Mapping[str, _Part], tally: Tally
+    ) -> None:
         try:
             reply = await self._reply(fused.ask, 0, tally)
         except JudgeError as error:
-            if not isinstance(error, JudgeRefused) and not error.transient:
+            if not isinstance(error, JudgeRefused | OverBudget) and not error.transient:
                 return  # too long for the model, say: its parts may not be
             given_up = self._given_up(error, tally)
-            for _, future in waiting.values():
-                future.set_result(given_up)
+            for one in parts.values():
+                one.answer(given_up)
             return
+        readable = self._read_parts(fused, reply, tally)
+        await asyncio.gather(
+            *(self._keep(row_key + ask.key, ask, part) for ask, part, _ in readable)
+        )
+        for ask, _, verdict in readable:
+            parts[ask.key].answer(verdict)
+
+    def _read_parts(
+        self, fused: Fused, reply: Reply, tally: Tally
+    ) -> list[tuple[Ask, Reply, BaseModel]]:
+        """What can be read of a reply; one of which some cannot counts as one that is unreadable.
+
+        Its tokens stand with the first part.
+        """
+        readable, spoilt = [], None
         try:
-            parts = list(fused.split(reply.text))
+            texts = fused.split(reply.text)
         except UnreadableReply as error:
-            _unreadable(reply, error, tally)
-            return
-        tokens = (reply.prompt_tokens, reply.completion_tokens)
-        for ask, text in parts:
-            part = Reply(text, prompt_tokens=tokens[0], completion_tokens=tokens[1])
+            texts, spoilt = [], error
+        for place, (ask, text) in enumerate(texts):
+            part = Reply(text) if place else replace(reply, text=text)
             self._note(ask, part)
             try:
-                verdict = _read(ask, part)
+                readable.append((ask, part, _read(ask, part)))
             except UnreadableReply as error:
-                _unreadable(reply, error, tally)
-                continue
-            await self._keep(row_key + ask.key, ask, part)
-            waiting[ask.key][1].set_result(verdict)
-            tokens = (0, 0)  # stand with the first part
+                spoilt = error
+        if spoilt:
+            _unreadable(reply, spoilt, tally)
+        return readable
 
-    async def _alone(self, key: str, wanted: Wanted, future: asyncio.Future[Answer]) -> None:
-        future.set_result(await self._asked(key, _ask(wanted), self.tallies[wanted.metric]))
-
-
-def _ask(wanted: Wanted) -> Ask:
-    if not isinstance(wanted.request, Ask):
-        raise TypeError(f"expected a request for a verdict, was sent {wanted.request!r}")
-    return wanted.request
+    async def _alone(self, row_key: str, part: _Part) -> None:
+        tally = self.tallies[part.metric]
+        part.answer(await self._asked(row_key + part.ask.key, part.ask, tally))
 
 
 def _read(request: Ask, reply: Reply) -> BaseModel:

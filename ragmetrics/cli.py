@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ragmetrics import __version__, cli_prompts, tables
+from ragmetrics import __version__, cli_batches, cli_prompts, tables
 from ragmetrics.errors import InputError, RagmetricsError
 from ragmetrics.settings import Settings, judged_by, load_settings, make_settings, with_preset
 
@@ -27,6 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(cli_prompts.app, name="prompts")
+app.command()(cli_batches.batches)
 out = Console(highlight=False, emoji=False)
 err = Console(stderr=True, highlight=False, emoji=False)
 
@@ -84,14 +85,44 @@ def score(
         Path | None, typer.Option(help="Keep the judge's replies, for --judge recorded:PATH.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Read only so many rows.")] = None,
-    settings: ConfigFlag = None,
+    store: Annotated[
+        str | None,
+        typer.Option(help="Where replies of judges over a network are kept; default: settings."),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print what it would ask for and cost; nothing is sent."),
+    ] = False,
+    settings: Annotated[
+        Path | None, typer.Option("--settings", help="A ragmetrics.yaml; its logs are not used.")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Score logs and print the mean of each metric with its interval."""
-    from ragmetrics.evaluation import evaluate
+    from ragmetrics.budget import is_paid
+    from ragmetrics.evaluation import estimate, evaluate
     from ragmetrics.export import check_name, export
 
     chosen = _settings(settings)
+    store = store or chosen.store
+    if dry_run:
+        expected = estimate(
+            logs,
+            _names(metrics),
+            judge,
+            model=model,
+            base_url=base_url,
+            golden=golden,
+            preset=preset,
+            settings=chosen,
+            limit=limit,
+            store=store,
+        )
+        if as_json:
+            sys.stdout.write(json.dumps(expected.as_json(), ensure_ascii=False) + "\n")
+        else:
+            tables.print_estimate(out, expected)
+        return
     if output:
         golden_set = golden or chosen.golden
         read = [*logs, golden_set] if golden_set else logs
@@ -108,8 +139,11 @@ def score(
             settings=chosen,
             record=record,
             limit=limit,
+            store=store,
             progress=progress,
         )
+    if is_paid(judged_by(chosen, judge, model, base_url)):
+        err.print(f"Replies are kept in {store}", markup=False, soft_wrap=True)
     if output:
         export(result.records(), output)
     if as_json:

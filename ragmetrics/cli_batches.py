@@ -65,8 +65,8 @@ def batches(
 async def _told(
     judge: JudgeSettings, records: Sequence[BatchRecord], cancel: str | None
 ) -> list[dict[str, Any]]:
-    from ragmetrics.judges.batch_api import BatchApi
     from ragmetrics.judges.access import find_access
+    from ragmetrics.judges.batch_api import BatchApi
     from ragmetrics.judges.sdk import make_client
 
     access = find_access(judge, judge.base_url, api_key(judge.api_key_env, os.environ))

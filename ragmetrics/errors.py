@@ -8,7 +8,9 @@ RagmetricsError
 ├── UnreadableReply          a judge answered, but not what was asked; asked again
 ├── Unanswered               a request got no usable answer; the row is left out of the mean
 └── JudgeError               the judge could not be asked; `transient` says if a retry may help
-    └── JudgeRefused         wrong key, model or address: no request can succeed, the run ends
+    ├── JudgeRefused         wrong key, model or address: no request can succeed, the run ends
+    ├── JudgePending         asked, and the answers come later: the same command goes on
+    └── OverBudget           the budget does not allow this request: it is not sent
 """
 
 from __future__ import annotations
@@ -54,6 +56,9 @@ class Unanswered(RagmetricsError):
         self.status = status
         self.reason = reason
 
+    def __reduce__(self) -> tuple[type[Unanswered], tuple[str, str]]:
+        return type(self), (self.status, self.reason)  # by default it is pickled by its text alone
+
 
 class JudgeError(RagmetricsError):
     """The judge could not be asked."""
@@ -69,3 +74,17 @@ class JudgeError(RagmetricsError):
 
 class JudgeRefused(JudgeError):
     """No request to this judge can succeed: wrong key, model or address."""
+
+
+class JudgePending(JudgeError):
+    """The answers are on their way and will be there later: the run ends, the same command goes on.
+
+    Not one row's affair: it ends the part, and nothing of it is given up.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, transient=True)
+
+
+class OverBudget(JudgeError):
+    """What the budget leaves to a part of the run is used up."""

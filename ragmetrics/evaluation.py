@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
-import pandas as pd
-
 from ragmetrics.errors import InputError
+from ragmetrics.estimates import Estimate, estimate_run, plan_budget
 from ragmetrics.judges.recorded import Recorder, file_and_judge
 from ragmetrics.night import parts
 from ragmetrics.protocol import Status
 from ragmetrics.publish import summarise_run
 from ragmetrics.records import Manifest
 from ragmetrics.registry import chosen_metrics
-from ragmetrics.score import judge_info, score_part
+from ragmetrics.score import judge_info
 from ragmetrics.settings import (
     Judged,
     MetricChoice,
@@ -34,8 +34,13 @@ from ragmetrics.stage import Inputs, Staged, golden_set, log_set, open_store, pl
 from ragmetrics.store.files import Files, same_file
 from ragmetrics.store.logs import LogSet, is_among
 from ragmetrics.store.parts import RunRef, read_records
+from ragmetrics.workers import score_parts
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Progress = Callable[[str, int, int], None]
+_NO_NIGHT = date(1970, 1, 1)
 
 
 class Result:
@@ -48,6 +53,8 @@ class Result:
 
     def summary(self) -> pd.DataFrame:
         """One line per metric: mean, interval, rows scored, questions, count by status."""
+        import pandas as pd
+
         records = [
             {
                 "metric": one.metric,
@@ -66,6 +73,8 @@ class Result:
 
     def scores(self) -> pd.DataFrame:
         """One line per row and metric: id, metric, value, status, reason, details, tags."""
+        import pandas as pd
+
         return pd.DataFrame(list(self.records()))
 
     def records(self) -> Iterable[dict[str, Any]]:
@@ -108,6 +117,11 @@ class Result:
             "usage_by_judge": {
                 name: usage.model_dump() for name, usage in manifest.usage_by_judge.items()
             },
+            "usage_by_metric": {
+                metric: {name: usage.model_dump() for name, usage in of.items()}
+                for metric, of in manifest.usage_by_metric.items()
+            },
+            "budget": manifest.budget.model_dump() if manifest.budget else None,
             "problems": manifest.problems,
             "splits": manifest.splits,
         }
@@ -125,6 +139,7 @@ def evaluate(
     settings: Settings | None = None,
     record: str | Path | None = None,
     limit: int | None = None,
+    store: str | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Score rows: a path (or several), dicts, a pandas DataFrame, a ragas or Hugging Face dataset.
@@ -134,6 +149,8 @@ def evaluate(
     everything else that `ragmetrics.yaml` may say; the other arguments go before it.
     `preset` names the tool that wrote the rows: `ragas`, `openinference`, `langfuse`, ...
     `record` names a JSONL file for the judge's replies, to be played by `judge="recorded:PATH"`.
+    `store` keeps the replies of judges that are reached over a network, and has those of earlier
+    runs; without one, nothing is kept.
     Works inside a running event loop too, as in a notebook.
     Raises InputError for rows that are none, JudgeRefused for a judge that cannot be asked.
     """
@@ -144,10 +161,9 @@ def evaluate(
         inputs = _inputs(chosen, rows, Path(folder.name), limit)
         if record is not None and _overwrites(Path(record), chosen, inputs):
             raise InputError(f"recording {record}: is one of the files that are read")
-        chosen = chosen.model_copy(
-            update={"store": str(Path(folder.name) / "store"), "storage_options": {}}
-        )
-        staged = _outside_loop(lambda: _run(chosen, inputs, record, progress))
+        kept = Files(store, chosen.storage_options) if store else None
+        chosen = _temporary(chosen, folder.name)
+        staged = _run(chosen, inputs, kept, record, progress)
         files = open_store(chosen)
         manifest, _ = summarise_run(chosen, files, staged, datetime.now(UTC))
     except BaseException:
@@ -159,6 +175,41 @@ def evaluate(
 async def aevaluate(rows: Any, *args: Any, **kwargs: Any) -> Result:
     """`evaluate` for code that is asynchronous itself: the event loop goes on meanwhile."""
     return await asyncio.to_thread(evaluate, rows, *args, **kwargs)
+
+
+def estimate(
+    rows: Any,
+    metrics: Sequence[MetricChoice] | None = None,
+    judge: Judged = None,
+    *,
+    model: str | None = None,
+    base_url: str | None = None,
+    golden: str | None = None,
+    preset: str | None = None,
+    settings: Settings | None = None,
+    limit: int | None = None,
+    store: str | None = None,
+) -> Estimate:
+    """What `evaluate` would ask for: requests, tokens and money. Nothing is sent; no key is needed.
+
+    `store` has replies of earlier runs, which are not asked for again.
+    Raises InputError for rows that are none, SettingsError for a price that a budget lacks.
+    """
+    chosen = _settings(settings, metrics, judge, model, base_url, golden)
+    chosen = with_preset(chosen, preset)
+    kept = Files(store, chosen.storage_options) if store else None
+    with tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder:
+        inputs = _inputs(chosen, rows, Path(folder), limit)
+        chosen = _temporary(chosen, folder)
+        ref = plan(chosen, _NO_NIGHT, inputs, "")
+        _staged(chosen, ref, inputs)
+        return estimate_run(chosen, open_store(chosen), ref, kept)
+
+
+def _temporary(settings: Settings, folder: str) -> Settings:
+    """The settings of a run whose rows and scores go with a folder."""
+    store = str(Path(folder) / "store")
+    return settings.model_copy(update={"store": store, "storage_options": {}})
 
 
 def _settings(
@@ -204,9 +255,11 @@ def _overwrites(path: Path, settings: Settings, inputs: Inputs) -> bool:
 def _dicts(rows: Any) -> Iterable[Any]:
     if hasattr(rows, "to_pandas"):  # ragas's EvaluationDataset and Hugging Face's Dataset
         rows = rows.to_pandas()
-    if isinstance(rows, pd.DataFrame):
+    pandas = sys.modules.get("pandas")  # where it is not imported, nobody has a table of it
+    if pandas and isinstance(rows, pandas.DataFrame):
         named = rows.index.name and rows.index.name not in rows  # as Phoenix's span ids are
-        return (rows.reset_index() if named else rows).to_dict("records")
+        records: list[Any] = (rows.reset_index() if named else rows).to_dict("records")
+        return records
     if isinstance(rows, Iterable) and not isinstance(rows, Mapping | bytes):
         return rows
     raise InputError(f"rows: expected a path, dicts or a table, not {type(rows).__name__}")
@@ -224,37 +277,49 @@ def _written(settings: Settings, rows: Iterable[Any], folder: Path) -> LogSet:
 
 
 def _plain(value: Any) -> Any:
-    if value is pd.NaT or value is pd.NA:
+    pandas = sys.modules.get("pandas")
+    if pandas and (value is pandas.NaT or value is pandas.NA):
         return None
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def _outside_loop(work: Callable[[], Staged]) -> Staged:
-    """Run in a thread of its own where this one has an event loop at work already."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return work()
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(work).result()
-
-
 def _run(
-    settings: Settings, inputs: Inputs, record: str | Path | None, progress: Progress | None
+    settings: Settings,
+    inputs: Inputs,
+    kept: Files | None,
+    record: str | Path | None,
+    progress: Progress | None,
 ) -> Staged:
     info, embedder = judge_info(settings)
-    day = date(1970, 1, 1)  # a single evaluation has no night
-    ref = plan(settings, day, inputs, f"{info.fingerprint}/{embedder}")
+    ref = plan(settings, _NO_NIGHT, inputs, f"{info.fingerprint}/{embedder}")
+    staged = _staged(settings, ref, inputs)
+    plan_budget(settings, open_store(settings), ref, kept)
+    todo = parts(settings, staged)
+    with Recorder(record) as recorder:
+        note = recorder.note if record is not None else None
+        told = _telling(progress, len(todo))
+        problems = score_parts(settings, staged, todo, note, told, kept)
+    for problem in problems:
+        raise problem
+    return staged
+
+
+def _staged(settings: Settings, ref: RunRef, inputs: Inputs) -> Staged:
     staged = stage(settings, ref, inputs, datetime.now(UTC))
     if staged.source.problem:
         raise InputError(_nothing(staged))
-    todo = parts(settings, staged)
-    with Recorder(record) as recorder:
-        for done, (family, shard) in enumerate(todo, 1):
-            score_part(settings, ref, family, shard, recorder.note)
-            if progress:
-                progress(", ".join(family), done, len(todo))
     return staged
+
+
+def _telling(progress: Progress | None, parts: int) -> Callable[[Sequence[str]], None]:
+    """Tells of each part that is done, and how many there were."""
+    numbers = count(1)
+
+    def told(family: Sequence[str]) -> None:
+        if progress:
+            progress(", ".join(family), next(numbers), parts)
+
+    return told
 
 
 def _records(files: Files, ref: RunRef, metric: str) -> Iterable[dict[str, Any]]:

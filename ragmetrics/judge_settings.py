@@ -29,7 +29,7 @@ class JudgeSettings(Part):
     api_key_env: str = "OPENAI_API_KEY"
     temperature: float = Field(0.1, ge=0, le=2)
     max_tokens: int = Field(1_000, ge=16)
-    concurrency: int = Field(64, ge=1, le=1_000)
+    concurrency: int = Field(128, ge=1, le=1_000)
     """Most requests in flight; how many the endpoint bears is found out below it."""
     requests_per_minute: int | None = Field(None, ge=1)
     tokens_per_minute: int | None = Field(None, ge=1)
@@ -40,7 +40,7 @@ class JudgeSettings(Part):
     retries: int = Field(6, ge=0, le=20)
     """Attempts after the first for a transient error of the endpoint. A 429 is no error but a
     request to wait: it is asked again until the deadline."""
-    reasks: int = Field(2, ge=0, le=10)
+    reasks: int = Field(4, ge=0, le=10)
     """Times that a request is asked again after an unreadable reply."""
     ttl_days: int | None = Field(None, ge=1)
     """Kept replies that are older are asked for anew; None: they are good for ever."""
@@ -48,7 +48,7 @@ class JudgeSettings(Part):
     """Of `openai-batch`: between looks at a batch."""
     wait_seconds: float | None = Field(None, gt=0)
     """Of `openai-batch`: longest that a run waits for its batches before it ends and leaves them
-    to a later run; None: as long as they take, but 300 s in a nightly that a deployment runs."""
+    to a later run; None: as long as they take, but 60 s in a nightly that a deployment runs."""
     repeats: int = Field(1, ge=1, le=100)
     """Times that each row is judged; its value is the mean, its spread is kept."""
     usd_per_million_prompt_tokens: float | None = Field(None, ge=0)
@@ -60,6 +60,21 @@ class JudgeSettings(Part):
     def remote(self) -> bool:
         """Whether it is reached over a network, and paid for."""
         return self.name in ("openai", "openai-batch")
+
+    def usd(
+        self, prompt_tokens: float, completion_tokens: float, cached: float = 0
+    ) -> float | None:
+        """What tokens cost, `cached` of the prompt's at their own price; None: no price is set."""
+        prompt, completion = (
+            self.usd_per_million_prompt_tokens,
+            self.usd_per_million_completion_tokens,
+        )
+        if prompt is None or completion is None:
+            return None
+        of_cached = self.usd_per_million_cached_tokens
+        of_cached = prompt if of_cached is None else of_cached
+        paid = (prompt_tokens - cached) * prompt + cached * of_cached
+        return (paid + completion_tokens * completion) / 1e6
 
     @field_validator("name")
     @classmethod
@@ -78,10 +93,16 @@ class EmbeddingSettings(Part):
     """None: `text-embedding-3-small` of `openai`, `all-MiniLM-L6-v2` of `local`."""
     threads: int = Field(1, ge=1, le=1_000)
     """Of one run of `local`; shards run side by side already."""
+    usd_per_million_tokens: float | None = Field(None, ge=0)
     base_url: str | None = None
     """None: the judge's."""
     api_key_env: str | None = None
     """None: the judge's."""
+
+    def usd(self, tokens: float) -> float | None:
+        """What tokens cost; None: no price is set."""
+        price = self.usd_per_million_tokens
+        return None if price is None else tokens * price / 1e6
 
 
 class Budget(Part):
@@ -90,6 +111,11 @@ class Budget(Part):
     max_requests: int | None = Field(None, ge=0)
     max_tokens: int | None = Field(None, ge=0)
     max_usd: float | None = Field(None, ge=0)
+
+    @property
+    def binds(self) -> bool:
+        """Whether it says anything."""
+        return any(limit is not None for _, limit in self)
 
 
 def make_judge_settings(values: Mapping[str, Any]) -> JudgeSettings:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import reduce
+from operator import or_
 
 from ragmetrics import __version__
 from ragmetrics.alerts.deliver import load_book
 from ragmetrics.alerts.rules import Night, evaluate
 from ragmetrics.alerts.state import advance
+from ragmetrics.budget import BudgetPlan, load_plan
 from ragmetrics.calibration.history import History, load_history
-from ragmetrics.records import Finding, Manifest, Usage, WorstRow
+from ragmetrics.protocol import Status
+from ragmetrics.records import BudgetReport, Finding, JudgeInfo, Manifest, Usage, WorstRow
 from ragmetrics.registry import chosen_metrics
 from ragmetrics.report.site import write_assets, write_calibrations, write_night, write_overview
-from ragmetrics.score import judge_info, metric_fingerprint, score_families
+from ragmetrics.score import EMBEDDINGS, judge_info, metric_fingerprint, score_families
 from ragmetrics.settings import Settings
 from ragmetrics.stage import Staged, open_store
 from ragmetrics.store.files import Files
@@ -111,10 +115,33 @@ def summarise_run(
         usage=sum(costs.usage.values(), Usage()),
         usage_by_judge=costs.usage,
         usage_by_metric=costs.by_metric,
+        budget=_budget(settings, load_plan(files, ref), info, costs.usage, scores),
         problems=costs.problems(),
         splits=dict(costs.splits),
     )
     return manifest, scores
+
+
+def _budget(
+    settings: Settings,
+    plan: BudgetPlan | None,
+    info: JudgeInfo,
+    usage: Mapping[str, Usage],
+    scores: Mapping[str, MetricScores],
+) -> BudgetReport | None:
+    if plan is None:
+        return None
+    judges = info.panel or [name for name in usage if name != EMBEDDINGS]
+    free = {name for name, one in zip(judges, settings.panel, strict=False) if not one.remote}
+    spent = [one for name, one in usage.items() if name not in free]
+    over = [one.table["status"] == Status.OVER_BUDGET.value for one in scores.values()]
+    return BudgetReport(
+        limits=plan.limits,
+        estimated=plan.estimated,
+        share=plan.share,
+        spent=sum(spent, Usage()),
+        rows_over=int(reduce(or_, over).sum()),
+    )
 
 
 def watched_tags(settings: Settings) -> set[str]:

@@ -4,7 +4,8 @@ Manifest (one run of one night)
 ├── Source        what was read, what was quarantined and why
 ├── Summary       one metric over all rows, or over one segment of them
 ├── Finding       what one alert rule says of this night
-└── Usage         what the judge was asked and what that cost
+├── Usage         what the judge was asked and what that cost
+└── BudgetReport  what it might have cost, and how much was judged for that
 """
 
 from __future__ import annotations
@@ -118,6 +119,8 @@ class Usage(Record):
 
     requests: int = 0
     answered_from_store: int = 0
+    shared: int = 0
+    """Answered by an equal request of the same run."""
     prompt_tokens: int = 0
     cached_tokens: int = 0
     """Prompt tokens that the endpoint had in its cache."""
@@ -130,17 +133,40 @@ class Usage(Record):
     def __add__(self, other: Usage) -> Usage:
         """Both together; the money is known where it is of all that was asked."""
         failures = Counter(self.failures) + Counter(other.failures)
-        spent = [one.usd for one in (self, other) if one.requests or one.usd is not None]
+        paid = [one for one in (self, other) if one.prompt_tokens or one.completion_tokens]
+        spent = [one.usd for one in (self, other) if one in paid or one.usd is not None]
         known = [usd for usd in spent if usd is not None]
         return Usage(
             requests=self.requests + other.requests,
             answered_from_store=self.answered_from_store + other.answered_from_store,
+            shared=self.shared + other.shared,
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,
             usd=round(sum(known), 6) if known and len(known) == len(spent) else None,
             failures=dict(sorted(failures.items())),
         )
+
+
+class Limits(Record):
+    """Most that may be asked, or may be spent; None: without limit."""
+
+    max_requests: int | None = None
+    max_tokens: int | None = None
+    max_usd: float | None = None
+
+
+class BudgetReport(Record):
+    """What a budget let a night do; judges on this machine cost nothing and do not count."""
+
+    limits: Limits
+    estimated: Usage
+    """Of all rows, before any was judged."""
+    share: float
+    """Of the questions, those that were judged; 1 where the budget did not bind."""
+    spent: Usage
+    rows_over: int = 0
+    """Rows that are not judged, or not by all metrics, for that."""
 
 
 class JudgeInfo(Record):
@@ -232,6 +258,7 @@ class Manifest(Record):
     usage_by_metric: dict[str, dict[str, Usage]] = Field(default_factory=dict)
     """The same by metric, and of each by judge. What several metrics share stands with the one that
     asked first; of fused requests, with all of them, as `context_recall + context_relevance`."""
+    budget: BudgetReport | None = None
     problems: list[str] = Field(default_factory=list)
     """Why parts could not be scored at all, or not by all judges; rows of missing parts count
     as `judge_failed`."""

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from ragmetrics import loop
+from ragmetrics.account import Account
 from ragmetrics.broker import Broker, Record
+from ragmetrics.budget import BudgetPlan, load_plan
 from ragmetrics.drive import drive
 from ragmetrics.errors import JudgeRefused, RagmetricsError
-from ragmetrics.judge_settings import JudgeSettings
+from ragmetrics.judge_settings import EmbeddingSettings, JudgeSettings
 from ragmetrics.judges import make_embedder, make_judges, names_of
 from ragmetrics.judges.base import Embedder, Judge, fingerprint
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.panel import Member, Panel, panel_fingerprint
+from ragmetrics.purse import purse_in_use, spending
 from ragmetrics.records import JudgeInfo, Usage
 from ragmetrics.registry import Metric, chosen_metrics, families
 from ragmetrics.rows import LogRow
@@ -24,12 +27,13 @@ from ragmetrics.seats import Seats, take_seats
 from ragmetrics.settings import Settings
 from ragmetrics.stage import load_corpus, open_store, shard_range
 from ragmetrics.store.files import Files
-from ragmetrics.store.judgements import Judgements
+from ragmetrics.store.judgements import EMBEDDING, Judgements
 from ragmetrics.store.parts import (
     SCORE_SCHEMA,
     PartWriter,
     RunRef,
     is_whole,
+    question_keys,
     read_row_batches,
     score_record,
     workspace,
@@ -38,6 +42,8 @@ from ragmetrics.tally import Tallies
 from ragmetrics.text import SplitCounter, counting_splits
 from ragmetrics.vectors import Vectors
 
+EMBEDDINGS = "embeddings"
+"""The name that usage of embeddings stands under, beside those of judges."""
 _PARTS_AT_ONCE = 4
 
 
@@ -75,13 +81,19 @@ def metric_fingerprint(metric: Metric, judge: str, embedder: str) -> str:
 
 
 def score_part(
-    settings: Settings, ref: RunRef, names: Sequence[str], shard: int, record: Record | None = None
+    settings: Settings,
+    ref: RunRef,
+    names: Sequence[str],
+    shard: int,
+    record: Record | None = None,
+    kept: Files | None = None,
 ) -> int:
     """Score one shard by one family of metrics; return the rows scored, 0 where it was done.
 
-    Finished judgements are found in the store. Raises JudgeRefused where no request can succeed.
+    Judgements are found and kept in the run's store, or in `kept`. Raises JudgeRefused where no
+    request can succeed.
     """
-    return loop.run(_score_part(settings, ref, names, shard, record))
+    return loop.run(_score_part(settings, ref, names, shard, record, kept))
 
 
 def score_together(
@@ -90,12 +102,13 @@ def score_together(
     todo: Sequence[tuple[Sequence[str], int]],
     record: Record | None = None,
     done: Callable[[Sequence[str]], None] | None = None,
+    kept: Files | None = None,
 ) -> list[RagmetricsError]:
     """Score parts side by side, so that the judges are kept busy from the first to the last.
 
     Returns why parts could not be scored. Raises JudgeRefused where no request can succeed.
     """
-    return loop.run(_score_together(settings, ref, todo, record, done))
+    return loop.run(_score_together(settings, ref, todo, record, done, kept))
 
 
 async def _score_together(
@@ -104,12 +117,13 @@ async def _score_together(
     todo: Sequence[tuple[Sequence[str], int]],
     record: Record | None,
     done: Callable[[Sequence[str]], None] | None,
+    kept: Files | None,
 ) -> list[RagmetricsError]:
     problems: list[RagmetricsError] = []
 
     async def one(names: Sequence[str], shard: int) -> None:
         try:
-            await _score_part(settings, ref, names, shard, record)
+            await _score_part(settings, ref, names, shard, record, kept)
         except JudgeRefused:
             raise
         except RagmetricsError as error:
@@ -127,17 +141,26 @@ async def _score_together(
 
 
 async def _score_part(
-    settings: Settings, ref: RunRef, names: Sequence[str], shard: int, record: Record | None
+    settings: Settings,
+    ref: RunRef,
+    names: Sequence[str],
+    shard: int,
+    record: Record | None,
+    kept: Files | None,
 ) -> int:
     files = open_store(settings)
+    kept = kept or files
     family = [metric for metric in chosen_metrics(settings) if metric.name in names]
     async with _room(settings):
         if await asyncio.to_thread(_is_done, files, ref, family, shard):
             return 0
         corpus = await asyncio.to_thread(load_corpus, files, ref)
-        async with take_seats(settings, corpus, files) as seats:
-            work = _Work(settings, files, ref, family, shard)
-            return await work.score(seats, record)
+        plan = await asyncio.to_thread(load_plan, files, ref)
+        purse = plan.purse(names, shard) if plan else None
+        async with take_seats(settings, corpus, kept) as seats:
+            work = _Work(settings, files, kept, ref, family, shard, plan)
+            with spending(purse):
+                return await work.score(seats, record)
 
 
 _several = asyncio.Semaphore(_PARTS_AT_ONCE)
@@ -161,18 +184,23 @@ class _Work:
 
     settings: Settings
     files: Files
+    kept: Files
+    """Where the judgements are; the rows and scores are in `files`."""
     ref: RunRef
     family: Sequence[Metric]
     shard: int
+    plan: BudgetPlan | None
 
     async def score(self, seats: Seats, record: Record | None) -> int:
         """Judge the rows and write the scores; return how many rows there were."""
+        prompts = [prompt.name for metric in self.family for prompt in metric.prompts]
         stores = [
-            await asyncio.to_thread(self._judgements, seat.judge, seat.chosen)
+            await asyncio.to_thread(self._judgements, seat.judge, prompts, seat.chosen.ttl_days)
             for seat in seats.judges
         ]
-        vectors_kept = await asyncio.to_thread(self._judgements, seats.embedder)
-        vectors = Vectors(seats.embedder, vectors_kept, seats.embedding)
+        vectors_kept = await asyncio.to_thread(self._judgements, seats.embedder, [EMBEDDING])
+        vectors = Vectors(seats.embedder, vectors_kept, seats.embedding, self.settings.embeddings)
+        purse = purse_in_use()
         members = [
             Member(
                 Broker(
@@ -184,34 +212,38 @@ class _Work:
                     once=seat.once,
                     fuse=self.settings.fuse is not None and seat.chosen.remote,
                     record=record,
+                    account=Account(purse, seat.chosen) if purse and seat.chosen.remote else None,
                 ),
                 seat.chosen.repeats,
             )
             for seat, kept in zip(seats.judges, stores, strict=True)
         ]
-        rows = await self._write(Panel(members, self.settings.aggregate), vectors)
+        rows = await self._write(Panel(members, self.settings.aggregate, self.plan), vectors)
         for kept in (*stores, vectors_kept):
             if kept:
                 await asyncio.to_thread(kept.compact)
         return rows
 
     def _judgements(
-        self, judge: Judge | Embedder, chosen: JudgeSettings | None = None
+        self, judge: Judge | Embedder, prompts: Sequence[str], ttl_days: int | None = None
     ) -> Judgements | None:
         if not judge.keeps:
             return None
         low, high = shard_range(self.shard, self.ref.shards)
-        judgements = Judgements(self.files, judge.fingerprint, low, high)
-        judgements.load()
+        judgements = Judgements(
+            self.kept, judge.fingerprint, low, high, prompts=prompts, ttl_days=ttl_days
+        )
+        judgements.load(question_keys(self.files, self.ref.rows(self.shard)))
         return judgements
 
     async def _write(self, panel: Panel, vectors: Vectors) -> int:
         with workspace() as folder, counting_splits() as counter:
             writers = {metric.name: PartWriter(folder, SCORE_SCHEMA) for metric in self.family}
             rows = _rows(self.files, self.ref.rows(self.shard))
-            async for scored in drive(rows, self.family, panel):
-                for name, score in scored.scores.items():
-                    writers[name].add(score_record(scored.row, score), size=300)
+            async with aclosing(rows), aclosing(drive(rows, self.family, panel)) as driven:
+                async for scored in driven:
+                    for name, score in scored.scores.items():
+                        writers[name].add(score_record(scored.row, score), size=300)
             notes = self._notes(panel, vectors, counter)
             for number, (name, writer) in enumerate(writers.items()):
                 # The family's usage stands once, with its first metric.
@@ -220,8 +252,8 @@ class _Work:
         return next(iter(writers.values())).rows
 
     def _notes(self, panel: Panel, vectors: Vectors, counter: SplitCounter) -> dict[str, Any]:
-        usage = {"embeddings": _by_metric(vectors.tallies)}
-        refused = {"embeddings": vectors.refusal}
+        usage = {EMBEDDINGS: _by_metric(vectors.tallies, self.settings.embeddings)}
+        refused = {EMBEDDINGS: vectors.refusal}
         for member, chosen in zip(panel.members, self.settings.panel, strict=True):
             usage[member.name] = _by_metric(member.broker.tallies, chosen)
             refused[member.name] = member.broker.refusal
@@ -232,36 +264,34 @@ class _Work:
         }
 
 
-def _by_metric(tallies: Tallies, chosen: JudgeSettings | None = None) -> dict[str, Any]:
-    usages = {metric: tally.usage() for metric, tally in tallies.items()}
-    return {
-        metric: (priced(chosen, usage) if chosen else usage).model_dump()
-        for metric, usage in usages.items()
-    }
+def _by_metric(tallies: Tallies, prices: JudgeSettings | EmbeddingSettings) -> dict[str, Any]:
+    return {metric: priced(prices, tally.usage()).model_dump() for metric, tally in tallies.items()}
 
 
-async def _rows(files: Files, path: str) -> AsyncIterator[LogRow]:
+async def _rows(files: Files, path: str) -> AsyncGenerator[LogRow, None]:
     """The rows of a part, read in a thread: a bucket is slow."""
     batches = read_row_batches(files, path)
-    while (batch := await asyncio.to_thread(next, batches, None)) is not None:
-        for row in batch:
-            yield row
+    reading: asyncio.Task[list[LogRow] | None] | None = None
+    try:
+        while True:
+            reading = asyncio.create_task(asyncio.to_thread(next, batches, None))
+            if (batch := await asyncio.shield(reading)) is None:
+                return
+            for row in batch:
+                yield row
+    finally:
+        if reading:  # nobody can interrupt a thread that reads
+            await asyncio.wait([reading])
+        await asyncio.to_thread(batches.close)
 
 
-def priced(judge: JudgeSettings, usage: Usage) -> Usage:
-    """What the judge asked for, in money, where the settings say its price."""
-    prompt, completion = (
-        judge.usd_per_million_prompt_tokens,
-        judge.usd_per_million_completion_tokens,
-    )
-    if prompt is None or completion is None:
-        return usage
-    cached = judge.usd_per_million_cached_tokens
-    cached = prompt if cached is None else cached
-    afresh = usage.prompt_tokens - usage.cached_tokens
-    usd = (afresh * prompt + usage.cached_tokens * cached) / 1e6
-    usd += usage.completion_tokens * completion / 1e6
-    return usage.model_copy(update={"usd": usd})
+def priced(prices: JudgeSettings | EmbeddingSettings, usage: Usage) -> Usage:
+    """What was asked for, in money, where the settings say its price."""
+    if isinstance(prices, EmbeddingSettings):
+        usd = prices.usd(usage.prompt_tokens)
+    else:
+        usd = prices.usd(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+    return usage if usd is None else usage.model_copy(update={"usd": usd})
 
 
 def score_families(settings: Settings) -> list[list[str]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from textwrap import indent
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rich import box
 from rich.console import Console
@@ -16,11 +16,15 @@ from rich.table import Table
 
 from ragmetrics.alerts.markup import clean
 from ragmetrics.alerts.terminal import render
-from ragmetrics.checking import CheckReport
-from ragmetrics.night import NightResult
 from ragmetrics.protocol import Status
-from ragmetrics.records import Manifest, Summary
+from ragmetrics.records import BudgetReport, Manifest, Summary, Usage
 from ragmetrics.registry import Metric
+from ragmetrics.report.costs import budget, cached_share, limits, money, spent
+
+if TYPE_CHECKING:
+    from ragmetrics.checking import CheckReport
+    from ragmetrics.estimates import Estimate
+    from ragmetrics.night import NightResult
 
 T = TypeVar("T")
 _EXAMPLES = 10
@@ -55,7 +59,7 @@ def track(items: Sequence[T], what: str, console: Console) -> Iterator[T]:
 
 def print_summary(console: Console, manifest: Manifest) -> None:
     """Means with intervals, then all that stands behind them."""
-    source, usage = manifest.source, manifest.usage
+    source = manifest.source
     table = _table("metric", "mean", "95% interval", "scored", "questions", "not scored")
     for one in manifest.metrics:
         rest = [f"{n:,} {status}" for status, n in one.status.items() if status != Status.SCORED]
@@ -76,15 +80,97 @@ def print_summary(console: Console, manifest: Manifest) -> None:
     console.print(f"Judge: {manifest.judge.name} ({manifest.judge.fingerprint})", markup=False)
     if manifest.judge.note:
         console.print(f"Note: {manifest.judge.note}", markup=False, style="yellow")
-    asked = f"Requests: {usage.requests:,}, answered from the store: {usage.answered_from_store:,}"
-    if usage.prompt_tokens or usage.completion_tokens:
-        asked += f"; tokens: {usage.prompt_tokens:,} in, {usage.completion_tokens:,} out"
-    if usage.usd is not None:
-        asked += f"; {usage.usd:.2f} USD"
-    console.print(asked)
+    _print_usage(console, manifest.usage_by_metric, manifest.usage)
+    if manifest.budget:
+        _print_budget(console, manifest.budget)
     if manifest.splits:
         counts = ", ".join(f"{n:,} {reason}" for reason, n in manifest.splits.items())
         console.print(f"Texts split by the plain splitter: {counts}", markup=False)
+
+
+def _print_usage(
+    console: Console, by_metric: Mapping[str, Mapping[str, Usage]], usage: Usage
+) -> None:
+    """What was asked: a line, and where several metrics asked and paid, a table before it."""
+    if len(by_metric) > 1 and usage.prompt_tokens:
+        console.print(_usage_table(by_metric))
+    asked = f"Requests: {usage.requests:,}, answered from the store: {usage.answered_from_store:,}"
+    if usage.shared:
+        asked += f", shared by equal ones: {usage.shared:,}"
+    if usage.prompt_tokens or usage.completion_tokens:
+        of_them = f" ({cached_share(usage)} cached)" if usage.cached_tokens else ""
+        asked += f"; tokens: {usage.prompt_tokens:,} in{of_them}, {usage.completion_tokens:,} out"
+    if usage.usd is not None:
+        asked += f"; {money(usage.usd)}"
+    console.print(asked, soft_wrap=True)
+    if usage.failures:
+        told = ", ".join(f"{clean(kind, 60)} {n:,}" for kind, n in usage.failures.items())
+        console.print(f"Came to nothing, and most asked again: {told}", markup=False)
+
+
+_COUNTS = {
+    "asked": "requests",
+    "known": "answered_from_store",
+    "shared": "shared",
+    "in": "prompt_tokens",
+    "cached": "cached_tokens",
+    "out": "completion_tokens",
+}
+
+
+def _usage_table(by_metric: Mapping[str, Mapping[str, Usage]]) -> Table:
+    """Requests, and tokens in and out, of each metric and judge: the columns that say something."""
+    lines = []
+    for metric, of in by_metric.items():
+        told = [name for name, one in of.items() if any(getattr(one, n) for n in _COUNTS.values())]
+        main = max(told, key=lambda name: of[name].requests, default="")
+        for name in sorted(told, key=lambda name: name != main):
+            lines.append((metric if name == main else f"  {clean(name, 30)}", of[name]))
+    counts = {
+        name: field
+        for name, field in _COUNTS.items()
+        if field == "requests" or any(getattr(one, field) for _, one in lines)
+    }
+    priced = any(one.usd for _, one in lines)
+    table = _table("metric", *counts, *(["money"] if priced else []), numbers=True)
+    for label, one in lines:
+        cells = [f"{getattr(one, field):,}" for field in counts.values()]
+        table.add_row(escape(label), *cells, *([money(one.usd)] if priced else []))
+    return table
+
+
+def _print_budget(console: Console, report: BudgetReport) -> None:
+    """What the budget was, what it let be judged, and what of it was spent."""
+    console.print(f"Budget: {limits(report.limits)}; spent: {spent(report.spent)}", soft_wrap=True)
+    over = report.share < 1 or report.rows_over
+    console.print(f"  {budget(report)}", style="yellow" if over else None, soft_wrap=True)
+
+
+def print_estimate(console: Console, estimate: Estimate) -> None:
+    """What a run would ask for and cost."""
+    total, plan = estimate.total, estimate.plan
+    console.print(f"Rows: {estimate.rows:,}; nothing was sent")
+    console.print(_usage_table(estimate.by_metric))
+    least = "at least " if estimate.at_least else ""
+    told = f"Would ask for {least}{total.requests:,} requests, "
+    told += f"{total.prompt_tokens:,} tokens in, {total.completion_tokens:,} out"
+    if total.prompt_tokens:
+        known = total.usd is not None
+        told += f"; {money(total.usd)}" if known else "; money not known: a price is not set"
+    console.print(told, soft_wrap=True)
+    console.print(
+        f"Known already: {total.answered_from_store:,}; "
+        f"asked once though wanted more often: {total.shared:,}",
+        soft_wrap=True,
+    )
+    if estimate.at_least:
+        names = ", ".join(estimate.at_least)
+        console.print(f"May ask for more, nobody can tell how they go on: {names}", soft_wrap=True)
+    if plan:
+        console.print(
+            f"The budget ({limits(plan.limits)}) is for {plan.share:.1%} of the questions",
+            soft_wrap=True,
+        )
 
 
 def _print_panel(console: Console, manifest: Manifest) -> None:
@@ -209,10 +295,10 @@ def interval(one: Summary) -> str:
     return "–" if one.low is None else f"[{number(one.low)}, {number(one.high)}]"
 
 
-def _table(*columns: str) -> Table:
+def _table(*columns: str, numbers: bool = False) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for number_of, name in enumerate(columns):
-        last = number_of == len(columns) - 1 and number_of > 1
+        last = number_of == len(columns) - 1 and number_of > 1 and not numbers
         first = number_of == 0
         left = first or last
         # Folded, where there is no room: a number cut short is another number.

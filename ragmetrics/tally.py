@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 
-from ragmetrics.judges.base import Reply
+from ragmetrics.judges.base import Embedded, Reply
 from ragmetrics.records import Usage
 
 
@@ -19,6 +19,7 @@ class Tally:
 
     requests: int = 0
     answered_from_store: int = 0
+    shared: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
@@ -37,11 +38,18 @@ class Tally:
         self.requests += sum(failures.values())
         self.failures.update(failures)
 
+    def add_embedded(self, embedded: Embedded) -> None:
+        """Count a text's share of a request for vectors."""
+        self.requests += embedded.requests
+        self.fail(embedded.failures)
+        self.prompt_tokens += embedded.tokens
+
     def usage(self) -> Usage:
         """The counts as a record."""
         return Usage(
             requests=self.requests,
             answered_from_store=self.answered_from_store,
+            shared=self.shared,
             prompt_tokens=self.prompt_tokens,
             cached_tokens=self.cached_tokens,
             completion_tokens=self.completion_tokens,

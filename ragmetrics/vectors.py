@@ -73,9 +73,11 @@ class Vectors:
             return await self._embedder.embed(text)
         expected = len(text) / 4
         purse = purse_in_use() or Purse()
-        with purse.set_aside(expected, self._prices.usd(expected) or 0.0) as bill:
+        usd = self._prices.usd(expected) or 0.0
+        async with purse.set_aside(lambda: (expected, usd)) as bill:
             found = await self._embedder.embed_metered(text)
-            bill.tokens, bill.usd = found.tokens, self._prices.usd(found.tokens) or 0.0
+            bill.paid_tokens = found.tokens
+            bill.paid_usd = self._prices.usd(found.tokens) or 0.0
         tally.add_embedded(found)
         return found.vector
 

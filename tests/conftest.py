@@ -88,9 +88,15 @@ def slack_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlackServer]:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command line in this process, from `main` on."""
+def run(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Run:
+    """Runs the command line in this process, from `main` on, in an empty folder."""
     from ragmetrics import cli
+
+    monkeypatch.chdir(tmp_path_factory.mktemp("cwd"))
 
     def ragmetrics(*arguments: object) -> Ended:
         monkeypatch.setattr(sys, "argv", ["ragmetrics", *map(str, arguments)])

@@ -16,6 +16,7 @@ STATUS = {
     "not_applicable": "not applicable",
     "unreadable": "unreadable verdict",
     "judge_failed": "judge failed",
+    "over_budget": "over budget",
 }
 
 

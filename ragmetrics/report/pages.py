@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from ragmetrics import registry
-from ragmetrics.report import assets, words
+from ragmetrics.report import assets, costs, words
 from ragmetrics.report.cards import STATUS
 from ragmetrics.report.condition import LABELS, rule_state
 from ragmetrics.report.frame import Figure
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def render(template: str, depth: int, **values: Any) -> bytes:
@@ -44,6 +46,8 @@ def breakable(name: str) -> Markup:
 
 @cache
 def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     environment = Environment(
         loader=PackageLoader("ragmetrics", "report/templates"),
         autoescape=True,
@@ -66,6 +70,11 @@ def _environment() -> Environment:
     environment.globals |= {
         "interval": words.interval,
         "share": words.share,
+        "money": costs.money,
+        "spent": costs.spent,
+        "cached_share": costs.cached_share,
+        "budget_limits": costs.limits,
+        "budget_words": costs.budget,
         "meaning": meaning,
         "rule_state": rule_state,
         "labels": LABELS,

@@ -25,6 +25,7 @@ from ragmetrics.report.condition import (
     metric_states,
     needing_reader,
 )
+from ragmetrics.report.costs import costs
 from ragmetrics.report.evidence import Evidence, evidence
 from ragmetrics.report.histogram import histogram_figure
 from ragmetrics.report.markdown import summary_markdown
@@ -91,6 +92,7 @@ def write_night(
         previous=earlier[-1].date if earlier else None,
         took=duration(manifest.finished_at - manifest.started_at),
         trusted=trusted(manifest, calibrations),
+        costs=costs(manifest),
         calibration_page=PAGE,
         **common,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import date
@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from ragmetrics.errors import StoreError
 from ragmetrics.protocol import Score, Status, dumps
 from ragmetrics.records import Record
-from ragmetrics.rows import LogRow
+from ragmetrics.rows import LogRow, question_key
 from ragmetrics.store.files import Files
 
 log = logging.getLogger(__name__)
@@ -168,7 +168,17 @@ def read_rows(files: Files, path: str) -> Iterator[LogRow]:
         yield from batch
 
 
-def read_row_batches(files: Files, path: str) -> Iterator[list[LogRow]]:
+def question_keys(files: Files, path: str) -> set[str]:
+    """The keys of all questions of a part."""
+    with _part(files, path) as part:
+        return {
+            question_key(question)
+            for batch in part.iter_batches(columns=["user_input"])
+            for question in batch.column(0).to_pylist()
+        }
+
+
+def read_row_batches(files: Files, path: str) -> Generator[list[LogRow], None, None]:
     """The rows of a part, some hundreds at a time."""
     with _part(files, path) as part:
         for batch in part.iter_batches(batch_size=_BATCH):

@@ -96,6 +96,35 @@ def test_score_asks_any_endpoint(run: Run, logs: Path, judge_server: JudgeServer
     assert set(judge_server.stats()["by_model"]) == {"mine"}
 
 
+def test_score_tells_what_each_metric_cost(
+    run: Run, logs: Path, judge_server: JudgeServer, tmp_path: Path
+) -> None:
+    """A line per metric and judge where several asked, what came to nothing, and one in total."""
+    judge_server.faults(fail={"429": 1.0}, fail_attempts=1)
+    judge = {"name": "openai", "base_url": judge_server.base_url}
+    prices = {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 2}
+    settings = tmp_path / "ragmetrics.yaml"
+    settings.write_text(json.dumps({"judge": judge | prices, "budget": {"max_requests": 1_000}}))
+    names = "context_relevance,context_precision,context_recall"
+    ended = run("score", logs, "--metrics", names, "--settings", settings)
+    asked, refused = judge_server.stats()["requests"], judge_server.stats()["by_status"]["429"]
+    assert (ended.code, refused) == (0, asked / 2)
+    for told in (
+        f"Requests: {asked}, answered from the store: 0, shared by equal ones: 24; tokens: ",
+        "% cached)",
+        f"Came to nothing, and most asked again: rate_limited {refused}",
+        f"Budget: 1,000 requests; spent: {asked} requests",
+        "enough for all questions",
+    ):
+        assert told in ended.out
+    lines = {line.split()[0]: line.split()[1:] for line in ended.out.splitlines() if line.strip()}
+    assert lines["context_precision"][:2] == ["0", "24"]
+    again = json.loads(run("score", logs, "--metrics", names, "--settings", settings, "--json").out)
+    told = again["usage_by_metric"]["context_relevance"]["openai:gpt-4.1-mini"]
+    assert (told["requests"], told["answered_from_store"]) == (0, 24)
+    assert again["budget"]["share"] == 1
+
+
 def test_score_records_and_plays_back(run: Run, logs: Path, tmp_path: Path) -> None:
     """The same numbers, from the recording."""
     tape = tmp_path / "tape.jsonl"

@@ -24,8 +24,10 @@ from ragmetrics.alerts.state import Message
 from ragmetrics.alerts.terminal import render
 from ragmetrics.alerts.webhook import LONGEST_WAIT, SlackError, send
 from ragmetrics.records import (
+    BudgetReport,
     Finding,
     JudgeInfo,
+    Limits,
     Manifest,
     Segment,
     Source,
@@ -189,6 +191,22 @@ def test_fired_message_says_what_and_how_much() -> None:
     assert message.text == (
         "🔴 Critical: context_recall fell: 0.821 → 0.714 (docs, night of 2026-11-19)"
     )
+
+
+def test_a_sampled_night_says_so_beside_the_judge() -> None:
+    """Whoever reads the means should know that the budget left rows out."""
+    report = BudgetReport(
+        limits=Limits(max_requests=9), estimated=Usage(), share=0.4, spent=Usage(), rows_over=744
+    )
+    for budget, told in (
+        (report, "Judge: embedded (A baseline.); over budget: 744 rows"),
+        (report.model_copy(update={"share": 1, "rows_over": 0}), "Judge: embedded (A baseline.)"),
+    ):
+        manifest = a_manifest().model_copy(update={"budget": budget})
+        message = compose(manifest, [a_finding()], dashboard=None, redact=False)
+        assert message is not None
+        validate(message)
+        assert render(message).endswith(told)
 
 
 EXPECTED = """\

@@ -1,0 +1,246 @@
+"""Estimates: what a run will ask for, found by playing every metric on every row against nobody.
+
+Answers that the store has are taken from it. What it lacks is counted, and answered by the prompt's
+baseline with a lexicon that knows nothing, so that metrics go on to what they ask next. Tokens are
+the characters of the messages / 4; those of a reply are the baseline's as JSON / 4, times what kept
+replies to the same prompt were longer.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+from ragmetrics.broker import Wanted
+from ragmetrics.budget import (
+    BudgetPlan,
+    Costs,
+    check_prices,
+    divide,
+    is_paid,
+    load_plan,
+    no_costs,
+    part_key,
+    place_of,
+    save_plan,
+)
+from ragmetrics.desks import NOWHERE, Desk, VectorDesk, guess, open_desks, tokens_of
+from ragmetrics.errors import Unanswered
+from ragmetrics.fusing import Fused, fusible
+from ragmetrics.play import Play
+from ragmetrics.protocol import Answer, Ask, Embed, Status
+from ragmetrics.records import Limits, Usage
+from ragmetrics.registry import Metric, chosen_metrics
+from ragmetrics.rows import LogRow
+from ragmetrics.score import EMBEDDINGS, priced, score_families
+from ragmetrics.settings import Settings
+from ragmetrics.stage import shard_range
+from ragmetrics.store.files import Files
+from ragmetrics.store.parts import RunRef, read_rows
+
+_UNKNOWN = "not asked: this is an estimate"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run will ask for, by metric and of each by judge."""
+
+    rows: int
+    by_metric: Mapping[str, Mapping[str, Usage]]
+    paid: Usage
+    """Of judges that are paid for, and of their embeddings."""
+    at_least: Sequence[str]
+    """Metrics that may ask for more: no baseline says how they go on."""
+    plan: BudgetPlan | None
+    """What the budget makes of it; None without one."""
+
+    def as_json(self) -> dict[str, Any]:
+        """What `ragmetrics score --dry-run --json` prints."""
+        plan = self.plan
+        return {
+            "dry_run": True,
+            "rows": self.rows,
+            "usage": self.total.model_dump(),
+            "usage_by_metric": {
+                metric: {name: usage.model_dump() for name, usage in of.items()}
+                for metric, of in self.by_metric.items()
+            },
+            "paid": self.paid.model_dump(),
+            "at_least": list(self.at_least),
+            "budget": {"limits": plan.limits.model_dump(), "share": plan.share} if plan else None,
+        }
+
+    @property
+    def total(self) -> Usage:
+        """All of it."""
+        return reduce(
+            Usage.__add__, (one for of in self.by_metric.values() for one in of.values()), Usage()
+        )
+
+
+def estimate_run(settings: Settings, files: Files, ref: RunRef, kept: Files | None) -> Estimate:
+    """Estimate a staged run; `kept` is the store that has the judgements. Nothing is sent."""
+    desks, vectors = open_desks(settings), VectorDesk(settings)
+    metrics = {one.name: one for one in chosen_metrics(settings)}
+    check_prices(settings)
+    costs: dict[str, Costs] = {}
+    open_ended: set[str] = set()
+    families, rows = score_families(settings), 0
+    for shard in range(ref.shards):
+        low, high = shard_range(shard, ref.shards)
+        for names in families:
+            part = _Part(desks, vectors, settings, open_ended)
+            part.costs = costs[part_key(names, shard)] = no_costs()
+            for one in (*desks, vectors):
+                one.open(kept, low, high)
+            for row in read_rows(files, ref.rows(shard)):
+                part.play([metrics[name] for name in names], row)
+                rows += names is families[0]
+            for one in (*desks, vectors):
+                one.close()
+    by_metric = _by_metric(desks, vectors, settings)
+    paid = [of.get(desk.name) for of in by_metric.values() for desk in desks if desk.chosen.remote]
+    paid += [of.get(EMBEDDINGS) for of in by_metric.values()]
+    total = reduce(Usage.__add__, filter(None, paid), Usage())
+    limits = Limits.model_validate(settings.budget.model_dump())
+    plan = divide(limits, total, costs) if settings.budget.binds else None
+    return Estimate(rows, by_metric, total, sorted(open_ended), plan)
+
+
+def plan_budget(
+    settings: Settings, files: Files, ref: RunRef, kept: Files | None = None
+) -> BudgetPlan | None:
+    """Decide once what of a staged run its budget lets be judged, or find what was decided.
+
+    None without a budget, and where nobody is paid. Raises SettingsError for an unknown price.
+    """
+    if not (settings.budget.binds and is_paid(settings)):
+        return None
+    if (found := load_plan(files, ref)) is not None:
+        return found
+    plan = estimate_run(settings, files, ref, kept or files).plan
+    if plan:
+        save_plan(files, ref, plan)
+    return plan
+
+
+def _by_metric(
+    desks: Sequence[Desk], vectors: VectorDesk, settings: Settings
+) -> dict[str, dict[str, Usage]]:
+    found: dict[str, dict[str, Usage]] = defaultdict(dict)
+    for desk in desks:
+        for metric, tally in desk.tallies.items():
+            found[metric][desk.name] = priced(desk.chosen, tally.usage())
+    for metric, tally in vectors.tallies.items():
+        found[metric][EMBEDDINGS] = priced(settings.embeddings, tally.usage())
+    return dict(found)
+
+
+@dataclass
+class _Part:
+    """A family of metrics at work on the rows of a shard."""
+
+    desks: Sequence[Desk]
+    vectors: VectorDesk
+    settings: Settings
+    open_ended: set[str]
+    costs: Costs = field(default_factory=no_costs)
+    _place: int = 0
+
+    def play(self, metrics: Sequence[Metric], row: LogRow) -> None:
+        """Count what a row asks for, in the turns that a panel takes."""
+        self._place = place_of(row.question_key)
+        judged = [one for one in metrics if one.prompts]
+        plain = [one for one in metrics if not one.prompts]
+        self._turn(self.desks[0], plain, row, 0)
+        for desk in self.desks if judged else ():
+            for repeat in range(desk.chosen.repeats):
+                self._turn(desk, judged, row, repeat)
+
+    def _turn(self, desk: Desk, metrics: Sequence[Metric], row: LogRow, repeat: int) -> None:
+        plays = [Play(metric, row) for metric in metrics]
+        for one in plays:
+            one.step(None)
+        while asking := [one for one in plays if one.score is None]:
+            wanted = [Wanted(r, one.metric.name) for one in asking for r in one.asks(repeat)]
+            answers = iter(self._answers(desk, row.question_key, wanted))
+            for one in asking:
+                one.step([next(answers) for _ in one.requests])
+
+    def _answers(self, desk: Desk, row_key: str, wanted: Sequence[Wanted]) -> Iterator[Answer]:
+        """What a desk answers to a wave, after it has counted it."""
+        self._embed(row_key, [one for one in wanted if isinstance(one.request, Embed)])
+        fresh: dict[str, tuple[Ask, str]] = {}
+        answers: list[Answer] = []
+        for one in wanted:
+            if isinstance(one.request, Embed):
+                answers.append(NOWHERE)
+                continue
+            answer, is_new = self._answer(desk, row_key, one.request, one.metric)
+            answers.append(answer)
+            if is_new:
+                fresh[one.request.key] = (one.request, one.metric)
+        self._send(desk, fresh)
+        return iter(answers)
+
+    def _answer(self, desk: Desk, row_key: str, ask: Ask, metric: str) -> tuple[Answer, bool]:
+        """The answer, and whether it has to be asked for."""
+        tally = desk.tallies[metric]
+        if (at_hand := desk.recent(ask.key)) is not None:
+            tally.shared += 1
+            return at_hand, False
+        known, is_new = desk.known(row_key, ask), desk.is_first(row_key + ask.key)
+        answer: Answer | None = known or guess(ask)
+        if answer is None:
+            self.open_ended.add(metric)
+            answer = Unanswered(Status.UNREADABLE, _UNKNOWN)
+        desk.remember(ask.key, answer)
+        if known is not None or not is_new:
+            tally.answered_from_store += 1
+        return answer, known is None and is_new
+
+    def _send(self, desk: Desk, fresh: Mapping[str, tuple[Ask, str]]) -> None:
+        """Count requests; with `fuse`, those that go together as one."""
+        groups: defaultdict[tuple[int, ...], list[tuple[Ask, str]]] = defaultdict(list)
+        for ask, metric in fresh.values():
+            fuse = self.settings.fuse is not None and desk.chosen.remote and fusible(ask)
+            if fuse:
+                groups[ask.repeat].append((ask, metric))
+            else:
+                self._count(desk, metric, ask, [ask])
+        for group in groups.values():
+            asks, metrics = zip(*group, strict=True)
+            whole = Fused(asks).ask if len(asks) > 1 else asks[0]
+            self._count(desk, " + ".join(dict.fromkeys(metrics)), whole, asks)
+
+    def _count(self, desk: Desk, metric: str, sent: Ask, asks: Sequence[Ask]) -> None:
+        tally = desk.tallies[metric]
+        tally.requests += 1
+        if not desk.chosen.remote:
+            return
+        messages = sent.prompt.messages(sent.data)
+        prompt = tokens_of(sum(len(one["content"]) for one in messages))
+        fused = len(asks) > 1
+        length = sum(desk.reply_length(ask, fused) for ask in asks)
+        if fused:
+            length += sum(len(f'"{name}":[],') for name in {one.prompt.name for one in asks})
+            length += len(asks)  # commas
+        completion = tokens_of(length)
+        tally.prompt_tokens += prompt
+        tally.completion_tokens += completion
+        usd = desk.chosen.usd(prompt, completion) or 0.0
+        self.costs[self._place] += (1, prompt + completion, usd)
+
+    def _embed(self, row_key: str, wanted: Sequence[Wanted]) -> None:
+        """Count embeddings: the texts of a row's wave go in one request, or in fewer."""
+        if not self.vectors.paid:
+            return
+        for number, (metric, tokens) in enumerate(self.vectors.begin(row_key, wanted)):
+            tally = self.vectors.tallies[metric]
+            tally.requests += not number
+            tally.prompt_tokens += tokens
+            usd = self.settings.embeddings.usd(tokens) or 0.0
+            self.costs[self._place] += (not number, tokens, usd)

@@ -1,0 +1,167 @@
+"""Estimates: what a run would ask for, held against the run itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragmetrics import Estimate, Result, estimate, evaluate, registry
+from ragmetrics.protocol import Score, Steps, ask
+from ragmetrics.records import Usage
+from ragmetrics.registry import metric, select
+from ragmetrics.rows import LogRow
+from ragmetrics.settings import Settings, make_settings
+from tests.fakes.clients import JudgeServer
+from tests.fakes.command import Run
+from tests.fakes.logs import make_rows, write_jsonl
+
+PRICES = {"usd_per_million_prompt_tokens": 0.4, "usd_per_million_completion_tokens": 1.6}
+FIRST_WAVE = ["context_relevance", "context_precision", "context_recall", "context_relevancy"]
+
+
+def paid(judge: JudgeServer, **more: Any) -> Settings:
+    """Settings of a paid judge."""
+    return make_settings({"judge": {"name": "openai", "base_url": judge.base_url, **PRICES}} | more)
+
+
+def tokens(usage: Usage) -> int:
+    """In and out."""
+    return usage.prompt_tokens + usage.completion_tokens
+
+
+def agree(expected: Estimate, result: Result, judge: JudgeServer) -> None:
+    """The estimate is the run, and the run what the server saw: requests exactly, tokens nearly."""
+    stats, usage = judge.stats(), result.manifest.usage
+    assert expected.total.requests == usage.requests == stats["requests"]
+    assert usage.prompt_tokens == stats["prompt_tokens"]
+    assert usage.completion_tokens == stats["completion_tokens"]
+    assert tokens(expected.total) == pytest.approx(tokens(usage), rel=0.1)
+    assert expected.total.usd == pytest.approx(usage.usd, rel=0.1)
+    assert expected.total.shared == usage.shared
+    assert expected.total.answered_from_store == usage.answered_from_store
+    for asking, of in expected.by_metric.items():
+        for name, one in of.items():
+            assert one.requests == result.manifest.usage_by_metric[asking][name].requests
+
+
+@pytest.mark.parametrize("more", [{}, {"fuse": "row"}, {"shards": 4}], ids=str)
+def test_the_estimate_is_what_the_run_asks_for(
+    judge_server: JudgeServer, more: dict[str, Any]
+) -> None:
+    """Metrics that ask once, with questions, contexts and whole rows that repeat."""
+    rows = make_rows(30, good=0.75)
+    rows += [{**row, "id": f"again-{row['id']}"} for row in rows[:10]]
+    settings = paid(judge_server, **more)
+    expected = estimate(rows, FIRST_WAVE, settings=settings)
+    assert judge_server.stats()["requests"] == 0
+    assert expected.rows == 40
+    assert expected.at_least == []
+    assert expected.total.shared > 0
+    agree(expected, evaluate(rows, FIRST_WAVE, settings=settings), judge_server)
+
+
+def test_repeats_and_panels_multiply(judge_server: JudgeServer) -> None:
+    """Each repeat is a request of its own, and each judge asks for itself."""
+    judge = {"name": "openai", "base_url": judge_server.base_url, **PRICES}
+    judges = [{**judge, "repeats": 3}, {**judge, "model": "other"}]
+    settings = make_settings({"judges": judges})
+    rows = make_rows(10)
+    expected = estimate(rows, ["context_recall"], settings=settings)
+    assert expected.total.requests == 10 * (3 + 1)
+    agree(expected, evaluate(rows, ["context_recall"], settings=settings), judge_server)
+
+
+def test_later_waves_and_embeddings_are_estimated_too(judge_server: JudgeServer) -> None:
+    """From what a baseline would have said; embeddings at most one request a row."""
+    rows = make_rows(20, good=0.75)
+    settings = paid(judge_server, embeddings={"usd_per_million_tokens": 0.02})
+    expected = estimate(rows, settings=settings)
+    usage = evaluate(rows, settings=settings).manifest.usage
+    embeddings = expected.by_metric["response_relevancy"]["embeddings"]
+    assert embeddings.requests == 20
+    assert expected.total.requests - 20 < usage.requests <= expected.total.requests
+    assert tokens(expected.total) == pytest.approx(tokens(usage), rel=0.1)
+
+
+def test_answers_that_the_store_has_are_not_asked_for(
+    judge_server: JudgeServer, tmp_path: Path
+) -> None:
+    """A second run asks only for what is new, and kept replies say how long new ones will be."""
+    rows, store = make_rows(30, good=0.75), str(tmp_path / "store")
+    settings = paid(judge_server)
+    evaluate(rows[:20], FIRST_WAVE, settings=settings, store=store)
+    judge_server.reset()
+    expected = estimate(rows, FIRST_WAVE, settings=settings, store=store)
+    assert expected.total.answered_from_store > 0
+    result = evaluate(rows, FIRST_WAVE, settings=settings, store=store)
+    agree(expected, result, judge_server)
+
+
+def test_no_key_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even where the judge needs one: nothing is sent."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    expected = estimate(make_rows(3), ["context_recall"], "openai")
+    assert expected.total.requests == 3
+    assert expected.total.usd is None
+
+
+def test_the_judge_of_the_estimate_is_that_of_the_run(
+    judge_server: JudgeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Without a key and with OpenAI's own address it finds the same kept replies."""
+    monkeypatch.setenv("OPENAI_BASE_URL", judge_server.base_url)
+    rows, store = make_rows(3), str(tmp_path / "store")
+    evaluate(rows, ["context_recall"], "openai", store=store)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    expected = estimate(rows, ["context_recall"], "openai", store=store)
+    assert (expected.total.requests, expected.total.answered_from_store) == (0, 3)
+
+
+def test_prompts_without_a_baseline_say_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can tell what such a metric asks next, so it is told as open-ended."""
+    recall = select(["context_recall"])[0]
+    blind = replace(recall.prompts[0], name="blind", baseline=None)
+
+    @metric(version=1, calls="1 and more", prompts=[blind])
+    def guessing(row: LogRow) -> Steps[Score]:
+        """Asks what no baseline answers."""
+        verdict = yield from ask(blind, context=row.retrieved_contexts[0], claims=["It is so."])
+        return Score(float(len(verdict.supported)))
+
+    monkeypatch.setattr(registry, "metrics", lambda: {one.name: one for one in (recall, guessing)})
+    expected = estimate(make_rows(4), ["guessing", "context_recall"], "openai")
+    assert expected.at_least == ["guessing"]
+    assert expected.total.requests == 8
+
+
+def test_the_embedded_judge_costs_nothing() -> None:
+    """Its requests go nowhere: no tokens, no money."""
+    expected = estimate(make_rows(4), ["context_recall"])
+    assert (expected.total.requests, tokens(expected.total)) == (4, 0)
+    assert expected.paid == Usage()
+
+
+def test_dry_run_prints_a_table_and_sends_nothing(
+    run: Run, judge_server: JudgeServer, tmp_path: Path
+) -> None:
+    """Requests, tokens and money by metric, what is known, and what the budget allows."""
+    logs = write_jsonl(tmp_path / "logs.jsonl", make_rows(20, good=0.75))
+    settings = tmp_path / "ragmetrics.yaml"
+    judge = {"name": "openai", "base_url": judge_server.base_url, **PRICES}
+    settings.write_text(json.dumps({"judge": judge, "budget": {"max_requests": 30}}))
+    asked = ("score", logs, "--settings", settings, "--metrics", ",".join(FIRST_WAVE), "--dry-run")
+    ended = run(*asked)
+    assert (ended.code, ended.err) == (0, "")
+    for text in ("nothing was sent", "80 requests", "Known already: 0", "wanted more often: 40"):
+        assert text in ended.out
+    assert "The budget (30 requests) is for " in ended.out
+    told = json.loads(run(*asked, "--json").out)
+    assert told["dry_run"]
+    assert told["usage"]["requests"] == 80
+    assert set(told["usage_by_metric"]) == set(FIRST_WAVE)
+    assert 0 < told["budget"]["share"] < 1
+    assert judge_server.stats()["requests"] == 0
