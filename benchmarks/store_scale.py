@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -182,8 +183,17 @@ def _night(folder: str, rows: int, vectors: bool) -> Night:
             lookups += 1
             known += found
     found_all = time.monotonic()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = _peak_mb()
     return Night(lookups, known, loaded - begun, found_all - loaded, 0.0, peak)
+
+
+def _peak_mb() -> float:
+    """Most memory of this process. What getrusage says is also that of who started it."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    (peak,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return int(peak.split()[1]) / 1024
 
 
 def _looked_up(

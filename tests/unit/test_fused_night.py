@@ -98,8 +98,9 @@ def test_a_row_too_long_for_the_model_is_asked_in_pieces(
 ) -> None:
     """Each of them may be short enough."""
     plain = night(tmp_path, judge_server, "plain")
+    pieces = chats(judge_server)
     judge_server.reset()
     judge_server.faults(max_prompt_chars=1_500)
     found = night(tmp_path, judge_server, fuse="row")
     assert means(found) == means(plain)
-    assert judge_server.stats()["by_status"]["400"] == COUNT
+    assert chats(judge_server) == COUNT + pieces

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from ragmetrics import translation
 from ragmetrics.errors import InputError, Unanswered
+from ragmetrics.judge_settings import JudgeSettings
 from ragmetrics.judges.base import Reply
 from ragmetrics.metrics.context_recall import SUPPORT
 from ragmetrics.metrics.context_relevance import GRADE
@@ -101,14 +102,14 @@ def test_the_judge_is_sent_texts_alone(ask_scripted: Any) -> None:
         "keep": ["0", "1"],
         "texts": [
             SUPPORT.instruction.strip(),
-            "When and by whom was the Eiffel Tower built?",
-            "The Eiffel Tower was built from 1887 to 1889.",
+            "When was the Eiffel Tower built?",
             "It was built from 1887 to 1889.",
-            "Eiffel's company built it.",
+            "It was built in 1887-1889.",
+            "Eiffel built it.",
         ],
     }
     _, judge = ask_scripted(QUESTIONS, shouted)
-    assert judge.asked[0].data["keep"] == ["`n`", "`noncommittal`", "true", "false"]
+    assert judge.asked[0].data["keep"] == ["`n`", "`noncommittal`"]
 
 
 def test_the_language_of_an_example_becomes_the_new_one(ask_scripted: Any) -> None:
@@ -159,7 +160,7 @@ def test_a_bad_translation_is_asked_again(ask_scripted: Any, reason: str) -> Non
     found, judge = ask_scripted(prompt, script)
     assert isinstance(found, Unanswered)
     assert found.reason == reason
-    assert len(judge.asked) == 3
+    assert len(judge.asked) == 1 + JudgeSettings().reasks
     found, judge = ask_scripted(prompt, script, shouted)
     assert isinstance(found, Prompt)
     assert len(judge.asked) == 2
