@@ -1,7 +1,7 @@
 """Carries requests to an endpoint, by aiohttp.
 
 The SDK's own way costs several times the CPU of the request itself; see
-docs/decisions/0014-aiohttp-carries-the-openai-sdk-prepares.md.
+docs/decisions/0014-aiohttp-carries-requests.md.
 """
 
 from __future__ import annotations
