@@ -35,13 +35,14 @@ from benchmarks.engine_runs import (
     ours,
 )
 from benchmarks.engine_table import Figure, table
+from ragmetrics.judge_settings import JudgeSettings
 
 _LLM = {"latency_ms": 400, "token_ms": 10}
 _LLM_ROWS = 200
 _FAULTS = {"429": 0.10, "500": 0.05, "drop": 0.03, "malformed": 0.03, "hang": 0.02}
 _FAULTY = {"latency_ms": 300, "fail": _FAULTS, "retry_after": 1}
 _ALLOWED = 20
-_MANY = 256
+_BY_DEFAULT = JudgeSettings().concurrency
 
 
 @dataclass(frozen=True)
@@ -99,25 +100,28 @@ def speed(bench: Bench) -> Iterator[Figure]:
 
 
 def llm(bench: Bench) -> Iterator[Figure]:
-    """An endpoint as slow as an LLM: 400 ms and 10 ms for each token of the reply."""
+    """An endpoint as slow as an LLM: 400 ms and 10 ms for each token of the reply.
+
+    As many requests are in flight as the endpoint bears, up to the ceiling that we have by default.
+    """
     rows = min(_LLM_ROWS, bench.rows)
     log = bench.log("llm", engine_log.night(rows))
     bench.ours("llm-warm", log, 0)
-    run = bench.ours("llm", log, 0, behaviour=_LLM)
+    run = bench.ours("llm", log, 0, behaviour=_LLM, judge={"concurrency": _BY_DEFAULT})
     bodies = bench.server.write_bodies(bench.folder / "bodies")
-    bare = floor(bench.server, bodies, bench.folder, behaviour=_LLM)
-    yield Figure("wall, seconds", run.wall)
+    bare = floor(bench.server, bodies, bench.folder, behaviour=_LLM, in_flight=_BY_DEFAULT)
+    yield Figure(f"wall, at most {_BY_DEFAULT} in flight, seconds", run.wall)
     yield Figure("floor's wall, seconds", bare.wall)
     yield Figure("wall / floor's wall", run.wall / bare.wall)
     fused = bench.ours("llm-fused", log, 0, behaviour=_LLM, settings={"fuse": "row"})
     yield Figure("wall with fuse: row, seconds", fused.wall)
-    many = bench.ours("llm-many", log, 0, behaviour=_LLM, judge={"concurrency": _MANY})
-    yield Figure(f"wall with at most {_MANY} in flight, seconds", many.wall)
+    few = bench.ours("llm-few", log, 0, behaviour=_LLM)
+    yield Figure(f"wall with at most {IN_FLIGHT} in flight, seconds", few.wall)
     for peer, least in ((RAGAS_DEFAULT, 5), (RAGAS_TUNED, None), (RAGAS_BEST, 2)):
         yield from _beside(bench, peer, log, _LLM, run.wall / rows, rows, least)
-    few = bench.log("few", engine_log.night(min(bench.peer_rows, rows)))
     count = min(bench.peer_rows, rows)
-    yield from _beside(bench, DEEPEVAL, few, _LLM, run.wall / rows, count, None)
+    short = bench.log("few", engine_log.night(count))
+    yield from _beside(bench, DEEPEVAL, short, _LLM, run.wall / rows, count, None)
 
 
 def _beside(

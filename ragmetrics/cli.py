@@ -70,7 +70,7 @@ def score(
     logs: Logs,
     metrics: Annotated[str | None, typer.Option(help="Names, separated by commas.")] = None,
     judge: Annotated[
-        str | None, typer.Option(help="embedded (default), local, openai or recorded:PATH.")
+        str | None, typer.Option(help="embedded (default), local, openai, openai-batch or recorded:PATH.")
     ] = None,
     model: Annotated[str | None, typer.Option(help="The judge's model.")] = None,
     base_url: Annotated[
