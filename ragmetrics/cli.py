@@ -5,18 +5,31 @@ Exit codes: 0 fine, 1 findings, 2 usage or input error.
 
 from __future__ import annotations
 
-import json
 import sys
 import webbrowser
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from ragmetrics import __version__, cli_batches, cli_prompts, tables
+from ragmetrics import __version__, cli_batches, cli_prompts, cli_score, tables
+from ragmetrics.cli_flags import (
+    BaseUrlFlag,
+    ConfigFlag,
+    GoldenFlag,
+    JsonFlag,
+    Logs,
+    MetricsFlag,
+    ModelFlag,
+    PresetFlag,
+    err,
+    names_of,
+    out,
+    print_json,
+    settings_at,
+)
 from ragmetrics.errors import InputError, RagmetricsError
-from ragmetrics.settings import Settings, judged_by, load_settings, make_settings, with_preset
+from ragmetrics.settings import judged_by, load_settings, with_preset
 
 app = typer.Typer(
     name="ragmetrics",
@@ -27,23 +40,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(cli_prompts.app, name="prompts")
+app.command()(cli_score.score)
 app.command()(cli_batches.batches)
-out = Console(highlight=False, emoji=False)
-err = Console(stderr=True, highlight=False, emoji=False)
-
-Logs = Annotated[list[str], typer.Argument(help="Files, folders or globs; local or s3://.")]
-ConfigFlag = Annotated[
-    Path | None,
-    typer.Option("--settings", help="A ragmetrics.yaml; its logs and store are not used."),
-]
-GoldenFlag = Annotated[
-    str | None, typer.Option("--golden", help="Golden set: references joined by id or question.")
-]
-PresetFlag = Annotated[
-    str | None,
-    typer.Option("--preset", help="Who wrote the logs: ragas, otel ... (docs/presets.md)."),
-]
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 @app.command()
@@ -66,95 +64,6 @@ def demo(
 
 
 @app.command()
-def score(
-    logs: Logs,
-    metrics: Annotated[str | None, typer.Option(help="Names, separated by commas.")] = None,
-    judge: Annotated[
-        str | None, typer.Option(help="embedded (default), local, openai, openai-batch or recorded:PATH.")
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="The judge's model.")] = None,
-    base_url: Annotated[
-        str | None, typer.Option("--base-url", help="Any OpenAI-compatible endpoint.")
-    ] = None,
-    golden: GoldenFlag = None,
-    preset: PresetFlag = None,
-    output: Annotated[
-        Path | None, typer.Option("--out", help="Scores row by row: .parquet, .jsonl or .csv.")
-    ] = None,
-    record: Annotated[
-        Path | None, typer.Option(help="Keep the judge's replies, for --judge recorded:PATH.")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Read only so many rows.")] = None,
-    store: Annotated[
-        str | None,
-        typer.Option(help="Where replies of judges over a network are kept; default: settings."),
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Print what it would ask for and cost; nothing is sent."),
-    ] = False,
-    settings: Annotated[
-        Path | None, typer.Option("--settings", help="A ragmetrics.yaml; its logs are not used.")
-    ] = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Score logs and print the mean of each metric with its interval."""
-    from ragmetrics.budget import is_paid
-    from ragmetrics.evaluation import estimate, evaluate
-    from ragmetrics.export import check_name, export
-
-    chosen = _settings(settings)
-    store = store or chosen.store
-    if dry_run:
-        expected = estimate(
-            logs,
-            _names(metrics),
-            judge,
-            model=model,
-            base_url=base_url,
-            golden=golden,
-            preset=preset,
-            settings=chosen,
-            limit=limit,
-            store=store,
-        )
-        if as_json:
-            sys.stdout.write(json.dumps(expected.as_json(), ensure_ascii=False) + "\n")
-        else:
-            tables.print_estimate(out, expected)
-        return
-    if output:
-        golden_set = golden or chosen.golden
-        read = [*logs, golden_set] if golden_set else logs
-        check_name(output, read, chosen.storage_options, record)
-    with tables.progress(err, "scoring", quiet=as_json) as progress:
-        result = evaluate(
-            logs,
-            _names(metrics),
-            judge,
-            model=model,
-            base_url=base_url,
-            golden=golden,
-            preset=preset,
-            settings=chosen,
-            record=record,
-            limit=limit,
-            store=store,
-            progress=progress,
-        )
-    if is_paid(judged_by(chosen, judge, model, base_url)):
-        err.print(f"Replies are kept in {store}", markup=False, soft_wrap=True)
-    if output:
-        export(result.records(), output)
-    if as_json:
-        sys.stdout.write(json.dumps(result.as_json(), ensure_ascii=False) + "\n")
-    else:
-        tables.print_summary(out, result.manifest)
-    if result.manifest.source.broken or result.unscored() or result.manifest.problems:
-        raise typer.Exit(1)
-
-
-@app.command()
 def check(
     logs: Logs,
     golden: GoldenFlag = None,
@@ -165,12 +74,12 @@ def check(
     """Validate logs: rows, quarantine reasons, and which metrics can run on them."""
     from ragmetrics.checking import check_logs
 
-    chosen = with_preset(_settings(settings), preset)
+    chosen = with_preset(settings_at(settings), preset)
     if golden:
         chosen = chosen.model_copy(update={"golden": golden})
     report = check_logs(chosen, logs)
     if as_json:
-        sys.stdout.write(json.dumps(report.as_json(), ensure_ascii=False) + "\n")
+        print_json(report.as_json())
     else:
         tables.print_check(out, report)
     if report.quarantined or report.broken or not report.rows:
@@ -182,17 +91,15 @@ def calibrate(
     labelled: Annotated[
         list[str], typer.Argument(help="Labelled sets: files, folders or globs; local or s3://.")
     ],
-    metrics: Annotated[str | None, typer.Option(help="Names, separated by commas.")] = None,
+    metrics: MetricsFlag = None,
     judge: Annotated[
         str | None,
         typer.Option(
             help="embedded (default), local, openai, recorded:PATH, or labels: those in the rows."
         ),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="The judge's model.")] = None,
-    base_url: Annotated[
-        str | None, typer.Option("--base-url", help="Any OpenAI-compatible endpoint.")
-    ] = None,
+    model: ModelFlag = None,
+    base_url: BaseUrlFlag = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Read only so many rows a set.")] = None,
     store: Annotated[
         str | None, typer.Option(help="Where replies and results are kept; default: settings.")
@@ -207,11 +114,11 @@ def calibrate(
     from ragmetrics.publish import refresh_dashboard
     from ragmetrics.store.files import Files
 
-    chosen = _settings(settings)
+    chosen = settings_at(settings)
     files = None
     if store or settings:
         files = Files(store or chosen.store, chosen.storage_options)
-    names = _names(metrics)
+    names = names_of(metrics)
     with tables.progress(err, "judging", quiet=as_json) as progress:
         if judge == "labels":
             found = calibration.calibrate_replies(chosen, labelled, names, limit, files=files)
@@ -224,7 +131,7 @@ def calibrate(
     drifts = [history.drift_to(one) if history else None for one in found]
     if as_json:
         told = calibration.as_json(found, drifts)
-        sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
+        print_json(told)
     else:
         for one, drift in zip(found, drifts, strict=True):
             calibration_tables.print_calibration(out, one, drift)
@@ -255,7 +162,7 @@ def metrics(
             }
             for m in chosen
         ]
-        sys.stdout.write(json.dumps(records, ensure_ascii=False) + "\n")
+        print_json(records)
     elif name:
         tables.print_metric(out, chosen[0])
     else:
@@ -293,15 +200,6 @@ def _main(
     if version:
         out.print(__version__)
         raise typer.Exit
-
-
-def _names(metrics: str | None) -> list[str] | None:
-    """The metrics named on the command line; None where none is."""
-    return None if metrics is None else [name.strip() for name in metrics.split(",")]
-
-
-def _settings(path: Path | None) -> Settings:
-    return load_settings(path) if path else make_settings({})
 
 
 def main() -> None:

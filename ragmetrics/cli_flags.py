@@ -1,0 +1,52 @@
+"""What the commands share: their flags, where they print, and how they read names and settings."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ragmetrics.settings import Settings, load_settings, make_settings
+
+out = Console(highlight=False, emoji=False)
+err = Console(stderr=True, highlight=False, emoji=False)
+
+Logs = Annotated[list[str], typer.Argument(help="Files, folders or globs; local or s3://.")]
+ConfigFlag = Annotated[
+    Path | None,
+    typer.Option("--settings", help="A ragmetrics.yaml; its logs and store are not used."),
+]
+GoldenFlag = Annotated[
+    str | None, typer.Option("--golden", help="Golden set: references joined by id or question.")
+]
+PresetFlag = Annotated[
+    str | None,
+    typer.Option("--preset", help="Who wrote the logs: ragas, otel ... (docs/presets.md)."),
+]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+MetricsFlag = Annotated[
+    str | None, typer.Option("--metrics", help="Names, separated by commas; default: settings.")
+]
+ModelFlag = Annotated[str | None, typer.Option("--model", help="The judge's model.")]
+BaseUrlFlag = Annotated[
+    str | None, typer.Option("--base-url", help="Any OpenAI-compatible endpoint.")
+]
+
+
+def names_of(metrics: str | None) -> list[str] | None:
+    """The metrics named on the command line; None where none is."""
+    return None if metrics is None else [name.strip() for name in metrics.split(",")]
+
+
+def settings_at(path: Path | None) -> Settings:
+    """The settings of a file; without one, the defaults and the environment's."""
+    return load_settings(path) if path else make_settings({})
+
+
+def print_json(told: Any) -> None:
+    """One JSON object and nothing else."""
+    sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
