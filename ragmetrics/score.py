@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ragmetrics import loop
 from ragmetrics.account import Account
@@ -163,7 +164,8 @@ async def _score_part(
                 return await work.score(seats, record)
 
 
-_several = asyncio.Semaphore(_PARTS_AT_ONCE)
+# By loop: a forked child has one of its own, whose parts do not wait for its parent's.
+_rooms: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 def _room(settings: Settings) -> AbstractAsyncContextManager[object]:
@@ -171,7 +173,9 @@ def _room(settings: Settings) -> AbstractAsyncContextManager[object]:
     their requests go together.
     """
     waits = any(one.name == "openai-batch" for one in settings.panel)
-    return nullcontext() if waits else _several
+    if waits:
+        return nullcontext()
+    return _rooms.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_PARTS_AT_ONCE))
 
 
 def _is_done(files: Files, ref: RunRef, family: Sequence[Metric], shard: int) -> bool:

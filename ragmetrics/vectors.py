@@ -46,12 +46,14 @@ class Vectors:
     async def _find(self, key: str, text: str, tally: Tally) -> Answer:
         try:
             return await self._vector(key, text, tally)
-        except JudgeRefused as error:
-            self.refusal = error
-            raise JudgeRefused(f"embeddings: {error}") from error
-        except OverBudget as error:
-            return Unanswered(Status.OVER_BUDGET, str(error))
         except JudgeError as error:
+            tally.fail(error.failures)
+            error.failures = {}  # texts that went in one request share its error: counted once
+            if isinstance(error, JudgeRefused):
+                self.refusal = error
+                raise JudgeRefused(f"embeddings: {error}") from error
+            if isinstance(error, OverBudget):
+                return Unanswered(Status.OVER_BUDGET, str(error))
             tally.failures["judge_failed"] += 1
             return Unanswered(Status.JUDGE_FAILED, str(error))
 

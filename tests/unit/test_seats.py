@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -22,6 +25,7 @@ from ragmetrics.settings import Settings, make_settings
 from ragmetrics.store.files import Files
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+from tests.fakes.processes import ROOT
 
 KEYLESS = {"name": "openai", "model": "far", "api_key_env": "NO_SUCH_KEY"}
 
@@ -193,3 +197,32 @@ def test_a_metric_that_embeds_fails_where_only_the_keyless_could(tmp_path: Path)
         run_night(settings, NIGHT)
     assert "response_relevancy: 12 of 12 rows got no usable verdict" in str(short.value)
     assert "context_relevance" not in str(short.value)
+
+
+FORKED = """
+import multiprocessing, sys
+from concurrent.futures import ThreadPoolExecutor
+from ragmetrics import evaluate
+
+ROWS = [{"user_input": f"q{n}", "retrieved_contexts": ["q"]} for n in range(30)]
+
+def several():
+    with ThreadPoolExecutor(6) as pool:
+        found = pool.map(lambda _: evaluate(ROWS, ["context_relevance"]), range(6))
+        print(len({str(one.as_json()["metrics"]) for one in found}), flush=True)
+
+several()
+child = multiprocessing.get_context("fork").Process(target=several)
+child.start()
+child.join(60)
+print(child.exitcode)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_has_room_for_parts_of_its_own() -> None:
+    """However many parts waited for room in the parent."""
+    ended = subprocess.run(
+        [sys.executable, "-c", FORKED], capture_output=True, cwd=ROOT, timeout=120, check=False
+    )
+    assert ended.stdout.decode().split() == ["1", "1", "0"], ended.stderr
