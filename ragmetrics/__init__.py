@@ -3,11 +3,21 @@
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Estimate", "Result", "__version__", "aevaluate", "estimate", "evaluate"]
+__all__ = [
+    "Estimate",
+    "Result",
+    "Settings",
+    "__version__",
+    "aevaluate",
+    "estimate",
+    "evaluate",
+    "make_settings",
+]
 
 if TYPE_CHECKING:
     from ragmetrics.estimates import Estimate
     from ragmetrics.evaluation import Result, aevaluate, estimate, evaluate
+    from ragmetrics.settings import Settings, make_settings
 
 
 def __getattr__(name: str) -> Any:

@@ -176,6 +176,8 @@ class Broker:
     async def _reply(self, request: Ask, attempt: int, tally: Tally) -> Reply:
         if self.refusal:
             raise JudgeRefused(str(self.refusal))
+        if self._kept:
+            await self._kept.prepare()
         try:
             if self._account:
                 reply = await self._account.reply(self.judge, request, attempt)

@@ -1,4 +1,4 @@
-"""The budget of a run: which questions are judged for it, and what each part may spend.
+"""The budget of a run: which questions are judged for it, and what each part brings of it.
 
     rows/dt=DATE/run=ID/budget.json      written once, before anything is judged
 
@@ -10,15 +10,17 @@ plays no part, so that the sample says of all rows what they would say.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
 from ragmetrics.errors import SettingsError
-from ragmetrics.purse import Purse
+from ragmetrics.purse import Money, Purse
 from ragmetrics.records import Limits, Record, Usage
 from ragmetrics.registry import chosen_metrics
 from ragmetrics.settings import Settings
@@ -31,12 +33,21 @@ RESERVE = 0.05
 """Of a budget that binds, what the sample leaves for attempts that come to nothing."""
 
 Costs = npt.NDArray[np.float64]
-"""Requests, tokens and US dollars (columns) of the questions at each place (rows)."""
+"""Requests, tokens and US dollars (columns) of the questions at each place (rows); and in three
+more columns what of that is for embeddings.
+"""
+Population = npt.NDArray[np.int64]
+"""Questions and rows (columns) of a log at each place (rows)."""
 
 
 def no_costs() -> Costs:
     """Of nothing."""
-    return np.zeros((PLACES, 3))
+    return np.zeros((PLACES, 6))
+
+
+def nobody() -> Population:
+    """Of an empty log."""
+    return np.zeros((PLACES, 2), dtype=np.int64)
 
 
 def place_of(question_key: str) -> int:
@@ -46,16 +57,23 @@ def place_of(question_key: str) -> int:
 
 
 class Allowance(Record):
-    """What a part may spend; None: without limit."""
+    """What a part brings of the limits; None: there is no such limit."""
 
     requests: int | None = None
     tokens: float | None = None
     usd: float | None = None
+    embeddings: tuple[float, float, float] = (0, 0, 0)
+    """What of the requests, tokens and US dollars is kept for embeddings."""
 
-    def purse(self) -> Purse:
-        """A full purse."""
-        given = {name: value for name, value in self if value is not None}
-        return Purse(**given)
+    @property
+    def money(self) -> Money:
+        """All that it brings."""
+        return Money(self.requests or 0, self.tokens or 0, self.usd or 0)
+
+    @property
+    def kept(self) -> Money:
+        """What of it is kept for embeddings."""
+        return Money(*self.embeddings)
 
 
 class BudgetPlan(Record):
@@ -65,21 +83,28 @@ class BudgetPlan(Record):
     estimated: Usage
     places: int = PLACES
     """Questions at places below this are judged."""
+    questions: int = 0
+    judged: int = 0
+    """Of the questions, those that are judged,"""
+    rows: int = 0
+    """and the rows that have them."""
     parts: dict[str, Allowance] = Field(default_factory=dict)
     """By the part's first metric and its shard, as in `context_recall/3`."""
 
     @property
     def share(self) -> float:
         """Of the questions, those that are judged."""
-        return self.places / PLACES
+        return self.judged / self.questions if self.questions else 1.0
 
     def judges(self, question_key: str) -> bool:
         """Whether a question is in the sample."""
         return place_of(question_key) < self.places
 
-    def purse(self, names: Sequence[str], shard: int) -> Purse:
-        """What a part may spend, of a family of metrics."""
-        return self.parts[part_key(names, shard)].purse()
+    def purse(self) -> Purse:
+        """A purse with nothing in it yet of what is limited."""
+        limits = (self.limits.max_requests, self.limits.max_tokens, self.limits.max_usd)
+        requests, tokens, usd = (math.inf if limit is None else 0.0 for limit in limits)
+        return Purse(requests, tokens, usd)
 
 
 def part_key(names: Sequence[str], shard: int) -> str:
@@ -94,8 +119,10 @@ class _Limit:
     most: float
 
 
-def divide(limits: Limits, estimated: Usage, costs: Mapping[str, Costs]) -> BudgetPlan:
-    """Choose the sample that fits into the limits, and give each part its share of them.
+def divide(
+    limits: Limits, estimated: Usage, costs: Mapping[str, Costs], population: Population
+) -> BudgetPlan:
+    """Choose the sample that fits into the limits, and divide them among the parts.
 
     `costs` are those of each part, by `part_key`.
     """
@@ -109,13 +136,23 @@ def divide(limits: Limits, estimated: Usage, costs: Mapping[str, Costs]) -> Budg
     # From place to place, what all before it cost; a run may have no part.
     running = np.cumsum(sum(costs.values(), no_costs()), axis=0)
     places = min([_places(running[:, one.column], one.most) for one in bounds], default=PLACES)
-    given: dict[str, dict[str, float]] = {key: {} for key in costs}
+    kept = {key: part[:places, 3:].sum(axis=0).tolist() for key, part in costs.items()}
+    given: dict[str, dict[str, Any]] = {key: {"embeddings": kept[key]} for key in costs}
     for one in bounds:
         expected = np.array([part[:places, one.column].sum() for part in costs.values()])
         for key, amount in zip(costs, _dealt(one, expected), strict=True):
             given[key][one.name] = amount
     parts = {key: Allowance.model_validate(allowed) for key, allowed in given.items()}
-    return BudgetPlan(limits=limits, estimated=estimated, places=places, parts=parts)
+    judged, rows = population[:places].sum(axis=0)
+    return BudgetPlan(
+        limits=limits,
+        estimated=estimated,
+        places=places,
+        questions=int(population[:, 0].sum()),
+        judged=int(judged),
+        rows=int(rows),
+        parts=parts,
+    )
 
 
 def _places(running: npt.NDArray[np.float64], most: float) -> int:

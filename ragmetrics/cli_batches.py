@@ -42,6 +42,8 @@ def batches(
     chosen = load_settings(settings) if settings else make_settings({})
     files = Files(store, chosen.storage_options)
     records = list(all_batches(files))
+    if not records and not files.exists(""):
+        raise InputError(f"{files.uri()}: there is no such store")
     # One of the panel may be the batch judge; without settings, the key of any OpenAI judge.
     judge = next((one for one in chosen.panel if one.name == "openai-batch"), None)
     judge = judge or judged_by(chosen, "openai-batch", base_url=base_url).panel[0]

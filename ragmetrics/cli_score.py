@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ragmetrics import tables
+from ragmetrics import cost_tables, tables
 from ragmetrics.cli_flags import (
     BaseUrlFlag,
     GoldenFlag,
@@ -22,6 +22,7 @@ from ragmetrics.cli_flags import (
     print_json,
     settings_at,
 )
+from ragmetrics.errors import InputError
 from ragmetrics.settings import judged_by
 
 JudgeFlag = Annotated[
@@ -46,6 +47,8 @@ DryFlag = Annotated[
 SettingsFlag = Annotated[
     Path | None, typer.Option("--settings", help="A ragmetrics.yaml; its logs are not used.")
 ]
+
+_INTERRUPTED = 130  # as shells tell of a command that was stopped by Ctrl-C
 
 
 def score(
@@ -81,6 +84,8 @@ def score(
         "store": store or chosen.store,
     }
     if dry_run:
+        if output or record:
+            raise InputError("--dry-run scores nothing that --out or --record could keep")
         _estimate(what, as_json)
         return
     if output:
@@ -89,9 +94,17 @@ def score(
         golden_set = golden or chosen.golden
         read = [*logs, golden_set] if golden_set else logs
         check_name(output, read, chosen.storage_options, record)
-    result = _evaluate(what, record, as_json)
-    if is_paid(judged_by(chosen, judge, model, base_url)):
-        err.print(f"Replies are kept in {what['store']}", markup=False, soft_wrap=True)
+    keeps = is_paid(judged_by(chosen, judge, model, base_url))
+    kept = f"Replies are kept in {what['store']}" if keeps else ""
+    try:
+        result = _evaluate(what, record, as_json)
+    except KeyboardInterrupt:
+        goes_on = f"{kept}: the same command goes on where it was" if kept else "nothing is kept"
+        err.print(f"Stopped. {goes_on}", markup=False, soft_wrap=True)
+        raise typer.Exit(_INTERRUPTED) from None
+    usage = result.manifest.usage
+    if kept and usage.requests > sum(usage.failures.values()):
+        err.print(kept, markup=False, soft_wrap=True)
     if output:
         from ragmetrics.export import export
 
@@ -111,7 +124,7 @@ def _estimate(what: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(expected.as_json())
     else:
-        tables.print_estimate(out, expected)
+        cost_tables.print_estimate(out, expected)
 
 
 def _evaluate(what: dict[str, Any], record: Path | None, as_json: bool) -> Any:

@@ -20,10 +20,13 @@ from ragmetrics.judge_settings import JudgeSettings
 from ragmetrics.judges import make_embedder, make_judges, names_of
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.protocol import Answer, Ask, Embed, dumps
+from ragmetrics.purse import Money
 from ragmetrics.settings import Settings
+from ragmetrics.store.batches import BatchRecords
 from ragmetrics.store.files import Files
 from ragmetrics.store.judgements import Judgements
 from ragmetrics.tally import Tallies
+from ragmetrics.vectors import expected_of
 
 _OPENAI = "https://api.openai.com/v1"
 _REMEMBERED = 4_096  # answers that a run, too, has at hand for equal requests of other questions
@@ -63,10 +66,14 @@ def _keyless(settings: Settings) -> Settings:
 
 def open_desks(settings: Settings) -> list[Desk]:
     """One for each judge of the panel; none needs its key."""
-    judges = make_judges(_keyless(settings), Corpus())
+    keyless = _keyless(settings)
+    judges = make_judges(keyless, Corpus())
+    alone = make_judges(keyless.model_copy(update={"fuse": None}), Corpus())
+    named = zip(names_of(judges), settings.panel, judges, alone, strict=True)
     return [
-        Desk(name, chosen, judge.fingerprint if judge.keeps else None)
-        for name, chosen, judge in zip(names_of(judges), settings.panel, judges, strict=True)
+        # Batches are on record under the judge's own fingerprint, fused or not.
+        Desk(name, chosen, judge.fingerprint if judge.keeps else None, one.fingerprint)
+        for name, chosen, judge, one in named
     ]
 
 
@@ -127,10 +134,25 @@ class _Lengths:
 class Desk(_Known):
     """Where one judge is asked, and only counts."""
 
-    def __init__(self, name: str, chosen: JudgeSettings, fingerprint: str | None) -> None:
+    def __init__(
+        self, name: str, chosen: JudgeSettings, fingerprint: str | None, batches: str
+    ) -> None:
         super().__init__(fingerprint, chosen.ttl_days)
         self.name, self.chosen = name, chosen
         self._lengths: defaultdict[str, _Lengths] = defaultdict(_Lengths)
+        self._batches = batches
+        self._batched: set[str] | None = None
+
+    def open(self, kept: Files | None, low: str, high: str) -> None:
+        """Read what is known in a range of questions, and which requests batches have."""
+        super().open(kept, low, high)
+        if self._batched is None and kept and self.chosen.name == "openai-batch":
+            records = BatchRecords(kept, self._batches).refresh()
+            self._batched = {name for record in records for name in record.requests}
+
+    def is_at_work_on(self, ask: Ask) -> bool:
+        """Whether a batch on record has a request: a run waits for it and pays nothing."""
+        return f"{ask.key}-0" in (self._batched or ())
 
     def known(self, row_key: str, ask: Ask) -> BaseModel | None:
         """The verdict that the store has."""
@@ -169,10 +191,10 @@ class VectorDesk(_Known):
     def __init__(self, settings: Settings) -> None:
         embedder = make_embedder(_keyless(settings), Corpus())
         super().__init__(embedder.fingerprint if embedder.keeps else None)
-        self.paid = embedder.keeps
+        self.paid, self._prices = embedder.keeps, settings.embeddings
 
-    def begin(self, row_key: str, wanted: Sequence[Wanted]) -> Iterator[tuple[str, int]]:
-        """Metric and tokens of each text that nobody has embedded yet."""
+    def begin(self, row_key: str, wanted: Sequence[Wanted]) -> Iterator[tuple[str, Money]]:
+        """Metric and costs of each text that nobody has embedded yet."""
         for one in wanted:
             key, tally = one.request.key, self.tallies[one.metric]
             if self.recent(key) is not None or not self.is_first(row_key + key):
@@ -182,7 +204,7 @@ class VectorDesk(_Known):
             if self._kept and self._kept.find_vector(row_key + key) is not None:
                 tally.answered_from_store += 1
             elif isinstance(one.request, Embed):
-                yield one.metric, tokens_of(len(one.request.input))
+                yield one.metric, expected_of(one.request.input, self._prices)
 
 
 def guess(ask: Ask) -> BaseModel | None:

@@ -8,10 +8,12 @@ replies to the same prompt were longer.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import count
 from typing import Any
 
 from ragmetrics.broker import Wanted
@@ -23,6 +25,7 @@ from ragmetrics.budget import (
     is_paid,
     load_plan,
     no_costs,
+    nobody,
     part_key,
     place_of,
     save_plan,
@@ -32,10 +35,10 @@ from ragmetrics.errors import Unanswered
 from ragmetrics.fusing import Fused, fusible
 from ragmetrics.play import Play
 from ragmetrics.protocol import Answer, Ask, Embed, Status
-from ragmetrics.records import Limits, Usage
+from ragmetrics.records import EMBEDDINGS, Limits, Usage
 from ragmetrics.registry import Metric, chosen_metrics
 from ragmetrics.rows import LogRow
-from ragmetrics.score import EMBEDDINGS, priced, score_families
+from ragmetrics.score import priced, score_families
 from ragmetrics.settings import Settings
 from ragmetrics.stage import shard_range
 from ragmetrics.store.files import Files
@@ -46,12 +49,13 @@ _UNKNOWN = "not asked: this is an estimate"
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run will ask for, by metric and of each by judge."""
+    """What a run will ask for of judges and embeddings over a network: others cost nothing."""
 
     rows: int
     by_metric: Mapping[str, Mapping[str, Usage]]
-    paid: Usage
-    """Of judges that are paid for, and of their embeddings."""
+    """By metric, and of each by judge."""
+    about: bool
+    """Whether anything is asked that hangs on the answers to what was asked before."""
     at_least: Sequence[str]
     """Metrics that may ask for more: no baseline says how they go on."""
     plan: BudgetPlan | None
@@ -68,7 +72,7 @@ class Estimate:
                 metric: {name: usage.model_dump() for name, usage in of.items()}
                 for metric, of in self.by_metric.items()
             },
-            "paid": self.paid.model_dump(),
+            "about": self.about,
             "at_least": list(self.at_least),
             "budget": {"limits": plan.limits.model_dump(), "share": plan.share} if plan else None,
         }
@@ -88,7 +92,8 @@ def estimate_run(settings: Settings, files: Files, ref: RunRef, kept: Files | No
     check_prices(settings)
     costs: dict[str, Costs] = {}
     open_ended: set[str] = set()
-    families, rows = score_families(settings), 0
+    about = False
+    families, census = score_families(settings), _Census()
     for shard in range(ref.shards):
         low, high = shard_range(shard, ref.shards)
         for names in families:
@@ -98,16 +103,18 @@ def estimate_run(settings: Settings, files: Files, ref: RunRef, kept: Files | No
                 one.open(kept, low, high)
             for row in read_rows(files, ref.rows(shard)):
                 part.play([metrics[name] for name in names], row)
-                rows += names is families[0]
+                if names is families[0]:
+                    census.count(row)
+            part.close()
+            about = about or part.about
             for one in (*desks, vectors):
                 one.close()
     by_metric = _by_metric(desks, vectors, settings)
-    paid = [of.get(desk.name) for of in by_metric.values() for desk in desks if desk.chosen.remote]
-    paid += [of.get(EMBEDDINGS) for of in by_metric.values()]
-    total = reduce(Usage.__add__, filter(None, paid), Usage())
     limits = Limits.model_validate(settings.budget.model_dump())
-    plan = divide(limits, total, costs) if settings.budget.binds else None
-    return Estimate(rows, by_metric, total, sorted(open_ended), plan)
+    found = Estimate(census.rows, by_metric, about, sorted(open_ended), None)
+    if not settings.budget.binds:
+        return found
+    return replace(found, plan=divide(limits, found.total, costs, census.population))
 
 
 def plan_budget(
@@ -131,12 +138,30 @@ def _by_metric(
     desks: Sequence[Desk], vectors: VectorDesk, settings: Settings
 ) -> dict[str, dict[str, Usage]]:
     found: dict[str, dict[str, Usage]] = defaultdict(dict)
-    for desk in desks:
+    for desk in (one for one in desks if one.chosen.remote):
         for metric, tally in desk.tallies.items():
             found[metric][desk.name] = priced(desk.chosen, tally.usage())
     for metric, tally in vectors.tallies.items():
         found[metric][EMBEDDINGS] = priced(settings.embeddings, tally.usage())
     return dict(found)
+
+
+class _Census:
+    """Counts questions and rows."""
+
+    def __init__(self) -> None:
+        self.population = nobody()
+        self._seen: set[str] = set()
+
+    @property
+    def rows(self) -> int:
+        """All of them."""
+        return int(self.population[:, 1].sum())
+
+    def count(self, row: LogRow) -> None:
+        """Count a row, and its question where it is new."""
+        self.population[place_of(row.question_key)] += (row.question_key not in self._seen, 1)
+        self._seen.add(row.question_key)
 
 
 @dataclass
@@ -148,7 +173,14 @@ class _Part:
     settings: Settings
     open_ended: set[str]
     costs: Costs = field(default_factory=no_costs)
+    about: bool = False
     _place: int = 0
+    _vectors: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def close(self) -> None:
+        """Round up the requests for embeddings."""
+        for metric, requests in self._vectors.items():
+            self.vectors.tallies[metric].requests += math.ceil(requests)
 
     def play(self, metrics: Sequence[Metric], row: LogRow) -> None:
         """Count what a row asks for, in the turns that a panel takes."""
@@ -164,11 +196,21 @@ class _Part:
         plays = [Play(metric, row) for metric in metrics]
         for one in plays:
             one.step(None)
-        while asking := [one for one in plays if one.score is None]:
+        for wave in count():
+            if not (asking := [one for one in plays if one.score is None]):
+                return
             wanted = [Wanted(r, one.metric.name) for one in asking for r in one.asks(repeat)]
+            self.about = self.about or bool(wave and self._is_paid(desk, wanted))
             answers = iter(self._answers(desk, row.question_key, wanted))
             for one in asking:
                 one.step([next(answers) for _ in one.requests])
+
+    def _is_paid(self, desk: Desk, wanted: Sequence[Wanted]) -> bool:
+        """Whether anything of a wave goes over a network."""
+        return any(
+            self.vectors.paid if isinstance(one.request, Embed) else desk.chosen.remote
+            for one in wanted
+        )
 
     def _answers(self, desk: Desk, row_key: str, wanted: Sequence[Wanted]) -> Iterator[Answer]:
         """What a desk answers to a wave, after it has counted it."""
@@ -217,10 +259,13 @@ class _Part:
             self._count(desk, " + ".join(dict.fromkeys(metrics)), whole, asks)
 
     def _count(self, desk: Desk, metric: str, sent: Ask, asks: Sequence[Ask]) -> None:
-        tally = desk.tallies[metric]
-        tally.requests += 1
         if not desk.chosen.remote:
             return
+        tally = desk.tallies[metric]
+        if desk.is_at_work_on(sent):
+            tally.answered_from_store += len(asks)
+            return
+        tally.requests += 1
         messages = sent.prompt.messages(sent.data)
         prompt = tokens_of(sum(len(one["content"]) for one in messages))
         fused = len(asks) > 1
@@ -232,15 +277,13 @@ class _Part:
         tally.prompt_tokens += prompt
         tally.completion_tokens += completion
         usd = desk.chosen.usd(prompt, completion) or 0.0
-        self.costs[self._place] += (1, prompt + completion, usd)
+        self.costs[self._place, :3] += (1, prompt + completion, usd)
 
     def _embed(self, row_key: str, wanted: Sequence[Wanted]) -> None:
-        """Count embeddings: the texts of a row's wave go in one request, or in fewer."""
+        """Count embeddings, each with its share of a request."""
         if not self.vectors.paid:
             return
-        for number, (metric, tokens) in enumerate(self.vectors.begin(row_key, wanted)):
-            tally = self.vectors.tallies[metric]
-            tally.requests += not number
-            tally.prompt_tokens += tokens
-            usd = self.settings.embeddings.usd(tokens) or 0.0
-            self.costs[self._place] += (not number, tokens, usd)
+        for metric, one in self.vectors.begin(row_key, wanted):
+            self._vectors[metric] += one.requests
+            self.vectors.tallies[metric].prompt_tokens += int(one.tokens)
+            self.costs[self._place] += 2 * (one.requests, one.tokens, one.usd)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -15,24 +14,25 @@ from weakref import finalize
 
 from ragmetrics.errors import InputError
 from ragmetrics.estimates import Estimate, estimate_run, plan_budget
-from ragmetrics.judges.recorded import Recorder, file_and_judge
+from ragmetrics.given import inputs_of, overwrites
+from ragmetrics.judges.recorded import Recorder
 from ragmetrics.night import parts
 from ragmetrics.protocol import Status
 from ragmetrics.publish import summarise_run
-from ragmetrics.records import Manifest
+from ragmetrics.records import Manifest, Usage
 from ragmetrics.registry import chosen_metrics
 from ragmetrics.score import judge_info
 from ragmetrics.settings import (
     Judged,
     MetricChoice,
     Settings,
+    bounded,
     judged_by,
     make_settings,
     with_preset,
 )
-from ragmetrics.stage import Inputs, Staged, golden_set, log_set, open_store, plan, stage
-from ragmetrics.store.files import Files, same_file
-from ragmetrics.store.logs import LogSet, is_among
+from ragmetrics.stage import Inputs, Staged, open_store, plan, stage
+from ragmetrics.store.files import Files
 from ragmetrics.store.parts import RunRef, read_records
 from ragmetrics.workers import score_parts
 
@@ -50,6 +50,19 @@ class Result:
         self._files, self._ref, self._folder = files, staged.ref, folder
         self.manifest = manifest
         finalize(self, folder.cleanup)
+
+    def __repr__(self) -> str:
+        """Rows and means, as `Result(200 rows: context_recall 0.812, hit_rate -)`."""
+        means = (
+            f"{one.metric} {'-' if one.mean is None else format(one.mean, '.3f')}"
+            for one in self.manifest.metrics
+        )
+        return f"Result({self.manifest.source.rows:,} rows: {', '.join(means)})"
+
+    @property
+    def usage(self) -> Usage:
+        """What was asked over a network, and what it cost."""
+        return self.manifest.usage
 
     def summary(self) -> pd.DataFrame:
         """One line per metric: mean, interval, rows scored, questions, count by status."""
@@ -136,6 +149,8 @@ def evaluate(
     base_url: str | None = None,
     golden: str | None = None,
     preset: str | None = None,
+    budget: Mapping[str, Any] | None = None,
+    fuse: str | None = None,
     settings: Settings | None = None,
     record: str | Path | None = None,
     limit: int | None = None,
@@ -147,6 +162,8 @@ def evaluate(
     `metrics` are names, or `{name: parameters}`; without any, all of the defaults. `judge` is
     `embedded` where nothing says otherwise; a list of judges is a panel. `settings` brings
     everything else that `ragmetrics.yaml` may say; the other arguments go before it.
+    `budget` is a mapping such as `{"max_requests": 1000}`, in place of that of `settings`;
+    `fuse="row"` asks for all metrics of a row in one request.
     `preset` names the tool that wrote the rows: `ragas`, `openinference`, `langfuse`, ...
     `record` names a JSONL file for the judge's replies, to be played by `judge="recorded:PATH"`.
     `store` keeps the replies of judges that are reached over a network, and has those of earlier
@@ -155,11 +172,11 @@ def evaluate(
     Raises InputError for rows that are none, JudgeRefused for a judge that cannot be asked.
     """
     chosen = _settings(settings, metrics, judge, model, base_url, golden)
-    chosen = with_preset(chosen, preset)
+    chosen = with_preset(bounded(chosen, budget, fuse), preset)
     folder = tempfile.TemporaryDirectory(prefix="ragmetrics-")
     try:
-        inputs = _inputs(chosen, rows, Path(folder.name), limit)
-        if record is not None and _overwrites(Path(record), chosen, inputs):
+        inputs = inputs_of(chosen, rows, Path(folder.name), limit)
+        if record is not None and overwrites(Path(record), chosen, inputs):
             raise InputError(f"recording {record}: is one of the files that are read")
         kept = Files(store, chosen.storage_options) if store else None
         chosen = _temporary(chosen, folder.name)
@@ -186,6 +203,8 @@ def estimate(
     base_url: str | None = None,
     golden: str | None = None,
     preset: str | None = None,
+    budget: Mapping[str, Any] | None = None,
+    fuse: str | None = None,
     settings: Settings | None = None,
     limit: int | None = None,
     store: str | None = None,
@@ -196,10 +215,10 @@ def estimate(
     Raises InputError for rows that are none, SettingsError for a price that a budget lacks.
     """
     chosen = _settings(settings, metrics, judge, model, base_url, golden)
-    chosen = with_preset(chosen, preset)
+    chosen = with_preset(bounded(chosen, budget, fuse), preset)
     kept = Files(store, chosen.storage_options) if store else None
     with tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder:
-        inputs = _inputs(chosen, rows, Path(folder), limit)
+        inputs = inputs_of(chosen, rows, Path(folder), limit)
         chosen = _temporary(chosen, folder)
         ref = plan(chosen, _NO_NIGHT, inputs, "")
         _staged(chosen, ref, inputs)
@@ -230,57 +249,6 @@ def _settings(
     settings = settings.model_copy(update=update)
     chosen_metrics(settings)
     return settings
-
-
-def _inputs(settings: Settings, rows: Any, folder: Path, limit: int | None) -> Inputs:
-    if isinstance(rows, str | Path):
-        rows = [rows]
-    if isinstance(rows, list | tuple) and rows and isinstance(rows[0], str | Path):
-        logs = tuple(log_set(settings, str(place)) for place in rows)
-    else:
-        logs = (_written(settings, _dicts(rows), folder),)
-    return Inputs(logs, golden_set(settings), limit=limit)
-
-
-def _overwrites(path: Path, settings: Settings, inputs: Inputs) -> bool:
-    """Whether writing to a path would destroy a log, the golden set or a recording played."""
-    judges = [one.name for one in settings.panel if one.name.startswith("recorded:")]
-    played = [file_and_judge(name.removeprefix("recorded:"))[0] for name in judges]
-    sets = [*inputs.logs, *([inputs.golden] if inputs.golden else [])]
-    return any(same_file(path, one) for one in played) or any(
-        is_among(path, one.files, one.infos) for one in sets
-    )
-
-
-def _dicts(rows: Any) -> Iterable[Any]:
-    if hasattr(rows, "to_pandas"):  # ragas's EvaluationDataset and Hugging Face's Dataset
-        rows = rows.to_pandas()
-    pandas = sys.modules.get("pandas")  # where it is not imported, nobody has a table of it
-    if pandas and isinstance(rows, pandas.DataFrame):
-        named = rows.index.name and rows.index.name not in rows  # as Phoenix's span ids are
-        records: list[Any] = (rows.reset_index() if named else rows).to_dict("records")
-        return records
-    if isinstance(rows, Iterable) and not isinstance(rows, Mapping | bytes):
-        return rows
-    raise InputError(f"rows: expected a path, dicts or a table, not {type(rows).__name__}")
-
-
-def _written(settings: Settings, rows: Iterable[Any], folder: Path) -> LogSet:
-    """Rows of this process as a log, so that there is one way to read them."""
-    ours = settings.preset in (None, "ragas") and "id" not in settings.columns
-    with (folder / "rows.jsonl").open("w", encoding="utf-8") as file:
-        for number, row in enumerate(rows):
-            if ours and isinstance(row, Mapping) and row.get("id") is None:
-                row = {**row, "id": str(number)}
-            file.write(json.dumps(row, default=_plain) + "\n")
-    return log_set(settings, str(folder / "rows.jsonl"))
-
-
-def _plain(value: Any) -> Any:
-    pandas = sys.modules.get("pandas")
-    if pandas and (value is pandas.NaT or value is pandas.NA):
-        return None
-    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _run(

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from ragmetrics.errors import SettingsError
 from ragmetrics.rows import explain
 
 _JUDGES = ("embedded", "local", "openai", "openai-batch")
+
+
+def usable_url(url: str) -> str:
+    """An endpoint's URL; ValueError for one that no request can be sent to."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or " " in url or parts.port == 0:
+        raise ValueError(f"should be like https://llm.example.com/v1, and is {url!r}")
+    return url
 
 
 class Part(BaseModel):
@@ -83,6 +100,11 @@ class JudgeSettings(Part):
             return name
         raise ValueError(f"should be {', '.join(_JUDGES)}, local:MODEL or recorded:PATH")
 
+    @field_validator("base_url")
+    @classmethod
+    def _usable(cls, base_url: str | None) -> str | None:
+        return usable_url(base_url) if base_url else None
+
 
 class EmbeddingSettings(Part):
     """Where embeddings come from: `hashed` or `local` (no network), or OpenAI-compatible."""
@@ -104,18 +126,47 @@ class EmbeddingSettings(Part):
         price = self.usd_per_million_tokens
         return None if price is None else tokens * price / 1e6
 
+    @field_validator("base_url")
+    @classmethod
+    def _usable(cls, base_url: str | None) -> str | None:
+        return usable_url(base_url) if base_url else None
+
 
 class Budget(Part):
     """What the judges may cost in a night; where it binds, a sample of the questions is judged."""
 
     max_requests: int | None = Field(None, ge=0)
     max_tokens: int | None = Field(None, ge=0)
-    max_usd: float | None = Field(None, ge=0)
+    max_usd: float | None = Field(None, ge=0, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _mapping(cls, value: object) -> object:
+        if value is None or value == "":  # `budget:` with nothing after it
+            return {}
+        if not isinstance(value, Mapping | cls):
+            raise ValueError("should be a mapping such as {max_requests: 1000}")
+        return value
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _number(cls, value: object) -> object:
+        if isinstance(value, bool):
+            raise ValueError("should be a number")
+        return value
 
     @property
     def binds(self) -> bool:
         """Whether it says anything."""
         return any(limit is not None for _, limit in self)
+
+
+def make_budget(values: Mapping[str, Any]) -> Budget:
+    """Validate a budget given in Python; the environment has no say."""
+    try:
+        return Budget.model_validate(values)
+    except ValidationError as error:
+        raise SettingsError(f"budget: {explain(error)}") from None
 
 
 def make_judge_settings(values: Mapping[str, Any]) -> JudgeSettings:

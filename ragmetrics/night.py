@@ -6,12 +6,14 @@ without Prefect.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
+from ragmetrics.alert_settings import Rule
 from ragmetrics.alerts.deliver import Delivery, alert
-from ragmetrics.budget import check_prices
+from ragmetrics.budget import BudgetPlan, check_prices
 from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError
 from ragmetrics.estimates import plan_budget
 from ragmetrics.publish import publish
@@ -21,6 +23,8 @@ from ragmetrics.score import judge_info, score_families
 from ragmetrics.settings import Settings
 from ragmetrics.stage import Staged, find_inputs, open_store, plan, stage
 from ragmetrics.workers import score_parts
+
+log = logging.getLogger(__name__)
 
 
 class CoverageShort(RagmetricsError):
@@ -65,8 +69,21 @@ def stage_night(settings: Settings, day: date) -> Staged:
     inputs = find_inputs(settings, day)
     ref = plan(settings, day, inputs, f"{info.fingerprint}/{embedder}")
     staged = stage(settings, ref, inputs, datetime.now(UTC))
-    plan_budget(settings, open_store(settings), ref)
+    if budget := plan_budget(settings, open_store(settings), ref):
+        _warn_of_small_sample(settings, budget)
     return staged
+
+
+def _warn_of_small_sample(settings: Settings, budget: BudgetPlan) -> None:
+    """Say so where the budget lets fewer rows be judged than an alert needs."""
+    rules = settings.alerts.rules or ()
+    needed = max((rule.min_rows for rule in rules), default=Rule.model_fields["min_rows"].default)
+    if budget.share < 1 and budget.rows < needed:
+        log.warning(
+            "the budget is for %d rows, and alerts need %d: they will say no_data",
+            budget.rows,
+            needed,
+        )
 
 
 def parts(settings: Settings, staged: Staged) -> list[tuple[list[str], int]]:

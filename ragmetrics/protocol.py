@@ -134,7 +134,8 @@ class Prompt(Generic[V]):
     @cached_property
     def digest(self) -> str:
         """Changes with any change of the text sent or of the verdict expected."""
-        return _hash(self.name, str(self.version), self.system)
+        schema = () if self.verbatim else (dumps(self.schema),)
+        return _hash(self.name, str(self.version), self.system, *schema)
 
     def messages(self, data: Data) -> list[dict[str, str]]:
         """The turns that are sent: instructions first, then the data as one JSON object."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
@@ -13,13 +13,21 @@ from ragmetrics import __version__
 from ragmetrics.alerts.deliver import load_book
 from ragmetrics.alerts.rules import Night, evaluate
 from ragmetrics.alerts.state import advance
-from ragmetrics.budget import BudgetPlan, load_plan
+from ragmetrics.budget import BudgetPlan, load_plan, pays_for_embeddings
 from ragmetrics.calibration.history import History, load_history
 from ragmetrics.protocol import Status
-from ragmetrics.records import BudgetReport, Finding, JudgeInfo, Manifest, Usage, WorstRow
+from ragmetrics.records import (
+    EMBEDDINGS,
+    BudgetReport,
+    Finding,
+    JudgeInfo,
+    Manifest,
+    Usage,
+    WorstRow,
+)
 from ragmetrics.registry import chosen_metrics
 from ragmetrics.report.site import write_assets, write_calibrations, write_night, write_overview
-from ragmetrics.score import EMBEDDINGS, judge_info, metric_fingerprint, score_families
+from ragmetrics.score import judge_info, metric_fingerprint, score_families
 from ragmetrics.settings import Settings
 from ragmetrics.stage import Staged, open_store
 from ragmetrics.store.files import Files
@@ -94,6 +102,7 @@ def summarise_run(
     prints = {m.name: metric_fingerprint(m, info.fingerprint, embedder) for m in chosen}
     segments = find_segments(next(iter(scores.values())), settings.segments)
     costs = _costs(settings, files, ref)
+    free = _free(settings, costs.usage, info)
     manifest = Manifest(
         dataset=settings.dataset,
         date=ref.date,
@@ -112,35 +121,37 @@ def summarise_run(
         ],
         findings=[],
         worst=[],
-        usage=sum(costs.usage.values(), Usage()),
+        usage=sum((one for name, one in costs.usage.items() if name not in free), Usage()),
         usage_by_judge=costs.usage,
-        usage_by_metric=costs.by_metric,
-        budget=_budget(settings, load_plan(files, ref), info, costs.usage, scores),
+        usage_by_metric=costs.by_metric_without(free),
+        budget=_budget(load_plan(files, ref), costs, free, scores),
         problems=costs.problems(),
         splits=dict(costs.splits),
     )
     return manifest, scores
 
 
+def _free(settings: Settings, asked: Iterable[str], info: JudgeInfo) -> set[str]:
+    """Of those who were asked, judges and embeddings that are not reached over a network."""
+    judges = info.panel or [name for name in asked if name != EMBEDDINGS]
+    free = {name for name, one in zip(judges, settings.panel, strict=False) if not one.remote}
+    return free if pays_for_embeddings(settings) else free | {EMBEDDINGS}
+
+
 def _budget(
-    settings: Settings,
-    plan: BudgetPlan | None,
-    info: JudgeInfo,
-    usage: Mapping[str, Usage],
-    scores: Mapping[str, MetricScores],
+    plan: BudgetPlan | None, costs: _Costs, free: set[str], scores: Mapping[str, MetricScores]
 ) -> BudgetReport | None:
     if plan is None:
         return None
-    judges = info.panel or [name for name in usage if name != EMBEDDINGS]
-    free = {name for name, one in zip(judges, settings.panel, strict=False) if not one.remote}
-    spent = [one for name, one in usage.items() if name not in free]
-    over = [one.table["status"] == Status.OVER_BUDGET.value for one in scores.values()]
+    over = reduce(or_, (one.table["status"] == Status.OVER_BUDGET.value for one in scores.values()))
+    questions = next(iter(scores.values())).table["question"][over]
     return BudgetReport(
         limits=plan.limits,
         estimated=plan.estimated,
         share=plan.share,
-        spent=sum(spent, Usage()),
-        rows_over=int(reduce(or_, over).sum()),
+        spent=sum((one for name, one in costs.usage.items() if name not in free), Usage()),
+        rows_over=int(over.sum()),
+        rows_cut_off=sum(plan.judges(question) for question in questions),
     )
 
 
@@ -252,6 +263,14 @@ class _Costs:
         self.usage[judge] = self.usage.get(judge, Usage()) + usage
         of_metric = self.by_metric.setdefault(metric, {})
         of_metric[judge] = of_metric.get(judge, Usage()) + usage
+
+    def by_metric_without(self, free: set[str]) -> dict[str, dict[str, Usage]]:
+        """By metric and judge, of metrics that asked any other."""
+        found = {
+            metric: {name: usage for name, usage in of.items() if name not in free}
+            for metric, of in self.by_metric.items()
+        }
+        return {metric: of for metric, of in found.items() if of}
 
     def problems(self) -> list[str]:
         """The refusals as sentences."""

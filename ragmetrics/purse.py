@@ -1,8 +1,9 @@
-"""The purse: what a part of a run may still spend on judges.
+"""The purse: what a run may still spend on judges, as far as it runs in this process.
 
 Whoever sends a request takes an attempt out of the purse first, its retries too, so that the limit
 on requests holds exactly. Tokens and money are known afterwards: they are set aside as expected
-while a request is on its way, and settled by its reply.
+while a request is on its way, and settled by its reply. Embeddings come last and cost next to
+nothing: a part of the purse is kept for them, so that no question is asked in vain.
 """
 
 from __future__ import annotations
@@ -17,6 +18,29 @@ from dataclasses import dataclass, field
 from ragmetrics.errors import OverBudget
 
 
+@dataclass(frozen=True)
+class Money:
+    """An amount of each thing that is limited."""
+
+    requests: float = 0.0
+    tokens: float = 0.0
+    usd: float = 0.0
+
+    def __add__(self, other: Money) -> Money:
+        """Both together."""
+        return Money(
+            self.requests + other.requests, self.tokens + other.tokens, self.usd + other.usd
+        )
+
+    def less(self, other: Money) -> Money:
+        """What is left of it, never less than nothing."""
+        return Money(
+            max(0.0, self.requests - other.requests),
+            max(0.0, self.tokens - other.tokens),
+            max(0.0, self.usd - other.usd),
+        )
+
+
 @dataclass
 class Purse:
     """What is left of requests, tokens and US dollars; without limits, all of it."""
@@ -24,14 +48,33 @@ class Purse:
     requests: float = math.inf
     tokens: float = math.inf
     usd: float = math.inf
+    kept: Money = Money()
+    """Of it, what judges leave for embeddings."""
     _aside: list[Bill] = field(default_factory=list, init=False)
     _waiting: list[asyncio.Future[None]] = field(default_factory=list, init=False)
 
-    def attempt(self) -> None:
+    def put_in(self, more: Money, kept: Money) -> None:
+        """Add what may be spent, and what of it is for embeddings."""
+        self.requests += more.requests
+        self.tokens += more.tokens
+        self.usd += more.usd
+        self.kept += kept
+        self._wake()
+
+    def attempt(self, *, embeds: bool = False) -> None:
         """Take out one attempt. Raises OverBudget where there is none left."""
-        if self.requests < 1:
+        if self.requests - (0 if embeds else self.kept.requests) < 1:
             raise OverBudget("the budget's requests are used up")
         self.requests -= 1
+
+    def embedded(self, expected: Money, tokens: float, usd: float) -> None:
+        """Pay what a text cost, and keep no longer what was kept for it. It is never refused for
+        its tokens: what was asked before it would have been paid in vain.
+        """
+        self.tokens -= tokens
+        self.usd -= usd
+        self.kept = self.kept.less(expected)
+        self._wake()
 
     @asynccontextmanager
     async def set_aside(self, expect: Callable[[], tuple[float, float]]) -> AsyncIterator[Bill]:
@@ -44,7 +87,7 @@ class Purse:
         while not self._has(*expect()):
             if not self._aside:
                 tokens, _ = expect()
-                what = "tokens are" if self.tokens < tokens else "money is"
+                what = "tokens are" if self.tokens - self.kept.tokens < tokens else "money is"
                 raise OverBudget(f"the budget's {what} used up")
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
@@ -60,8 +103,9 @@ class Purse:
             self._wake()
 
     def _has(self, tokens: float, usd: float) -> bool:
-        tokens += sum(bill.tokens for bill in self._aside)
-        return tokens <= self.tokens and usd + sum(bill.usd for bill in self._aside) <= self.usd
+        tokens += self.kept.tokens + sum(bill.tokens for bill in self._aside)
+        usd += self.kept.usd + sum(bill.usd for bill in self._aside)
+        return tokens <= self.tokens and usd <= self.usd
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -117,10 +161,10 @@ def spending(purse: Purse | None) -> Iterator[None]:
         _in_use.reset(token)
 
 
-def attempt() -> None:
+def attempt(*, embeds: bool = False) -> None:
     """Called before anything is sent: an attempt of the purse in use. Raises OverBudget."""
     if purse := _in_use.get():
-        purse.attempt()
+        purse.attempt(embeds=embeds)
 
 
 def purse_in_use() -> Purse | None:

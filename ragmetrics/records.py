@@ -17,6 +17,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 MANIFEST_VERSION = 1
+EMBEDDINGS = "embeddings"
+"""Their name in the usage, beside those of judges."""
 
 
 class Record(BaseModel):
@@ -115,7 +117,7 @@ class Source(Record):
 
 
 class Usage(Record):
-    """What was asked of the judge in this run."""
+    """What was asked of a judge, or of several."""
 
     requests: int = 0
     answered_from_store: int = 0
@@ -167,6 +169,8 @@ class BudgetReport(Record):
     spent: Usage
     rows_over: int = 0
     """Rows that are not judged, or not by all metrics, for that."""
+    rows_cut_off: int = 0
+    """Of them, those of questions that were to be judged: what was left did not reach so far."""
 
 
 class JudgeInfo(Record):
@@ -253,10 +257,11 @@ class Manifest(Record):
     findings: list[Finding]
     worst: list[WorstRow]
     usage: Usage
+    """Of judges and embeddings that are reached over a network: others cost nothing."""
     usage_by_judge: dict[str, Usage] = Field(default_factory=dict)
-    """The same by judge, and of the embeddings."""
+    """By judge, those that cost nothing too, and of the embeddings."""
     usage_by_metric: dict[str, dict[str, Usage]] = Field(default_factory=dict)
-    """The same by metric, and of each by judge. What several metrics share stands with the one that
+    """`usage` by metric, and of each by judge. What several metrics share stands with the one that
     asked first; of fused requests, with all of them, as `context_recall + context_relevance`."""
     budget: BudgetReport | None = None
     problems: list[str] = Field(default_factory=list)

@@ -12,16 +12,17 @@ from weakref import WeakKeyDictionary
 from ragmetrics import loop
 from ragmetrics.account import Account
 from ragmetrics.broker import Broker, Record
-from ragmetrics.budget import BudgetPlan, load_plan
+from ragmetrics.budget import BudgetPlan
 from ragmetrics.drive import drive
 from ragmetrics.errors import JudgeRefused, RagmetricsError
+from ragmetrics.funds import funds_of
 from ragmetrics.judge_settings import EmbeddingSettings, JudgeSettings
 from ragmetrics.judges import make_embedder, make_judges, names_of
 from ragmetrics.judges.base import Embedder, Judge, fingerprint
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.panel import Member, Panel, panel_fingerprint
 from ragmetrics.purse import purse_in_use, spending
-from ragmetrics.records import JudgeInfo, Usage
+from ragmetrics.records import EMBEDDINGS, JudgeInfo, Usage
 from ragmetrics.registry import Metric, chosen_metrics, families
 from ragmetrics.rows import LogRow
 from ragmetrics.seats import Seats, take_seats
@@ -43,8 +44,6 @@ from ragmetrics.tally import Tallies
 from ragmetrics.text import SplitCounter, counting_splits
 from ragmetrics.vectors import Vectors
 
-EMBEDDINGS = "embeddings"
-"""The name that usage of embeddings stands under, beside those of judges."""
 _PARTS_AT_ONCE = 4
 
 
@@ -132,12 +131,17 @@ async def _score_together(
         if done:
             done(names)
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for names, shard in todo:
-                group.create_task(one(names, shard))
-    except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
+    async with funds_of(open_store(settings), ref) as funds:
+        if funds:
+            await funds.bring(todo)
+            # A purse that ends before the rows do ends on the last shards, for most metrics alike.
+            todo = sorted(todo, key=lambda part: part[1])
+        try:
+            async with asyncio.TaskGroup() as group:
+                for names, shard in todo:
+                    group.create_task(one(names, shard))
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
     return problems
 
 
@@ -152,16 +156,18 @@ async def _score_part(
     files = open_store(settings)
     kept = kept or files
     family = [metric for metric in chosen_metrics(settings) if metric.name in names]
-    async with _room(settings):
-        if await asyncio.to_thread(_is_done, files, ref, family, shard):
-            return 0
-        corpus = await asyncio.to_thread(load_corpus, files, ref)
-        plan = await asyncio.to_thread(load_plan, files, ref)
-        purse = plan.purse(names, shard) if plan else None
-        async with take_seats(settings, corpus, kept) as seats:
-            work = _Work(settings, files, kept, ref, family, shard, plan)
-            with spending(purse):
-                return await work.score(seats, record)
+    async with funds_of(files, ref) as funds:
+        if funds:
+            await funds.bring([(names, shard)])
+        async with _room(settings):
+            if await asyncio.to_thread(_is_done, files, ref, family, shard):
+                return 0
+            corpus = await asyncio.to_thread(load_corpus, files, ref)
+            async with take_seats(settings, corpus, kept) as seats:
+                plan = funds.plan if funds else None
+                work = _Work(settings, files, kept, ref, family, shard, plan)
+                with spending(funds.purse if funds else None):
+                    return await work.score(seats, record)
 
 
 # By loop: a forked child has one of its own, whose parts do not wait for its parent's.
@@ -261,8 +267,10 @@ class _Work:
         for member, chosen in zip(panel.members, self.settings.panel, strict=True):
             usage[member.name] = _by_metric(member.broker.tallies, chosen)
             refused[member.name] = member.broker.refusal
+        remote = zip(panel.members, self.settings.panel, strict=True)
         return {
             "usage": usage,
+            "paid": [EMBEDDINGS, *(member.name for member, chosen in remote if chosen.remote)],
             "refused": {name: str(error) for name, error in refused.items() if error},
             "splits": dict(counter.counts().fallback),
         }

@@ -25,6 +25,7 @@ from ragmetrics.judge_settings import (
     EmbeddingSettings,
     JudgeSettings,
     Part,
+    make_budget,
     make_judge_settings,
 )
 from ragmetrics.rows import FIELDS, explain
@@ -211,6 +212,18 @@ def _judge_like(
     return found
 
 
+def bounded(settings: Settings, budget: Mapping[str, Any] | None, fuse: str | None) -> Settings:
+    """The settings with another budget, or fused requests; None keeps theirs."""
+    update: dict[str, Any] = {}
+    if budget is not None:
+        update["budget"] = make_budget(budget)
+    if fuse is not None:
+        if fuse != "row":
+            raise SettingsError(f"fuse: no {fuse!r}; there is: row")
+        update["fuse"] = fuse
+    return settings.model_copy(update=update)
+
+
 def with_preset(settings: Settings, preset: str | None) -> Settings:
     """The settings with a preset named on the command line or in Python; None keeps theirs."""
     if preset is None:
@@ -230,6 +243,7 @@ __all__ = [
     "Judged",
     "Limits",
     "Settings",
+    "bounded",
     "judged_by",
     "load_settings",
     "make_settings",

@@ -10,6 +10,8 @@ from functools import reduce
 from ragmetrics.judges.base import Embedded, Reply
 from ragmetrics.records import Usage
 
+_NEVER_ANSWERED = ("cancelled", "expired")  # of a batch: neither asked nor paid for
+
 
 @dataclass
 class Tally:
@@ -35,7 +37,9 @@ class Tally:
 
     def fail(self, failures: Mapping[str, int]) -> None:
         """Count attempts that came to nothing, by kind."""
-        self.requests += sum(failures.values())
+        self.requests += sum(
+            times for kind, times in failures.items() if kind not in _NEVER_ANSWERED
+        )
         self.failures.update(failures)
 
     def add_embedded(self, embedded: Embedded) -> None:

@@ -12,9 +12,18 @@ from ragmetrics.judge_settings import EmbeddingSettings
 from ragmetrics.judges.base import Embedder, Metered
 from ragmetrics.once import Asker, Once
 from ragmetrics.protocol import Answer, Embed, Status, Vector
-from ragmetrics.purse import Purse, purse_in_use
+from ragmetrics.purse import Money, purse_in_use
 from ragmetrics.store.judgements import EMBEDDING, Judgement, Judgements
 from ragmetrics.tally import Tallies, Tally
+
+TEXTS_PER_REQUEST = 16
+"""Of those that are asked for at about the same time; 128 at most."""
+
+
+def expected_of(text: str, prices: EmbeddingSettings) -> Money:
+    """What the vector of a text is expected to cost, of a request its share."""
+    tokens = -(-len(text) // 4)
+    return Money(1 / TEXTS_PER_REQUEST, tokens, prices.usd(tokens) or 0.0)
 
 
 class Vectors:
@@ -64,6 +73,8 @@ class Vectors:
         async with self._embedding:
             if self.refusal:
                 raise JudgeRefused(str(self.refusal))
+            if self._kept:
+                await self._kept.prepare()
             # As it is kept: a later run scores by the same numbers.
             vector = np.asarray(await self._embed(text, tally), dtype=np.float32)
             if self._kept:
@@ -73,13 +84,10 @@ class Vectors:
     async def _embed(self, text: str, tally: Tally) -> Vector:
         if not isinstance(self._embedder, Metered):
             return await self._embedder.embed(text)
-        expected = len(text) / 4
-        purse = purse_in_use() or Purse()
-        usd = self._prices.usd(expected) or 0.0
-        async with purse.set_aside(lambda: (expected, usd)) as bill:
-            found = await self._embedder.embed_metered(text)
-            bill.paid_tokens = found.tokens
-            bill.paid_usd = self._prices.usd(found.tokens) or 0.0
+        found = await self._embedder.embed_metered(text)
+        if purse := purse_in_use():
+            paid = self._prices.usd(found.tokens) or 0.0
+            purse.embedded(expected_of(text, self._prices), found.tokens, paid)
         tally.add_embedded(found)
         return found.vector
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pydantic import SecretStr
 
 from ragmetrics import __version__
-from ragmetrics.errors import JudgeRefused
-from ragmetrics.judge_settings import JudgeSettings
+from ragmetrics.errors import JudgeRefused, SettingsError
+from ragmetrics.judge_settings import JudgeSettings, usable_url
 
 _OPENAI = "https://api.openai.com/v1"
 _NAMED = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
@@ -41,8 +41,12 @@ class Access:
 
 
 def find_access(settings: JudgeSettings, base_url: str | None, key: SecretStr | None) -> Access:
-    """The access that settings and environment give; JudgeRefused without a key that is needed."""
-    base_url = base_url or os.getenv("OPENAI_BASE_URL") or None
+    """The access that settings and environment give.
+
+    Raises JudgeRefused without a key that is needed, SettingsError for an OPENAI_BASE_URL that is
+    no URL.
+    """
+    base_url = base_url or _url_of_environment()
     if key is None and base_url is None:
         raise JudgeRefused(
             f"the judge openai needs a key: set {settings.api_key_env}, or `judge: base_url:` to a "
@@ -50,3 +54,11 @@ def find_access(settings: JudgeSettings, base_url: str | None, key: SecretStr | 
         )
     address = (base_url or _OPENAI).rstrip("/") + "/"
     return Access(address, key.get_secret_value() if key else "none")
+
+
+def _url_of_environment() -> str | None:
+    url = os.getenv("OPENAI_BASE_URL")
+    try:
+        return usable_url(url) if url else None
+    except ValueError as error:
+        raise SettingsError(f"OPENAI_BASE_URL: {error}") from None

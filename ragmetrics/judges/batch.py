@@ -25,8 +25,10 @@ from ragmetrics.judges.batch_jobs import Item, Job, Jobs
 from ragmetrics.judges.batch_lines import Fault, InputFile, Then, write_inputs
 from ragmetrics.judges.batch_run import BatchGone, BatchRun, Patience
 from ragmetrics.judges.chat import FORMATS, chat_fingerprint, request_body
+from ragmetrics.judges.told import no_model
 from ragmetrics.protocol import Ask
 from ragmetrics.store.batches import BatchRecord, BatchRecords
+from ragmetrics.store.scratch import scratch
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -173,9 +175,10 @@ class BatchJudge:
             (item.name, partial(request_body, self._settings, item.request, form)) for item in fresh
         ]
         limits = {"most_requests": self._most_requests, "most_bytes": self._most_bytes}
-        self._folder = self._folder or tempfile.TemporaryDirectory(prefix="ragmetrics-batches-")
-        folder = Path(tempfile.mkdtemp(dir=self._folder.name))
-        files, too_long = await asyncio.to_thread(write_inputs, bodies, folder, **limits)
+        with scratch():
+            self._folder = self._folder or tempfile.TemporaryDirectory(prefix="ragmetrics-batches-")
+            folder = Path(tempfile.mkdtemp(dir=self._folder.name))
+            files, too_long = await asyncio.to_thread(write_inputs, bodies, folder, **limits)
         by_name = {item.name: item for item in fresh}
         told = f"a request is longer than a batch may be ({self._most_bytes:,} bytes)"
         self._fail([by_name[name] for name in too_long], JudgeError(told))
@@ -227,14 +230,13 @@ class BatchJudge:
                     job.file.unlink()
                     job.file = None
                 outcomes = await run.outcomes()
+            await self._hand_out(job, run.failure, outcomes)
         except BatchGone:
             await self._forget(job)
             for item in job.waiting.values():
                 self._ask(item)
         except Exception as error:  # raised again where each request was asked
             self._fail(list(job.waiting.values()), error)
-        else:
-            await self._hand_out(job, run.failure, outcomes)
         finally:
             job.record = run.record
             job.waiting = {}
@@ -244,20 +246,22 @@ class BatchJudge:
     ) -> None:
         job.outcomes = outcomes
         self._patience.renew()
-        waiting, job.waiting = job.waiting, {}
         if failure is not None:
             await self._forget(job)
             if failure.kind == "rate_limited":  # smaller batches then, one after another
                 self._most_requests = max(1, len(job.record.requests) // 2)
                 self._turn = self._turn or asyncio.Semaphore(1)
-        for number, item in enumerate(waiting.values()):
+        for number, item in enumerate(list(job.waiting.values())):
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
-            outcome = outcomes[item.name]
-            if isinstance(outcome, Reply):
+            outcome = outcomes.get(item.name)
+            if outcome is None:  # the record that was found says less than the one waited for
+                self._ask(item)
+            elif isinstance(outcome, Reply):
                 self._answer(item, outcome)
             else:
                 self._missed(item, outcome, job.record.form)
+            del job.waiting[item.name]  # whom an error leaves waiting is told of it
 
     def _missed(self, item: Item, fault: Fault, form: str) -> None:
         """A request came to nothing: ask it again, or give it up."""
@@ -271,6 +275,7 @@ class BatchJudge:
             return
         kind = JudgeRefused if fault.then is Then.REFUSE else JudgeError
         told = fault.message if tries == 1 else f"{fault.message} (after {tries} batches)"
+        told = no_model(self._settings.model, told) if fault.of_model else told
         again = fault.then is Then.ASK_AGAIN
         self._fail([item], kind(told, transient=again, failures=dict(item.failures)))
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.base import Reply
-from ragmetrics.judges.batch_lines import ENDPOINT, Fault, is_refusing, read_outputs
+from ragmetrics.judges.batch_lines import ENDPOINT, Fault, add_outcome, is_refusing, read_outputs
 from ragmetrics.judges.told import incompatible, short
+from ragmetrics.judges.transport import CONNECT_SECONDS
+from ragmetrics.store.scratch import scratch
 
 if TYPE_CHECKING:
-    from openai import APIStatusError, AsyncOpenAI
+    from openai import APIConnectionError, APIStatusError, AsyncOpenAI
+    from openai.pagination import AsyncCursorPage
     from openai.types import Batch
 
     from ragmetrics.store.batches import BatchRecord
@@ -25,11 +28,15 @@ NONCE = "ragmetrics"
 """The key under which a batch's metadata hold its nonce."""
 ENDED = ("completed", "failed", "expired", "cancelled")
 
+T = TypeVar("T")
+
 _UPLOAD_SECONDS = 600.0
+_VAIN_PAUSE = 0.25  # seconds before the second and last try, where nothing was ever reached
 _PAGE = 100
 _MOST_PAGES = 50
 # Between the clocks of two machines.
 _CLOCK = timedelta(hours=1)
+_NO_MOMENT = 1 << 36  # seconds since 1970, in the year 4147
 
 
 class BatchApi:
@@ -41,13 +48,18 @@ class BatchApi:
 
     async def upload(self, path: Path) -> str:
         """Upload an input file, read as it is sent; return its id."""
+        from openai import Timeout
+
+        timeout = Timeout(_UPLOAD_SECONDS, connect=CONNECT_SECONDS)
         with self._told(), path.open("rb") as file:
-            uploaded = await self._client.files.create(
-                file=(path.name, file, "application/jsonl"),
-                purpose="batch",
-                timeout=_UPLOAD_SECONDS,
-            )
-        return uploaded.id
+
+            async def send(client: AsyncOpenAI) -> str:
+                file.seek(0)
+                named = (path.name, file, "application/jsonl")
+                sent = await client.files.create(file=named, purpose="batch", timeout=timeout)
+                return _id(sent)
+
+            return await self._reach(send)
 
     async def create(self, record: BatchRecord) -> str:
         """Create the batch of an uploaded file; return its id.
@@ -63,17 +75,21 @@ class BatchApi:
                 completion_window="24h",
                 metadata={NONCE: record.nonce},
             )
-        return batch.id
+            return _id(batch)
 
     async def find(self, record: BatchRecord) -> str | None:
         """The id of the batch that a record is about, if it was created."""
         since = (record.sent_at or record.created_at) - _CLOCK
+
+        async def first(client: AsyncOpenAI) -> AsyncCursorPage[Batch]:
+            return await client.batches.list(limit=_PAGE)
+
         with self._told():
-            page = await self._client.batches.list(limit=_PAGE)
+            page = await self._reach(first)
             for _ in range(_MOST_PAGES):
                 for batch in page.data:
                     if (batch.metadata or {}).get(NONCE) == record.nonce:
-                        return batch.id
+                        return _id(batch)
                 # The newest come first.
                 if not page.data or page.data[-1].created_at < since.timestamp():
                     return None
@@ -88,28 +104,29 @@ class BatchApi:
 
         with self._told():
             try:
-                return await self._client.batches.retrieve(name)
+                return _batch(await self._reach(lambda client: client.batches.retrieve(name)))
             except NotFoundError:
                 return None
 
     async def cancel(self, name: str) -> Batch:
         """Stop a batch: what it has not answered yet is neither answered nor paid for."""
         with self._told():
-            return await self._client.batches.cancel(name)
+            return _batch(await self._reach(lambda client: client.batches.cancel(name)))
 
     async def outcomes(self, batch: Batch) -> dict[str, Reply | Fault]:
         """What an ended batch says of its requests, of as many as it got to."""
         found: dict[str, Reply | Fault] = {}
         for name in (batch.error_file_id, batch.output_file_id):
             if name:
-                found.update(await self._lines(name))
+                for request, outcome in (await self._lines(name)).items():
+                    add_outcome(found, request, outcome)
         return found
 
     async def _lines(self, name: str) -> dict[str, Reply | Fault]:
         """The lines of a file; none where it is gone, as after 30 days."""
         from openai import NotFoundError
 
-        with tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder, self._told():
+        with scratch(), tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder, self._told():
             path = Path(folder) / "output.jsonl"
             try:
                 async with self._client.files.with_streaming_response.content(name) as response:
@@ -124,6 +141,30 @@ class BatchApi:
         """Give back connections."""
         await self._client.close()
 
+    async def _reach(self, call: Callable[[AsyncOpenAI], Awaitable[T]]) -> T:
+        """What a call brings. The SDK would try an address where nobody listens for half a minute:
+        it tries again only where something was reached.
+        """
+        import openai
+
+        if not self._reached:
+            hasty = self._client.with_options(max_retries=0)
+            for last in (False, True):
+                try:
+                    return await call(hasty)
+                except openai.APIStatusError as error:
+                    if not _may_pass(error.status_code):
+                        raise
+                    break
+                except openai.APIConnectionError as error:
+                    if not _is_no_connection(error):
+                        break
+                    if last or isinstance(error, openai.APITimeoutError):
+                        raise
+                    await asyncio.sleep(_VAIN_PAUSE)
+            self._reached = True
+        return await call(self._client)
+
     @contextmanager
     def _told(self) -> Iterator[None]:
         """Turn the SDK's errors into ours: refused where no request can succeed, else transient."""
@@ -133,31 +174,71 @@ class BatchApi:
             yield
             self._reached = True
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-            raise JudgeRefused(f"the judge refused the key: {short(error)}") from error
+            raise JudgeRefused(f"the judge refused the key: {self._said(error)}") from error
         except openai.NotFoundError as error:
             raise JudgeRefused(
-                f"the endpoint has no Batch API: {short(error)}; use `judge: openai`"
+                f"{self._address} has no Batch API: {self._said(error)}; use `judge: openai`"
             ) from error
-        except openai.APITimeoutError as error:
-            raise JudgeError("the judge did not answer in time", transient=True) from error
         except openai.APIConnectionError as error:
-            raise self._unreached(f"no connection to the judge: {error.__cause__}") from error
+            if isinstance(error, openai.APITimeoutError) and not _is_no_connection(error):
+                raise JudgeError("the judge did not answer in time", transient=True) from error
+            said = str(error.__cause__ or "") or type(error.__cause__).__name__
+            raise self._unreached(f"no connection to {self._address}: {said}") from error
         except openai.APIStatusError as error:
-            raise _refused(error) from error
-        except (openai.OpenAIError, ValueError) as error:
-            raise self._unreached(incompatible(error)) from error
+            raise _refused(error, self._said(error)) from error
+        except (openai.OpenAIError, ValueError, TypeError, AttributeError) as error:
+            raise self._unreached(incompatible(self._address, None, error)) from error
+        except Exception as error:
+            # In the midst of a download the SDK lets the errors of its HTTP library out.
+            if not type(error).__module__.startswith("httpx"):
+                raise
+            told = f"the connection to {self._address} was lost: {error}"
+            raise JudgeError(told, transient=True) from error
+
+    @property
+    def _address(self) -> str:
+        return str(self._client.base_url)
+
+    def _said(self, error: APIStatusError) -> str:
+        """The endpoint's own words."""
+        body = error.body.get("message") if isinstance(error.body, Mapping) else error.body
+        return short(body or "") or f"{self._address} gives no reason"
 
     def _unreached(self, message: str) -> JudgeError:
         """An address where nothing was reached yet is refused like a wrong one."""
         return JudgeError(message, transient=True) if self._reached else JudgeRefused(message)
 
 
-def _refused(error: APIStatusError) -> JudgeError:
+def _id(made: Any) -> str:
+    """The id of what was made. The SDK hands on whatever was answered, even a page of HTML."""
+    name = None if isinstance(made, str) else made.id
+    if not name or not isinstance(name, str):
+        raise ValueError(made)
+    return name
+
+
+def _batch(said: Batch) -> Batch:
+    """A batch of which all that is asked of it can be read."""
+    moments = (said.created_at, said.expires_at or 0) if _id(said) else ()
+    if not isinstance(said.status, str) or not all(0 <= one < _NO_MOMENT for one in moments):
+        raise ValueError(said)
+    return said
+
+
+def _refused(error: APIStatusError, said: str) -> JudgeError:
     status = error.status_code
     if status == 402 or is_refusing(error.code or ""):
-        return JudgeRefused(f"the judge answered {status}: {short(error)}")
-    transient = status in (408, 409, 429) or status >= 500
-    return JudgeError(f"the judge answered {status}: {short(error)}", transient=transient)
+        return JudgeRefused(f"the judge answered {status}: {said}")
+    return JudgeError(f"the judge answered {status}: {said}", transient=_may_pass(status))
+
+
+def _may_pass(status: int) -> bool:
+    return status in (408, 409, 429) or status >= 500
+
+
+def _is_no_connection(error: APIConnectionError) -> bool:
+    """Whether nothing was reached: no such host, nobody listens, or no answer from there."""
+    return type(error.__cause__).__name__ in ("ConnectError", "ConnectTimeout")
 
 
 def counted(batch: Any) -> str:

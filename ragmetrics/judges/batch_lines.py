@@ -18,15 +18,18 @@ from ragmetrics.judges.told import short
 
 ENDPOINT = f"/v1{PATH}"
 # Codes of the API that are about the account, the key or the model, and hit every request alike.
-_REFUSING = (
-    "insufficient_quota",
-    "billing",
-    "invalid_api_key",
+_OF_MODEL = (
     "model_not_found",
     "invalid_model",
     "mismatched_model",
     "unsupported_model",
     "model_not_supported",
+)
+_REFUSING = (
+    *_OF_MODEL,
+    "insufficient_quota",
+    "billing",
+    "invalid_api_key",
     "invalid_endpoint",
     "unsupported_endpoint",
     "mismatched_endpoint",
@@ -52,6 +55,8 @@ class Fault:
     kind: str
     message: str
     then: Then
+    of_model: bool = False
+    """Whether the model is not to be had."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +127,14 @@ def read_outputs(path: Path) -> dict[str, Reply | Fault]:
                 name, outcome = _outcome(json.loads(line))
             except _UNREADABLE:
                 continue
-            found[name] = outcome
+            add_outcome(found, name, outcome)
     return found
+
+
+def add_outcome(found: dict[str, Reply | Fault], name: str, outcome: Reply | Fault) -> None:
+    """Note what became of a request; an error said of it besides takes away no reply."""
+    if isinstance(outcome, Reply) or not isinstance(found.get(name), Reply):
+        found[name] = outcome
 
 
 def _outcome(line: Mapping[str, Any]) -> tuple[str, Reply | Fault]:
@@ -147,7 +158,7 @@ def fault(status: int, error: Mapping[str, Any]) -> Fault:
     if code == "batch_cancelled":
         return Fault("cancelled", said, Then.ASK_AGAIN)
     if status in (401, 403, 404) or is_refusing(code):
-        return Fault("refused", said, Then.REFUSE)
+        return Fault("refused", said, Then.REFUSE, code.startswith(_OF_MODEL))
     if status == 429:
         return Fault("rate_limited", said, Then.ASK_AGAIN)
     if status in (0, 408, 409) or status >= 500:
@@ -166,7 +177,8 @@ def failed(errors: Iterable[tuple[str | None, str | None]]) -> Fault:
     if any(code == "token_limit_exceeded" for code, _ in found):
         return Fault("rate_limited", said, Then.ASK_AGAIN)
     if any(is_refusing(code) for code, _ in found):
-        return Fault("refused", said, Then.REFUSE)
+        of_model = any(code.startswith(_OF_MODEL) for code, _ in found)
+        return Fault("refused", said, Then.REFUSE, of_model)
     if any("response_format" in message for _, message in found):
         return Fault("refused", said, Then.ASK_OTHERWISE)
     return Fault("refused", said, Then.GIVE_UP)
@@ -174,4 +186,4 @@ def failed(errors: Iterable[tuple[str | None, str | None]]) -> Fault:
 
 def is_refusing(code: str) -> bool:
     """Whether an error of this code hits every request of this key and model alike."""
-    return any(code.startswith(known) for known in _REFUSING)
+    return code.startswith(_REFUSING)

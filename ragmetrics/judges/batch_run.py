@@ -78,6 +78,7 @@ class BatchRun:
         self._api, self._records, self._settings = api, records, settings
         self._patience, self._settle = patience, settle_seconds
         self._seen_at_work = False
+        self._may_exist = record.sent_at is not None
 
     async def submit(self, file: Path | None) -> None:
         """See that the batch exists: hand it in, or finish what a run before began.
@@ -99,8 +100,8 @@ class BatchRun:
             else:
                 raise BatchGone
             await self._put(batch=name)
-        except JudgeError as error:
-            if not error.transient or self.record.sent_at is None:  # surely it was not created
+        except JudgeError:
+            if not self._may_exist:
                 await asyncio.to_thread(self._records.remove, self.record.nonce)
             raise
         finally:
@@ -136,7 +137,8 @@ class BatchRun:
             found = await asyncio.to_thread(self._records.find, self.record.nonce)
             if found is None:
                 raise BatchGone
-            self.record = found
+            # What others have kept since, and took off the record, is in the output all the same.
+            self.record = found.model_copy(update={"requests": self.record.requests})
 
     async def _upload(self, file: Path) -> None:
         name = await self._api.upload(file)
@@ -145,9 +147,11 @@ class BatchRun:
 
     async def _create(self) -> str:
         for attempt in range(1 + self._settings.retries):
+            self._may_exist = True
             try:
                 return await self._api.create(self.record)
             except JudgeError as error:
+                self._may_exist = error.transient
                 if not error.transient or attempt == self._settings.retries:
                     raise
                 log.warning("asking for a batch: %s", error)

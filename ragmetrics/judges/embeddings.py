@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import math
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -33,6 +34,7 @@ _DIMENSIONS = 4_096
 _PATH = "/embeddings"
 _BATCH = 128
 _GATHERING_SECONDS = 0.01  # texts asked for meanwhile share a request
+_SPARING_SECONDS = 0.5  # the same, where requests are limited
 
 
 class HashedEmbedder:
@@ -91,15 +93,17 @@ class OpenAIEmbedder:
         """The same, and what it came to: a request stands with the first text that it was for."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Embedded] = loop.create_future()
-        self._waiting.append((purse_in_use(), (text, future)))
+        purse = purse_in_use()
+        self._waiting.append((purse, (text, future)))
         if len(self._waiting) == 1:
-            loop.call_later(_GATHERING_SECONDS, self._send_all)
+            sparing = purse is not None and math.isfinite(purse.requests)
+            loop.call_later(_SPARING_SECONDS if sparing else _GATHERING_SECONDS, self._send_all)
         return await future
 
     def _send_all(self) -> None:
         # In tasks of their own: no one who gives up takes along those who wait beside.
         waiting, self._waiting = self._waiting, []
-        # No part pays for another's texts, or goes without for its sake.
+        # No run pays for another's texts, or goes without for its sake.
         purses = {id(purse): purse for purse, _ in waiting}
         for purse in purses.values():
             texts = [one for of, one in waiting if of is purse]

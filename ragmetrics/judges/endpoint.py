@@ -40,6 +40,7 @@ T = TypeVar("T")
 _FIRST_PAUSE = 0.25  # seconds
 _LONGEST_PAUSE = 20.0
 _VAIN_TRIES = 2  # to connect, where nothing was ever reached
+_FRUITLESS = 100  # requests given up, where none was ever answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ class Endpoint:
         """Whether there is a server at the address,"""
         self._proven = False
         """and whether it has answered well."""
+        self._given_up = 0  # requests
         self._patient: set[_Patience] = set()  # requests on their way
         self._completion = 0.0  # tokens of a typical answer
 
@@ -102,7 +104,7 @@ class Endpoint:
         while True:
             tokens = len(call.body) / 4 + self._completion
             try:
-                purse.attempt()
+                purse.attempt(embeds=call.kind == "embedding")
                 sent = await gate.enter(tokens, again=bool(failures))
                 # Waiting for a place is not the endpoint's fault: time runs from the first attempt.
                 deadline = deadline or sent + self._settings.deadline_seconds
@@ -175,7 +177,8 @@ class Endpoint:
 
     def _read(self, gate: Gate, call: Call[T], answer: Answer, estimated: float) -> T:
         if answer.status != 200:
-            raise problem(answer, self._model, datetime.now(UTC), proven=self._proven)
+            now = datetime.now(UTC)
+            raise problem(answer, self._model, self.address, now, proven=self._proven)
         try:
             payload = json.loads(answer.body)
             result = call.read(payload)
@@ -184,7 +187,7 @@ class Endpoint:
             if said := error_of(answer.body):
                 told = f"the judge answered 200 with an error: {short(said['message'])}"
                 raise Setback("server_error", told) from error
-            told = incompatible(answer.body.decode("utf-8", "replace"))
+            told = incompatible(self.address, 200, answer.body.decode("utf-8", "replace"))
             if self._proven:
                 raise Setback("server_error", told) from error
             raise JudgeRefused(told) from error
@@ -214,13 +217,19 @@ class Endpoint:
         return min(gate.latency * 2.0**tries, _LONGEST_PAUSE) * _between(0.5, 1.5)
 
     def _give_up(self, setback: Setback, failures: Counter[str], *, over: bool) -> None:
-        """Raise JudgeError where there is no attempt left, or no time."""
+        """Raise JudgeError where there is no attempt left, or no time; JudgeRefused where that
+        became of every request so far, and they were many.
+        """
         spoilt = failures.total() - failures["rate_limited"]
         message = str(setback)
         if over:
             message += f"; given up after {self._settings.deadline_seconds:g} s"
         elif setback.kind == "rate_limited" or spoilt <= self._settings.retries:
             return
+        self._given_up += 1
+        if self._given_up >= _FRUITLESS and not self._proven:
+            told = f"the judge at {self.address} has answered nothing but errors: {message}"
+            raise JudgeRefused(told, failures=dict(failures)) from setback
         raise JudgeError(message, transient=True, failures=dict(failures)) from setback
 
 

@@ -35,11 +35,14 @@ class Rejected(JudgeError):
     """The endpoint does not take this request; others it may."""
 
 
-def problem(answer: Answer, model: str, now: datetime, *, proven: bool) -> Setback | JudgeError:
+def problem(
+    answer: Answer, model: str, address: str, now: datetime, *, proven: bool
+) -> Setback | JudgeError:
     """What a status other than 200 means; `proven`: this endpoint has answered well before."""
     error = error_of(answer.body)
-    said = short(error.get("message") or answer.body.decode("utf-8", "replace"))
     status = answer.status
+    body = short(answer.body.decode("utf-8", "replace"))
+    said = short(error.get("message") or "") or body or f"{address} gives no reason"
     if status == 402 or (status == 429 and _is_quota(error)):
         return JudgeRefused(f"the judge's quota is used up: {said}")
     wait = retry_after(answer.headers, now)
@@ -49,18 +52,25 @@ def problem(answer: Answer, model: str, now: datetime, *, proven: bool) -> Setba
         return JudgeRefused(f"the judge refused the key: {said}")
     if status in (404, 405) and not proven:
         return JudgeRefused(
-            f"the judge has no model {model!r} there: {said}" if error else incompatible(said)
+            no_model(model, f"{address}: {said}") if error else incompatible(address, status, body)
         )
     if status in (404, 408, 409) or status >= 500:
         return Setback("server_error", f"the judge answered {status}: {said}", wait=wait)
     return Rejected(f"the judge answered {status}: {said}")
 
 
-def incompatible(said: object) -> str:
+def no_model(model: str, said: str) -> str:
+    """The message for a model that the endpoint does not have."""
+    return f"the judge has no model {model!r} (`judge: model:`): {said}"
+
+
+def incompatible(address: str, status: int | None, said: object) -> str:
     """The message for an answer that no judge gives."""
+    answered = f"{address} answered" if status is None else f"{address} answered {status}"
+    text = short(said).removeprefix(f"{status}: ")
     return (
         "the judge's answer is not that of an OpenAI-compatible server, is base_url right? "
-        f"({short(said)})"
+        f"({answered}{f': {text}' if text else ' without a word'})"
     )
 
 

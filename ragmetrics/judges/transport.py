@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ragmetrics.judges.access import Access
 
-_CONNECT_SECONDS = 3.0
+CONNECT_SECONDS = 3.0
 _IDLE_SECONDS = 4.0  # servers close idle connections after 5 or more
 _LARGE = 1 << 20  # bytes that are sent in pieces
 
@@ -70,7 +70,13 @@ class Transport:
         try:
             async with session.post(self.address + path, data=data) as response:
                 return Answer(response.status, response.headers, await response.read())
-        except (aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
+        except (
+            aiohttp.ConnectionTimeoutError,
+            aiohttp.InvalidURL,
+            aiohttp.NonHttpUrlClientError,
+            aiohttp.TooManyRedirects,
+            UnicodeError,  # a host that no name server can be asked for
+        ) as error:
             raise Unreachable(str(error), in_vain=True) from error
         except aiohttp.ClientConnectorError as error:
             certificate = isinstance(error, aiohttp.ClientSSLError)
@@ -100,7 +106,7 @@ class Transport:
                 limit=0, ssl=certificates, keepalive_timeout=_IDLE_SECONDS, ttl_dns_cache=300
             ),
             headers=self._access.headers,
-            timeout=aiohttp.ClientTimeout(total=None, connect=_CONNECT_SECONDS),
+            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
             # By aiohttp's own reading of the environment each request would take a thread.
             proxy=_proxy(self.address),

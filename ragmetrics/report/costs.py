@@ -1,21 +1,31 @@
-"""What a night cost: who was asked what by which metric, and what its budget let be judged."""
+"""What a run cost: who was asked what by which metric, and what its budget let be judged."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from ragmetrics.records import BudgetReport, Limits, Manifest, Usage
-from ragmetrics.report.words import NONE, plural, share
+from ragmetrics.records import EMBEDDINGS, BudgetReport, Limits, Manifest, Usage
+from ragmetrics.report.words import NONE, brief, plain, plural, share
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one metric asked of one judge."""
+    """A line of what was asked: a metric with all that it asked of judges, or one of its parts."""
 
-    metric: str
-    judge: str
+    label: str
     usage: Usage
+    is_part: bool = False
+    """Whether it stands under its metric: one judge of several, or the embeddings."""
+    known_usd: float | None = None
+    """Of what several asked, the money where a price is set."""
+
+    @property
+    def money(self) -> str:
+        """`$1.20`; `≥ $1.20` where a price is missing of several, a dash where none is known."""
+        if self.usage.usd is None and self.known_usd is not None:
+            return f"≥ {money(self.known_usd)}"
+        return money(self.usage.usd if _tokens(self.usage) else 0.0)
 
     @property
     def cached(self) -> str:
@@ -23,15 +33,61 @@ class Cost:
         return cached_share(self.usage)
 
 
+def cost_lines(by_metric: Mapping[str, Mapping[str, Usage]]) -> Sequence[Cost]:
+    """A line per metric; under it its judges, where they are several, and the embeddings."""
+    lines = []
+    for metric, of in by_metric.items():
+        asked = {name: one for name, one in of.items() if _is_told(one)}
+        judges = [name for name in asked if name != EMBEDDINGS]
+        if asked:
+            lines.append(_together(metric, [asked[name] for name in judges]))
+        parts = judges if len(judges) > 1 else []
+        parts += [EMBEDDINGS] if EMBEDDINGS in asked else []
+        lines += [Cost(name, asked[name], is_part=True) for name in parts]
+    return lines
+
+
+def all_costs(lines: Sequence[Cost]) -> Cost:
+    """The sum of metrics and embeddings."""
+    parts = [one for one in lines if not one.is_part or one.label == EMBEDDINGS]
+    total = _together("All", [one.usage for one in parts])
+    known = [one.known_usd or one.usage.usd or 0.0 for one in parts]
+    return replace(total, known_usd=sum(known) or None)
+
+
+def _together(label: str, asked: Sequence[Usage]) -> Cost:
+    known = [one.usd for one in asked if one.usd is not None]
+    return Cost(label, sum(asked, Usage()), known_usd=sum(known) if known else None)
+
+
+def _is_told(one: Usage) -> bool:
+    return bool(one.requests or one.answered_from_store or one.shared or one.prompt_tokens)
+
+
 def costs(manifest: Manifest) -> Sequence[Cost]:
-    """One line per metric and judge, in the manifest's order; none where nothing was paid for."""
-    lines = [
-        Cost(metric, judge, usage)
-        for metric, of in manifest.usage_by_metric.items()
-        for judge, usage in of.items()
-        if usage.requests or usage.answered_from_store or usage.shared
-    ]
+    """The lines of a night, in the manifest's order; none where nothing was paid for."""
+    lines = cost_lines(manifest.usage_by_metric)
     return lines if any(line.usage.prompt_tokens for line in lines) else []
+
+
+def bill(total: Usage, by_metric: Mapping[str, Mapping[str, Usage]]) -> str:
+    """The money in words: all of it, or as much as is known and whose price is not set.
+
+    Nothing where no token was used.
+    """
+    if total.usd is not None:
+        return money(total.usd)
+    asked = [(name, one) for of in by_metric.values() for name, one in of.items() if _tokens(one)]
+    missing = dict.fromkeys(name for name, one in asked if one.usd is None)
+    known = [one.usd for _, one in asked if one.usd is not None]
+    if not missing:
+        return "money not known: a price is not set" if _tokens(total) else ""
+    unknown = f"no price is set for {', '.join(brief(plain(name), 200) for name in missing)}"
+    return f"{money(sum(known))} and more: {unknown}" if known else f"money not known: {unknown}"
+
+
+def _tokens(one: Usage) -> int:
+    return one.prompt_tokens + one.completion_tokens
 
 
 def cached_share(usage: Usage) -> str:
@@ -40,10 +96,13 @@ def cached_share(usage: Usage) -> str:
 
 
 def money(usd: float | None) -> str:
-    """`$12.34`, in more digits below a dollar; a dash where no price is known."""
+    """`$12.34`, below a dollar in as many as four digits; a dash where no price is known."""
     if usd is None:
         return NONE
-    return f"${usd:,.2f}" if usd >= 1 or not usd else f"${usd:.4f}"
+    if 0 < usd < 0.00005:
+        return "<$0.0001"
+    dollars, _, cents = (f"{usd:,.2f}" if usd >= 1 else f"{usd:.4f}").partition(".")
+    return f"${dollars}.{cents.rstrip('0').ljust(2, '0')}"
 
 
 def limits(one: Limits) -> str:
@@ -58,13 +117,32 @@ def limits(one: Limits) -> str:
 
 def spent(usage: Usage) -> str:
     """What was spent in words: `950 requests, 160,000 tokens, $0.09`."""
-    tokens = usage.prompt_tokens + usage.completion_tokens
-    told = f"{plural(usage.requests, 'request')}, {plural(tokens, 'token')}"
+    told = f"{plural(usage.requests, 'request')}, {plural(_tokens(usage), 'token')}"
     return told if usage.usd is None else f"{told}, {money(usage.usd)}"
 
 
 def budget(report: BudgetReport) -> str:
-    """In a sentence, what the budget let be judged."""
-    if report.share == 1 and not report.rows_over:
-        return "enough for all questions"
-    return f"enough for {report.share:.1%} of the questions; {plural(report.rows_over, 'row')} over"
+    """In a sentence, what the budget let be judged, and what it did not reach."""
+    if report.share == 1:
+        told = "enough for all questions"
+    else:
+        told = f"enough for {share(report.share, 1)} of the questions"
+    if not report.rows_over:
+        return told
+    outside, cut = report.rows_over - report.rows_cut_off, report.rows_cut_off
+    if not cut:
+        return f"{told}; {plural(outside, 'row')} over"
+    told = f"by the estimate {told}; "
+    if outside:
+        told += f"{plural(outside, 'row')} over, outside the sample; "
+    return f"{told}{plural(cut, 'row')} over, as it was used up during the run"
+
+
+def was_over(report: BudgetReport) -> bool:
+    """Whether the budget left anything unjudged."""
+    return report.share < 1 or report.rows_over > 0
+
+
+def judged_rows(report: BudgetReport, rows: int) -> str:
+    """In a sentence, how many of all rows were judged."""
+    return f"A budget let {rows - report.rows_over:,} of {plural(rows, 'row')} be judged."

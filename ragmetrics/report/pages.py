@@ -40,8 +40,11 @@ def island(figure: Figure) -> Markup:
 
 
 def breakable(name: str) -> Markup:
-    """A name that may go on in the next line after an underscore."""
-    return escape(words.clean(name)).replace("_", Markup("_<wbr>"))
+    """A name that may go on in the next line after an underscore, a colon or a slash."""
+    told = escape(words.clean(name))
+    for sign in "_:/":
+        told = told.replace(sign, Markup(f"{sign}<wbr>"))  # noqa: S704 - one of these signs
+    return told
 
 
 @cache
@@ -71,6 +74,8 @@ def _environment() -> Environment:
         "interval": words.interval,
         "share": words.share,
         "money": costs.money,
+        "all_costs": costs.all_costs,
+        "bill": costs.bill,
         "spent": costs.spent,
         "cached_share": costs.cached_share,
         "budget_limits": costs.limits,

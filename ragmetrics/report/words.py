@@ -50,8 +50,8 @@ def plural(value: int, noun: str) -> str:
     return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}s"
 
 
-def share(part: int, whole: int) -> str:
-    """`0.4%`; never rounded to nothing or to everything."""
+def share(part: float, whole: float) -> str:
+    """`0.4%`, `71.0%`, and `0%` and `100%`; never rounded to nothing or to everything."""
     if not whole:
         return NONE
     percent = 100 * part / whole
@@ -59,7 +59,7 @@ def share(part: int, whole: int) -> str:
         return "<0.1%"
     if 99.9 < percent < 100:
         return ">99.9%"
-    return f"{percent:.1f}%".replace(".0%", "%")
+    return f"{percent:.0f}%" if percent in (0, 100) else f"{percent:.1f}%"
 
 
 def duration(elapsed: timedelta) -> str:

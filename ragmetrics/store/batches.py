@@ -9,6 +9,7 @@ knows what may be under way, and asks for it instead of paying twice.
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from collections.abc import Iterator
@@ -17,10 +18,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field, ValidationError
 
 from ragmetrics.records import Record
 from ragmetrics.store.files import Files
+
+log = logging.getLogger(__name__)
 
 _FOLDER = "batches"
 # The API deletes the files of a batch after 30 days: there is nothing to go on with after that.
@@ -44,12 +47,12 @@ class BatchRecord(Record):
     """The ids of its requests, as they stand in its input file."""
     form: str = ""
     """The form of structured output that was asked for."""
-    created_at: datetime = Field(default_factory=_now)
+    created_at: AwareDatetime = Field(default_factory=_now)
     host: str = Field(default_factory=socket.gethostname)
-    process: int = Field(default_factory=os.getpid)
+    process: int = Field(default_factory=os.getpid, ge=0, lt=1 << 31)
     """Who hands it in."""
     input_file: str | None = None
-    sent_at: datetime | None = None
+    sent_at: AwareDatetime | None = None
     """From when on the batch may exist, though its id is not known yet."""
     batch: str | None = None
 
@@ -86,6 +89,7 @@ class BatchRecords:
         self._files = files
         self._folder = f"{_FOLDER}/judge={fingerprint}"
         self._known: dict[str, BatchRecord] = {}
+        self._foreign: set[str] = set()
 
     def refresh(self) -> list[BatchRecord]:
         """All records, those that others wrote meanwhile among them; outdated ones are removed."""
@@ -124,8 +128,11 @@ class BatchRecords:
         data = files.find(path)
         if data is None:
             self._known.pop(nonce, None)
-        else:
-            self._known[nonce] = BatchRecord.model_validate_json(data)
+        elif record := _record(data, nonce):
+            self._known[nonce] = record
+        elif path not in self._foreign:
+            self._foreign.add(path)
+            _leave_aside(files, path)
 
     def _path(self, nonce: str) -> str:
         return f"{self._folder}/{nonce}.json"
@@ -133,9 +140,30 @@ class BatchRecords:
 
 def all_batches(files: Files) -> Iterator[BatchRecord]:
     """The records of all judges of a store, oldest first."""
-    found = (files.find(info.path) for info in files.below(_FOLDER))
-    records = [BatchRecord.model_validate_json(data) for data in found if data is not None]
+    records = []
+    for path in (info.path for info in files.below(_FOLDER)):
+        data = files.find(path)
+        if data is None:
+            continue
+        if record := _record(data, _nonce(path)):
+            records.append(record)
+        else:
+            _leave_aside(files, path)
     yield from sorted(records, key=lambda record: record.created_at)
+
+
+def _record(data: bytes, nonce: str) -> BatchRecord | None:
+    """What a file of this name says, if it is a record."""
+    try:
+        record = BatchRecord.model_validate_json(data)
+    except ValidationError:
+        return None
+    return record if record.nonce == nonce else None
+
+
+def _leave_aside(files: Files, path: str) -> None:
+    """Never removed: a damaged record may be the last trace of a batch that is paid for."""
+    log.warning("%s is left aside: it is no record of a batch", files.uri(path))
 
 
 def _nonce(path: str) -> str:

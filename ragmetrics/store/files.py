@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
+from uuid import uuid4
 
 import fsspec
 from fsspec.core import url_to_fs
@@ -130,6 +131,16 @@ class Files:
                     temporary.write_bytes(data)
             else:
                 self._fs[0].pipe_file(full, data, **self._headers(path))
+
+    def check_writable(self, folder: str) -> None:
+        """Raise StoreError where nothing can be written to a folder, or removed: tried out."""
+        path = f"{folder}/.probe-{uuid4().hex}"
+        with _told("writing to", self.uri(folder)):
+            try:
+                self.write(path, b"")
+                self.remove(path)
+            except StoreError as error:
+                raise error.__cause__ or error from None
 
     def put(self, source: Path, path: str) -> None:
         """Move a finished local file to its place."""

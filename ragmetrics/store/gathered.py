@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ragmetrics.store.scratch import scratch
+
 # Replies are bytes: UTF-8, which may hold lone surrogates and so is no text to Parquet, or the
 # float32 numbers of a vector, least significant byte first.
 SCHEMA = pa.schema(
@@ -67,13 +69,19 @@ class Wanted:
 
 @dataclass
 class Gathered:
-    """Judgements by key; `add` and `append` until `settle`, then `find`, `put` and `batches`."""
+    """Judgements by key; `add` and `append` until `settle`, then `find`, `put` and `batches`.
+
+    Raises StoreError where the temporary file cannot be written.
+    """
 
     wanted: Wanted = field(default_factory=Wanted)
 
     def __post_init__(self) -> None:
         # Closed with its owner, and then gone from the disk.
-        self._replies = tempfile.TemporaryFile(prefix="ragmetrics-", buffering=0)  # noqa: SIM115
+        with scratch():
+            self._replies = tempfile.TemporaryFile(  # noqa: SIM115
+                prefix="ragmetrics-", buffering=0
+            )
         self._close = weakref.finalize(self, self._replies.close)
         self._size = 0
         self._keys: Keys = np.empty(0, _KEY)
@@ -117,10 +125,11 @@ class Gathered:
 
     def _write(self, data: bytes | memoryview) -> int:
         start = self._size
-        self._replies.seek(start)
         view = memoryview(data)
-        while view:
-            view = view[self._replies.write(view) or 0 :]
+        with scratch():
+            self._replies.seek(start)
+            while view:
+                view = view[self._replies.write(view) or 0 :]
         self._size += len(data)
         return start
 

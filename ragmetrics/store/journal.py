@@ -14,7 +14,9 @@ import asyncio
 import base64
 import binascii
 import json
+import logging
 import os
+import shutil
 import sys
 import uuid
 import weakref
@@ -33,7 +35,9 @@ from ragmetrics.protocol import Vector
 from ragmetrics.store.files import Files
 from ragmetrics.store.gathered import SCHEMA
 
-_KEY = 32
+log = logging.getLogger(__name__)
+
+_KEY = 16
 _INT32 = 1 << 31
 _LINES = 4_096
 
@@ -85,7 +89,7 @@ def read_lines(lines: Iterable[bytes]) -> Iterator[pa.Table]:
     for line in lines:
         try:
             records.append(_record(json.loads(line)))
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             damaged += line.endswith(b"\n")
         if len(records) == _LINES:
             yield _table(records)
@@ -98,19 +102,23 @@ def read_lines(lines: Iterable[bytes]) -> Iterator[pa.Table]:
 def _record(line: Any) -> tuple[bytes, bytes, int, int, int]:
     tokens = line["prompt_tokens"], line["completion_tokens"]
     at = line["judged_at"]
+    key = bytes.fromhex(line["key"])
     if not (
-        len(line["key"]) == _KEY
+        len(key) == _KEY
         and all(type(one) is int and 0 <= one < _INT32 for one in tokens)
         and type(at) is int
         and abs(at) < 1 << 62
     ):
         raise ValueError("no judgement")
-    return bytes.fromhex(line["key"]), _reply(line), *tokens, at
+    return key, _reply(line), *tokens, at
 
 
-def _reply(line: dict[str, str]) -> bytes:
+def _reply(line: Any) -> bytes:
     if "reply" in line:
-        return line["reply"].encode("utf-8", "surrogatepass")
+        reply = line["reply"]
+        if not isinstance(reply, str):
+            raise TypeError("no reply")
+        return reply.encode("utf-8", "surrogatepass")
     vector = base64.b64decode(line["vector"], validate=True)
     if len(vector) % 4:
         raise binascii.Error("no vector")
@@ -138,7 +146,7 @@ class Journal(Protocol):
         ...
 
     def close(self) -> list[str]:
-        """End it; the paths of what was written."""
+        """End it; the paths of what was written. Raises StoreError."""
         ...
 
 
@@ -146,7 +154,7 @@ class FolderJournal:
     """A file that grows, locked by its writer."""
 
     def __init__(self, folder: Path, path: str) -> None:
-        self._path, self._uri = path, str(folder / path)
+        self._folder, self._path, self._uri = folder, path, str(folder / path)
         with _told(self._uri):
             self._handle = _open_new(folder / path)
         self._close = weakref.finalize(self, os.close, self._handle)
@@ -165,9 +173,36 @@ class FolderJournal:
             raise StoreError(f"writing {self._uri}: no space left", transient=True)
 
     def close(self) -> list[str]:
-        """Unlock it."""
-        self._close()
+        """Unlock it; where somebody took it away meanwhile, write again what it held."""
+        if not self._close.alive:
+            return [self._path]
+        try:
+            if not self._is_there():
+                self._write_again()
+        finally:
+            self._close()
         return [self._path]
+
+    def _is_there(self) -> bool:
+        try:
+            return os.path.samestat(Path(self._uri).stat(), os.fstat(self._handle))
+        except OSError:
+            return False
+
+    def _write_again(self) -> None:
+        """Only its writer takes a journal away: without it, replies that were paid for are lost.
+
+        What was removed can be read as long as it is open.
+        """
+        removed, start = self._uri, self._path.rsplit(".", 2)[0]
+        self._path = f"{start}.{_unique()}.jsonl"
+        self._uri = str(self._folder / self._path)
+        os.lseek(self._handle, 0, os.SEEK_SET)
+        with _told(self._uri):
+            handle = _open_new(Path(self._uri))
+            with os.fdopen(handle, "wb") as copy, os.fdopen(os.dup(self._handle), "rb") as held:
+                shutil.copyfileobj(held, copy)
+        log.warning("%s was removed while it was written: its replies are kept anew", removed)
 
 
 class BucketJournal:
@@ -218,7 +253,7 @@ class BucketJournal:
 
 def _open_new(path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0)
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0)
     if sys.platform == "win32":
         return os.open(path, flags, 0o644)
     # Nobody sees it before it is locked.
@@ -263,7 +298,11 @@ def held(path: Path) -> Iterator[bool]:
 
 def new_name(folder: str, low: str, high: str, kind: str) -> str:
     """A path that no other writer takes."""
-    return f"{folder}/{low}-{high}.{uuid.uuid4().hex[:12]}.{kind}"
+    return f"{folder}/{low}-{high}.{_unique()}.{kind}"
+
+
+def _unique() -> str:
+    return uuid.uuid4().hex[:12]
 
 
 @contextmanager

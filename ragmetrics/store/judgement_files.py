@@ -26,6 +26,7 @@ from ragmetrics.errors import StoreError
 from ragmetrics.store.files import FileInfo, Files
 from ragmetrics.store.gathered import SCHEMA, Gathered, Wanted
 from ragmetrics.store.journal import new_name, read_lines
+from ragmetrics.store.scratch import scratch
 
 log = logging.getLogger(__name__)
 
@@ -185,11 +186,14 @@ class _Source(io.RawIOBase):
 
 
 def write(files: Files, folder: str, gathered: Gathered, low: str, high: str) -> None:
-    """Write what was gathered, sorted; a file ends where it is full, and at the range's bounds."""
+    """Write what was gathered, sorted; a file ends where it is full, and at the range's bounds.
+
+    Raises StoreError.
+    """
     cuts = [low] if high == "f" * 8 else [low, f"{int(high, 16) + 1:08x}"]
     tables = gathered.batches(cuts)
     table = next(tables, None)
-    with tempfile.TemporaryDirectory(prefix="ragmetrics-") as local:
+    with scratch(), tempfile.TemporaryDirectory(prefix="ragmetrics-") as local:
         made = Path(local) / "made.parquet"
         while table is not None:
             first = _question(table, 0)

@@ -13,6 +13,8 @@ file, and many Parquet files one.
 
 from __future__ import annotations
 
+import asyncio
+import copy
 import logging
 import time
 from collections.abc import Collection, Sequence
@@ -21,6 +23,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from ragmetrics.errors import StoreError
 from ragmetrics.protocol import Vector
 from ragmetrics.store.compaction import compact
 from ragmetrics.store.files import Files
@@ -63,6 +66,7 @@ class Judgements:
         self._journals: dict[str, Journal] = {}
         self._written: set[str] = set()
         self._seen = Seen()
+        self._preparing: asyncio.Task[None] | None = None
 
     def load(self, questions: Collection[str] | None = None) -> None:
         """Read what is known in this range, of some questions (their keys) or of all.
@@ -90,14 +94,34 @@ class Judgements:
         self._known.settle()
 
     def find(self, key: str) -> str | None:
-        """The kept reply to a request."""
+        """The kept reply to a request; what is no text answers nothing."""
         data = self._known.find(bytes.fromhex(key))
-        return None if data is None else data.decode("utf-8", "surrogatepass")
+        try:
+            return None if data is None else data.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            return None
 
     def find_vector(self, key: str) -> Vector | None:
-        """The kept vector of a text, to the last bit of the float32 numbers that were kept."""
+        """The kept vector of a text, to the last bit of the float32 numbers that were kept; what
+        is no vector is none.
+        """
         data = self._known.find(bytes.fromhex(key))
-        return None if data is None else np.frombuffer(data, "<f4")
+        return np.frombuffer(data, "<f4") if data and len(data) % 4 == 0 else None
+
+    async def prepare(self) -> None:
+        """Called before anything is asked: what cannot be kept is not to be paid for.
+
+        Raises StoreError where nothing can be written.
+        """
+        if self._preparing is None:
+            check = asyncio.to_thread(self._files.check_writable, self._folder)
+            self._preparing = asyncio.create_task(check)
+        if self._preparing.done() and not self._preparing.exception():
+            return
+        try:
+            await asyncio.shield(self._preparing)
+        except StoreError as error:  # those who wait must not share a traceback
+            raise copy.copy(error) from error.__cause__
 
     async def keep(self, judgement: Judgement) -> None:
         """Make a reply durable; returns when it is. Raises StoreError."""

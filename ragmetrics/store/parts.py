@@ -24,6 +24,7 @@ from ragmetrics.protocol import Score, Status, dumps
 from ragmetrics.records import Record
 from ragmetrics.rows import LogRow, question_key
 from ragmetrics.store.files import Files
+from ragmetrics.store.scratch import scratch
 
 log = logging.getLogger(__name__)
 _GROUP = 1_000
@@ -94,10 +95,16 @@ class ScoredRow:
 
 
 class PartWriter:
-    """Writes one Parquet file piece by piece, in bounded memory; `finish` puts it in its place."""
+    """Writes one Parquet file piece by piece, in bounded memory; `finish` puts it in its place.
+
+    Raises StoreError where the file in the making cannot be written.
+    """
 
     def __init__(self, folder: Path, schema: pa.Schema, group_bytes: int = 1 << 20) -> None:
-        with tempfile.NamedTemporaryFile(dir=folder, suffix=".parquet", delete=False) as file:
+        with (
+            scratch(),
+            tempfile.NamedTemporaryFile(dir=folder, suffix=".parquet", delete=False) as file,
+        ):
             self._path = Path(file.name)
         self._schema, self._group_bytes = schema, group_bytes
         self._writer: pq.ParquetWriter | None = None
@@ -116,17 +123,21 @@ class PartWriter:
     def finish(self, files: Files, path: str, notes: Mapping[str, Any] | None = None) -> None:
         """Write the file whole to its place; `notes` become its key-value metadata as JSON."""
         self._flush()
-        writer = self._writer or pq.ParquetWriter(self._path, self._schema, compression="zstd")
-        writer.add_key_value_metadata({key: dumps(value) for key, value in (notes or {}).items()})
-        writer.close()
+        said = {key: dumps(value) for key, value in (notes or {}).items()}
+        with scratch():
+            writer = self._writer or pq.ParquetWriter(self._path, self._schema, compression="zstd")
+            writer.add_key_value_metadata(said)
+            writer.close()
         files.put(self._path, path)
         self._path.unlink()
 
     def _flush(self) -> None:
         if self._waiting:
-            if self._writer is None:
-                self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
-            self._writer.write_table(pa.Table.from_pylist(self._waiting, self._schema))
+            table = pa.Table.from_pylist(self._waiting, self._schema)
+            with scratch():
+                if self._writer is None:
+                    self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
+                self._writer.write_table(table)
             self._waiting, self._bytes = [], 0
 
 
@@ -285,5 +296,7 @@ _ROW_FIELDS = tuple(one.name for one in fields(LogRow))
 @contextmanager
 def workspace() -> Iterator[Path]:
     """A local folder for parts in the making."""
-    with tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder:
+    with scratch():
+        made = tempfile.TemporaryDirectory(prefix="ragmetrics-")
+    with made as folder:
         yield Path(folder)

@@ -84,7 +84,7 @@ def test_a_truncated_reply_is_asked_for_again(judge_server: JudgeServer) -> None
     ("behaviour", "message"),
     [
         ({"api_key": "another"}, "the judge refused the key: Incorrect API key provided."),
-        ({"models": ["gpt"]}, "the judge has no model 'judge' there: The model `judge` does not"),
+        ({"models": ["gpt"]}, "/v1/: The model `judge` does not"),
         ({"fail": {"quota": 1}}, "the judge's quota is used up: You exceeded your current quota"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import pytest
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch import BatchJudge
+from ragmetrics.judges.batch_api import BatchApi
 from ragmetrics.store.files import Files
+from ragmetrics.tally import Tally
 from tests.fakes.batch_judging import (
     answer,
     asks,
@@ -220,12 +223,72 @@ def test_a_wrong_key_and_an_endpoint_without_batches_are_refused(
     judge_server.faults(api_key="another")
     (error,) = run(answer(judge := make(), asks(1)))
     assert isinstance(error, JudgeRefused)
-    assert "refused the key" in str(error)
+    assert str(error) == "the judge refused the key: Incorrect API key provided."
     root = judge_server.base_url.removesuffix("/v1")
     (error,) = run(answer(make(base_url=f"{root}/nothing"), asks(1)))
     assert isinstance(error, JudgeRefused)
-    assert "has no Batch API" in str(error)
+    assert f"{root}/nothing/ has no Batch API" in str(error)
     assert judge._records.refresh() == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "nowhere.invalid"])
+def test_a_host_that_is_not_there_is_refused_at_once(
+    make: Callable[..., BatchJudge], host: str
+) -> None:
+    """With the address."""
+    url = f"http://{host}:9/v1"
+    (error,) = run(answer(make(base_url=url, sdk_retries=6), asks(1)))
+    assert isinstance(error, JudgeRefused)
+    assert str(error).startswith(f"no connection to {url}/: ")
+
+
+@pytest.mark.parametrize(("fails", "tries"), [("ConnectError", 2), ("ReadError", 4)])
+def test_only_what_was_reached_is_tried_as_often_as_the_settings_say(
+    fails: str, tries: int
+) -> None:
+    """A wrong address is told after a second try; a connection that broke is no wrong address."""
+    import openai
+
+    tried = 0
+    # httpx or httpx2, by the SDK's version.
+    httpx: Any = import_module(
+        openai.DefaultAsyncHttpxClient.__mro__[1].__module__.partition(".")[0]
+    )
+
+    def fail(_: Any) -> None:
+        nonlocal tried
+        tried += 1
+        raise getattr(httpx, fails)("no")
+
+    async def look() -> None:
+        http = openai.DefaultAsyncHttpxClient(transport=httpx.MockTransport(fail))
+        client = openai.AsyncOpenAI(
+            api_key="testing", base_url="http://x/v1", max_retries=2, http_client=http
+        )
+        with pytest.raises(JudgeError, match="no connection to http://x/v1/: no"):
+            await BatchApi(client).look("batch_1")
+        await client.close()
+
+    run(look())
+    assert tried == tries
+
+
+def test_a_wrong_model_is_named(make: Callable[..., BatchJudge], judge_server: JudgeServer) -> None:
+    """And the setting that holds it."""
+    judge_server.batch_faults(invalid={"code": "model_not_found", "message": "No."})
+    (error,) = run(answer(make(model="mine"), asks(1)))
+    told = "the judge has no model 'mine' (`judge: model:`): the batch failed: No."
+    assert str(error) == told
+
+
+def test_what_was_cancelled_or_has_expired_is_no_request() -> None:
+    """It was neither answered nor paid for; it counts as a failure all the same."""
+    tally = Tally()
+    tally.add(Reply(failures={"cancelled": 1, "expired": 2, "server_error": 1}))
+    tally.fail({"cancelled": 1})
+    usage = tally.usage()
+    assert usage.requests == 2
+    assert usage.failures == {"cancelled": 2, "expired": 2, "server_error": 1}
 
 
 def test_too_many_waiting_tokens_make_smaller_batches_one_after_another(

@@ -87,6 +87,21 @@ def test_hostile_numbers_and_depths_are_passed_over(tmp_path: Path, line: str) -
     assert not any(reply.text for reply in read_outputs(path).values() if isinstance(reply, Reply))
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_error_takes_away_no_reply(tmp_path: Path, order: int) -> None:
+    """A request that has a reply and an error line is answered, whichever comes first."""
+    body = {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
+    lines = [
+        {"custom_id": "a", "response": {"status_code": 200, "body": body}},
+        {"custom_id": "a", "response": {"status_code": 500, "body": {}}},
+    ]
+    path = tmp_path / "output.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines[::order]))
+    reply = read_outputs(path)["a"]
+    assert isinstance(reply, Reply)
+    assert reply.text == "yes"
+
+
 @pytest.mark.parametrize(
     ("status", "code", "kind", "then"),
     [

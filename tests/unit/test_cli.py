@@ -82,8 +82,9 @@ def test_score_json_is_one_object_and_nothing_else(run: Run, logs: Path) -> None
     usage = told["usage"]
     names = {"requests", "answered_from_store", "prompt_tokens", "completion_tokens", "usd"}
     assert set(usage) >= names
-    assert usage["requests"] > 0
-    assert usage["usd"] is None
+    assert (usage["requests"], usage["usd"]) == (0, None), "this judge costs nothing"
+    assert told["usage_by_metric"] == {}
+    assert told["usage_by_judge"]["embedded"]["requests"] > 0
 
 
 def test_score_asks_any_endpoint(run: Run, logs: Path, judge_server: JudgeServer) -> None:
@@ -94,6 +95,20 @@ def test_score_asks_any_endpoint(run: Run, logs: Path, judge_server: JudgeServer
     assert told["judge"]["name"] == "openai:mine"
     assert told["usage"]["prompt_tokens"] > 0
     assert set(judge_server.stats()["by_model"]) == {"mine"}
+
+
+@pytest.mark.parametrize("metric", ["context_recall", "response_relevancy"])
+@pytest.mark.parametrize("judge", ["openai", "openai-batch"])
+def test_a_store_that_cannot_be_written_costs_nothing(
+    run: Run, logs: Path, judge_server: JudgeServer, tmp_path: Path, judge: str, metric: str
+) -> None:
+    """It is told before the first request, and not after replies were paid for."""
+    (tmp_path / "store").write_text("a file")
+    where = ["--judge", judge, "--base-url", judge_server.base_url, "--store", tmp_path / "store"]
+    ended = run("score", logs, "--metrics", metric, *where)
+    assert ended.code != 0
+    assert f"writing to {tmp_path / 'store'}/judgements" in ended.err
+    assert judge_server.stats()["requests"] == 0
 
 
 def test_score_tells_what_each_metric_cost(

@@ -297,3 +297,39 @@ def test_a_wrong_parameter_is_told_before_anything_is_asked(
     """By the metric's name and the parameter's."""
     with pytest.raises(InputError, match=message):
         ragmetrics.evaluate(ROWS, metrics)
+
+
+def test_a_budget_and_fused_requests_are_arguments(judge_server: JudgeServer) -> None:
+    """They go before the settings, in an estimate too."""
+    judge = {"name": "openai", "base_url": judge_server.base_url}
+    metrics = ["context_relevancy", "context_recall"]
+    settings = ragmetrics.make_settings({"judge": judge, "budget": {"max_tokens": 1}})
+    bounds: dict[str, Any] = {"budget": {"max_requests": 5}, "fuse": "row", "settings": settings}
+    plan = ragmetrics.estimate(make_rows(10), metrics, **bounds).plan
+    result = ragmetrics.evaluate(make_rows(10), metrics, **bounds)
+    assert plan is not None
+    assert result.manifest.budget is not None
+    assert result.manifest.budget.limits == plan.limits
+    assert 0 < result.usage.requests == judge_server.stats()["requests"] <= 5
+    assert result.summary()["scored"].to_list() == [result.usage.requests] * 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"budget": 50}, r"^budget: should be a mapping such as \{max_requests: 1000\}$"),
+        ({"budget": {"max_requests": True}}, "^budget: max_requests: should be a number$"),
+        ({"fuse": "rows"}, "^fuse: no 'rows'; there is: row$"),
+    ],
+)
+def test_a_wrong_bound_is_told(wrong: dict[str, Any], told: str) -> None:
+    """With its name, before anything is read."""
+    with pytest.raises(SettingsError, match=told):
+        ragmetrics.evaluate(make_rows(1), **wrong)
+
+
+def test_a_result_says_what_it_is() -> None:
+    """In a notebook its rows and means are seen at once."""
+    result = ragmetrics.evaluate(make_rows(3), ["context_recall", "hit_rate"])
+    assert repr(result) == "Result(3 rows: context_recall 1.000, hit_rate -)"
+    assert result.usage == result.manifest.usage

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import json
 import logging
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.errors import StoreError
@@ -128,6 +132,32 @@ def test_a_full_file_is_merged_no_more(files: Files, monkeypatch: pytest.MonkeyP
 # Damage
 
 
+LINE = {
+    "key": "0" * 32,
+    "reply": "yes",
+    "prompt_tokens": 1,
+    "completion_tokens": 1,
+    "judged_at": 1,
+}
+MUTE = {name: value for name, value in LINE.items() if name != "reply"}
+HOSTILE = [
+    json.dumps(line).encode() + b"\n"
+    for line in (
+        {**LINE, "reply": {"a": 1}},
+        {**LINE, "reply": None},
+        {**LINE, "reply": ["x"]},
+        {**LINE, "key": "00 " * 10 + "00"},
+        {**LINE, "key": [0] * 32},
+        {**LINE, "prompt_tokens": "1"},
+        {**LINE, "judged_at": 1e300},
+        MUTE,
+        {**MUTE, "vector": {"a": 1}},
+        "reply",
+    )
+]
+"""Lines that are good JSON, and no judgements."""
+
+
 def damages(folder: Path) -> dict[str, bytes]:
     """What may be found in place of a file, given a good one."""
     (good,) = folder.glob("*.parquet")
@@ -140,6 +170,7 @@ def damages(folder: Path) -> dict[str, bytes]:
         "00000000-ffffffff.0c.parquet": b"no parquet at all" * 99,
         "00000000-ffffffff.0d.parquet": bytes(changed),
         "00000000-ffffffff.0e.jsonl": b'{"key": 1}\n[]\nnull\n\xff\n' + b"[" * 99_999 + b"\n",
+        **{f"00000000-ffffffff.{n:02x}.jsonl": line for n, line in enumerate(HOSTILE, 0x10)},
         "notes.txt": b"mine",
     }
 
@@ -162,6 +193,19 @@ def test_damaged_files_are_left_aside(files: Files, caplog: pytest.LogCaptureFix
         night(files, [number])
     assert {name for name in bad if (folder / name).exists()} == set(bad)
     assert lost(files, range(60)) == []
+
+
+def test_a_reply_of_the_wrong_kind_answers_nothing(files: Files) -> None:
+    """A vector in place of a text, and a text in place of a vector, are asked anew."""
+    part = load(files)
+    asyncio.run(part.keep(Judgement(key(1), "grade", [float("nan")] * 3)))
+    asyncio.run(part.keep(Judgement(key(2), "embedding", "yes")))
+    asyncio.run(part.keep(Judgement(key(3), "embedding", "")))
+    part.compact()
+    part = load(files)
+    assert part.find(key(1)) is None
+    assert part.find_vector(key(2)) is None
+    assert part.find_vector(key(3)) is None
 
 
 def test_what_a_damaged_file_held_is_asked_anew(files: Files) -> None:
@@ -237,10 +281,93 @@ def test_an_empty_store_is_an_empty_store(files: Files) -> None:
     assert not Path(files.root).exists()
 
 
-def test_a_removed_store_is_no_error_at_the_end(files: Files) -> None:
-    """Where somebody deleted the folder meanwhile, there is nothing to compact."""
+# What goes away
+
+
+def removed_midway(files: Files) -> Judgements:
+    """A part's judgements whose store was deleted after the first reply of two."""
     part = load(files)
-    asyncio.run(part.keep(Judgement(key(1), "grade", "")))
+    asyncio.run(part.keep(Judgement(key(1), "grade", f"reply to {key(1)}", 7, 3)))
     shutil.rmtree(files.root)
+    asyncio.run(part.keep(Judgement(key(2), "grade", f"reply to {key(2)}")))
+    return part
+
+
+def test_a_store_removed_while_it_is_written_gets_its_replies_back(
+    files: Files, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was paid for is kept, tokens and all, and the warning names the file that was gone."""
+    removed_midway(files).compact()
+    assert lost(files, [1, 2]) == []
+    (kept,) = files.below()
+    assert files.local
+    tokens = pq.read_table(files.local / kept.path)["prompt_tokens"].to_pylist()
+    assert sorted(tokens) == [0, 7]
+    assert "was removed while it was written: its replies are kept anew" in caplog.text
+
+
+def test_a_store_put_back_from_a_copy_loses_nothing(files: Files, tmp_path: Path) -> None:
+    """The copy of a journal under its old name is not the journal, and is not overwritten."""
+    part = load(files)
+    asyncio.run(part.keep(Judgement(key(1), "grade", f"reply to {key(1)}")))
+    shutil.copytree(files.root, tmp_path / "copy")
+    asyncio.run(part.keep(Judgement(key(2), "grade", f"reply to {key(2)}")))
+    shutil.rmtree(files.root)
+    shutil.copytree(tmp_path / "copy", files.root)
     part.compact()
-    assert files.below() == []
+    assert lost(files, [1, 2]) == []
+
+
+def test_replies_that_cannot_be_kept_again_are_told(files: Files) -> None:
+    """A store whose place is taken meanwhile is an error, not a silent loss."""
+    part = removed_midway(files)
+    Path(files.root).write_bytes(b"a file")
+    with pytest.raises(StoreError, match="store/judgements"):
+        part.compact()
+
+
+@pytest.fixture
+def full_scratch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Temporary files that cannot be written: the disk they are on is full."""
+    real = tempfile.TemporaryFile
+
+    def full(**options: Any) -> Any:
+        file = real(**options)
+
+        class Full:
+            close, seek, read = file.close, file.seek, file.read
+
+            def write(self, data: bytes) -> int:
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        return Full()
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+
+
+def test_a_full_temporary_disk_is_no_damage(
+    files: Files, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What cannot be gathered is not taken for a bad file and asked anew: the run ends."""
+    night(files, [1])
+    request.getfixturevalue("full_scratch")
+    with pytest.raises(StoreError, match=r"TMPDIR says where they go.*No space left"):
+        load(files)
+    assert "is damaged" not in caplog.text
+
+
+def test_a_full_temporary_disk_ends_compaction_with_a_word(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow's own error says where there is no space, and the journals stay."""
+    part = load(files)
+    asyncio.run(part.keep(Judgement(key(1), "grade", f"reply to {key(1)}")))
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "Error writing bytes to file")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pq.ParquetWriter, "write_table", full)
+        with pytest.raises(StoreError, match=r"TMPDIR says where they go.*Error writing bytes"):
+            part.compact()
+    assert lost(files, [1]) == []

@@ -277,3 +277,30 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"writing .*store/judgements"):
         keep(judgements, [key(1)])
     assert judgements.find(key(1)) is None
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    """Everyone who is about to ask hears of it."""
+    (tmp_path / "store").write_text("a file where the folder should be")
+    judgements = Judgements(Files(str(tmp_path / "store")), "f00d", *WHOLE)
+
+    async def prepare(these: Judgements) -> list[object]:
+        return await asyncio.gather(*(these.prepare() for _ in range(3)), return_exceptions=True)
+
+    told = asyncio.run(prepare(judgements))
+    assert len(set(map(id, told))) == 3  # an error each: tracebacks grow
+    assert all(isinstance(one, StoreError) and "writing to" in str(one) for one in told)
+
+
+def test_a_store_that_can_be_written_bears_no_trace_of_the_trial(files: Files) -> None:
+    """Hidden while it is there, and removed."""
+    asyncio.run(Judgements(files, "f00d", *WHOLE).prepare())
+    assert not files._fs[0].find(files._fs[1])
+
+
+@pytest.mark.parametrize("files", ["s3"], indirect=True)
+def test_a_bucket_that_is_not_there_is_told_before_anything_is_asked(files: Files) -> None:
+    """As a folder is."""
+    judgements = Judgements(Files("s3://no-such-bucket/store"), "f00d", *WHOLE)
+    with pytest.raises(StoreError, match="writing to s3://no-such-bucket/store/judgements/"):
+        asyncio.run(judgements.prepare())

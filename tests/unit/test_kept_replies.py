@@ -37,7 +37,9 @@ def test_a_repeated_score_costs_nothing(run: Run, logs: Path, judge_server: Judg
     assert [path.name for path in Path().iterdir()] == ["ragmetrics-store"]
     assert [path.name for path in Path("ragmetrics-store").iterdir()] == ["judgements"]
     asked = judge_server.stats()["requests"]
-    again = json.loads(run(*what, *where).out)
+    repeated = run(*what, *where)
+    assert repeated.err == "", "nothing new was kept"
+    again = json.loads(repeated.out)
     assert judge_server.stats()["requests"] == asked
     assert again["metrics"] == json.loads(first.out)["metrics"]
     assert again["usage"]["answered_from_store"] == asked
@@ -117,14 +119,7 @@ def test_a_killed_score_goes_on_where_it_was(tmp_path: Path, judge_server: Judge
     }
     (tmp_path / "ragmetrics.yaml").write_text(json.dumps({"judge": judge}))
     command += ["--settings", "ragmetrics.yaml", "--json"]
-    killed = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while judge_server.stats()["requests"] < needed // 2:
-        assert killed.poll() is None, "the command ended before it was killed"
-        assert time.monotonic() < deadline, "the command never began"
-        time.sleep(0.02)
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.wait()
+    stopped(command, tmp_path, judge_server, needed // 2, signal.SIGKILL)
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
     told = json.loads(done.stdout)
     assert told["metrics"] == undisturbed["metrics"]
@@ -132,3 +127,32 @@ def test_a_killed_score_goes_on_where_it_was(tmp_path: Path, judge_server: Judge
     stats = judge_server.stats()
     assert needed <= stats["requests"] <= needed + judge["concurrency"]
     assert max(stats["by_hash"].values()) <= 2
+
+
+def stopped(
+    command: list[str], folder: Path, judge: JudgeServer, after: int, by: signal.Signals
+) -> tuple[int, str]:
+    """Send a command a signal when it has asked so often: its exit code, and what it said."""
+    running = subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    while judge.stats()["requests"] < after:
+        assert running.poll() is None, "the command ended before it was stopped"
+        assert time.monotonic() < deadline, "the command never began"
+        time.sleep(0.02)
+    os.kill(running.pid, by)
+    said = running.communicate()[1]
+    return running.returncode, said
+
+
+def test_a_command_that_is_stopped_says_how_to_go_on(
+    logs: Path, judge_server: JudgeServer, tmp_path: Path
+) -> None:
+    """After Ctrl-C: where the replies are, and that the same command goes on."""
+    judge_server.faults(latency_ms=5_000)
+    command = [sys.executable, "-m", "ragmetrics", "score", str(logs), "--metrics", METRICS]
+    command += ["--judge", "openai", "--base-url", judge_server.base_url]
+    code, said = stopped(command, tmp_path, judge_server, 5, signal.SIGINT)
+    kept = "Replies are kept in ragmetrics-store: the same command goes on where it was"
+    assert (code, said) == (130, f"Stopped. {kept}\n")

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judge_settings import JudgeSettings
+from ragmetrics.errors import JudgeError, JudgeRefused, SettingsError
+from ragmetrics.judge_settings import JudgeSettings, make_judge_settings
 from ragmetrics.judges.access import find_access
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.chat import Envelope, request_body
@@ -29,6 +29,7 @@ from ragmetrics.judges.transport import Answer, _proxy
 from ragmetrics.metrics.context_relevance import GRADE
 from ragmetrics.metrics.context_relevancy import NEEDED
 from ragmetrics.protocol import Ask, Prompt, Text
+from ragmetrics.settings import make_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.verdicts import embedding
 
@@ -229,7 +230,10 @@ def test_a_verbatim_prompt_asks_for_no_format(judge_server: JudgeServer) -> None
     ("behaviour", "message"),
     [
         ({"api_key": "another"}, "the judge refused the key: Incorrect API key provided."),
-        ({"models": ["gpt"]}, "the judge has no model 'judge' there: The model `judge` does not"),
+        (
+            {"models": ["gpt"]},
+            r"has no model 'judge' \(`judge: model:`\): http.*/v1/: The model `judge`",
+        ),
         ({"fail": {"quota": 1}}, "the judge's quota is used up: You exceeded your current quota"),
     ],
 )
@@ -298,6 +302,60 @@ def test_a_server_that_is_gone_later_is_waited_for(
 
     error = asyncio.run(put())
     assert error.transient and error.failures == {"dropped": 2}
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["127.0.0.1:8801/v1", "localhost:8801/v1", "htp://x/v1", "http:///v1", "http://x:y/v1", "x"],
+)
+def test_what_is_no_url_is_told_before_anything_is_asked(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the judge, of embeddings, and of the environment; the setting is named."""
+    with pytest.raises(SettingsError, match="judge: base_url: "):
+        make_judge_settings({"name": "openai", "base_url": url})
+    with pytest.raises(SettingsError, match="base_url: "):
+        make_settings({"embeddings": {"name": "openai", "base_url": url}})
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    with pytest.raises(SettingsError, match="OPENAI_BASE_URL: "):
+        find_access(JudgeSettings(name="openai"), None, SecretStr("testing"))
+
+
+def test_a_host_that_cannot_be_asked_for_is_refused() -> None:
+    """What a URL's form does not tell, the first attempt does."""
+    with pytest.raises(JudgeRefused, match=r"no connection to http://a\.\.b/v1/: "):
+        reply("http://a..b/v1")
+
+
+def test_an_endpoint_that_answers_nothing_but_errors_ends_the_run(
+    judge_server: JudgeServer,
+) -> None:
+    """After a hundred requests were given up; not all of a night is tried in vain."""
+    judge_server.faults(fail={"500": 1})
+    answers = replies(judge_server.base_url, [make_ask(number) for number in range(101)], retries=0)
+    ended = [one for one in answers if isinstance(one, JudgeRefused)]
+    assert len(ended) == 2 and all(isinstance(one, JudgeError) for one in answers)
+    assert f"the judge at {judge_server.base_url}/ has answered nothing but errors: " in str(
+        ended[0]
+    )
+    assert "the judge answered 500: The server had an error" in str(ended[0])
+    assert ended[0].failures == {"server_error": 1}
+
+
+def test_an_endpoint_that_has_answered_once_is_no_wrong_one(judge_server: JudgeServer) -> None:
+    """However many requests are given up after it: an outage passes."""
+
+    async def put() -> list[Any]:
+        chosen = settings(judge_server.base_url, retries=0)
+        judge = LiveJudge(find_access(chosen, chosen.base_url, None), chosen)
+        await judge.reply(make_ask(), 0)
+        judge_server.faults(fail={"500": 1})
+        asked = (judge.reply(make_ask(100 + number), 0) for number in range(101))
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        await judge.close()
+        return answers
+
+    assert {type(one) for one in asyncio.run(put())} == {JudgeError}
 
 
 def vectors(server: JudgeServer, texts: list[str], **more: Any) -> list[Any]:
@@ -377,18 +435,35 @@ def test_errors_are_read_in_the_forms_that_servers_give_them(
     assert error_of(body).get("message") == message
 
 
+URL = "http://localhost:8000/"
+
+
+def told(answer: Answer, *, proven: bool = False) -> Exception:
+    """What an answer of the endpoint at URL means."""
+    return problem(answer, "m", URL, NOW, proven=proven)
+
+
 def test_a_403_after_good_answers_is_that_requests_own() -> None:
     """A firewall that dislikes one text does not end the night; before, the key is wrong."""
     answer = Answer(403, {}, b"blocked")
-    assert isinstance(problem(answer, "m", NOW, proven=False), JudgeRefused)
-    later = problem(answer, "m", NOW, proven=True)
+    assert isinstance(told(answer), JudgeRefused)
+    later = told(answer, proven=True)
     assert isinstance(later, JudgeError) and not isinstance(later, JudgeRefused)
 
 
 def test_a_404_page_asks_about_the_address() -> None:
     """No model can be told to be missing where there is no API."""
-    page = problem(Answer(404, {}, b"<html>Not found"), "m", NOW, proven=False)
-    assert "is base_url right?" in str(page)
+    page = told(Answer(404, {}, b"404: Not Found"))
+    assert f"is base_url right? ({URL} answered 404: Not Found)" in str(page)
+    assert f"is base_url right? ({URL} answered 404 without a word)" in str(
+        told(Answer(404, {}, b""))
+    )
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 429, 500, 503])
+def test_an_error_without_a_word_names_the_address(status: int) -> None:
+    """There is nothing else to go by."""
+    assert str(told(Answer(status, {}, b" \n"))).endswith(f": {URL} gives no reason")
 
 
 def test_proxies_are_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragmetrics.errors import StoreError
 from ragmetrics.protocol import Score, Status
 from ragmetrics.rows import LogRow
 from ragmetrics.store.files import Files
@@ -26,6 +28,7 @@ from ragmetrics.store.parts import (
     row_size,
     score_record,
     scored_rows,
+    workspace,
 )
 
 REF = RunRef(date=date(2026, 11, 19), run="ab12", shards=2)
@@ -153,3 +156,30 @@ def test_the_size_of_a_row_follows_its_texts() -> None:
     """So that a group of long rows is written early."""
     long = LogRow("a", "q", ("x" * 1_000_000,))
     assert row_size(long) > 1_000_000 > row_size(BARE)
+
+
+@pytest.mark.parametrize("method", ["write_table", "close"])
+def test_a_full_temporary_disk_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """Arrow's own error comes out as one of storage, and says where there is no space."""
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "Error writing bytes to file")
+
+    writer = PartWriter(tmp_path, ROW_SCHEMA)
+    writer.add(row_record(FULL))
+    with monkeypatch.context() as patch:
+        patch.setattr(pq.ParquetWriter, method, full)
+        with pytest.raises(StoreError, match=r"TMPDIR says where they go.*Error writing bytes"):
+            writer.finish(Files(str(tmp_path / "store")), REF.rows(0))
+    assert not (tmp_path / "store").exists()
+
+
+def test_no_place_for_temporary_files_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder for them that is not there, or may not be written, is an error of storage."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(StoreError, match=r"TMPDIR says where they go.*nowhere"), workspace():
+        pass

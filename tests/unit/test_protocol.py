@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.protocol import (
@@ -181,6 +181,24 @@ def test_any_change_of_a_prompt_changes_digest_and_keys(change: dict[str, Any]) 
     other = replace(PROMPT, **change)
     assert other.digest != PROMPT.digest
     assert Ask(other, DATA).key != Ask(PROMPT, DATA).key
+
+
+class Bounded(BaseModel):
+    colour: str = Field(max_length=10)
+
+
+class Told(BaseModel):
+    colour: str = Field(description="as on the tin")
+
+
+@pytest.mark.parametrize("verdict", [Bounded, Told])
+def test_what_only_the_schema_says_of_a_verdict_changes_the_digest(verdict: Any) -> None:
+    """It is sent too; but not with the words of another tool, which go without a schema."""
+    other = replace(PROMPT, verdict=verdict)
+    assert other.reply_form == PROMPT.reply_form
+    assert other.digest != PROMPT.digest
+    verbatim = replace(PROMPT, verbatim=True)
+    assert replace(verbatim, verdict=verdict).digest == verbatim.digest
 
 
 def test_checks_and_baselines_are_no_part_of_the_digest() -> None:

@@ -259,7 +259,7 @@ class TestNight:
             index_builds={"build-7": 90},
         )
         page = text(site.night(night(source=source)))
-        for told in ("10 rows, 10% of all", "no question", "a.gz", "build-7, 90 rows", "400 asked"):
+        for told in ("10 rows, 10.0% of", "no question", "a.gz", "build-7, 90 rows", "400 asked"):
             assert told in page
 
     def test_low_segments_stand_out(self, site: Site) -> None:
@@ -535,7 +535,7 @@ class TestWords:
         assert [share(1, 10**6), share(10**6 - 1, 10**6), share(1, 2), share(0, 0)] == [
             "<0.1%",
             ">99.9%",
-            "50%",
+            "50.0%",
             "–",
         ]
 

@@ -81,7 +81,7 @@ class TestPage:
         html = page(site, history(calibration()))
         told = cells(html)
         for words in (
-            "100 contexts of 50 rows, 25% with a positive label, 3 unreadable verdict",
+            "100 contexts of 50 rows, 25.0% with a positive label, 3 unreadable verdict",
             "AUC, pooled 0.800 [0.75, 0.85]",
             "AUC, within row 0.800 [0.75, 0.85]",
             "kappa, quadratic 0.600 [0.55, 0.65]",
@@ -90,7 +90,7 @@ class TestPage:
             "Spearman 0.600",
             "accuracy 0.600",
             "calibration error 0.111",
-            "label 0 60 80% 9 12% 6 8% label 1 5 20% 7 28% 13 52%",
+            "label 0 60 80.0% 9 12.0% 6 8.0% label 1 5 20.0% 7 28.0% 13 52.0%",
             "0.8 to 0.9 30 0.850 0.600 [0.40, 0.80]",
             "of the strengths that the judge gives",
             "a baseline",

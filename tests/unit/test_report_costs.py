@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.records import BudgetReport, Limits, Usage
-from ragmetrics.report.costs import limits, money
+from ragmetrics.report.costs import all_costs, bill, budget, cost_lines, limits, money
 from ragmetrics.report.site import write_night
 from ragmetrics.store.files import Files
 from tests.fakes.nights import HOSTILE, night, summary
@@ -31,7 +31,7 @@ def page(tmp_path: Path) -> Page:
 
 
 def test_it_says_what_each_metric_cost(page: Page) -> None:
-    """Requests, tokens, their cached share and money; a dash where nobody told."""
+    """Money, requests, tokens and their cached share; embeddings under their metric."""
     usage = Usage(
         requests=40,
         answered_from_store=7,
@@ -42,10 +42,11 @@ def test_it_says_what_each_metric_cost(page: Page) -> None:
         usd=0.0042,
         failures={"rate_limited": 12},
     )
-    asked = {"context_recall": {"openai:a": usage, "embeddings": Usage(requests=5)}}
+    embeddings = Usage(requests=5, prompt_tokens=70)
+    asked = {"context_recall": {"openai:a": usage, "embeddings": embeddings}}
     told = page(usage=usage, usage_by_metric=asked)
-    assert "context_recall openai:a 40 7 3 9,000 66.7% 80 $0.0042" in told
-    assert "context_recall embeddings 5 0 0 0 – 0 –" in told
+    assert "context_recall $0.0042 40 9,000 80 66.7% 7 3 embeddings – 5 70 0 – 0 0" in told
+    assert "All ≥ $0.0042 45 9,070 80 66.2% 7 3" in told
     assert "9,000 in (66.7% cached), 80 out" in told
     assert "40 asked, 7 answered from the store, 3 shared" in told
     assert "rate_limited , 12 times" in told
@@ -70,9 +71,68 @@ def test_it_says_what_the_budget_was_enough_for(page: Page) -> None:
     told = page(budget=budget, metrics=[card])
     assert (
         "500 requests, $2.50: enough for 40.0% of the questions; 120 rows over. "
-        "Spent: 470 requests, 90,000 tokens, $0.0400" in told
+        "Spent: 470 requests, 90,000 tokens, $0.04" in told
     )
+    assert "A budget let 80 of 200 rows be judged." in told
     assert "120 rows over budget" in told
+
+
+@pytest.mark.parametrize(
+    ("share", "over", "cut", "told"),
+    [
+        (1.0, 0, 0, "enough for all questions"),
+        (0.4, 120, 0, "enough for 40.0% of the questions; 120 rows over"),
+        (
+            1.0,
+            9,
+            9,
+            "by the estimate enough for all questions; 9 rows over, as it was used up during the "
+            "run",
+        ),
+        (
+            0.4,
+            121,
+            1,
+            "by the estimate enough for 40.0% of the questions; 120 rows over, outside the sample; "
+            "1 row over, as it was used up during the run",
+        ),
+    ],
+)
+def test_rows_outside_the_sample_are_told_from_those_cut_off(
+    share: float, over: int, cut: int, told: str
+) -> None:
+    """A budget may be enough by the estimate, and be used up all the same."""
+    report = BudgetReport(
+        limits=Limits(max_requests=1),
+        estimated=Usage(),
+        share=share,
+        spent=Usage(),
+        rows_over=over,
+        rows_cut_off=cut,
+    )
+    assert budget(report) == told
+
+
+def test_judges_of_a_panel_stand_under_their_metric() -> None:
+    """The metric's line is their sum without embeddings; a price that is missing hides no other."""
+    a, b = Usage(requests=4, prompt_tokens=40, usd=0.5), Usage(requests=4, prompt_tokens=60)
+    asked = {"recall": {"a": a, "b": b, "embeddings": Usage(requests=9, prompt_tokens=1, usd=0.1)}}
+    lines = [(one.label, one.usage.requests, one.is_part) for one in cost_lines(asked)]
+    assert lines == [("recall", 8, False), ("a", 4, True), ("b", 4, True), ("embeddings", 9, True)]
+    assert [one.money for one in cost_lines(asked)] == ["≥ $0.50", "$0.50", "–", "$0.10"]
+    assert all_costs(cost_lines(asked)).money == "≥ $0.60"
+    assert bill(a + b, asked) == "$0.60 and more: no price is set for b"
+    assert bill(a, {"recall": {"a": a}}) == "$0.50"
+    assert bill(b, {"recall": {"b": b}}) == "money not known: no price is set for b"
+
+
+def test_a_metric_that_only_embeds_has_a_line_of_zeros() -> None:
+    """What its embeddings asked for stands below it."""
+    lines = cost_lines({"relevancy": {"embeddings": Usage(requests=9, prompt_tokens=1)}})
+    assert [(one.label, one.usage.requests) for one in lines] == [
+        ("relevancy", 0),
+        ("embeddings", 9),
+    ]
 
 
 def test_names_of_judges_are_text(tmp_path: Path) -> None:
@@ -83,7 +143,16 @@ def test_names_of_judges_are_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("usd", "told"), [(None, "–"), (0.0, "$0.00"), (0.00421, "$0.0042"), (1234.5, "$1,234.50")]
+    ("usd", "told"),
+    [
+        (None, "–"),
+        (0.0, "$0.00"),
+        (0.00001, "<$0.0001"),
+        (0.00421, "$0.0042"),
+        (0.5, "$0.50"),
+        (0.99996, "$1.00"),
+        (1234.5, "$1,234.50"),
+    ],
 )
 def test_money_has_the_digits_that_matter(usd: float | None, told: str) -> None:
     """A night may cost a tenth of a cent."""

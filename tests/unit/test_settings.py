@@ -140,3 +140,34 @@ def test_a_model_for_a_panel_says_nothing() -> None:
     """It is not clear whose it should be."""
     with pytest.raises(SettingsError, match="model: of which judge"):
         judged_by(make_settings({"judges": ["embedded", "openai"]}), None, model="m-1")
+
+
+@pytest.mark.parametrize("text", ["budget:", "budget: {}", 'budget: ""', "budget: {max_usd: }"])
+def test_an_empty_budget_is_none(tmp_path: Path, text: str) -> None:
+    """A key whose lines are commented out bounds nothing."""
+    assert not load(tmp_path, text).budget.binds
+
+
+@pytest.mark.parametrize(
+    ("budget", "told"),
+    [
+        ("50", r"budget: should be a mapping such as \{max_requests: 1000\}"),
+        ("[50]", "budget: should be a mapping"),
+        ("{max_requests: true}", "budget.max_requests: should be a number"),
+        ("{max_usd: .inf}", "budget.max_usd: should be a finite number"),
+        ("{max_usd: .nan}", "budget.max_usd: should be a finite number"),
+    ],
+)
+def test_a_budget_that_bounds_nothing_is_told(tmp_path: Path, budget: str, told: str) -> None:
+    """What looks like a limit and is none would cost money."""
+    with pytest.raises(SettingsError, match=told):
+        load(tmp_path, f"budget: {budget}")
+
+
+def test_a_budget_may_come_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all values are text."""
+    monkeypatch.setenv("RAGMETRICS_BUDGET__MAX_REQUESTS", "50")
+    assert load(tmp_path, "").budget.max_requests == 50
+    assert load(tmp_path, "budget:").budget.max_requests == 50

@@ -1,0 +1,176 @@
+"""Funds: the parts of a run spend from one purse, and together never more than the limits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from ragmetrics import evaluate, loop
+from ragmetrics.budget import load_plan
+from ragmetrics.errors import OverBudget
+from ragmetrics.funds import funds_of
+from ragmetrics.night import parts, run_night, stage_night
+from ragmetrics.protocol import Status
+from ragmetrics.purse import Money, Purse
+from ragmetrics.score import score_part
+from ragmetrics.settings import Settings, make_settings
+from ragmetrics.stage import Staged, open_store
+from tests.fakes.clients import JudgeServer
+from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+
+FAULTS = {"429": 0.1, "500": 0.05, "malformed": 0.05}
+
+
+def nightly(server: JudgeServer, folder: Path, rows: int = 40, **more: object) -> Settings:
+    """Settings of a night with a paid judge."""
+    write_jsonl(folder / "logs" / f"dt={NIGHT}" / "a.jsonl", make_rows(rows, good=0.75))
+    return make_settings(
+        {
+            "judge": {"name": "openai", "base_url": server.base_url},
+            "logs": f"{folder}/logs/dt={{date}}/",
+            "store": f"{folder}/store",
+            "metrics": ["context_relevance", "context_recall"],
+            **more,
+        }
+    )
+
+
+def left(settings: Settings, staged: Staged, *several: int) -> float:
+    """Requests in the purse of a process that has these parts."""
+
+    async def brought() -> float:
+        async with funds_of(open_store(settings), staged.ref) as funds:
+            assert funds is not None
+            todo = parts(settings, staged)
+            await funds.bring([todo[number] for number in several])
+            return funds.purse.requests
+
+    return loop.run(brought())
+
+
+def test_parts_put_their_portions_together(judge_server: JudgeServer, tmp_path: Path) -> None:
+    """Each once, however often it is begun; all of them are the whole limit."""
+    settings = nightly(judge_server, tmp_path, budget={"max_requests": 60}, shards=2)
+    staged = stage_night(settings, NIGHT)
+    plan = load_plan(open_store(settings), staged.ref)
+    assert plan is not None
+    assert left(settings, staged, 0, 1, 2, 3) == 60
+    assert left(settings, staged, 0, 0) == plan.parts["context_relevance/0"].requests
+
+
+def test_a_finished_part_brings_what_it_left(judge_server: JudgeServer, tmp_path: Path) -> None:
+    """A run that goes on later has what is left of the limit, not the limit again."""
+    settings = nightly(judge_server, tmp_path, budget={"max_requests": 60}, shards=2)
+    staged = stage_night(settings, NIGHT)
+    judge_server.faults(fail={"malformed": 0.3})
+    score_part(settings, staged.ref, *parts(settings, staged)[0])
+    asked = judge_server.stats()["requests"]
+    assert asked > 0
+    assert left(settings, staged, 0, 1, 2, 3) == 60 - asked
+
+
+def test_parts_in_processes_of_their_own_keep_to_the_limit(
+    judge_server: JudgeServer, tmp_path: Path
+) -> None:
+    """Scored one by one, as by workers that know nothing of each other."""
+    settings = nightly(judge_server, tmp_path, budget={"max_requests": 60}, shards=2)
+    staged = stage_night(settings, NIGHT)
+    judge_server.faults(fail=FAULTS)
+    for family, shard in parts(settings, staged):
+        score_part(settings, staged.ref, family, shard)
+    assert judge_server.stats()["requests"] <= 60
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_part_draws_on_what_others_leave(judge_server: JudgeServer, shards: int) -> None:
+    """Under faults the whole budget is spent, but for what is kept for embeddings."""
+    judge_server.faults(fail=FAULTS)
+    judge = {"name": "openai", "base_url": judge_server.base_url}
+    settings = make_settings({"judge": judge, "budget": {"max_requests": 120}, "shards": shards})
+    evaluate(make_rows(60, good=0.75), settings=settings)
+    assert 110 <= judge_server.stats()["requests"] <= 120
+
+
+@pytest.mark.parametrize("budget", [{"max_tokens": 6_000}, {"max_usd": 0.005}], ids=str)
+def test_no_question_is_asked_without_its_embeddings(
+    judge_server: JudgeServer, budget: dict[str, float]
+) -> None:
+    """Where replies cost more than was expected, rows lack a question, not a score."""
+    prices = {"usd_per_million_prompt_tokens": 0.4, "usd_per_million_completion_tokens": 1.6}
+    judge = {"name": "openai", "base_url": judge_server.base_url, **prices}
+    settings = make_settings(
+        {"judge": judge, "budget": budget, "embeddings": {"usd_per_million_tokens": 0.02}}
+    )
+    result = evaluate(make_rows(40, good=0.75), ["response_relevancy"], settings=settings)
+    (name,) = (name for name in result.manifest.usage_by_judge if name != "embeddings")
+    asked = result.manifest.usage_by_metric["response_relevancy"][name].requests
+    assert 0 < asked < 40
+    assert result.manifest.metrics[0].status[Status.SCORED] == asked
+
+
+def test_embeddings_go_together_where_requests_are_few(judge_server: JudgeServer) -> None:
+    """A request has many texts, so nearly all of the budget is for questions."""
+    judge = {"name": "openai", "base_url": judge_server.base_url}
+    settings = make_settings({"judge": judge, "budget": {"max_requests": 20}, "fuse": "row"})
+    result = evaluate(make_rows(40, good=0.75), settings=settings)
+    assert 15 <= judge_server.stats()["requests"] <= 20
+    assert {one.scored for one in result.manifest.metrics} == {16}
+
+
+def test_judges_leave_what_is_kept_for_embeddings() -> None:
+    """Until the texts are embedded; tokens refuse no embedding, requests do."""
+    purse = Purse(requests=2, tokens=100)
+    purse.put_in(Money(requests=1), Money(requests=1, tokens=40))
+
+    async def ask(tokens: float) -> None:
+        async with purse.set_aside(lambda: (tokens, 0)):
+            pass
+
+    purse.attempt()
+    purse.attempt()
+    with pytest.raises(OverBudget, match="requests"):
+        purse.attempt()
+    with pytest.raises(OverBudget, match="tokens"):
+        asyncio.run(ask(61))
+    purse.attempt(embeds=True)
+    purse.embedded(Money(1, 40), tokens=30, usd=0)
+    asyncio.run(ask(70))
+    with pytest.raises(OverBudget, match="requests"):
+        purse.attempt(embeds=True)
+
+
+def test_a_budget_of_nothing_is_for_no_question(judge_server: JudgeServer) -> None:
+    """The share is that of the log's own questions."""
+    judge = {"name": "openai", "base_url": judge_server.base_url}
+    settings = make_settings({"judge": judge, "budget": {"max_requests": 0}})
+    result = evaluate(make_rows(10), ["context_recall"], settings=settings)
+    assert result.manifest.budget is not None
+    assert result.manifest.budget.share == 0
+    (reason,) = {record["reason"] for record in result.records()}
+    assert reason == "not in the sample: the budget is for 0.0% of the questions"
+
+
+def test_a_sample_too_small_for_alerts_is_told(
+    judge_server: JudgeServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rules with fewer rows than they need say no_data, so the night warns beforehand."""
+    rules = [{"metric": "context_recall", "min": 0.5, "min_rows": 30}]
+    settings = nightly(judge_server, tmp_path, budget={"max_requests": 40}, alerts={"rules": rules})
+    with caplog.at_level(logging.WARNING):
+        stage_night(settings, NIGHT)
+    assert "alerts need 30: they will say no_data" in caplog.text
+
+
+def test_a_sample_large_enough_warns_of_nothing(
+    judge_server: JudgeServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without rules, those by default need 20 rows."""
+    settings = nightly(judge_server, tmp_path, budget={"max_requests": 70})
+    with caplog.at_level(logging.WARNING):
+        manifest = run_night(settings, NIGHT).manifest
+    assert manifest.budget is not None
+    assert manifest.budget.share < 1
+    assert "no_data" not in caplog.text

@@ -1,0 +1,97 @@
+"""Tables on a terminal: names give way to numbers, and numbers to nothing."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from ragmetrics.cost_tables import print_usage
+from ragmetrics.grid import print_grid, wrap
+from ragmetrics.records import JudgeInfo, Usage
+from ragmetrics.tables import print_summary
+from tests.fakes.nights import night, summary
+
+FUSED = "context_relevance + context_precision_without_reference + response_relevancy"
+
+
+def console(width: int) -> Console:
+    """One that keeps what it prints."""
+    return Console(file=io.StringIO(), width=width)
+
+
+def printed(on: Console) -> str:
+    """What it has printed."""
+    assert isinstance(on.file, io.StringIO)
+    return on.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 120, 200])
+def test_numbers_are_never_cut(width: int) -> None:
+    """A run that asks fused requests is told in full on any terminal, and where there is none."""
+    usage = Usage(
+        requests=12_345,
+        answered_from_store=23_456,
+        shared=34_567,
+        prompt_tokens=123_456_789,
+        cached_tokens=98_765_432,
+        completion_tokens=4_567_890,
+        usd=1234.56,
+    )
+    by_metric = {FUSED: {"openai:a": usage}, "faithfulness": {"openai:a": usage}}
+    on = console(width)
+    print_usage(on, by_metric, usage + usage)
+    (line,) = (one for one in printed(on).splitlines() if "faithfulness" in one)
+    numbers = ["12,345", "23,456", "34,567", "123,456,789", "98,765,432", "4,567,890", "$1,234.56"]
+    assert line.split() == ["faithfulness", *numbers]
+    names = "".join(one[:14] for one in printed(on).splitlines())
+    assert "relevance" in names or width > 100
+
+
+def test_at_80_columns_a_fused_name_is_wrapped_between_words() -> None:
+    """The table is no wider than the terminal."""
+    on = console(80)
+    print_grid(on, ["metric", "asked", "in"], [[FUSED, "1,200", "1,234,567"]])
+    lines = [line.rstrip() for line in printed(on).splitlines() if line.strip()]
+    assert max(map(len, lines)) <= 80
+    assert lines[2].split()[-2:] == ["1,200", "1,234,567"]
+    assert lines[2].split()[:2] == ["context_relevance", "+"]
+
+
+def test_columns_that_say_nothing_are_left_out() -> None:
+    """No row is left unscored, and each row is a question of its own."""
+    on = console(80)
+    print_summary(on, night(metrics=[summary("context_recall", 0.9, status={"scored": 200})]))
+    assert "questions" not in printed(on)
+    assert "not scored" not in printed(on)
+
+
+def test_statuses_are_wrapped_between_words() -> None:
+    """At 80 columns, with long names and all that a table has."""
+    status = {"scored": 100, "over_budget": 1_200, "judge_failed": 34, "unreadable": 5}
+    name = "context_precision_without_reference"
+    on = console(80)
+    print_summary(on, night(metrics=[summary(name, 0.9, status=status, questions=7)]))
+    table = printed(on).split("Rows:")[0]
+    assert max(len(line.rstrip()) for line in table.splitlines()) <= 80
+    for told in ("0.900", "[0.870, 0.930]", "over_budget", "judge_failed", "unreadable"):
+        assert told in table
+
+
+def test_a_panel_that_scored_nothing_has_no_table() -> None:
+    """There is nothing to agree on."""
+    on = console(80)
+    judge = JudgeInfo(name="mean of a, b", fingerprint="f", panel=["a", "b"])
+    print_summary(on, night(judge=judge, metrics=[summary("context_recall", None)]))
+    assert "agreement" not in printed(on)
+
+
+@given(st.text(alphabet="ab_:/ +-", max_size=60), st.integers(1, 30))
+def test_wrapping_loses_nothing_and_keeps_to_the_width(text: str, width: int) -> None:
+    """But spaces at the ends of lines."""
+    told = wrap(text, width)
+    assert "".join(told.split()) == "".join(text.split())
+    assert all(len(line) <= max(width, 1) for line in told.split("\n"))
