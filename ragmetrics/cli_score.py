@@ -96,15 +96,7 @@ def score(
         check_name(output, read, chosen.storage_options, record)
     keeps = is_paid(judged_by(chosen, judge, model, base_url))
     kept = f"Replies are kept in {what['store']}" if keeps else ""
-    try:
-        result = _evaluate(what, record, as_json)
-    except KeyboardInterrupt:
-        goes_on = f"{kept}: the same command goes on where it was" if kept else "nothing is kept"
-        err.print(f"Stopped. {goes_on}", markup=False, soft_wrap=True)
-        raise typer.Exit(_INTERRUPTED) from None
-    usage = result.manifest.usage
-    if kept and usage.requests > sum(usage.failures.values()):
-        err.print(kept, markup=False, soft_wrap=True)
+    result = _evaluate(what, record, as_json, kept)
     if output:
         from ragmetrics.export import export
 
@@ -127,8 +119,18 @@ def _estimate(what: dict[str, Any], as_json: bool) -> None:
         cost_tables.print_estimate(out, expected)
 
 
-def _evaluate(what: dict[str, Any], record: Path | None, as_json: bool) -> Any:
+def _evaluate(what: dict[str, Any], record: Path | None, as_json: bool, kept: str) -> Any:
+    """Score, and say where the replies are `kept`, also where the command is stopped."""
     from ragmetrics.evaluation import evaluate
 
-    with tables.progress(err, "scoring", quiet=as_json) as progress:
-        return evaluate(**what, record=record, progress=progress)
+    try:
+        with tables.progress(err, "scoring", quiet=as_json) as progress:
+            result = evaluate(**what, record=record, progress=progress)
+    except KeyboardInterrupt:
+        goes_on = f"{kept}: the same command goes on where it was" if kept else "nothing is kept"
+        err.print(f"Stopped. {goes_on}", markup=False, soft_wrap=True)
+        raise typer.Exit(_INTERRUPTED) from None
+    usage = result.manifest.usage
+    if kept and usage.requests > sum(usage.failures.values()):
+        err.print(kept, markup=False, soft_wrap=True)
+    return result

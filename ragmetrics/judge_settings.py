@@ -27,6 +27,11 @@ def usable_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or " " in url or parts.port == 0:
         raise ValueError(f"should be like https://llm.example.com/v1, and is {url!r}")
+    if "@" in parts.netloc or parts.query or parts.fragment:  # secrets, as often as not
+        raise ValueError(
+            "should end with its path and hold no user, password or query; the key goes into the "
+            "environment (`api_key_env`)"
+        )
     return url
 
 

@@ -43,8 +43,8 @@ class Access:
 def find_access(settings: JudgeSettings, base_url: str | None, key: SecretStr | None) -> Access:
     """The access that settings and environment give.
 
-    Raises JudgeRefused without a key that is needed, SettingsError for an OPENAI_BASE_URL that is
-    no URL.
+    Raises JudgeRefused without a key that is needed or for one that is none, SettingsError for an
+    OPENAI_BASE_URL that is no URL.
     """
     base_url = base_url or _url_of_environment()
     if key is None and base_url is None:
@@ -52,8 +52,10 @@ def find_access(settings: JudgeSettings, base_url: str | None, key: SecretStr | 
             f"the judge openai needs a key: set {settings.api_key_env}, or `judge: base_url:` to a "
             "server that needs none"
         )
-    address = (base_url or _OPENAI).rstrip("/") + "/"
-    return Access(address, key.get_secret_value() if key else "none")
+    secret = key.get_secret_value() if key else "none"
+    if not (secret.isascii() and secret.isprintable()):
+        raise JudgeRefused(f"the key in {settings.api_key_env} holds characters that no key has")
+    return Access((base_url or _OPENAI).rstrip("/") + "/", secret)
 
 
 def _url_of_environment() -> str | None:

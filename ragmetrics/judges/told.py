@@ -50,6 +50,9 @@ def problem(
         return Setback("rate_limited", f"the judge answered 429: {said}", wait=wait)
     if status == 401 or (status == 403 and not proven):
         return JudgeRefused(f"the judge refused the key: {said}")
+    if 300 <= status < 400:
+        where = answer.headers.get("Location", "an address that it does not tell")
+        return JudgeRefused(f"{address} redirects to {short(where)}: is base_url right?")
     if status in (404, 405) and not proven:
         return JudgeRefused(
             no_model(model, f"{address}: {said}") if error else incompatible(address, status, body)

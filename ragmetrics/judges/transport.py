@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 3.0
 _IDLE_SECONDS = 4.0  # servers close idle connections after 5 or more
+_LEAST_KEY = 8  # characters: what is shorter stands in texts by chance
 _LARGE = 1 << 20  # bytes that are sent in pieces
 
 
@@ -68,13 +69,15 @@ class Transport:
 
         data = body if len(body) < _LARGE else io.BytesIO(body)
         try:
-            async with session.post(self.address + path, data=data) as response:
-                return Answer(response.status, response.headers, await response.read())
+            # A redirect might lead the logs to somebody else.
+            async with session.post(
+                self.address + path, data=data, allow_redirects=False
+            ) as response:
+                return self._answer(response.status, response.headers, await response.read())
         except (
             aiohttp.ConnectionTimeoutError,
             aiohttp.InvalidURL,
             aiohttp.NonHttpUrlClientError,
-            aiohttp.TooManyRedirects,
             UnicodeError,  # a host that no name server can be asked for
         ) as error:
             raise Unreachable(str(error), in_vain=True) from error
@@ -83,6 +86,12 @@ class Transport:
             raise Unreachable(str(error.os_error), in_vain=certificate) from error
         except (aiohttp.ClientError, OSError) as error:
             raise Dropped(str(error) or type(error).__name__) from error
+
+    def _answer(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer:
+        # Some servers repeat the key in their errors, which are printed and kept.
+        secret = self._access.key.encode()
+        shown = body if status == 200 or len(secret) < _LEAST_KEY else body.replace(secret, b"***")
+        return Answer(status, headers, shown)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -1,0 +1,103 @@
+"""The judge's key and the logs stay between us and the endpoint that the settings name."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from pydantic import SecretStr
+
+from ragmetrics.errors import JudgeRefused, SettingsError
+from ragmetrics.judge_settings import JudgeSettings, make_judge_settings
+from ragmetrics.judges.access import find_access
+from ragmetrics.judges.live import LiveJudge
+from ragmetrics.protocol import Ask
+from ragmetrics.registry import select
+
+KEY = "sk-SECRET-4711"
+
+
+@contextmanager
+def server(status: int, location: str = "") -> Iterator[tuple[str, list[str]]]:
+    """An endpoint that answers so and repeats the key; its URL, and the paths it was asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(self.path)
+            said = f"Incorrect API key provided: {self.headers['Authorization']}"
+            body = json.dumps({"error": {"message": said}}).encode()
+            self.send_response(status)
+            if location:
+                self.send_header("Location", location)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST  # noqa: N815
+
+        def log_message(self, *args: object) -> None:
+            """Nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as served:
+        threading.Thread(target=served.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{served.server_port}", asked
+        finally:
+            served.shutdown()
+
+
+def refusal(base_url: str) -> str:
+    """What the judge at an address is refused with."""
+    settings = JudgeSettings(name="openai", base_url=base_url)
+    prompt = select(["context_relevance"])[0].prompts[0]
+
+    async def ask() -> None:
+        judge = LiveJudge(find_access(settings, base_url, SecretStr(KEY)), settings)
+        try:
+            await judge.reply(Ask(prompt, {"question": "Why?", "context": "So."}), 0)
+        finally:
+            await judge.close()
+
+    with pytest.raises(JudgeRefused) as refused:
+        asyncio.run(ask())
+    return str(refused.value)
+
+
+def test_a_key_that_a_server_repeats_is_not_told() -> None:
+    """Messages are printed, kept with the run and sent to Slack."""
+    with server(401) as (url, _):
+        told = refusal(f"{url}/v1")
+    assert "Incorrect API key provided: Bearer ***" in told
+    assert KEY not in told
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_told_and_not_followed(status: int) -> None:
+    """The logs' text goes to nobody whom the settings do not name."""
+    with server(200) as (elsewhere, asked), server(status, f"{elsewhere}/v1") as (url, _):
+        assert f"redirects to {elsewhere}/v1: is base_url right?" in refusal(f"{url}/v1")
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    "url", ["https://me:SECRET@llm.example.com/v1", "https://llm.example.com/v1?api-key=SECRET"]
+)
+def test_a_secret_has_no_place_in_an_url(url: str) -> None:
+    """URLs are shown in messages; the error names the place for a key and repeats nothing."""
+    with pytest.raises(SettingsError, match="the key goes into the environment") as told:
+        make_judge_settings({"name": "openai", "base_url": url})
+    assert "SECRET" not in str(told.value)
+
+
+@pytest.mark.parametrize("key", ["sk-SECRET\nX: y", "sk-SECRET\x00", "schlüssel"])
+def test_a_key_that_is_none_is_refused_unseen(key: str) -> None:
+    """A line break would end the header, and the error would print it."""
+    with pytest.raises(JudgeRefused, match="the key in OPENAI_API_KEY holds") as told:
+        find_access(JudgeSettings(name="openai"), None, SecretStr(key))
+    assert "SECRET" not in str(told.value)
