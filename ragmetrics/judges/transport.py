@@ -12,6 +12,7 @@ import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -103,10 +104,10 @@ class Transport:
         async with self._opening:
             if self._session is None:
                 # Importing aiohttp and reading certificates takes long enough to hold others up.
-                self._session = self._make(await asyncio.to_thread(_certificates))
+                self._session = self._make(await asyncio.to_thread(_certificates, self.address))
             return self._session
 
-    def _make(self, certificates: ssl.SSLContext) -> ClientSession:
+    def _make(self, certificates: ssl.SSLContext | bool) -> ClientSession:
         import aiohttp
 
         return aiohttp.ClientSession(
@@ -122,12 +123,18 @@ class Transport:
         )
 
 
-def _certificates() -> ssl.SSLContext:
+def _certificates(address: str) -> ssl.SSLContext | bool:
     """The system's certificates or those of SSL_CERT_FILE and SSL_CERT_DIR; certifi's beside."""
     import aiohttp  # noqa: F401 - in the thread that this runs in
 
+    if not address.startswith("https:"):
+        return True  # there is nothing to certify
+    return _context(os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"))
+
+
+@cache
+def _context(named: str | None) -> ssl.SSLContext:
     context = ssl.create_default_context()
-    named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
     if not named and find_spec("certifi"):
         import certifi
 
