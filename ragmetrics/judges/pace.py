@@ -7,7 +7,7 @@ latency and `limit` requests, and each window ends in one decision:
 - then a trial: where fewer at once are refused as often, load was not the reason, so the limit is
   restored and that share of refusals is tolerated from then on;
 - all well, and the limit was in use: up, doubling at first and again until the last trouble, then
-  by a tenth;
+  by a tenth, near where that did not work by one;
 - half as many more brought nothing but longer waits: back, for the endpoint only queues them.
 """
 
@@ -260,7 +260,9 @@ class Pace:
             self._hold -= 1
             return
         doubled = self.limit * 2 if self.limit < self._threshold else 0
-        step = self.limit + max(1, self.limit // 10)
+        # Near where it did not work before, one at a time.
+        near = 0.8 * self._failed_at <= self.limit <= 1.2 * self._failed_at
+        step = self.limit + (1 if near else max(1, self.limit // 10))
         self.limit = min(max(step, min(doubled, self._threshold)), self._ceiling)
 
     def _only_queues(self, window: _Window, elapsed: float) -> bool:
