@@ -67,10 +67,6 @@ class InputFile:
     ids: list[str]
 
 
-class TooLarge(Exception):
-    """One request alone is longer than an input file may be."""
-
-
 def write_inputs(
     bodies: Iterable[tuple[str, Callable[[], Mapping[str, Any]]]],
     folder: Path,
