@@ -44,21 +44,44 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     if threading.current_thread() is background.thread:
         work.close()
         raise RuntimeError("a coroutine on the loop of ragmetrics is awaited, not run")
-    ended = threading.Event()
-    future = asyncio.run_coroutine_threadsafe(_watched(work, ended), background.loop)
+    watched = _Watched(work)
     try:
-        return future.result()
+        return asyncio.run_coroutine_threadsafe(watched.run(), background.loop).result()
     except BaseException:
-        if future.cancel():
-            ended.wait(_PARTING_SECONDS)
+        if not watched.ended.is_set():
+            background.loop.call_soon_threadsafe(watched.cancel)
+            watched.ended.wait(_PARTING_SECONDS)
         raise
 
 
-async def _watched(work: Coroutine[Any, Any, T], ended: threading.Event) -> T:
-    try:
-        return await work
-    finally:
-        ended.set()
+class _Watched(Generic[T]):
+    """Work that can be cancelled at any moment, before its first step or between its being
+    handed to the loop and its future's coming back as well: a signal waits for none of them.
+    """
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self.ended = threading.Event()
+        self._work = work
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelled = False
+
+    async def run(self) -> T:
+        if self._cancelled:
+            raise asyncio.CancelledError
+        self._task = asyncio.current_task()
+        try:
+            return await self._work
+        finally:
+            self.ended.set()
+
+    def cancel(self) -> None:
+        """On the loop."""
+        self._cancelled = True
+        if self._task is None:
+            self._work.close()
+            self.ended.set()
+        else:
+            self._task.cancel()
 
 
 def _running() -> _Background:
