@@ -21,11 +21,19 @@ _PARTING_SECONDS = 5.0
 """Longest that an interrupted thread waits for its work to put things in order."""
 
 
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop  # a tenth less processor time a request than asyncio's own
+    except ImportError:  # there is none for Windows
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
 class _Background:
     """The loop and its thread."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop = _new_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, name="ragmetrics", daemon=True)
         self.thread.start()
 
