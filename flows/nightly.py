@@ -8,22 +8,20 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import sys
-from collections.abc import Iterator, Sequence
-from typing import Any
 
 from prefect import flow, get_run_logger
-from prefect.futures import PrefectFuture, wait
 from prefect.runtime import flow_run
 from rich.console import Console
 
+from flows.scoring import score_all
 from flows.waiting import come_back, leaving
 from ragmetrics import tables
 from ragmetrics.alerts.deliver import dashboard_link
 from ragmetrics.errors import JudgePending, RagmetricsError
 from ragmetrics.night import CoverageShort, NightResult, check_settings, parts, shortfalls
-from ragmetrics.settings import Settings, load_settings
-from ragmetrics.stage import Staged, open_store
-from tasks.steps import alert, publish, score, stage
+from ragmetrics.settings import load_settings
+from ragmetrics.stage import open_store
+from tasks.steps import alert, publish, stage
 
 
 def _run_name() -> str:
@@ -45,14 +43,13 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     staged = stage(chosen, day)
     source = staged.source
     log.info("%s: %d rows, %d quarantined", day, source.rows, source.quarantined)
-    futures = _fan_out(chosen, staged)
-    wait(futures)
-    errors = list(_errors(futures))
+    wanted = parts(chosen, staged)
+    errors = score_all(chosen, staged.ref, wanted)
     pending = [error for error in errors if isinstance(error, JudgePending)]
     if waiting := come_back(pending, settings, day, staged):
         return waiting  # type: ignore[no-any-return]  # a state, which Prefect takes for the result
     problems = [str(error) for error in errors]
-    log.info("%d of %d parts scored", len(futures) - len(problems), len(futures))
+    log.info("%d of %d parts scored", len(wanted) - len(problems), len(wanted))
     manifest = publish(chosen, staged, problems)
     delivery = alert(chosen, manifest)
     for finding in manifest.findings:
@@ -61,27 +58,6 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     if missing := shortfalls(manifest, delivery):
         raise CoverageShort(f"night {day}: " + "; ".join(missing))
     return NightResult(manifest, delivery)
-
-
-def _fan_out(settings: Settings, staged: Staged) -> list[PrefectFuture[Any]]:
-    """One task per metric family and shard."""
-    ref = staged.ref
-    return [
-        score.with_options(
-            task_run_name=f"{' + '.join(family)} · shard {shard + 1}/{ref.shards}"
-        ).submit(settings, ref, family, shard)
-        for family, shard in parts(settings, staged)
-    ]
-
-
-def _errors(futures: Sequence[PrefectFuture[Any]]) -> Iterator[RagmetricsError]:
-    """Why parts could not be scored; what is not an error of ours is a bug, and raised."""
-    for future in futures:
-        result = future.result(raise_on_failure=False)
-        if isinstance(result, RagmetricsError):
-            yield result
-        elif isinstance(result, BaseException):
-            raise result
 
 
 def _yesterday() -> dt.date:

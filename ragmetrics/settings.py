@@ -20,6 +20,7 @@ from pydantic_settings import (
 
 from ragmetrics.alert_settings import AlertSettings
 from ragmetrics.errors import SettingsError
+from ragmetrics.gate_settings import GateSettings
 from ragmetrics.judge_settings import (
     Budget,
     EmbeddingSettings,
@@ -28,7 +29,9 @@ from ragmetrics.judge_settings import (
     make_budget,
     make_judge_settings,
 )
+from ragmetrics.retriever_settings import RetrieverSettings
 from ragmetrics.rows import FIELDS, explain
+from ragmetrics.runner_settings import RunnerSettings
 
 DEFAULT_METRICS: tuple[str, ...] = (
     "context_relevance",
@@ -51,7 +54,7 @@ PresetName = Literal["ragas", "openinference", "langfuse", "otel", "langsmith"]
 MetricChoice = str | dict[str, dict[str, Any]]
 
 
-def _judge(value: object) -> object:
+def _named(value: object) -> object:
     return {"name": value} if isinstance(value, str) else value
 
 
@@ -80,16 +83,20 @@ class Settings(BaseSettings):
     metrics: tuple[MetricChoice, ...] = DEFAULT_METRICS
     prompts: str | None = None
     """A folder of YAML files that replace or translate what judges are asked."""
-    judge: Annotated[JudgeSettings, BeforeValidator(_judge)] = JudgeSettings()
-    judges: tuple[Annotated[JudgeSettings, BeforeValidator(_judge)], ...] = ()
+    judge: Annotated[JudgeSettings, BeforeValidator(_named)] = JudgeSettings()
+    judges: tuple[Annotated[JudgeSettings, BeforeValidator(_named)], ...] = ()
     """A panel, in place of `judge`: every one of them judges every row."""
     aggregate: Aggregate = "mean"
     """What a panel's row value is of its judges' values."""
     fuse: Literal["row"] | None = None
     """`row`: one request of a row carries its contexts once and asks for all metrics' verdicts."""
     budget: Budget = Budget()
-    embeddings: Annotated[EmbeddingSettings, BeforeValidator(_judge)] = EmbeddingSettings()
+    embeddings: Annotated[EmbeddingSettings, BeforeValidator(_named)] = EmbeddingSettings()
     alerts: AlertSettings = AlertSettings()
+    gate: GateSettings = GateSettings()
+    retriever: RetrieverSettings | None = None
+    """Asked the golden questions of an index build that has no log yet."""
+    runner: Annotated[RunnerSettings, BeforeValidator(_named)] = RunnerSettings()
     segments: tuple[str, ...] | None = None
     """Tags to show scores by; None: all tags with at most 20 values."""
     limits: Limits = Limits()
@@ -161,7 +168,10 @@ def load_settings(path: str | Path, **overrides: Any) -> Settings:
             for name in ("logs", "store", "golden", "prompts")
             if (value := getattr(settings, name)) is not None
         }
-        | {"labelled": tuple(_beside(base, place) for place in settings.labelled)}
+        | {
+            "labelled": tuple(_beside(base, place) for place in settings.labelled),
+            "gate": settings.gate.model_copy(update={"logs": _beside(base, settings.gate.logs)}),
+        }
     )
 
 
@@ -172,7 +182,9 @@ Judged = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
 def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settings:
     """Validate settings; raise SettingsError with the key and what is wrong with it."""
     # As mappings, so that the environment adds to a name and does not take its place.
-    named = {name: _judge(values[name]) for name in ("judge", "embeddings") if name in values}
+    named = {
+        name: _named(values[name]) for name in ("judge", "embeddings", "runner") if name in values
+    }
     try:
         return Settings(**{**values, **named})
     except ValidationError as error:

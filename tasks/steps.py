@@ -19,6 +19,7 @@ from ragmetrics.report.site import summary_markdown
 from ragmetrics.score import score_part
 from ragmetrics.settings import Settings
 from ragmetrics.stage import Staged, open_store
+from ragmetrics.store.files import Files
 from ragmetrics.store.parts import RunRef
 
 
@@ -50,9 +51,15 @@ def stage(settings: Settings, day: date) -> Staged:
 
 
 @task(name="score", **RETRIES)
-def score(settings: Settings, ref: RunRef, family: Sequence[str], shard: int) -> int:
-    """Score one family of metrics over one shard; the parts are left in the store."""
-    return score_part(settings, ref, family, shard)
+def score(
+    settings: Settings, ref: RunRef, family: Sequence[str], shard: int, kept: str | None = None
+) -> int:
+    """Score one family of metrics over one shard; the parts are left in the store.
+
+    `kept` is the store that has the judgements; None: that of the settings.
+    """
+    files = Files(kept, settings.storage_options) if kept else None
+    return score_part(settings, ref, family, shard, kept=files)
 
 
 @task(name="publish", **RETRIES)
