@@ -29,6 +29,8 @@ _SHORTEST = 40
 """Characters: a shorter text is split about as fast as it is looked up."""
 _PATIENCE = 0.02
 """Seconds to wait for another process that writes: less than splitting most texts takes."""
+_TOGETHER = 64
+"""Splits that are written in one transaction, which costs as much as all of them."""
 _SCHEMA = "CREATE TABLE IF NOT EXISTS splits (key BLOB PRIMARY KEY, split TEXT) WITHOUT ROWID"
 
 
@@ -83,6 +85,7 @@ class Shared:
         self.path = path
         self._lock = threading.Lock()
         self._opened: tuple[int, sqlite3.Connection] | None = None
+        self._waiting: dict[bytes, str] = {}
         self._told = self._closed = False
 
     def get(self, key: Key) -> Split | None:
@@ -100,11 +103,17 @@ class Shared:
         """Keep a split for all processes."""
         if len(key[1]) < _SHORTEST:
             return
-        try:
-            values = (_digest(key), _packed(found, key[1]))
-            self._run("INSERT OR IGNORE INTO splits VALUES (?, ?)", *values)
-        except sqlite3.Error as error:
-            self._tell(error)
+        with self._lock:
+            self._waiting[_digest(key)] = _packed(found, key[1])
+            if len(self._waiting) < _TOGETHER or self._closed:
+                return
+            together, self._waiting = list(self._waiting.items()), {}
+            try:
+                with self._file() as file:
+                    file.execute("BEGIN")
+                    file.executemany("INSERT OR IGNORE INTO splits VALUES (?, ?)", together)
+            except sqlite3.Error as error:
+                self._tell(error)
 
     def close(self) -> None:
         """Let go of the file, for good: another thread may be at work yet."""

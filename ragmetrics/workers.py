@@ -26,6 +26,7 @@ from typing import ParamSpec, TypeVar
 
 from ragmetrics.broker import Record
 from ragmetrics.errors import JudgeRefused, RagmetricsError
+from ragmetrics.garbage import collect_seldom
 from ragmetrics.registry import chosen_metrics
 from ragmetrics.score import score_part, score_together
 from ragmetrics.settings import Settings
@@ -74,7 +75,7 @@ def score_parts(
         return score_together(settings, staged.ref, todo, record, done, kept)
     judged = {metric.name for metric in chosen_metrics(settings) if metric.prompts}
     heavy = [part for part in todo if judged & set(part[0])]
-    processes = min(settings.workers or _cores(), len(heavy))
+    processes = min(settings.workers or cores(), len(heavy))
     alone = record is not None or processes < 2 or staged.source.rows < FEWEST_ROWS
     if alone or current_process().daemon:  # which may have no children
         return _score_here(settings, staged.ref, todo, record, done)
@@ -83,7 +84,7 @@ def score_parts(
     return problems + _score_by_workers(settings, staged.ref, heavy, processes, done)
 
 
-def _cores() -> int:
+def cores() -> int:
     """The cores that this process may use."""
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable else os.cpu_count() or 1
@@ -212,6 +213,7 @@ _of_this_worker = ExitStack()
 
 def _begin(alive: Connection, folder: str, splits: Path) -> None:
     """What each worker does first."""
+    collect_seldom()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started it
     tempfile.tempdir = folder  # goes with the run, even where a worker is ended in its work
     threading.Thread(target=_end_with, args=(alive,), daemon=True).start()
