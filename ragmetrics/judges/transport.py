@@ -104,7 +104,7 @@ class Transport:
         async with self._opening:
             if self._session is None:
                 # Importing aiohttp and reading certificates takes long enough to hold others up.
-                self._session = self._make(await asyncio.to_thread(_certificates, self.address))
+                self._session = self._make(await asyncio.to_thread(certificates, self.address))
             return self._session
 
     def _make(self, certificates: ssl.SSLContext | bool) -> ClientSession:
@@ -119,11 +119,11 @@ class Transport:
             timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
             # By aiohttp's own reading of the environment each request would take a thread.
-            proxy=_proxy(self.address),
+            proxy=proxy_of(self.address),
         )
 
 
-def _certificates(address: str) -> ssl.SSLContext | bool:
+def certificates(address: str) -> ssl.SSLContext | bool:
     """The system's certificates or those of SSL_CERT_FILE and SSL_CERT_DIR; certifi's beside."""
     import aiohttp  # noqa: F401 - in the thread that this runs in
 
@@ -142,7 +142,7 @@ def _context(named: str | None) -> ssl.SSLContext:
     return context
 
 
-def _proxy(address: str) -> str | None:
+def proxy_of(address: str) -> str | None:
     """The proxy that the environment names for an address, if any."""
     url = urlsplit(address)
     if not url.hostname or proxy_bypass(url.hostname):

@@ -25,7 +25,7 @@ from ragmetrics.judges.chat import Envelope, request_body
 from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.judges.told import error_of, problem, retry_after, seconds_of, short, used_up
-from ragmetrics.judges.transport import Answer, _proxy
+from ragmetrics.judges.transport import Answer, proxy_of
 from ragmetrics.metrics.context_relevance import GRADE
 from ragmetrics.metrics.context_relevancy import NEEDED
 from ragmetrics.protocol import Ask, Prompt, Text
@@ -470,5 +470,5 @@ def test_proxies_are_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -
     """But not for the hosts it excepts."""
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
     monkeypatch.setenv("NO_PROXY", "localhost")
-    assert _proxy("https://api.example.org/v1") == "http://proxy:3128"
-    assert _proxy("https://localhost/v1") is None
+    assert proxy_of("https://api.example.org/v1") == "http://proxy:3128"
+    assert proxy_of("https://localhost/v1") is None
