@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from collections import Counter
+
+from pydantic import Field, field_validator
 
 from ragmetrics.judge_settings import Part
+
+BUILD = "{build}"
+"""In `gate: logs:`, where the name of a build goes."""
 
 
 class GateRule(Part):
@@ -26,3 +31,22 @@ class GateSettings(Part):
     max_missing: float = Field(0.02, ge=0, le=1)
     """Share of the serving build's questions without a usable row of the new build above which it
     is not promoted."""
+
+    @field_validator("logs")
+    @classmethod
+    def _one_log_per_build(cls, logs: str) -> str:
+        if BUILD not in logs:
+            raise ValueError("should hold {build}: each build has a log of its own")
+        return logs
+
+    @field_validator("rules")
+    @classmethod
+    def _one_rule_per_metric(
+        cls, rules: tuple[GateRule, ...] | None
+    ) -> tuple[GateRule, ...] | None:
+        if rules == ():
+            raise ValueError("should name a metric, or be left out for the default rules")
+        twice = [name for name, n in Counter(one.metric for one in rules or ()).items() if n > 1]
+        if twice:
+            raise ValueError(f"{twice[0]} has more than one rule")
+        return rules

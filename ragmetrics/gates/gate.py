@@ -1,0 +1,236 @@
+"""A gate from logs to verdict: what the flow's tasks call, and what runs it without Prefect.
+
+    stage_gate -> score (run x metric family x shard) -> decide
+
+    gates/BUILD.json                          the verdict
+    gates/rows/..., gates/scores/...          rows and scores, apart from those of nights
+
+Verdicts are read and written by `gates.kept`, which the dashboard may import: this module stands
+above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from itertools import count
+
+from ragmetrics.errors import JudgePending, JudgeRefused, RagmetricsError
+from ragmetrics.gates.evidence import (
+    Compared,
+    SideScores,
+    compare_sides,
+    find_fallen,
+    load_side,
+)
+from ragmetrics.gates.kept import load_gate, load_gates, save_gate
+from ragmetrics.gates.records import FallenQuestion, Gate, IndexBuild
+from ragmetrics.gates.replaying import replay_missing
+from ragmetrics.gates.rules import gate_rules, gate_run_settings, metric_fingerprints
+from ragmetrics.gates.staging import Side, StagedGate, stage_gate
+from ragmetrics.gates.verdict import conclude, weigh
+from ragmetrics.gates.words import cleaned, reasons, too_much_quarantined, unread
+from ragmetrics.records import Source
+from ragmetrics.score import judge_info, score_families
+from ragmetrics.settings import Settings
+from ragmetrics.stage import Staged, open_store
+from ragmetrics.store.parts import RunRef
+from ragmetrics.workers import Part, score_parts
+
+Progress = Callable[[str, int, int], None]
+"""Called after each part with its metrics, how many are done, and of how many."""
+
+
+def gate_parts(settings: Settings, staged: StagedGate) -> list[tuple[RunRef, list[Part]]]:
+    """The parts to be scored, per run: none where nothing can be compared anyway."""
+    return [(one.ref, _parts(settings, one)) for one in staged.runs]
+
+
+def _parts(settings: Settings, staged: Staged) -> list[Part]:
+    families = score_families(gate_run_settings(settings))
+    return [(family, shard) for family in families for shard in range(staged.ref.shards)]
+
+
+def decide(settings: Settings, staged: StagedGate, problems: Sequence[str] = ()) -> Gate:
+    """Compare the two builds, write the verdict to `gates/BUILD.json` and return it.
+
+    `problems` say why parts could not be scored; their rows count as `judge_failed`. Repeating it
+    on the same scores gives the same record, with what was told of it.
+    """
+    gate = _compared(settings, staged, problems) if staged.runs else _undecided(settings, staged)
+    files = open_store(settings)
+    gate = _as_known(gate, load_gate(files, gate.build))
+    save_gate(files, gate)
+    return gate
+
+
+def run_gate(settings: Settings, build: IndexBuild, progress: Progress | None = None) -> Gate:
+    """A gate from logs to verdict, without Prefect.
+
+    A build that has no log is asked the golden questions first, where the settings name a
+    retriever. A judge that refuses in the midst of it leaves the gate inconclusive. Raises what
+    `replay` and `stage_gate` raise, and JudgePending, with no verdict, where batches take longer
+    than the settings let it wait.
+    """
+    replay_missing(settings, build)
+    staged = stage_gate(settings, build)
+    run, kept = gate_run_settings(settings), open_store(settings)
+    todo = [(one, _parts(settings, one)) for one in staged.runs]
+    told = _telling(progress, sum(len(parts) for _, parts in todo))
+    problems: list[RagmetricsError] = []
+    try:
+        for one, parts in todo:
+            problems += score_parts(run, one, parts, done=told, kept=kept)
+    except JudgeRefused as error:
+        problems.append(error)
+    for problem in problems:
+        if isinstance(problem, JudgePending):
+            raise problem
+    return decide(settings, staged, [str(problem) for problem in problems])
+
+
+def _telling(progress: Progress | None, parts: int) -> Callable[[Sequence[str]], None]:
+    numbers = count(1)
+
+    def told(family: Sequence[str]) -> None:
+        if progress:
+            progress(", ".join(family), next(numbers), parts)
+
+    return told
+
+
+def _compared(settings: Settings, staged: StagedGate, problems: Sequence[str]) -> Gate:
+    """The verdict on builds that can be compared."""
+    run, now = gate_run_settings(settings), datetime.now(UTC)
+    rules, prints = gate_rules(settings), metric_fingerprints(run)
+    metrics = [rule.metric for rule in rules]
+    before, after = (load_side(settings, run, side, metrics, now) for side in _sides(staged))
+    compared = compare_sides(
+        rules,
+        before,
+        after,
+        prints,
+        by_default=settings.gate.rules is None,
+        whole=_serving_source(staged) is not None,
+    )
+    verdicts = weigh(
+        compared.evidence,
+        min_questions=settings.gate.min_questions,
+        max_missing=settings.gate.max_missing,
+    )
+    obstacles = _obstacles(settings, staged, compared)
+    verdict, further = conclude(verdicts, obstacles)
+    told = reasons(verdict, verdicts, obstacles, compared.missing_why, settings.gate)
+    failed = dict.fromkeys([*problems, *before.problems, *after.problems])
+    return _undecided(settings, staged).model_copy(
+        update={
+            "verdict": verdict,
+            "reasons": [*told, *cleaned(_left_out(staged, compared))],
+            "further": further,
+            "metrics": verdicts,
+            "fallen": _fallen(run, staged, compared, before, after),
+            "missing": len(compared.missing),
+            "missing_why": compared.missing_why,
+            "usage": before.usage + after.usage,
+            "problems": cleaned(list(failed)),
+            "finished_at": now,
+        }
+    )
+
+
+def _undecided(settings: Settings, staged: StagedGate) -> Gate:
+    """The verdict where nothing can be compared."""
+    judge, _ = judge_info(gate_run_settings(settings))
+    return Gate(
+        dataset=staged.build.dataset,
+        build=staged.build.build,
+        serving=staged.serving,
+        verdict="inconclusive",
+        reasons=cleaned(staged.problems),
+        quarantined=_source(staged.now).quarantined,
+        logs=staged.now.logs,
+        serving_logs=staged.before.logs if staged.before else None,
+        judge=judge,
+        source=_source(staged.now),
+        serving_source=_serving_source(staged),
+        started_at=staged.started_at,
+        finished_at=datetime.now(UTC),
+    )
+
+
+def _sides(staged: StagedGate) -> tuple[Side, Side]:
+    """The serving build's, and the new one's."""
+    if staged.before is None:
+        raise ValueError("nothing was staged to compare with")
+    return staged.before, staged.now
+
+
+def _source(side: Side) -> Source:
+    return side.staged.source if side.staged else Source(logs=side.logs, files=0, rows=0)
+
+
+def _serving_source(staged: StagedGate) -> Source | None:
+    before = staged.before
+    return before.staged.source if before and before.staged else None
+
+
+def _obstacles(settings: Settings, staged: StagedGate, compared: Compared) -> list[str]:
+    """Why nothing may be promoted, whatever the numbers say."""
+    before, now = _sides(staged)
+    found = [*unread(now.build, _source(now)), *unread(before.build, _serving_source(staged))]
+    if _serving_source(staged) is None:  # else what was not read is missing, and counted there
+        found += too_much_quarantined(_source(now), settings.gate.max_missing)
+    if not compared.evidence:
+        found.append(f"no question of build {before.build} can be scored by the gate's metrics")
+    return found
+
+
+def _left_out(staged: StagedGate, compared: Compared) -> list[str]:
+    if not compared.evidence:
+        return []
+    before, _ = _sides(staged)
+    return [
+        f"{metric} is not compared: no row of build {before.build} has what it needs"
+        for metric in compared.left_out
+    ]
+
+
+def _fallen(
+    run: Settings,
+    staged: StagedGate,
+    compared: Compared,
+    before: SideScores,
+    after: SideScores,
+) -> list[FallenQuestion]:
+    if staged.now.staged is None:
+        return []
+    metrics = [one.metric for one in compared.evidence]
+    return find_fallen(open_store(run), staged.now.staged.ref, metrics, before, after)
+
+
+def _as_known(gate: Gate, known: Gate | None) -> Gate:
+    """A repeated gate is the one that it was; what was told of it need not be told again: that it
+    is held, or for the same reasons undecided.
+    """
+    if known is None:
+        return gate
+    times = {"started_at": gate.started_at, "finished_at": gate.finished_at, "told": gate.told}
+    if known.model_copy(update=times) == gate:
+        return known
+    same = (known.verdict, known.serving) == (gate.verdict, gate.serving) and (
+        gate.verdict == "hold" or known.reasons == gate.reasons
+    )
+    return gate.model_copy(update={"told": known.told and same})
+
+
+__all__ = [
+    "StagedGate",
+    "decide",
+    "gate_parts",
+    "gate_run_settings",
+    "load_gate",
+    "load_gates",
+    "run_gate",
+    "save_gate",
+    "stage_gate",
+]

@@ -1,0 +1,276 @@
+"""Staging a gate: which build serves, where both builds' rows are, and what they are judged by.
+
+A judge that weighs words by how common they are (the embedded one) would give the same row another
+score in another log. So both builds are weighed by the word counts of the serving one: equal rows
+get equal scores, and a serving build that was compared before keeps those it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from pydantic import Field
+
+from ragmetrics.budget import check_prices
+from ragmetrics.errors import InputError, StoreError
+from ragmetrics.estimates import plan_budget
+from ragmetrics.gate_settings import BUILD
+from ragmetrics.gates.kept import load_gate, load_gates
+from ragmetrics.gates.records import IndexBuild, is_name
+from ragmetrics.gates.rules import gate_run_settings, metric_fingerprints
+from ragmetrics.judges.corpus import Corpus
+from ragmetrics.records import Manifest, Record, Source
+from ragmetrics.rows import LogRow
+from ragmetrics.score import judge_info
+from ragmetrics.settings import Settings
+from ragmetrics.stage import Inputs, Staged, golden_set, load_corpus, open_store, plan, stage
+from ragmetrics.store.files import FileInfo, Files
+from ragmetrics.store.history import nights, ref_of
+from ragmetrics.store.logs import LogSet, find_logs
+from ragmetrics.store.parts import RunRef
+
+NO_NIGHT = date(1970, 1, 1)
+"""A gate's run has no day: repeated on another, it finds what is done."""
+_LOOKED_THROUGH = 30
+_NIGHTS = 7
+
+
+class Side(Record):
+    """One of the two builds that a gate compares, and where its scores are or will be."""
+
+    build: str
+    logs: str
+    """Where its rows are read: a place, or nights."""
+    staged: Staged | None = None
+    """Its run in STORE/gates, from its log."""
+    nights: list[RunRef] = Field(default_factory=list)
+    """The nights whose rows of this build speak for it, where it has no log."""
+
+
+class StagedGate(Record):
+    """What staging found: small enough to pass between tasks."""
+
+    build: IndexBuild
+    serving: str | None
+    """The build that serves, as the event says or as was found out."""
+    now: Side
+    """The new build."""
+    before: Side | None = None
+    """The build that serves, where it has a log or nights."""
+    problems: list[str] = Field(default_factory=list)
+    """Why there is nothing to compare."""
+    started_at: datetime
+
+    @property
+    def runs(self) -> list[Staged]:
+        """The runs to be scored, the serving build's first; none where nothing can be compared."""
+        sides = [] if self.problems else [self.before, self.now]
+        return [side.staged for side in sides if side and side.staged]
+
+
+@dataclass(frozen=True)
+class _Log:
+    """What was found where a build's log should be."""
+
+    place: str
+    inputs: Inputs | None
+    problem: str = ""
+
+
+def stage_gate(settings: Settings, build: IndexBuild) -> StagedGate:
+    """Find both builds' logs and stage them as runs, or find the runs as they were staged.
+
+    A log that is not there or cannot be read is no error but a problem of the gate, which then
+    decides nothing. Raises InputError for a build of another data set or a rule that cannot be
+    held, JudgeRefused for a judge without its key, a transient StoreError.
+    """
+    if build.dataset != settings.dataset:
+        raise InputError(
+            f"build {build.build} is of the data set {build.dataset}, and the settings are of "
+            f"{settings.dataset}"
+        )
+    started_at = datetime.now(UTC)
+    run = gate_run_settings(settings)
+    check_prices(run)
+    ours = _find_log(settings, build.logs or settings.gate.logs, build.build)
+    serving = build.serving or _find_serving(settings, build.build)
+    before, lacking = _stage_before(settings, run, serving)
+    problems = [f"build {build.build}: {ours.problem}"] if ours.problem else []
+    problems += [lacking] if lacking else _troubles(before)
+    now = Side(build=build.build, logs=ours.place)
+    if before and not problems and ours.inputs:
+        now = _stage(settings, run, build.build, ours, *_yardstick(settings, run, before))
+        problems += [*_troubles(now), *_same_log(ours, before)]
+    return StagedGate(
+        build=build,
+        serving=serving,
+        now=now,
+        before=before,
+        problems=problems,
+        started_at=started_at,
+    )
+
+
+def _place(logs: str, build: str) -> str:
+    return logs.replace(BUILD, build)
+
+
+def _find_log(settings: Settings, logs: str, build: str) -> _Log:
+    """Look for a build's log. Raises a StoreError that a retry may mend, and one of golden sets."""
+    place = _place(logs, build)
+    try:
+        files, infos = find_logs(place, settings.storage_options)
+    except (InputError, StoreError) as error:
+        if error.transient:
+            raise
+        return _Log(place, None, str(error))
+    if not infos:
+        return _Log(place, None, f"no log at {place}")
+    inputs = Inputs((_read_as(settings, files, infos),), golden_set(settings))
+    return _Log(place, inputs)
+
+
+def _read_as(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
+    """A log in our own layout is read as such, whatever the nights' logs look like: a replay of
+    the golden questions writes it so.
+    """
+    limit = settings.limits.row_bytes
+    ours = LogSet(files, infos, row_bytes=limit)
+    mapped = settings.preset or {"user_input", "retrieved_contexts"} & set(settings.columns)
+    if mapped and isinstance(next(iter(ours.read()), None), LogRow):
+        return ours
+    return LogSet(files, infos, settings.columns, limit, preset=settings.preset)
+
+
+def _find_serving(settings: Settings, build: str) -> str | None:
+    """The build that was promoted last, or that most rows of the newest night name; not this."""
+    files = open_store(settings)
+    for gate in load_gates(files):
+        if (gate.verdict, gate.dataset) == ("promote", settings.dataset) and gate.build != build:
+            return gate.build
+    named = [name for night in nights(files, last=1) for name in night.source.index_builds]
+    return next((name for name in named if name != build and is_name(name)), None)
+
+
+def _stage_before(
+    settings: Settings, run: Settings, serving: str | None
+) -> tuple[Side | None, str]:
+    """The serving build's run from its log, or the nights that it served; else why neither."""
+    if serving is None:
+        return None, (
+            "nothing says which build serves: name it, by `serving` in the event or --against"
+        )
+    gated, problems = load_gate(open_store(settings), serving), []
+    for logs in dict.fromkeys([settings.gate.logs, *([gated.logs] if gated else [])]):
+        found = _find_log(settings, logs, serving)
+        if found.inputs:
+            return _stage(settings, run, serving, found), ""
+        problems.append(found.problem)
+    if by_nights := _by_nights(settings, run, serving):
+        return by_nights, ""
+    return None, (
+        f"serving build {serving}: {problems[0]}, and no night has rows of it that were judged in "
+        "the same way"
+    )
+
+
+def _stage(
+    settings: Settings,
+    run: Settings,
+    build: str,
+    found: _Log,
+    yardstick: str = "",
+    weighed_by: Corpus | None = None,
+) -> Side:
+    """Stage a build's log as a run, and decide what of it a budget lets be judged."""
+    if found.inputs is None:
+        raise InputError(found.problem)
+    info, embedder = judge_info(run)
+    judged_by = "/".join([info.fingerprint, embedder, found.place, yardstick])
+    ref = plan(run, NO_NIGHT, found.inputs, judged_by)
+    of_log = run.model_copy(update={"logs": found.place})
+    staged = stage(of_log, ref, found.inputs, datetime.now(UTC), weighed_by)
+    plan_budget(run, open_store(run), ref, open_store(settings))
+    return Side(build=build, logs=found.place, staged=staged)
+
+
+def _yardstick(settings: Settings, run: Settings, before: Side) -> tuple[str, Corpus | None]:
+    """By whose word counts the new build is weighed, and the counts; none where nobody weighs."""
+    if not run.reads_corpus:
+        return "", None
+    files, ref = _newest(settings, run, before)
+    return f"weighed by {ref.date}/{ref.run}", load_corpus(files, ref)
+
+
+def _newest(settings: Settings, run: Settings, side: Side) -> tuple[Files, RunRef]:
+    if side.staged:
+        return open_store(run), side.staged.ref
+    return open_store(settings), side.nights[0]
+
+
+def _by_nights(settings: Settings, run: Settings, serving: str) -> Side | None:
+    """The newest nights with rows of the serving build that were judged as the gate will judge;
+    of a judge that weighs words one night alone, as each has its own counts.
+    """
+    files, prints = open_store(settings), metric_fingerprints(run)
+    found = [
+        night
+        for night in reversed(nights(files, last=_LOOKED_THROUGH))
+        if serving in night.source.index_builds and _judged_alike(night, prints)
+    ]
+    if run.reads_corpus:
+        counted = (one for one in found if files.exists(f"{ref_of(one).folder('rows')}/corpus.bin"))
+        found = [one for one in [next(counted, None)] if one]
+    found = found[:_NIGHTS]
+    if not found:
+        return None
+    first, last = found[-1].date, found[0].date
+    when = f"night {last}" if first == last else f"nights {first} to {last}"
+    return Side(build=serving, logs=when, nights=[ref_of(one) for one in found])
+
+
+def _judged_alike(night: Manifest, prints: Mapping[str, str]) -> bool:
+    """Whether what a night scored of these metrics, and that is something, can be compared."""
+    scored = [one for one in night.metrics if one.metric in prints and one.scored]
+    return bool(scored) and all(one.fingerprint == prints[one.metric] for one in scored)
+
+
+def _troubles(side: Side | None) -> list[str]:
+    """Why a staged log is no evidence of its build."""
+    if side is None or side.staged is None:
+        return []
+    source = side.staged.source
+    if source.problem:
+        return [f"build {side.build}: {source.problem}{_most_frequent(source)}"]
+    others = {name: rows for name, rows in source.index_builds.items() if name != side.build}
+    if others:
+        name, rows = max(others.items(), key=lambda item: item[1])
+        return [
+            f"build {side.build}: {rows:,} of the {source.rows:,} rows at {side.logs} say that "
+            f"they are of build {name}"
+        ]
+    return []
+
+
+def _most_frequent(source: Source) -> str:
+    if source.broken:
+        return f"; {source.broken[0].file}: {source.broken[0].reason}"
+    for what, counts in (("quarantined", source.reasons), ("skipped", source.skipped)):
+        if counts:
+            reason, count = next(iter(counts.items()))
+            return f"; {sum(counts.values()):,} {what}, most often: {reason} ({count:,})"
+    return ""
+
+
+def _same_log(ours: _Log, before: Side) -> list[str]:
+    """A build that is compared with itself would always pass."""
+    if _whole(ours.place) != _whole(before.logs):
+        return []
+    return [f"both builds have their log at {ours.place}: each needs its own"]
+
+
+def _whole(place: str) -> str:
+    return place.rstrip("/") if "://" in place else str(Path(place).resolve())

@@ -1,0 +1,77 @@
+"""Builds that got no verdict: events that cannot be followed, logs that are not there.
+
+    gates/undecided/ID.json
+
+One file per event and reason, so that a repeat is known and told once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from datetime import datetime
+
+from pydantic import ValidationError
+
+from ragmetrics.errors import StoreError
+from ragmetrics.records import Record
+from ragmetrics.store.files import Files
+
+FOLDER = "gates/undecided"
+log = logging.getLogger(__name__)
+
+
+class Undecided(Record):
+    """An event, or a call by hand, that came to no verdict."""
+
+    dataset: str
+    """Of the settings; what the event says may differ."""
+    reason: str
+    carried: str
+    """What the event said, as text, cut where it is long."""
+    event_id: str | None = None
+    at: datetime
+    told: bool = False
+    """Whether Slack confirmed the message."""
+
+    @property
+    def path(self) -> str:
+        """Its file in the store: the same for a repeat that fails for the same reason."""
+        text = "\n".join((self.event_id or self.carried, self.reason))
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=10)
+        return f"{FOLDER}/{digest.hexdigest()}.json"
+
+
+def was_told(files: Files, undecided: Undecided) -> bool:
+    """Whether Slack confirmed this one before; not known where the store cannot be read."""
+    try:
+        data = files.find(undecided.path)
+    except StoreError as error:
+        log.warning("this may be told twice: %s", error)
+        return False
+    before = _parse(files, undecided.path, data) if data is not None else None
+    return before is not None and before.told
+
+
+def keep(files: Files, undecided: Undecided) -> None:
+    """Write it down; a store that cannot be written keeps nobody from being told."""
+    try:
+        files.write(undecided.path, undecided.model_dump_json(indent=1).encode())
+    except StoreError as error:
+        log.error("not kept, this may be told twice: %s", error)
+
+
+def load_undecided(files: Files) -> list[Undecided]:
+    """All of them, newest first; one that cannot be read is left out, and logged."""
+    paths = [info.path for info in files.glob(f"{FOLDER}/*.json")]
+    found = ((path, files.find(path)) for path in paths)
+    read = [_parse(files, path, data) for path, data in found if data is not None]
+    return sorted((one for one in read if one), key=lambda one: one.at, reverse=True)
+
+
+def _parse(files: Files, path: str, data: bytes) -> Undecided | None:
+    try:
+        return Undecided.model_validate_json(data)
+    except ValidationError:
+        log.error("%s: not a record of a build without verdict, it is left out", files.uri(path))
+        return None

@@ -1,0 +1,40 @@
+"""Twenty damaged and twenty healthy builds of 150 golden questions, gated from log to verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ragmetrics.gates.gate import run_gate
+from ragmetrics.gates.records import IndexBuild
+from ragmetrics.settings import make_settings
+from tests.fakes.builds import make_builds
+
+pytestmark = pytest.mark.e2e
+
+TRIALS = 20
+VERDICTS = {"damaged": "hold", "healthy": "promote"}
+
+
+def test_every_trial_is_decided_rightly(tmp_path: Path) -> None:
+    """15% of the rows with the contexts of other questions: held. As good, with other passages
+    beside the right one: promoted.
+    """
+    verdicts = {build: Counter[str]() for build in VERDICTS}
+    for seed in range(TRIALS):
+        folder = tmp_path / str(seed)
+        make_builds(folder / "builds", seed)
+        settings = make_settings(
+            {
+                "store": str(folder / "store"),
+                "metrics": ["context_relevance", "context_recall"],
+                "gate": {"logs": f"{folder}/builds/{{build}}/"},
+            }
+        )
+        for build, count in verdicts.items():
+            asked = IndexBuild(dataset=settings.dataset, build=build, serving="serving")
+            count[run_gate(settings, asked).verdict] += 1
+    print({build: dict(count) for build, count in verdicts.items()})
+    assert verdicts == {build: {verdict: TRIALS} for build, verdict in VERDICTS.items()}
