@@ -1,0 +1,113 @@
+"""The file of automations: read strictly, filled in, and held against what a server has."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import yaml
+from prefect.events.schemas.automations import AutomationCore
+from pydantic import ValidationError
+
+from ragmetrics.errors import InputError
+
+if TYPE_CHECKING:
+    from prefect.events.schemas.automations import Automation
+
+PREFIX = "ragmetrics: "
+"""Of the names of our automations: what has it, and is not in the file, is deleted."""
+_PLACE = re.compile(r"\$\{(\w+)\}")
+
+Change = Literal["create", "update", "delete", "keep"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One automation, and what makes the server's the file's."""
+
+    change: Change
+    name: str
+    wanted: AutomationCore | None = None
+    id: uuid.UUID | None = None
+
+
+def read_automations(path: Path, values: Mapping[str, Any]) -> list[AutomationCore]:
+    """The automations of a file, with `values` in place of `${NAME}`.
+
+    Raises InputError for a file that is none, a name without a value, a key that Prefect does not
+    know and would ignore, and an automation that is not named as ours.
+    """
+    try:
+        raw = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: {error}") from error
+    listed = raw.get("automations") if isinstance(raw, dict) else None
+    if not listed or not all(isinstance(one, dict) for one in listed):
+        raise InputError(f"{path}: no list of automations under `automations:`")
+    return [_automation(path, _filled(one, values, path)) for one in listed]
+
+
+def _filled(value: Any, values: Mapping[str, Any], path: Path) -> Any:
+    """A value in which whole scalars `${NAME}` are replaced."""
+    if isinstance(value, dict):
+        return {key: _filled(one, values, path) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_filled(one, values, path) for one in value]
+    place = _PLACE.fullmatch(value) if isinstance(value, str) else None
+    if not place:
+        return value
+    if place[1] not in values:
+        raise InputError(f"{path}: {place[0]} has no value; there are: {', '.join(sorted(values))}")
+    return values[place[1]]
+
+
+def _automation(path: Path, raw: Mapping[str, Any]) -> AutomationCore:
+    name = raw.get("name", "without a name")
+    if not str(name).startswith(PREFIX):
+        raise InputError(f"{path}: {name!r}: names here begin with {PREFIX!r}, to be told as ours")
+    try:
+        found = _whole(AutomationCore.model_validate(raw))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(f"{path}: {name!r}: {place}: {first['msg']}") from error
+    if unknown := next(_unknown(raw, found.model_dump(mode="json")), None):
+        raise InputError(f"{path}: {name!r}: Prefect knows no {unknown!r} and would ignore it")
+    return found
+
+
+def _whole(automation: AutomationCore) -> AutomationCore:
+    """The same with all defaults set: an update sends what was set alone."""
+    fields = automation.model_dump(exclude={"id", "created", "updated", "owner_resource"})
+    return AutomationCore.model_validate(fields)
+
+
+def _unknown(raw: Any, known: Any, place: str = "") -> Iterator[str]:
+    if isinstance(raw, Mapping) and isinstance(known, Mapping):
+        for key, value in raw.items():
+            if key not in known:
+                yield f"{place}{key}"
+            else:
+                yield from _unknown(value, known[key], f"{place}{key}.")
+    elif isinstance(raw, list) and isinstance(known, list):
+        for one, other in zip(raw, known, strict=False):
+            yield from _unknown(one, other, place)
+
+
+def plan(wanted: Sequence[AutomationCore], found: Sequence[Automation]) -> list[Step]:
+    """What makes the automations found on the server, ours by name, those that are wanted."""
+    left = list(found)
+    steps = []
+    for one in wanted:
+        same = next((other for other in left if other.name == one.name), None)
+        if same is None:
+            steps.append(Step("create", one.name, one))
+            continue
+        left.remove(same)
+        change: Change = "keep" if _whole(same) == one else "update"
+        steps.append(Step(change, one.name, one, same.id))
+    return [*steps, *(Step("delete", other.name, id=other.id) for other in left)]
