@@ -1,4 +1,10 @@
-"""Delivery: tonight's transitions as one message to Slack, and the state written after it went."""
+"""Delivery: tonight's transitions as one message to Slack, and the state written after it went.
+
+In this order, so that whatever dies in between, and whoever does the same at the same time, no
+message is lost; at worst one is sent twice:
+
+    the message into the outbox -> to Slack -> the state -> out of the outbox
+"""
 
 from __future__ import annotations
 
@@ -8,6 +14,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from ragmetrics.alerts import outbox
 from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import Book, Message, advance, deliver
 from ragmetrics.errors import StoreError
@@ -15,6 +22,7 @@ from ragmetrics.judge_settings import api_key
 from ragmetrics.records import Manifest
 from ragmetrics.settings import Settings
 from ragmetrics.store.files import Files
+from ragmetrics.superseding import speaks
 
 BOOK = "alerts/state.json"
 log = logging.getLogger(__name__)
@@ -32,7 +40,20 @@ class Delivery:
 
 
 def load_book(files: Files) -> Book:
-    """The state of all alerts; raises StoreError where it cannot be read as such."""
+    """The state of all alerts, with what waits in the outbox.
+
+    Raises StoreError where it cannot be read as such.
+    """
+    return _with_outbox(_load_state(files), files)
+
+
+def _with_outbox(state: Book, files: Files) -> Book:
+    """The state has messages of its own where an earlier version wrote it."""
+    more = (one for one in outbox.waiting(files) if one not in state.outbox)
+    return state.model_copy(update={"outbox": (*state.outbox, *more)})
+
+
+def _load_state(files: Files) -> Book:
     data = files.find(BOOK)
     try:
         return Book() if data is None else Book.model_validate_json(data)
@@ -46,31 +67,64 @@ def alert(
     """Tell Slack what changed with this night, then write the state.
 
     Without a webhook in the environment nothing is sent and the state advances all the same.
+    A run that does not speak for its night any more has nothing to say of it.
     """
-    book, findings = advance(
-        load_book(files), manifest.findings, manifest.date, settings.alerts.remind_days
-    )
-    message = compose(
-        manifest,
-        findings,
-        dashboard=dashboard_link(settings, files, manifest),
-        redact=settings.alerts.redact,
-        run_url=run_url,
-    )
+    stored = _load_state(files)
+    before = _with_outbox(stored, files)
+    book, message = before, None
+    spoke = speaks(files, manifest)
+    if spoke:
+        book, findings = advance(
+            before, manifest.findings, manifest.date, settings.alerts.remind_days
+        )
+        message = compose(
+            manifest,
+            findings,
+            dashboard=dashboard_link(settings, files, manifest),
+            redact=settings.alerts.redact,
+            run_url=run_url,
+        )
     webhook = api_key(settings.alerts.slack_webhook_env, os.environ)
     errors: tuple[str, ...] = ()
+    queued = book
     if webhook is not None:
         from ragmetrics.alerts.webhook import send
 
-        book = book.queue(message) if message else book
-        book, failed = deliver(book, lambda one: send(one, webhook))
+        queued = book.queue(message) if message else book
+        kept = [one for one in before.outbox if one not in stored.outbox]
+        outbox.keep(files, [one for one in queued.outbox if one not in kept])
+        book, failed = deliver(queued, lambda one: send(one, webhook))
         errors = tuple(str(error) for error in failed)
         for error in errors:
             log.error("Slack message not delivered, kept for the next run: %s", error)
-    files.write(BOOK, book.model_dump_json(indent=1).encode())
+    if spoke:
+        _save_state(settings, files, manifest, stored, book)
+    gone = (one for one in (*before.outbox, *queued.outbox) if one not in book.outbox)
+    outbox.drop(files, gone)
     return Delivery(
         message, sent=webhook is not None and message is not None and not errors, errors=errors
     )
+
+
+def _save_state(
+    settings: Settings, files: Files, manifest: Manifest, stored: Book, book: Book
+) -> None:
+    """Write the state. Where another run wrote its own meanwhile, this night follows upon that."""
+    now = _load_state(files)
+    bare: dict[str, object] = {"outbox": ()}
+    if now != stored:
+        if now.night and now.night > manifest.date:
+            return
+        undo = book.undo
+        book, _ = advance(
+            now.model_copy(update=bare),
+            manifest.findings,
+            manifest.date,
+            settings.alerts.remind_days,
+        )
+        # Of the message that this run may still have in the outbox.
+        book = book.model_copy(update={"undo": {**now.undo, **undo}})
+    files.write(BOOK, book.model_copy(update=bare).model_dump_json(indent=1).encode())
 
 
 def dashboard_link(settings: Settings, files: Files, manifest: Manifest) -> str:

@@ -6,6 +6,7 @@ Nothing here reads a file, a clock or the network. One run does, in this order:
 
     book, findings = advance(book, findings, night, remind_days)
     book = book.queue(message)              if there is one
+    (write its outbox)
     book, errors = deliver(book, send)
     (write the book)
 
@@ -147,7 +148,9 @@ def _take_back(book: Book, night: date) -> Book:
     kept = tuple(waiting for waiting in book.outbox if waiting.night != night)
     if len(kept) == len(book.outbox):
         return book
-    return book.model_copy(update={"outbox": kept, "states": {**book.states, **book.undo}})
+    # Of another night where the run died before it wrote the state: nothing to undo then.
+    undo = book.undo if book.night == night else {}
+    return book.model_copy(update={"outbox": kept, "states": {**book.states, **undo}})
 
 
 def _judge(

@@ -1,21 +1,25 @@
 """The one door to fsspec: files under one URI, in a local folder or in a bucket.
 
-Writes are atomic: a reader sees the whole file or none of it. Every failure comes out as a
-StoreError that says what was being done and to which file.
+Writes are atomic: a reader sees the whole file or none of it. A bucket's failures that may pass
+are waited out; every other comes out as a StoreError that says what was being done and to which
+file.
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import fsspec
@@ -23,9 +27,15 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from ragmetrics.errors import StoreError
+from ragmetrics.store.failures import PATIENCE, Patience, told
+from ragmetrics.store.listing import Found, all_below, matching
+from ragmetrics.store.scratch import scratch
 
 BLOCK = 4 << 20
 BUFFER = 1 << 20
+SECONDS = "patience_seconds"
+"""The one storage option that is ours; all others are fsspec's."""
+_MOST_COPIES = 8
 
 CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -36,6 +46,7 @@ CONTENT_TYPES = {
     ".parquet": "application/vnd.apache.parquet",
     ".svg": "image/svg+xml",
 }
+T = TypeVar("T")
 
 
 def same_file(one: Path, other: Path) -> bool:
@@ -52,6 +63,8 @@ class FileInfo:
     path: str
     size: int
     version: str
+    modified: float | None = field(default=None, compare=False)
+    """When it was written, in seconds by the clock of the store; None: it does not say."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +76,36 @@ class Files:
 
     @cached_property
     def _fs(self) -> tuple[fsspec.AbstractFileSystem, str]:
-        options = dict(self.options or {})
+        options = {name: value for name, value in self._options.items() if name != SECONDS}
         if self.root.startswith(("s3://", "s3a://")):
             # Cached listings never see what other workers write.
             options = {"use_listings_cache": False, **options}
-        with _told("opening", self.root):
+        with told("opening", self.root):
             fs, path = url_to_fs(self.root, **options)
         return fs, path.rstrip("/") or "/"
+
+    @property
+    def _options(self) -> Mapping[str, Any]:
+        return self.options or {}
+
+    @cached_property
+    def _patience(self) -> Patience:
+        seconds = self._options.get(SECONDS, PATIENCE)
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds < 0:
+            raise StoreError(f"storage_options: {SECONDS} should be a number of seconds")
+        return Patience(self.place, float(seconds))
+
+    @property
+    def place(self) -> str:
+        """The bucket, and how it is reached: alike for all files of one bucket."""
+        parts = urlsplit(self.root)
+        return f"{parts.scheme}://{parts.netloc} {sorted(map(str, self._options.items()))}"
+
+    def _do(self, doing: str, path: str, act: Callable[[], T]) -> T:
+        """What `act` returns; a bucket's failures that may pass are waited out."""
+        uri = self.uri(path)
+        with told(doing, uri):
+            return act() if self.local else self._patience.of(f"{doing} {uri}", act)
 
     @property
     def local(self) -> Path | None:
@@ -98,15 +134,47 @@ class Files:
         """Open for reading, buffered so that reading line by line is fast from a bucket too."""
         fs, _ = self._fs
         full = self._full(path)
-        with _told("reading", self.uri(path)):
-            raw = fs.open(full, "rb", block_size=BLOCK)
+        raw = self._do("reading", path, lambda: fs.open(full, "rb", block_size=BLOCK))
+        if not self.local:
+            raw = _Steady(raw, self, path)
         with io.BufferedReader(cast("io.RawIOBase", raw), BUFFER) as file:
             yield cast("BinaryIO", file)
 
+    @contextmanager
+    def open_as_is(self, path: str) -> Iterator[BinaryIO]:
+        """Open for reading as it is at this moment, whoever writes it anew meanwhile.
+
+        A folder's file stays what it was opened as. A bucket's is copied to this machine first.
+        """
+        if self.local:
+            with self.open(path) as file:
+                yield file
+            return
+        with ExitStack() as stack:
+            with scratch():
+                copy = stack.enter_context(tempfile.TemporaryFile())
+            self._copy(path, copy)
+            yield cast("BinaryIO", copy)
+
+    def _copy(self, path: str, copy: Any) -> None:
+        for _ in range(_MOST_COPIES):
+            copy.seek(0)
+            copy.truncate()
+            try:
+                with self.open(path) as file, scratch():
+                    shutil.copyfileobj(file, copy, BLOCK)
+            except StoreError as error:
+                if not _was_replaced(error):
+                    raise
+                continue
+            copy.seek(0)
+            return
+        raise StoreError(f"reading {self.uri(path)}: it changes all the time", transient=True)
+
     def read(self, path: str) -> bytes:
         """The whole content of a small file."""
-        with _told("reading", self.uri(path)):
-            return cast("bytes", self._fs[0].cat_file(self._full(path)))
+        fs, full = self._fs[0], self._full(path)
+        return self._do("reading", path, lambda: cast("bytes", fs.cat_file(full)))
 
     def find(self, path: str) -> bytes | None:
         """The whole content of a small file, or None where there is none."""
@@ -119,23 +187,26 @@ class Files:
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file or folder."""
-        with _told("looking for", self.uri(path)):
-            return bool(self._fs[0].exists(self._full(path)))
+        fs, full = self._fs[0], self._full(path)
+        return self._do("looking for", path, lambda: bool(fs.exists(full)))
 
     def write(self, path: str, data: bytes) -> None:
         """Write a file whole: a temporary name and a rename, or one put."""
-        full = self._full(path)
-        with _told("writing", self.uri(path)):
+        fs, full = self._fs[0], self._full(path)
+
+        def act() -> None:
             if self.local:
                 with _replacing(Path(full)) as temporary:
                     temporary.write_bytes(data)
             else:
-                self._fs[0].pipe_file(full, data, **self._headers(path))
+                fs.pipe_file(full, data, **self._headers(path))
+
+        self._do("writing", path, act)
 
     def check_writable(self, folder: str) -> None:
         """Raise StoreError where nothing can be written to a folder, or removed: tried out."""
         path = f"{folder}/.probe-{uuid4().hex}"
-        with _told("writing to", self.uri(folder)):
+        with told("writing to", self.uri(folder)):
             try:
                 self.write(path, b"")
                 self.remove(path)
@@ -144,41 +215,87 @@ class Files:
 
     def put(self, source: Path, path: str) -> None:
         """Move a finished local file to its place."""
-        full = self._full(path)
-        with _told("writing", self.uri(path)):
+        fs, full = self._fs[0], self._full(path)
+
+        def act() -> None:
             if self.local:
                 with _replacing(Path(full)) as temporary:
                     shutil.copyfile(source, temporary)
             else:
-                self._fs[0].put_file(str(source), full, **self._headers(path))
+                fs.put_file(str(source), full, **self._headers(path))
+
+        self._do("writing", path, act)
 
     def remove(self, path: str) -> None:
         """Remove a file; one that is gone already is fine."""
-        with _told("removing", self.uri(path)), suppress(FileNotFoundError):
-            self._fs[0].rm_file(self._full(path))
+        fs, full = self._fs[0], self._full(path)
+
+        def act() -> None:
+            with suppress(FileNotFoundError):
+                fs.rm_file(full)
+
+        self._do("removing", path, act)
 
     def below(self, folder: str = "") -> list[FileInfo]:
         """All files below a folder, however deep, by path; none where there is no such folder."""
         fs, base = self._fs
-        with _told("listing", self.uri(folder)):
-            try:
-                found = fs.find(self._full(folder), detail=True)
-            except FileNotFoundError as error:
-                if _lacks_bucket(error):
-                    raise
-                found = {}
-        return _infos(found, base)
+        full = self._full(folder)
+        return _infos(self._do("listing", folder, lambda: all_below(fs, full)), base)
 
     def glob(self, pattern: str) -> list[FileInfo]:
         """The files that match a pattern, by path."""
         fs, base = self._fs
-        with _told("listing", self.uri(pattern)):
-            found = fs.glob(self._full(pattern), detail=True)
+        full = self._full(pattern)
+        if self.local:
+            found: Found = self._do("listing", pattern, lambda: fs.glob(full, detail=True))
+        else:
+            found = matching(fs, full, partial(self._do, "listing", pattern))
         return _infos({name: info for name, info in found.items() if info["type"] == "file"}, base)
 
     def _headers(self, path: str) -> dict[str, str]:
         kind = CONTENT_TYPES.get(PurePosixPath(path).suffix)
         return {"ContentType": kind} if kind and self.root.startswith("s3") else {}
+
+
+class _Steady(io.RawIOBase):
+    """A file of a bucket: each read waits out what may pass, as every other request does."""
+
+    def __init__(self, raw: Any, files: Files, path: str) -> None:
+        self._raw, self._files, self._path = raw, files, path
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """As in any file."""
+        return int(self._raw.seek(offset, whence))
+
+    def tell(self) -> int:
+        """As in any file."""
+        return int(self._raw.tell())
+
+    def readinto(self, buffer: Any) -> int:
+        """As in any file, but for the errors: StoreError."""
+        data = self._files._do("reading", self._path, lambda: self._raw.read(len(buffer)))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Close it, once."""
+        if not self.closed:
+            self._raw.close()
+        super().close()
+
+
+def _was_replaced(error: StoreError) -> bool:
+    """Whether the file was written anew while it was read; s3fs calls that expired."""
+    cause = error.__cause__
+    return type(cause).__name__ == "FileExpired" and getattr(cause, "errno", 0) == errno.EBUSY
 
 
 def _infos(found: Mapping[str, Mapping[str, Any]], base: str) -> list[FileInfo]:
@@ -187,11 +304,23 @@ def _infos(found: Mapping[str, Mapping[str, Any]], base: str) -> list[FileInfo]:
             path=name.removeprefix(base).lstrip("/"),
             size=int(info.get("size") or 0),
             version=str(info.get("ETag") or info.get("mtime") or ""),
+            modified=_moment(info),
         )
         for name, info in found.items()
         if not PurePosixPath(name).name.startswith(".")
     ]
     return sorted(infos, key=lambda info: info.path)
+
+
+def _moment(info: Mapping[str, Any]) -> float | None:
+    """When a file was written, as s3fs, gcsfs, adlfs and the local system put it."""
+    for name in ("LastModified", "mtime", "last_modified"):
+        said = info.get(name)
+        if isinstance(said, datetime):
+            return said.timestamp()
+        if isinstance(said, int | float):
+            return float(said)
+    return None
 
 
 @contextmanager
@@ -207,32 +336,4 @@ def _replacing(target: Path) -> Iterator[Path]:
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
-        raise
-
-
-def _lacks_bucket(error: FileNotFoundError) -> bool:
-    """Whether it is the bucket that is not there; s3fs keeps botocore's error as the cause."""
-    response = getattr(error.__cause__, "response", None) or {}
-    return bool(response.get("Error", {}).get("Code") == "NoSuchBucket")
-
-
-@contextmanager
-def _told(doing: str, uri: str) -> Iterator[None]:
-    """Turn what fsspec, botocore and the system raise into a StoreError a person can act on."""
-    try:
-        yield
-    except StoreError:
-        raise
-    except FileNotFoundError as error:
-        what = "no such bucket" if _lacks_bucket(error) else "no such file"
-        raise StoreError(f"{doing} {uri}: {what}") from error
-    except PermissionError as error:
-        raise StoreError(f"{doing} {uri}: access denied ({error})") from error
-    except (ImportError, ValueError) as error:
-        raise StoreError(f"{doing} {uri}: {error}") from error
-    except OSError as error:
-        raise StoreError(f"{doing} {uri}: {error}", transient=True) from error
-    except Exception as error:
-        if type(error).__module__.startswith(("botocore", "aiobotocore", "aiohttp")):
-            raise StoreError(f"{doing} {uri}: {error}", transient=True) from error
         raise

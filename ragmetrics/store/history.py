@@ -1,4 +1,5 @@
-"""History: the manifests of the nights so far. One run speaks for a night, the newest.
+"""History: the manifests of the nights so far. One run speaks for a night: the one that looked
+for its files last, whichever ended last.
 
 runs/dt=DATE/run=ID.json
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 
 from pydantic import ValidationError
 
@@ -48,6 +49,21 @@ def nights(files: Files, *, before: date | None = None, last: int | None = None)
     return [one for day in chosen if (one := _newest(files, by_date[day]))]
 
 
+def run_of(files: Files, day: date, without: str = "") -> Manifest | None:
+    """The run that speaks for a night, or would `without` another."""
+    paths = [
+        info.path
+        for info in files.below(f"runs/dt={day.isoformat()}")
+        if (match := _RUN.match(info.path)) and match[2] != without
+    ]
+    return _newest(files, paths)
+
+
+def seen(manifest: Manifest) -> tuple[datetime, datetime, str]:
+    """By what of two runs of a night one speaks for it: the greater one."""
+    return manifest.seen_at or manifest.finished_at, manifest.finished_at, manifest.run
+
+
 def trailing(earlier: Sequence[Manifest], day: date, count: int) -> list[Manifest]:
     """Of earlier nights, those of the `count` days before a date."""
     return [night for night in earlier if day - timedelta(days=count) <= night.date < day]
@@ -61,7 +77,7 @@ def ref_of(manifest: Manifest) -> RunRef:
 def _newest(files: Files, paths: Sequence[str]) -> Manifest | None:
     manifests = [_parse(files, path, files.read(path)) for path in paths]
     readable = (manifest for manifest in manifests if manifest)
-    return max(readable, key=lambda one: (one.finished_at, one.run), default=None)
+    return max(readable, key=seen, default=None)
 
 
 def _parse(files: Files, path: str, data: bytes) -> Manifest | None:

@@ -181,6 +181,8 @@ class _Source(io.RawIOBase):
         """As in any file, but for the errors: StoreError."""
         try:
             return self._file.read(size)
+        except StoreError:
+            raise
         except Exception as error:
             raise StoreError(f"reading {self._uri}: {error}", transient=True) from error
 

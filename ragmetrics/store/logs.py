@@ -81,6 +81,8 @@ class LogSet:
                 reason = f"the file is cut short or broken after row {number}: {error}"
                 yield _broken(Place(info.path, number + 1), reason)
             except StoreError as error:
+                if error.transient and not self.files.local:
+                    raise  # the bucket is out: these rows are not lost, and may be read later
                 yield _broken(Place(info.path, number + 1), str(error))
 
     def _structured(self) -> set[str]:

@@ -6,6 +6,7 @@ scores/dt=DATE/run=ID/metric=NAME/shard-000.parquet     one line per row, in the
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import tempfile
@@ -13,6 +14,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,16 +122,22 @@ class PartWriter:
         if len(self._waiting) >= _GROUP or self._bytes >= self._group_bytes:
             self._flush()
 
-    def finish(self, files: Files, path: str, notes: Mapping[str, Any] | None = None) -> None:
-        """Write the file whole to its place; `notes` become its key-value metadata as JSON."""
+    def finish(self, files: Files, path: str, notes: Mapping[str, Any] | None = None) -> str:
+        """Write the file whole to its place; `notes` become its key-value metadata as JSON.
+
+        Returns a digest of the file: equal records in equal order give equal files.
+        """
         self._flush()
         said = {key: dumps(value) for key, value in (notes or {}).items()}
         with scratch():
             writer = self._writer or pq.ParquetWriter(self._path, self._schema, compression="zstd")
             writer.add_key_value_metadata(said)
             writer.close()
+            with self._path.open("rb") as made:
+                digest = hashlib.file_digest(made, partial(hashlib.blake2b, digest_size=12))
         files.put(self._path, path)
         self._path.unlink()
+        return digest.hexdigest()
 
     def _flush(self) -> None:
         if self._waiting:
@@ -240,7 +248,7 @@ class DamagedPart(StoreError):
 
 @contextmanager
 def _part(files: Files, path: str) -> Iterator[pq.ParquetFile]:
-    with files.open(path) as file:
+    with files.open_as_is(path) as file:  # two runs at once may write it anew
         try:
             yield pq.ParquetFile(file)
         except pa.ArrowException as error:

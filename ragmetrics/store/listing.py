@@ -1,0 +1,72 @@
+"""Listings that are whole or raise: a folder that cannot be listed is never passed over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, cast
+
+import fsspec
+from fsspec.utils import glob_translate
+
+from ragmetrics.store.failures import lacks_bucket
+
+Found = Mapping[str, Mapping[str, Any]]
+"""What there is, by full name."""
+Ask = Callable[[Callable[[], Any]], Any]
+"""Returns what it is given to call returns, sooner or later."""
+
+
+def all_below(fs: fsspec.AbstractFileSystem, full: str) -> Found:
+    """All files below a folder, however deep; none where there is no such folder."""
+    try:
+        return cast("Found", fs.find(full, detail=True))
+    except FileNotFoundError as error:
+        if lacks_bucket(error):
+            raise
+        return {}
+
+
+_MAGIC = re.compile(r"[*?\[]")
+
+
+def matching(fs: fsspec.AbstractFileSystem, pattern: str, ask: Ask) -> Found:
+    """What matches a pattern, folder by folder; `ask` waits out what may pass of each listing.
+
+    Not by `fs.glob`: it passes over folders of which the listing fails, so that files are missing
+    from its answer and nobody is told.
+    """
+    head, _, rest = pattern.partition("/")
+    folders = [head]
+    found: dict[str, Mapping[str, Any]] = {}
+    while rest:
+        step, _, rest = rest.partition("/")
+        if step == "**":
+            fits = re.compile(glob_translate(pattern))
+            everything = [ask(partial(all_below, fs, folder)) for folder in folders]
+            return {
+                name: info for one in everything for name, info in one.items() if fits.match(name)
+            }
+        if not _MAGIC.search(step):
+            folders = [f"{folder}/{step}" for folder in folders]
+            if not rest:
+                known = [ask(partial(all_below, fs, folder)) for folder in folders]
+                return {
+                    name: info for one in known for name, info in one.items() if name in folders
+                }
+            continue
+        fits = re.compile(glob_translate(step))
+        listed = [one for folder in folders for one in ask(partial(_listed, fs, folder))]
+        found = {one["name"]: one for one in listed if fits.match(one["name"].rpartition("/")[2])}
+        folders = [name for name, one in found.items() if one["type"] == "directory"]
+    return found
+
+
+def _listed(fs: fsspec.AbstractFileSystem, folder: str) -> list[Mapping[str, Any]]:
+    try:
+        return cast("list[Mapping[str, Any]]", fs.ls(folder, detail=True))
+    except FileNotFoundError as error:
+        if lacks_bucket(error):
+            raise
+        return []

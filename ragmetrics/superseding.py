@@ -1,0 +1,80 @@
+"""Runs of one night: which of them speaks for it, and what the later one replaces."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+from ragmetrics.records import Manifest
+from ragmetrics.store.files import FileInfo, Files
+from ragmetrics.store.history import run_of, seen
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_MOST_ROUNDS = 10
+
+
+def superseding(files: Files, manifest: Manifest) -> tuple[Manifest, Manifest | None]:
+    """The manifest with what it says of the run it replaces, and that run, if there is one.
+
+    A run that another one overtook, which looked for the night's files later, replaces nothing.
+    """
+    other = run_of(files, manifest.date, without=manifest.run)
+    if other is None:
+        return manifest, None
+    if seen(other) > seen(manifest):
+        log.warning(
+            "run %s does not speak for the night of %s: run %s looked for its files later",
+            manifest.run,
+            manifest.date,
+            other.run,
+        )
+        return manifest, None
+    difference = differing(manifest, other)
+    log.info("run %s supersedes run %s: %s", manifest.run, other.run, difference)
+    return manifest.model_copy(update={"supersedes": other.run, "difference": difference}), other
+
+
+def differing(manifest: Manifest, other: Manifest) -> str:
+    """In what a run's input differs from another's: `3 more files, 1,204 more rows`."""
+    mine, its = manifest.source, other.source
+    counts = [
+        (mine.files - its.files, "file"),
+        (mine.rows - its.rows, "row"),
+        (mine.quarantined - its.quarantined, "quarantined row"),
+    ]
+    told = [_more(number, noun) for number, noun in counts if number]
+    return ", ".join(told) or "as many files and rows"
+
+
+def _more(number: int, noun: str) -> str:
+    much = "more" if number > 0 else "fewer"
+    return f"{abs(number):,} {much} {noun}{'' if abs(number) == 1 else 's'}"
+
+
+def speaks(files: Files, manifest: Manifest) -> bool:
+    """Whether this run is the one that speaks for its night, now."""
+    other = run_of(files, manifest.date, without=manifest.run)
+    return other is None or seen(other) <= seen(manifest)
+
+
+def until_settled(files: Files, write: Callable[[], T]) -> T:
+    """Write pages of nights and gates, and again where one was saved meanwhile.
+
+    So whoever of two that write at the same time comes last has seen what both have saved.
+    """
+    for _ in range(_MOST_ROUNDS):
+        before = _saved(files)
+        written = write()
+        if _saved(files) == before:
+            break
+    return written
+
+
+def _saved(files: Files) -> list[FileInfo]:
+    return files.below("runs") + files.glob("gates/*.json")
+
+
+__all__ = ["differing", "speaks", "superseding", "until_settled"]

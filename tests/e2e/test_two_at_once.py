@@ -1,0 +1,230 @@
+"""Two runs at once: both end, no file is corrupted, and one of them speaks for the night."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from ragmetrics.records import Manifest
+from ragmetrics.store.files import Files
+from ragmetrics.store.history import nights
+from tests.fakes.clients import Bucket, JudgeServer
+from tests.fakes.logs import NIGHT, make_rows
+from tests.fakes.processes import ROOT
+from tests.fakes.slack import SlackServer
+
+pytestmark = pytest.mark.e2e
+
+ROWS = 80
+Process = subprocess.Popen[str]
+SOON = 6.0
+"""Seconds until the common moment: two interpreters have started by then."""
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where logs and store are."""
+    if request.param == "folder":
+        return str(tmp_path)
+    bucket: Bucket = request.getfixturevalue("s3")
+    return bucket.uri
+
+
+@pytest.fixture
+def settings(tmp_path: Path, judge_server: JudgeServer, place: str) -> Callable[..., Path]:
+    """Writes a settings file; the store is named."""
+
+    def write(store: str = "store", **more: Any) -> Path:
+        values = {
+            "logs": f"{place}/logs/dt={{date}}/",
+            "store": f"{place}/{store}",
+            "metrics": ["context_relevance", "context_recall"],
+            "shards": 4,
+            "judge": {
+                "name": "openai",
+                "model": "fake",
+                "base_url": judge_server.base_url,
+                "concurrency": 8,
+            },
+            "alerts": {"rules": [{"metric": "context_recall", "min": 0.9}]},
+            **more,
+        }
+        path = tmp_path / f"{store}.yaml"
+        path.write_text(yaml.safe_dump(values))
+        return path
+
+    return write
+
+
+def log(place: str, name: str, rows: list[dict[str, Any]], night: date = NIGHT) -> None:
+    """Write one of a night's files."""
+    text = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    Files(place).write(f"logs/dt={night}/{name}", text)
+
+
+def begin(settings: Path, at: float = 0.0, night: date = NIGHT, *more: str) -> Process:
+    """Start a night in a process of its own."""
+    command = [sys.executable, "-m", "tests.fakes.one_night", "--settings", str(settings)]
+    return subprocess.Popen(
+        [*command, "--date", str(night), "--at", str(at), *more],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process: Process) -> Manifest:
+    """The manifest of a night that ended well."""
+    return Manifest.model_validate_json(said(process))
+
+
+def said(process: Process) -> str:
+    """What a process that ended well printed."""
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err
+    return out
+
+
+def scores(files: Files, run: str) -> pd.DataFrame:
+    """All scores of a run, in the order of their paths."""
+    paths = [info.path for info in files.below(f"scores/dt={NIGHT}/run={run}")]
+    return pd.concat([pd.read_parquet(io.BytesIO(files.read(path))) for path in paths])
+
+
+def assert_sound(files: Files) -> None:
+    """Every file of the store can be read as what it is."""
+    infos = files.below()
+    assert infos
+    for info in infos:
+        data = files.read(info.path)
+        if info.path.endswith(".parquet"):
+            pq.read_table(io.BytesIO(data)).validate(full=True)
+        elif info.path.endswith(".json"):
+            json.loads(data)
+    if files.local:
+        assert [path for path in files.local.rglob(".*") if path.is_file()] == []
+
+
+def page(files: Files, night: date = NIGHT) -> str:
+    """A night's page."""
+    return files.read(f"dashboard/{night}/index.html").decode()
+
+
+def test_the_same_night_twice_at_the_same_moment(
+    place: str, settings: Callable[..., Path], slack_server: SlackServer
+) -> None:
+    """Equal inputs are one run: both processes end well with the same numbers, which are those of
+    a night alone, and people are told once, or at worst twice."""
+    log(place, "a.jsonl", make_rows(ROWS, good=0.6))
+    alone = ended(begin(settings("alone")))
+    assert len(slack_server.delivered) == 1
+    at = time.time() + SOON
+    one, two = (ended(process) for process in [begin(settings(), at), begin(settings(), at)])
+    assert one.run == two.run == alone.run
+    assert one.metrics == two.metrics == alone.metrics
+    files = Files(f"{place}/store")
+    assert_sound(files)
+    assert [night.run for night in nights(files)] == [alone.run]
+    pd.testing.assert_frame_equal(
+        scores(files, one.run), scores(Files(f"{place}/alone"), alone.run)
+    )
+    assert 2 <= len(slack_server.delivered) <= 3
+    assert files.below("alerts/outbox") == []
+
+
+def test_a_late_file_while_the_night_is_run(
+    place: str, settings: Callable[..., Path], judge_server: JudgeServer, slack_server: SlackServer
+) -> None:
+    """The second run reads one file more and ends beside the first: whichever ends last, the one
+    that looked later speaks, on the page and in the history."""
+    log(place, "a.jsonl", make_rows(ROWS, good=0.6))
+    judge_server.faults(latency_ms=150)
+    first = begin(settings())
+    wait_for(lambda: judge_server.stats()["requests"] > 0, first)
+    log(place, "b.jsonl", make_rows(ROWS + 20, good=0.6)[ROWS:])
+    second = begin(settings())
+    one, two = ended(first), ended(second)
+    assert (one.source.rows, two.source.rows) == (ROWS, ROWS + 20)
+    files = Files(f"{place}/store")
+    assert_sound(files)
+    assert [night.run for night in nights(files)] == [two.run]
+    assert f"<b>{ROWS + 20}</b> rows" in page(files)
+    assert 1 <= len(slack_server.delivered) <= 2
+
+
+def test_two_nights_at_once_lose_no_message(
+    place: str, settings: Callable[..., Path], slack_server: SlackServer
+) -> None:
+    """Slack is down while two nights end at the same moment: what either has to tell is kept, and
+    the next run sends it."""
+    days = [NIGHT, NIGHT + timedelta(days=1)]
+    for day in days:
+        log(place, "a.jsonl", make_rows(ROWS, good=0.6, night=day), day)
+    rules = [{"metric": "context_recall", "min": 0.9}]
+    slack_server.fail("500")
+    at = time.time() + SOON
+    for process in [begin(settings(alerts={"rules": rules}), at, day) for day in days]:
+        _, err = process.communicate(timeout=240)
+        assert "Slack message kept for the next run" in err
+    files = Files(f"{place}/store")
+    assert_sound(files)
+    kept = [json.loads(files.read(info.path)) for info in files.below("alerts/outbox")]
+    fired = {one["night"] for one in kept}  # the later night tells nothing that the other told
+    assert fired
+    assert fired <= {str(day) for day in days}
+    slack_server.fail(None)
+    third = days[1] + timedelta(days=1)
+    log(place, "a.jsonl", make_rows(ROWS, good=0.6, night=third), third)
+    ended(begin(settings(), night=third))
+    texts = [message["text"] for message in slack_server.delivered]
+    assert all(any(f"night of {day}" in text for text in texts) for day in fired)
+    assert files.below("alerts/outbox") == []
+
+
+def test_a_night_beside_a_gate(
+    place: str, settings: Callable[..., Path], slack_server: SlackServer
+) -> None:
+    """A build is gated while the night is run: both come to what they come to alone, and the first
+    page shows both."""
+    log(place, "a.jsonl", make_rows(ROWS, good=0.95, index_build="blue"))
+    for build, good in (("blue", 0.95), ("green", 0.4)):
+        rows = make_rows(ROWS, good=good, index_build=build)
+        text = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        Files(place).write(f"builds/{build}/log.jsonl", text)
+    written = settings(gate={"logs": f"{place}/builds/{{build}}/"}, alerts={"rules": []})
+    at = time.time() + SOON
+    night = begin(written, at)
+    gate = begin(written, at, NIGHT, "--build", "green", "--serving", "blue")
+    manifest, verdict = ended(night), json.loads(said(gate))
+    assert verdict["verdict"] == "hold"
+    recall = manifest.summary("context_recall")
+    assert recall is not None
+    assert (recall.mean, recall.scored) == (pytest.approx(0.95), ROWS)
+    files = Files(f"{place}/store")
+    assert_sound(files)
+    assert json.loads(files.read("gates/green.json"))["verdict"] == "hold"
+    first_page = files.read("dashboard/index.html").decode()
+    assert str(NIGHT) in first_page
+    assert "builds.html" in first_page
+
+
+def wait_for(what: Callable[[], bool], process: Process) -> None:
+    """Return once something is so; fail where the process ends before."""
+    deadline = time.monotonic() + 120
+    while not what():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

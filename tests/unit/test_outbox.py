@@ -1,0 +1,188 @@
+"""The outbox: no message is lost, whoever else writes the state of the alerts meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragmetrics.alerts import deliver, outbox
+from ragmetrics.alerts.deliver import BOOK, alert, load_book
+from ragmetrics.alerts.state import Book, Message, Undelivered
+from ragmetrics.records import Manifest
+from ragmetrics.settings import make_settings
+from ragmetrics.store.files import Files
+from ragmetrics.store.history import save_manifest
+from tests.fakes.nights import FIRST, finding, night
+from tests.fakes.slack import SlackServer
+
+SETTINGS = make_settings({})
+HELLO = Undelivered(night=FIRST, message=Message(text="hello", blocks=[{"type": "divider"}]))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """An empty store."""
+    return Files(str(tmp_path))
+
+
+def bad(number: int = 0, metric: str = "context_recall", **change: Any) -> Manifest:
+    """A night on which a metric's alert fires."""
+    return night(number, findings=[finding(metric, level="breach")], **change)
+
+
+def told(files: Files, manifest: Manifest) -> deliver.Delivery:
+    """The night, published and told."""
+    save_manifest(files, manifest)
+    return alert(SETTINGS, files, manifest)
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Do something after the next alert has read the state, and before it writes it."""
+    compose = deliver.compose
+
+    def composed(*args: Any, **more: Any) -> Any:
+        monkeypatch.setattr(deliver, "compose", compose)
+        act()
+        return compose(*args, **more)
+
+    monkeypatch.setattr(deliver, "compose", composed)
+
+
+def test_what_was_delivered_leaves_nothing_behind(files: Files, slack_server: SlackServer) -> None:
+    """The message is in the outbox while it is sent, and gone when the state is written."""
+    assert told(files, bad()).sent
+    assert len(slack_server.delivered) == 1
+    assert files.below(outbox.FOLDER) == []
+    assert load_book(files).outbox == ()
+
+
+def test_what_slack_refused_waits_in_a_file_of_its_own(
+    files: Files, slack_server: SlackServer
+) -> None:
+    """By night; the next run sends it, and then its own."""
+    slack_server.fail("500")
+    assert told(files, bad()).errors
+    (info,) = files.below(outbox.FOLDER)
+    assert info.path.startswith(f"{outbox.FOLDER}/{FIRST}.")
+    slack_server.fail(None)
+    told(files, bad(1, "context_relevance"))
+    first, second = (message["text"] for message in slack_server.delivered)
+    assert "context_recall" in first
+    assert "context_relevance" in second
+    assert files.below(outbox.FOLDER) == []
+
+
+def test_two_nights_that_end_at_once_lose_no_message(
+    files: Files, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While Slack is down: the second state is written over what the first run read, and both
+    messages wait."""
+    slack_server.fail("500")
+    save_manifest(files, bad(0))
+    meanwhile(monkeypatch, lambda: told(files, bad(1, "context_relevance")))
+    alert(SETTINGS, files, bad(0))
+    waits = [one.night for one in load_book(files).outbox]
+    assert waits == [FIRST, FIRST + timedelta(1)]
+    assert load_book(files).night == FIRST + timedelta(1)
+
+
+def test_the_same_night_at_once_is_told_twice_at_worst(
+    files: Files, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And its state is that of one run: a third run tells nothing."""
+    meanwhile(monkeypatch, lambda: told(files, bad()))
+    told(files, bad())
+    assert len(slack_server.delivered) == 2
+    assert told(files, bad()).message is None
+    (state,) = load_book(files).states.values()
+    assert (state.state, state.nights, state.since) == ("firing", 1, FIRST)
+
+
+def test_the_same_night_at_once_while_slack_is_down_is_told_later(
+    files: Files, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both write the same message, which is one; the rerun takes it back and tells it."""
+    slack_server.fail("500")
+    meanwhile(monkeypatch, lambda: told(files, bad()))
+    told(files, bad())
+    assert len(files.below(outbox.FOLDER)) == 1
+    slack_server.fail(None)
+    assert told(files, bad()).sent
+    assert len(slack_server.delivered) == 1
+    assert files.below(outbox.FOLDER) == []
+
+
+def test_a_later_night_written_meanwhile_is_kept(
+    files: Files, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state of the newest night stays, though an older one is written after it."""
+    save_manifest(files, bad(0))
+    meanwhile(monkeypatch, lambda: told(files, bad(1)))
+    alert(SETTINGS, files, bad(0))
+    assert load_book(files).night == FIRST + timedelta(1)
+
+
+def test_a_run_that_died_before_it_wrote_the_state_is_repeated(
+    files: Files, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its message is in the outbox; the rerun tells it once, and undoes nothing of other nights."""
+    told(files, bad(0))
+    before = load_book(files)
+
+    class Killed(BaseException):
+        """As by `kill -9`."""
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as dying:
+        dying.setattr(deliver, "deliver", die)
+        with pytest.raises(Killed):
+            told(files, bad(1, "context_relevance"))
+    assert [one.night for one in load_book(files).outbox] == [FIRST + timedelta(1)]
+    told(files, bad(1, "context_relevance"))
+    assert len(slack_server.delivered) == 2
+    assert load_book(files).states[finding("context_recall").key].since == FIRST
+    assert files.below(outbox.FOLDER) == []
+    assert before.states.keys() <= load_book(files).states.keys()
+
+
+def test_messages_of_an_earlier_version_are_sent(files: Files, slack_server: SlackServer) -> None:
+    """They stand in the state itself; where Slack is down, they get a file each."""
+    files.write(BOOK, Book(night=FIRST, outbox=(HELLO,)).model_dump_json().encode())
+    slack_server.fail("500")
+    told(files, night(1))
+    assert [one.message.text for one in outbox.waiting(files)] == ["hello"]
+    assert load_book(files).outbox == (HELLO,)
+    slack_server.fail(None)
+    told(files, night(2))
+    assert [message["text"] for message in slack_server.delivered] == ["hello"]
+    assert load_book(files).outbox == ()
+
+
+def test_what_is_no_message_is_left_aside(
+    files: Files, slack_server: SlackServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And named; the others go."""
+    outbox.keep(files, [HELLO])
+    files.write(f"{outbox.FOLDER}/2026-11-10.broken.json", b"{")
+    told(files, night(1))
+    assert [message["text"] for message in slack_server.delivered] == ["hello"]
+    assert "2026-11-10.broken.json is no message" in caplog.text
+    assert len(files.below(outbox.FOLDER)) == 1
+
+
+def test_a_run_that_was_overtaken_sends_what_waits(files: Files, slack_server: SlackServer) -> None:
+    """It tells nothing of its own night, and changes no state."""
+    overtaken = bad(0, run="slow", seen_at=night(0).started_at)
+    save_manifest(files, night(0, run="quick", seen_at=night(0).finished_at))
+    outbox.keep(files, [HELLO])
+    delivery = told(files, overtaken)
+    assert delivery.message is None
+    assert [message["text"] for message in slack_server.delivered] == ["hello"]
+    assert not files.exists(BOOK)
+    assert files.below(outbox.FOLDER) == []

@@ -1,0 +1,173 @@
+"""Reuse: what a run may take over from an earlier one of the same night, and what not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragmetrics.night import parts, stage_night
+from ragmetrics.registry import chosen_metrics
+from ragmetrics.reuse import look_back, staged_runs, take_over
+from ragmetrics.score import judge_info, metric_fingerprint
+from ragmetrics.settings import Settings, make_settings
+from ragmetrics.stage import Staged, find_staged, open_store
+from ragmetrics.store.parts import read_columns, read_notes
+from ragmetrics.workers import score_parts
+from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+
+SHARDS = 4
+METRICS = ["hit_rate", "mrr"]
+"""They ask nobody."""
+
+
+def dataset(folder: Path, **more: Any) -> Settings:
+    """Four shards, and metrics that ask nobody."""
+    base = {"logs": f"{folder}/logs/dt={{date}}/", "store": str(folder / "store")}
+    return make_settings({**base, "metrics": METRICS, "shards": SHARDS, **more})
+
+
+def log(folder: Path, name: str, rows: list[dict[str, Any]]) -> None:
+    """Write one of the night's files."""
+    write_jsonl(folder / "logs" / f"dt={NIGHT}" / name, rows)
+
+
+def scored(settings: Settings) -> Staged:
+    """The night, staged and scored."""
+    staged = stage_night(settings, NIGHT)
+    assert score_parts(settings, staged, parts(settings, staged)) == []
+    return staged
+
+
+def offered(settings: Settings, staged: Staged) -> list[tuple[str, tuple[int, ...], set[str]]]:
+    """The runs that may be taken from: their ids, shards and metrics."""
+    info, embedder = judge_info(settings)
+    prints = {
+        metric.name: metric_fingerprint(metric, info.fingerprint, embedder)
+        for metric in chosen_metrics(settings)
+    }
+    reuse = look_back(settings, open_store(settings), staged, prints)
+    return [(one.ref.run, one.shards, set(one.metrics)) for one in reuse.earlier]
+
+
+def test_the_first_run_of_a_night_has_nothing_to_take(tmp_path: Path) -> None:
+    """Nor has its repetition, which finds its own parts."""
+    settings = dataset(tmp_path)
+    log(tmp_path, "a.jsonl", make_rows(20))
+    for _ in range(2):
+        staged = scored(settings)
+        assert offered(settings, staged) == []
+    assert not take_over(open_store(settings), staged.ref, ["hit_rate"], 0)
+
+
+def test_shards_with_the_same_rows_are_offered(tmp_path: Path) -> None:
+    """One row more changes the digest of its own shard and of no other."""
+    settings = dataset(tmp_path)
+    log(tmp_path, "a.jsonl", make_rows(40))
+    first = scored(settings)
+    log(tmp_path, "b.jsonl", [{**make_rows(41)[40], "id": "late"}])
+    second = stage_night(settings, NIGHT)
+    same = tuple(n for n in range(SHARDS) if first.digests[n] == second.digests[n])
+    assert len(same) == SHARDS - 1
+    assert offered(settings, second) == [(first.ref.run, same, set(METRICS))]
+
+
+def test_equal_rows_have_equal_digests(tmp_path: Path) -> None:
+    """In another store too; and another order of the same rows is another shard."""
+    settings = dataset(tmp_path)
+    log(tmp_path, "a.jsonl", make_rows(40))
+    one = stage_night(settings, NIGHT)
+    two = stage_night(settings.model_copy(update={"store": str(tmp_path / "other")}), NIGHT)
+    assert one.digests == two.digests
+    log(tmp_path, "a.jsonl", make_rows(40)[::-1])
+    assert not set(stage_night(settings, NIGHT).digests) & set(one.digests)
+
+
+def test_a_part_that_is_taken_over_is_the_same_but_for_its_notes(tmp_path: Path) -> None:
+    """Its scores are those of the earlier run; its notes say whose, and that nothing was asked."""
+    settings, files = dataset(tmp_path), open_store(dataset(tmp_path))
+    wanted = ["Museums are closed on Mondays."]
+    log(tmp_path, "a.jsonl", make_rows(40, good=0.5, reference_contexts=wanted))
+    first = scored(settings)
+    log(tmp_path, "b.jsonl", [{**make_rows(41)[40], "id": "late"}])
+    second = stage_night(settings, NIGHT)
+    (run, shards, _) = offered(settings, second)[0]
+    shard = shards[0]
+    assert take_over(files, second.ref, ["hit_rate"], shard)
+    source, target = first.ref.scores("hit_rate", shard), second.ref.scores("hit_rate", shard)
+    columns = ["id", "question", "value", "status", "reason", "details", "tags"]
+    found = read_columns(files, target, columns)
+    assert found.equals(read_columns(files, source, columns))
+    assert set(found["value"].to_pylist()) == {0.0, 1.0}
+    notes = read_notes(files, target)
+    assert (notes["taken_over"], notes["usage"], notes["paid"]) == (run, {}, [])
+    changed = next(n for n in range(SHARDS) if n not in shards)
+    assert not take_over(files, second.ref, ["hit_rate"], changed)
+
+
+def test_a_part_that_is_not_finished_is_not_taken(tmp_path: Path) -> None:
+    """A family goes as one: where a metric of it is missing or damaged, it is scored anew."""
+    settings, files = dataset(tmp_path), open_store(dataset(tmp_path))
+    log(tmp_path, "a.jsonl", make_rows(40))
+    first = scored(settings)
+    second = stage_night(dataset(tmp_path, metrics=[*METRICS, "ndcg"]), NIGHT)
+    files.remove(first.ref.scores("mrr", 0))
+    files.write(first.ref.scores("mrr", 1), b"PAR1 no more")
+    assert not take_over(files, second.ref, METRICS, 0)
+    assert not take_over(files, second.ref, METRICS, 1)
+    assert take_over(files, second.ref, METRICS, 2)
+    assert not take_over(files, second.ref, ["ndcg"], 2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metrics": [{"hit_rate": {"k": 1}}, {"mrr": {"k": 1}}]},
+        {"shards": SHARDS + 1},
+        {"budget": {"max_requests": 1_000}},
+    ],
+)
+def test_what_changes_the_scores_is_not_taken(tmp_path: Path, change: dict[str, Any]) -> None:
+    """Other parameters, another cut, a budget that shares out what all rows may cost."""
+    log(tmp_path, "a.jsonl", make_rows(40))
+    scored(dataset(tmp_path))
+    other = dataset(tmp_path, **change)
+    assert offered(other, stage_night(other, NIGHT)) == []
+
+
+def test_another_judge_takes_only_what_asks_nobody(tmp_path: Path) -> None:
+    """And a judge that weighs words takes over judged metrics only where all rows are the same."""
+    log(tmp_path, "a.jsonl", make_rows(40))
+    both = [*METRICS, "context_recall"]
+    first = scored(dataset(tmp_path, metrics=both))
+    same_rows = dataset(tmp_path, metrics=[*both, "ndcg"])
+    ((run, shards, metrics),) = offered(same_rows, stage_night(same_rows, NIGHT))
+    assert (run, len(shards), metrics) == (first.ref.run, SHARDS, set(both))
+    live = {"name": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1", "api_key_env": ""}
+    other = dataset(tmp_path, metrics=both, judge=live)
+    offers = offered(other, stage_night(other, NIGHT))
+    assert all(found == set(METRICS) for _, _, found in offers)
+    assert offers
+
+
+def test_runs_that_were_staged_are_found_newest_first(tmp_path: Path) -> None:
+    """One whose staging never ended is none."""
+    settings, files = dataset(tmp_path), open_store(dataset(tmp_path))
+    assert staged_runs(files, NIGHT) == []
+    found = []
+    for number in range(3):
+        log(tmp_path, f"{number}.jsonl", make_rows(5))
+        found.append(stage_night(settings, NIGHT).ref)
+    files.remove(f"{found[0].folder('rows')}/staged.json")
+    assert find_staged(files, found[0].folder("rows")) is None
+    assert [one.ref for one in staged_runs(files, NIGHT)] == found[:0:-1]
+
+
+def test_the_cut_of_the_night_stays_when_it_grows_a_little(tmp_path: Path) -> None:
+    """Where the settings do not say how many shards, an earlier run of the night does."""
+    settings = dataset(tmp_path, shards=None)
+    log(tmp_path, "a.jsonl", make_rows(40))
+    first = stage_night(settings, NIGHT)
+    log(tmp_path, "b.jsonl", make_rows(45)[40:])
+    assert stage_night(settings, NIGHT).ref.shards == first.ref.shards
