@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from ragmetrics.alerts.markup import clean
 
 LISTED = 10
 LIST_LENGTH = 1_200
@@ -45,3 +48,17 @@ def section(text: str) -> Block:
 def context(text: str) -> Block:
     """A line in small print."""
     return {"type": "context", "elements": [mrkdwn(text)]}
+
+
+def links(targets: Mapping[str, str | None]) -> list[Block]:
+    """Buttons for web addresses; other places as plain text to copy, as no browser opens them."""
+    buttons, texts = [], []
+    for name, target in targets.items():
+        if target and re.fullmatch(r"https?://\S{1,2900}", target):
+            buttons.append({"type": "button", "text": plain(f"Open the {name}"), "url": target})
+        elif target:
+            texts.append(plain(clean(f"{name.capitalize()}: {target}", 500)))
+    return [
+        *([{"type": "actions", "elements": buttons}] if buttons else []),
+        *([{"type": "context", "elements": texts}] if texts else []),
+    ]

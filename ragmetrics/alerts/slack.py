@@ -7,10 +7,9 @@ can act as markup. Slack's limits on blocks hold by construction.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 
-from ragmetrics.alerts.blocks import Block, bullets, context, mrkdwn, plain, section
+from ragmetrics.alerts.blocks import Block, bullets, context, links, mrkdwn, plain, section
 from ragmetrics.alerts.markup import clean, escape
 from ragmetrics.alerts.state import Message
 from ragmetrics.records import Finding, Manifest, Summary, WorstRow
@@ -53,7 +52,7 @@ def compose(
         *bullets("Closed", (_line(f) for f in resolved if f.level != "ok")),
         *bullets("Lowest segments", _segments(manifest, list(metrics))),
         *bullets("Lowest rows" if redact else "Worst questions", _worst(manifest, metrics, redact)),
-        *_links({"dashboard": dashboard, "run": run_url}),
+        *links({"dashboard": dashboard, "run": run_url}),
         context(_judge(manifest)),
     ]
     return Message(text=escape(title + numbers + night, 300), blocks=blocks)
@@ -190,17 +189,3 @@ def _worst(manifest: Manifest, metrics: Iterable[str], redact: bool) -> list[str
         question = "" if redact else f"“{escape(row.user_input, 150)}” "
         lines.append(f"{row.value:.3f} {escape(row.metric, 60)} {question}({escape(row.id, 60)})")
     return lines
-
-
-def _links(links: dict[str, str | None]) -> list[Block]:
-    """Buttons for web addresses; other places as plain text to copy, as no browser opens them."""
-    buttons, texts = [], []
-    for name, target in links.items():
-        if target and re.fullmatch(r"https?://\S{1,2900}", target):
-            buttons.append({"type": "button", "text": plain(f"Open the {name}"), "url": target})
-        elif target:
-            texts.append(plain(clean(f"{name.capitalize()}: {target}", 500)))
-    return [
-        *([{"type": "actions", "elements": buttons}] if buttons else []),
-        *([{"type": "context", "elements": texts}] if texts else []),
-    ]

@@ -1,4 +1,4 @@
-"""The headline of a night, or of calibrations, as markdown for a Prefect artifact."""
+"""The headline of a night, of calibrations or of a gate, as markdown for a Prefect artifact."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ragmetrics.calibration.records import Calibration, Drift, Figure, Measured
+from ragmetrics.gates.records import Gate, MetricVerdict
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.report.condition import condition, rule_state
 from ragmetrics.report.words import brief, count, interval, number, plain
@@ -52,6 +53,33 @@ def calibration_markdown(
         for measured in one.metrics
     ]
     return "\n".join([*lines, *held[:_MOST], "", _link(dashboard)]) + "\n"
+
+
+def gate_markdown(gate: Gate, dashboard: str) -> str:
+    """Verdict, reasons and one table line per metric, and the way to the page of builds."""
+    against = f" against {_text(gate.serving)}" if gate.serving else ""
+    lines = [f"## Index build {_text(gate.build)}{against}: {gate.verdict}", ""]
+    lines += [f"- {_text(reason)}" for reason in gate.reasons[:_MOST]]
+    lines += ["", "| metric | verdict | before | after | drop | limit | questions |"]
+    lines += ["|:--|:--|--:|--:|--:|--:|--:|"]
+    lines += [_compared(one) for one in gate.metrics[:_MOST]]
+    judge = " - ".join(filter(None, (gate.judge.name, gate.judge.note)))
+    lines += ["", f"{count(gate.source.rows)} rows. Judge: {_text(judge)}.", "", _link(dashboard)]
+    return "\n".join(lines) + "\n"
+
+
+def _compared(one: MetricVerdict) -> str:
+    drop = f"{number(one.drop)} {interval(one.low, one.high)}".rstrip()
+    cells = (
+        _text(one.metric),
+        one.verdict,
+        number(one.before),
+        number(one.after),
+        drop,
+        f"{one.max_drop:g}",
+        count(one.questions),
+    )
+    return f"| {' | '.join(cells)} |"
 
 
 def _held(calibration: Calibration, measured: Measured, drift: Drift | None) -> str:

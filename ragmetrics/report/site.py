@@ -2,6 +2,7 @@
 
 index.html                              all nights
 calibration.html                        judges against labelled rows, where there are any
+builds.html                             index builds and their verdicts, where there are any
 2026-11-19/index.html                   one night
 2026-11-19/worst-context_recall.html    the worst rows of a metric in that night
 assets/                                 shared by all pages; nothing is fetched from elsewhere
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from ragmetrics.calibration.records import Calibration
 from ragmetrics.records import Manifest, WorstRow
 from ragmetrics.report.assets import write_assets
+from ragmetrics.report.builds_page import write_builds
 from ragmetrics.report.calibration import trusted
 from ragmetrics.report.calibration_page import PAGE, write_calibrations
 from ragmetrics.report.cards import cards
@@ -43,6 +45,7 @@ _ROOM = 200_000
 __all__ = [
     "summary_markdown",
     "write_assets",
+    "write_builds",
     "write_calibrations",
     "write_night",
     "write_overview",
@@ -100,13 +103,20 @@ def write_night(
     return f"{folder}/index.html"
 
 
-def write_overview(site: Files, nights: Sequence[Manifest], calibrations: str | None = None) -> str:
+def write_overview(
+    site: Files,
+    nights: Sequence[Manifest],
+    calibrations: str | None = None,
+    builds: str | None = None,
+) -> str:
     """Write the page of all nights, oldest first as given; return its path.
 
-    `calibrations` is the page of the calibrations, if there is one.
+    `calibrations` and `builds` are the pages of the calibrations and of the index builds, where
+    there are such.
     """
     if not nights:
-        site.write("index.html", render("empty.html", 0, calibrations=calibrations))
+        page = render("empty.html", 0, calibrations=calibrations, builds=builds)
+        site.write("index.html", page)
         return "index.html"
     newest = nights[-1]
     page = render(
@@ -121,6 +131,7 @@ def write_overview(site: Files, nights: Sequence[Manifest], calibrations: str | 
         nights=[(night, condition(night)) for night in reversed(nights)],
         trend_nights=NIGHTS,
         calibrations=calibrations,
+        builds=builds,
     )
     site.write("index.html", page)
     return "index.html"

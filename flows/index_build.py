@@ -1,0 +1,143 @@
+"""The index-build flow: a new index build held against the one that serves, before it serves.
+
+A deployment runs it on each event `rag.index.built`. Without Prefect: `ragmetrics gate`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import Any
+
+from prefect import flow, get_run_logger
+from prefect.runtime import flow_run
+
+from flows.attempts import bound_starts
+from flows.scoring import score_all
+from flows.waiting import leaving, run_again
+from ragmetrics.alerts.markup import clean
+from ragmetrics.errors import InputError, JudgePending, RagmetricsError
+from ragmetrics.gates.gate import StagedGate, gate_parts, gate_run_settings
+from ragmetrics.gates.records import Gate, make_index_build
+from ragmetrics.settings import Settings, load_settings
+from tasks import gating
+
+Payload = dict[str, Any] | str
+"""What an event carried: a mapping, or its JSON."""
+
+
+class NotTold(RagmetricsError):
+    """The verdict is written, but Slack did not confirm it, or Prefect did not take its event."""
+
+
+class NoVerdict(RagmetricsError):
+    """The gate came to no verdict."""
+
+
+def _run_name() -> str:
+    build = _mapping(flow_run.parameters.get("build")).get("build")
+    return f"index build {clean(build, 100) if isinstance(build, str) else '(not named)'}"
+
+
+@flow(name="index-build", flow_run_name=_run_name)
+def index_build(
+    build: Payload, settings: str = "ragmetrics.yaml", event_id: str | None = None
+) -> Gate:
+    """Hold an index build against the one that serves, write the verdict, tell of it.
+
+    In: the event's payload (dataset, build, and where they are not as the settings say, logs and
+    serving), the path of a settings file, and the event's id. Out: the gate, as it is in
+    gates/BUILD.json. May be repeated: finished parts and judgements are found in the store, the
+    verdict does not change, and nothing is told twice.
+    Raises NoVerdict, after telling Slack, where the payload is wrong or the store or judge fails;
+    NotTold, with the verdict written, where Slack or Prefect did not take it; StartedTooOften
+    where the run crashed three times.
+    """
+    bound_starts("announce the build again: ragmetrics emit-build")
+    chosen = leaving(load_settings(settings))
+    try:
+        wanted = make_index_build(_read(build))
+        if chosen.retriever:
+            gating.replay(chosen, wanted)
+        staged = gating.stage(chosen, wanted)
+        errors = _score(chosen, staged)
+        pending = [error for error in errors if isinstance(error, JudgePending)]
+        parameters = {"build": build, "settings": settings, "event_id": event_id}
+        if waiting := run_again(pending, parameters, _since(staged), f"gate of {wanted.build}"):
+            return waiting  # type: ignore[no-any-return]  # a state, which Prefect takes for the result
+        gate = gating.decide(chosen, staged, [str(error) for error in errors])
+    except JudgePending:
+        raise  # by hand: the same command goes on
+    except RagmetricsError as error:
+        raise NoVerdict(_tell_undecided(chosen, error, build, event_id)) from error
+    gating.publish(chosen, gate)
+    return _tell(chosen, gate)
+
+
+def _score(settings: Settings, staged: StagedGate) -> list[RagmetricsError]:
+    """Score both builds; return why some parts could not be."""
+    run, errors, wanted = gate_run_settings(settings), [], 0
+    for ref, parts in gate_parts(settings, staged):
+        wanted += len(parts)
+        errors += score_all(run, ref, parts, settings.store)
+    get_run_logger().info("%d of %d parts scored", wanted - len(errors), wanted)
+    return errors
+
+
+def _tell(settings: Settings, gate: Gate) -> Gate:
+    """Tell of the verdict wherever it has to be told: one that fails keeps no other from it."""
+    untold = []
+    for tell in (gating.announce, gating.tell):
+        try:
+            gate = tell(settings, gate)
+        except RagmetricsError as error:
+            untold.append(str(error))
+    for reason in gate.reasons:
+        get_run_logger().info("%s: %s", gate.verdict, clean(reason, 500))
+    if untold:
+        raise NotTold(
+            f"index build {gate.build}: {gate.verdict}, but not told to all: {'; '.join(untold)}; "
+            "run it again to tell them"
+        )
+    return gate
+
+
+def _since(staged: StagedGate) -> dt.datetime:
+    """When the gate was begun first, however often it was run again."""
+    return min((one.started_at for one in staged.runs), default=staged.started_at)
+
+
+def _tell_undecided(
+    settings: Settings, error: RagmetricsError, build: Payload, event_id: str | None
+) -> str:
+    """Tell Slack why there is no verdict, then the dashboard; return what the run says of it."""
+    carried = build if isinstance(build, str) else json.dumps(build, ensure_ascii=False)
+    reason = said = clean(str(error), 1_000)
+    try:
+        gating.tell_undecided(settings, reason, carried, event_id)
+    except RagmetricsError as untold:
+        said += f"; and Slack was not told: {untold}"
+    try:
+        gating.publish_undecided(settings)
+    except RagmetricsError as unshown:
+        said += f"; and the dashboard does not show it: {unshown}"
+    return said
+
+
+def _read(payload: Payload) -> Any:
+    if not isinstance(payload, str):
+        return payload
+    try:
+        return json.loads(payload)
+    except (ValueError, RecursionError):
+        raise InputError(
+            "index build: the payload is no JSON, or longer than the deployment's trigger takes"
+        ) from None
+
+
+def _mapping(payload: Any) -> dict[str, Any]:
+    try:
+        found = _read(payload)
+    except InputError:
+        return {}
+    return found if isinstance(found, dict) else {}

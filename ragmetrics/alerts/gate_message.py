@@ -1,0 +1,133 @@
+"""A gate that needs people as one Slack message, and a build that got no verdict as another.
+
+Text of users (names, reasons, questions, what an event carried) passes through `escape` or
+`clean`, after which nothing of it can act as markup. Slack's limits on blocks hold by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ragmetrics.alerts.blocks import Block, bullets, context, links, mrkdwn, plain, section
+from ragmetrics.alerts.markup import clean, escape
+from ragmetrics.alerts.state import Message
+from ragmetrics.gates.records import FallenQuestion, Gate, MetricVerdict
+
+SHOWN = 4
+"""Metrics with all their numbers; of the others a line stands."""
+FALLEN = 3
+"""Questions shown."""
+CARRIED = 600
+"""Characters shown of what an event carried."""
+_HELD = "🔴 Critical", "is held"
+_NOT_COMPARED = "🟡 Warning", "cannot be judged"
+
+
+def compose_gate(
+    gate: Gate, *, page: str | None, redact: bool, run_url: str | None = None
+) -> Message:
+    """The message of a held build, or of one that could not be compared at all.
+
+    `page` and `run_url` become buttons where a browser can open them, else text. `redact` shows
+    row ids in place of questions.
+    """
+    held = [one for one in gate.metrics if one.verdict == "hold"]
+    others = [one for one in gate.metrics if one.verdict != "hold"]
+    sign, state = _HELD if gate.verdict == "hold" else _NOT_COMPARED
+    title = f"{sign}: index build {clean(gate.build, 100)} {state}"
+    numbers = f": {held[0].metric} {_change(held[0])}" if held else ""
+    against = f" against {gate.serving}" if gate.serving else ""
+    blocks = [
+        {"type": "header", "text": plain(title)},
+        context(_what(gate)),
+        *map(_section, held[:SHOWN]),
+        *bullets("Held too", map(_line, held[SHOWN:])),
+        *bullets("Why", (escape(reason, 250) for reason in gate.reasons)),
+        *bullets("Other metrics", map(_line, others)),
+        *bullets("Fallen rows" if redact else "Fallen questions", _fallen(gate, held, redact)),
+        *links({"builds": page, "run": run_url}),
+        context(_judge(gate)),
+    ]
+    return Message(text=escape(f"{title}{numbers} ({gate.dataset}{against})", 300), blocks=blocks)
+
+
+def compose_undecided(
+    dataset: str, reason: str, carried: str, event_id: str | None, run_url: str | None = None
+) -> Message:
+    """The message of a build that got no verdict: a payload that cannot be followed, logs that
+    are not there.
+
+    `carried` is what the event or the caller said, as text.
+    """
+    title = "🔴 Critical: an index build got no verdict"
+    shown = clean(carried, CARRIED)
+    blocks = [
+        {"type": "header", "text": plain(title)},
+        context(f"{escape(dataset, 80)}; until a gate has decided, the build is not to serve"),
+        section(f"*Why*\n{escape(reason, 600)}"),
+        *([{"type": "section", "text": plain(f"The event carried: {shown}")}] if shown else []),
+        *links({"run": run_url}),
+        *([context(f"Event {escape(event_id, 80)}")] if event_id else []),
+    ]
+    return Message(text=escape(f"{title}: {clean(reason, 150)} ({dataset})", 300), blocks=blocks)
+
+
+def _what(gate: Gate) -> str:
+    against = f" against {escape(gate.serving, 100)}" if gate.serving else ""
+    told = [
+        f"{escape(gate.dataset, 80)}, build {escape(gate.build, 100)}{against}",
+        f"{gate.source.rows:,} rows",
+        *([f"{gate.quarantined:,} in quarantine"] if gate.quarantined else []),
+        *([f"{gate.missing:,} questions missing"] if gate.missing else []),
+    ]
+    return ", ".join(told)
+
+
+def _section(one: MetricVerdict) -> Block:
+    """One metric that holds the build, with all its numbers."""
+    count = f"{one.questions:,}" + (f", {one.missing:,} missing" if one.missing else "")
+    drop = "" if one.drop is None else f"{one.drop:.3f}{_interval(one)}"
+    fields = {"Mean": _change(one), "Drop": drop, "Questions": count, "Limit": f"{one.max_drop:g}"}
+    shown = [mrkdwn(f"*{label}*\n{value}") for label, value in fields.items() if value]
+    return {**section(f"*{escape(one.metric, 80)} got worse*"), "fields": shown}
+
+
+def _line(one: MetricVerdict) -> str:
+    if one.drop is None:
+        return f"{escape(one.metric, 80)}: not compared"
+    return (
+        f"{escape(one.metric, 80)}: {_change(one)}, drop {one.drop:.3f}{_interval(one)}, "
+        f"{one.questions:,} questions, limit {one.max_drop:g}"
+    )
+
+
+def _change(one: MetricVerdict) -> str:
+    if one.before is None or one.after is None:
+        return ""
+    return f"{one.before:.3f} → {one.after:.3f}"
+
+
+def _interval(one: MetricVerdict) -> str:
+    return "" if one.low is None or one.high is None else f" [{one.low:.3f}, {one.high:.3f}]"
+
+
+def _fallen(gate: Gate, held: Sequence[MetricVerdict], redact: bool) -> Iterable[str]:
+    """The questions that fell furthest, each once, of the metrics that hold the build."""
+    metrics = {one.metric for one in held} or {one.metric for one in gate.fallen}
+    found = sorted(
+        (one for one in gate.fallen if one.metric in metrics),
+        key=lambda one: abs(one.after - one.before),
+        reverse=True,
+    )
+    once: dict[str, FallenQuestion] = {}
+    for one in found:
+        once.setdefault(one.user_input, one)
+    for one in list(once.values())[:FALLEN]:
+        question = "" if redact else f"“{escape(one.user_input, 150)}” "
+        change = f"{one.before:.3f} → {one.after:.3f}"
+        yield f"{change} {escape(one.metric, 60)} {question}({escape(one.id, 60)})"
+
+
+def _judge(gate: Gate) -> str:
+    note = f" ({escape(gate.judge.note, 400)})" if gate.judge.note else ""
+    return f"Judge: {escape(gate.judge.name, 80)}{note}"

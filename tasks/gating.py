@@ -1,0 +1,138 @@
+"""The gate of an index build as Prefect tasks. Only settings, references and records of results
+pass between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from prefect import task
+from prefect.artifacts import create_markdown_artifact
+from prefect.events import emit_event
+from prefect.runtime import flow_run
+
+from ragmetrics.alerts.markup import clean
+from ragmetrics.errors import RagmetricsError
+from ragmetrics.gates import gate as gates
+from ragmetrics.gates import telling
+from ragmetrics.gates.records import HELD, INCONCLUSIVE, PASSED, Gate, IndexBuild, Verdict
+from ragmetrics.gates.replaying import replay_missing
+from ragmetrics.gates.staging import StagedGate
+from ragmetrics.gates.undecided import Undecided
+from ragmetrics.publish import refresh_builds
+from ragmetrics.replay.records import Replayed
+from ragmetrics.report.markdown import gate_markdown
+from ragmetrics.settings import Settings
+from ragmetrics.stage import open_store
+from tasks.steps import RETRIES, artifact_key
+
+OUTCOMES: dict[Verdict, str] = {"promote": PASSED, "hold": HELD, "inconclusive": INCONCLUSIVE}
+"""The event of each verdict."""
+_MOST = 20
+
+
+class NotEmitted(RagmetricsError):
+    """Prefect took no event."""
+
+    transient = True
+
+
+@task(name="replay", task_run_name="replay for {build.build}", **RETRIES)
+def replay(settings: Settings, build: IndexBuild) -> Replayed | None:
+    """Ask the retriever the golden questions, where the settings name one and there is no log."""
+    return replay_missing(settings, build)
+
+
+@task(name="stage gate", task_run_name="stage {build.build}", **RETRIES)
+def stage(settings: Settings, build: IndexBuild) -> StagedGate:
+    """Stage both builds' logs, or find them staged."""
+    return gates.stage_gate(settings, build)
+
+
+@task(name="decide", task_run_name="decide {staged.build.build}", **RETRIES)
+def decide(settings: Settings, staged: StagedGate, problems: Sequence[str]) -> Gate:
+    """Compare the builds and write the verdict."""
+    return gates.decide(settings, staged, problems)
+
+
+@task(name="publish gate", **RETRIES)
+def publish(settings: Settings, gate: Gate) -> None:
+    """Refresh the dashboard, and leave the verdict as an artifact of the flow run."""
+    refresh_builds(open_store(settings))
+    create_markdown_artifact(
+        gate_markdown(gate, telling.builds_link(settings, gate.build)),
+        key=f"ragmetrics-{artifact_key(gate.dataset)}-gate",
+        description=f"Index build {gate.build} of {gate.dataset}",
+    )
+
+
+@task(name="announce", **RETRIES)
+def announce(settings: Settings, gate: Gate) -> Gate:
+    """Emit the verdict as an event, for whatever swaps indexes; a repeat emits the same event."""
+    sent = emit_event(
+        event=OUTCOMES[gate.verdict],
+        resource={
+            "prefect.resource.id": f"rag.index.{gate.dataset}.{gate.build}",
+            "prefect.resource.name": gate.build,
+            "rag.dataset": gate.dataset,
+        },
+        payload=essentials(gate, telling.builds_link(settings, gate.build)),
+        id=outcome_id(gate),
+    )
+    if sent is None:
+        raise NotEmitted(f"{OUTCOMES[gate.verdict]} was not emitted: the run's log says why")
+    return gate
+
+
+@task(name="tell", **RETRIES)
+def tell(settings: Settings, gate: Gate) -> Gate:
+    """Tell Slack what people have to hear of a gate, then note that they were told."""
+    return telling.tell_gate(settings, gate, _run_url())
+
+
+@task(name="tell of no verdict", **RETRIES)
+def tell_undecided(
+    settings: Settings, reason: str, carried: str, event_id: str | None
+) -> Undecided:
+    """Tell Slack that a build got no verdict."""
+    return telling.tell_undecided(settings, reason, carried, event_id, _run_url())
+
+
+@task(name="publish no verdict", **RETRIES)
+def publish_undecided(settings: Settings) -> None:
+    """Show on the dashboard that a build got no verdict."""
+    refresh_builds(open_store(settings))
+
+
+def essentials(gate: Gate, link: str) -> dict[str, Any]:
+    """What an automation needs of a verdict: the payload of its event."""
+    return {
+        "dataset": gate.dataset,
+        "build": gate.build,
+        "serving": gate.serving,
+        "verdict": gate.verdict,
+        "reasons": [clean(reason, 500) for reason in gate.reasons[:_MOST]],
+        "further": gate.further,
+        "metrics": [
+            one.model_dump(
+                include={"metric", "before", "after", "drop", "low", "high", "questions"}
+                | {"max_drop", "verdict"}
+            )
+            for one in gate.metrics[:_MOST]
+        ],
+        "page": link,
+    }
+
+
+def outcome_id(gate: Gate) -> UUID:
+    """The id of a verdict's event: the same where the same builds come to the same numbers."""
+    told = gate.model_dump_json(include={"dataset", "build", "serving", "verdict", "metrics"})
+    return uuid5(NAMESPACE_URL, f"{OUTCOMES[gate.verdict]}:{told}")
+
+
+def _run_url() -> str | None:
+    url = flow_run.ui_url
+    # Prefect's own server of a run by hand has no pages to link to: "None/flow-runs/...".
+    return url if url and "://" in url else None

@@ -1,0 +1,309 @@
+"""The gate of an index build on a live server: an event by plain HTTP, a worker, a verdict."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import yaml
+
+from ragmetrics.gates.gate import run_gate
+from ragmetrics.gates.kept import load_gate
+from ragmetrics.gates.records import Gate, make_index_build
+from ragmetrics.settings import make_settings
+from ragmetrics.store.files import Files
+from tests.fakes.builds import make_builds
+from tests.fakes.logs import write_jsonl
+from tests.fakes.prefect_live import Live, prefect_live
+from tests.fakes.slack import SlackServer
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+SECONDS = 15
+"""From the event to the gate's run: what is promised."""
+ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
+TRIALS = 20
+
+
+@dataclass(frozen=True)
+class Plant:
+    """An installation: a server with the deployments of the checkout, a worker, a store, Slack."""
+
+    live: Live
+    slack: SlackServer
+    folder: Path
+
+    @property
+    def store(self) -> Files:
+        """What the worker's runs write to."""
+        return Files(str(self.folder / "store"))
+
+    def announce(self, payload: Any = None, **more: Any) -> str:
+        """Post `rag.index.built` as a builder in any language would; return the event's id."""
+        event = {
+            "id": str(uuid4()),
+            "occurred": datetime.now(UTC).isoformat(),
+            "event": "rag.index.built",
+            "resource": {"prefect.resource.id": "rag.index.plant", "rag.dataset": "plant"},
+            **({} if payload is None else {"payload": payload}),
+            **more,
+        }
+        body = json.dumps([event]).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.live.api}/events", body, headers)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            assert answer.status == 204
+        return str(event["id"])
+
+    def run_of(self, event: str, seconds: float = 60) -> dict[str, Any]:
+        """The run that an event started, as soon as the server has it."""
+
+        def found() -> list[dict[str, Any]]:
+            runs = self.live.post("/flow_runs/filter", {})
+            return [run for run in runs if run["parameters"].get("event_id") == event]
+
+        return self.live.wait_for(found, seconds=seconds, every=0.1)[0]
+
+    def ended(self, event: str, seconds: float = 120) -> dict[str, Any]:
+        """The run that an event started, once it is over."""
+        run = self.run_of(event)["id"]
+
+        def over() -> dict[str, Any] | None:
+            now: dict[str, Any] = self.live.get(f"/flow_runs/{run}")
+            return now if now["state_type"] in ENDED else None
+
+        found = self.live.wait_for(over, seconds=seconds)
+        assert found is not None
+        return found
+
+    def emitted(self, kind: str, build: str, seconds: float = 30) -> list[dict[str, Any]]:
+        """The events of a verdict, once there is one: the server writes them now and then."""
+        resource = {"id": [f"rag.index.plant.{build}"]}
+        where = {"filter": {"event": {"name": [kind]}, "resource": resource}}
+        return self.live.wait_for(
+            lambda: self.live.post("/events/filter", where)["events"], seconds=seconds
+        )
+
+    def told(self, about: str) -> list[str]:
+        """The delivered messages that hold a text."""
+        texts = (json.dumps(message, ensure_ascii=False) for message in self.slack.delivered)
+        return [text for text in texts if about in text]
+
+    def page(self) -> str:
+        """The page of builds."""
+        return self.store.read("dashboard/builds.html").decode()
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plant]:
+    """Deployed by deployments/prefect.yaml, with three builds' logs and one worker."""
+    folder = tmp_path_factory.mktemp("plant")
+    make_builds(folder / "builds", seed=1)
+    write_settings(folder)
+    with SlackServer().running() as slack:
+        live_folder = folder / "prefect"
+        with prefect_live(live_folder, SLACK_WEBHOOK_URL=slack.url) as live:
+            live.cli("work-pool", "create", "ragmetrics", "--type", "process")
+            live.cli("variable", "set", "ragmetrics_settings", str(folder / "ragmetrics.yaml"))
+            live.cli("deploy", "--all", "--prefect-file", "deployments/prefect.yaml")
+            with live.worker():
+                yield Plant(live, slack, folder)
+
+
+def write_settings(folder: Path, **changes: Any) -> Path:
+    """Settings of the plant, judged without network."""
+    values = {"dataset": "plant", "logs": "logs/", "store": "store", **changes}
+    path = folder / "ragmetrics.yaml"
+    path.write_text(yaml.safe_dump(values))
+    return path
+
+
+def test_a_damaged_build_is_held_within_seconds_and_told(plant: Plant) -> None:
+    """Event by HTTP, run within 15 s, verdict in the store, on the page, in Slack, as an event."""
+    posted = datetime.now(UTC)
+    event = plant.announce({"dataset": "plant", "build": "damaged", "serving": "serving"})
+    plant.run_of(event, SECONDS)
+    ended = plant.ended(event)
+    for what in ("created", "start_time", "end_time"):
+        moment = datetime.fromisoformat(ended[what])
+        print(f"{what}: {(moment - posted).total_seconds():.1f} s after the event")
+    assert (ended["state_type"], ended["name"]) == ("COMPLETED", "index build damaged")
+    gate = load_gate(plant.store, "damaged")
+    assert gate is not None
+    assert (gate.verdict, gate.serving, gate.told) == ("hold", "serving", True)
+    assert 'id="build-damaged"' in plant.page()
+    assert 'href="builds.html"' in plant.store.read("dashboard/index.html").decode()
+    (message,) = plant.told("index build damaged is held")
+    assert "against serving" in message
+    (held,) = plant.emitted("rag.index.held", "damaged")
+    assert held["payload"]["verdict"] == "hold"
+    assert held["payload"]["metrics"][0]["questions"] > 100
+    assert held["payload"]["page"].endswith("builds.html#build-damaged")
+
+
+def test_a_healthy_build_is_promoted_and_nobody_is_disturbed(plant: Plant) -> None:
+    """The serving build comes from the event; what swaps indexes hears `rag.index.passed`."""
+    before = len(plant.slack.received)
+    event = plant.announce({"dataset": "plant", "build": "healthy", "serving": "serving"})
+    assert plant.ended(event)["state_type"] == "COMPLETED"
+    gate = load_gate(plant.store, "healthy")
+    assert gate is not None
+    assert gate.verdict == "promote", gate.reasons
+    (passed,) = plant.emitted("rag.index.passed", "healthy")
+    assert passed["payload"]["build"] == "healthy"
+    assert len(plant.slack.received) == before
+
+
+def test_the_same_build_again_changes_and_tells_nothing(plant: Plant) -> None:
+    """Posted twice by one builder, and once more by another: one record, one message, and one
+    event of the verdict."""
+    payload = {"dataset": "plant", "build": "damaged", "serving": "serving"}
+    first = plant.announce(payload)
+    plant.announce(payload, id=first)
+    plant.ended(first)
+    known = plant.store.read("gates/damaged.json")
+    again = plant.ended(plant.announce(payload))
+    assert again["state_type"] == "COMPLETED"
+    runs = [run["parameters"].get("event_id") for run in plant.live.post("/flow_runs/filter", {})]
+    assert runs.count(first) == 1
+    assert plant.store.read("gates/damaged.json") == known
+    assert len(plant.told("index build damaged is held")) == 1
+    ids = {one["id"] for one in plant.emitted("rag.index.held", "damaged")}
+    assert len(ids) == 1
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "a build that is missing": ({"dataset": "plant"}, "build: not there"),
+    "a wrong type": ({"dataset": "plant", "build": 7}, "build: should be a valid string"),
+    "an unknown key": (
+        {"dataset": "plant", "build": "b", "bulid": "c"},
+        "bulid: there is no such key",
+    ),
+    "no payload": (None, "dataset: not there (and 1 more)"),
+    "another data set": ({"dataset": "mine", "build": "b"}, "of the data set mine"),
+    "words for the server": (
+        {"dataset": "plant", "build": {"__prefect_kind": "json", "value": "{"}},
+        "build: should be a valid string",
+    ),
+    "hostile text": (
+        {"dataset": "plant", "build": "<!channel> *b* \u202e\x07 {{ 7 * 7 }} <script>"},
+        "build: ",
+    ),
+    "too much": ({"dataset": "plant", "build": "b" * 60_000}, "the payload is no JSON"),
+}
+
+
+def test_every_payload_that_cannot_be_followed_ends_in_a_message(plant: Plant) -> None:
+    """Each is a failed run and a message that says which field is wrong, in nobody's markup."""
+    events = {}
+    for what, (payload, why) in BAD.items():
+        event = events[what] = plant.announce(payload)
+        run = plant.ended(event)
+        assert run["state_type"] == "FAILED", what
+        assert why in run["state"]["message"], what
+        (message,) = plant.told(event)
+        assert why in message, what
+        assert event in plant.page(), what
+    hostile = plant.told(events["hostile text"])[0]
+    assert "\u202e" not in hostile
+    assert "{{ 7 * 7 }}" in hostile  # as it was sent, and not 49
+    assert not any("<!channel>" in text for text in mrkdwn_of(plant.slack))
+    assert "<script>" not in plant.page()
+
+
+def mrkdwn_of(slack: SlackServer) -> list[str]:
+    """All texts of delivered messages in which markup would act."""
+    found: list[str] = []
+
+    def look(value: Any) -> None:
+        if isinstance(value, dict) and value.get("type") == "mrkdwn":
+            found.append(value["text"])
+        for one in value.values() if isinstance(value, dict) else ():
+            look(one)
+        for one in value if isinstance(value, list) else ():
+            look(one)
+
+    look([message["blocks"] for message in slack.delivered])
+    return found
+
+
+def test_a_log_that_is_not_there_is_told(plant: Plant) -> None:
+    """The payload can be followed, but leads nowhere: inconclusive, and somebody hears of it."""
+    payload = {"dataset": "plant", "build": "lost", "serving": "serving", "logs": "nowhere/"}
+    assert plant.ended(plant.announce(payload))["state_type"] == "COMPLETED"
+    gate = load_gate(plant.store, "lost")
+    assert gate is not None
+    assert gate.verdict == "inconclusive"
+    assert len(plant.told("index build lost cannot be judged")) == 1
+    assert len(plant.emitted("rag.index.inconclusive", "lost")) == 1
+
+
+def test_slack_down_fails_the_run_and_the_repeat_tells(plant: Plant) -> None:
+    """Verdict and event are out first; the run says loudly that nobody was told."""
+    rows = [
+        {**json.loads(line), "index_build": "worse"}
+        for line in (plant.folder / "builds" / "damaged" / "log.jsonl").read_text().splitlines()
+    ]
+    write_jsonl(plant.folder / "builds" / "worse" / "log.jsonl", rows)
+    payload = {"dataset": "plant", "build": "worse", "serving": "serving"}
+    plant.slack.fail("not_ok")
+    try:
+        run = plant.ended(plant.announce(payload))
+    finally:
+        plant.slack.fail(None)
+    assert run["state_type"] == "FAILED"
+    assert "hold, but not told to all: Slack did not" in run["state"]["message"]
+    gate = load_gate(plant.store, "worse")
+    assert gate is not None
+    assert (gate.verdict, gate.told) == ("hold", False)
+    assert len(plant.emitted("rag.index.held", "worse")) == 1
+    assert plant.told("index build worse is held") == []
+    assert plant.ended(plant.announce(payload))["state_type"] == "COMPLETED"
+    assert len(plant.told("index build worse is held")) == 1
+
+
+def test_the_verdict_is_an_artifact(plant: Plant) -> None:
+    """Whoever looks at the run sees the table."""
+    where = {"artifacts": {"key": {"any_": ["ragmetrics-plant-gate"]}}}
+    found = plant.live.post("/artifacts/filter", where)
+    assert any("| context_recall |" in str(one["data"]).replace("\\", "") for one in found)
+
+
+def trial(folder: Path, seed: int, **settings: Any) -> tuple[Gate, Gate]:
+    """The gates of a damaged and of a healthy build of one seed, without Prefect."""
+    make_builds(folder / "builds", seed)
+    chosen = make_settings(
+        {
+            "dataset": "plant",
+            "store": str(folder / "store"),
+            "gate": {"logs": str(folder / "builds" / "{build}")},
+            "workers": 1,
+            **settings,
+        }
+    )
+    damaged, healthy = (
+        run_gate(
+            chosen, make_index_build({"dataset": "plant", "build": build, "serving": "serving"})
+        )
+        for build in ("damaged", "healthy")
+    )
+    return damaged, healthy
+
+
+def test_in_twenty_seeded_trials_each_damage_is_found_and_health_is_not_doubted(
+    tmp_path: Path,
+) -> None:
+    """150 golden questions, the embedded judge, the default rules; 15% of the rows damaged."""
+    gates = [trial(tmp_path / str(seed), seed) for seed in range(TRIALS)]
+    damaged = [gate.verdict for gate, _ in gates]
+    healthy = [gate.verdict for _, gate in gates]
+    print(f"damaged: {damaged.count('hold')} held, healthy: {healthy.count('promote')} promoted")
+    assert damaged == ["hold"] * TRIALS
+    assert healthy == ["promote"] * TRIALS, [gate.reasons for _, gate in gates]

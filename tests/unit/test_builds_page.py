@@ -1,0 +1,141 @@
+"""The page of index builds: what it says of each gate, and how a reader comes to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragmetrics.gates.kept import save_gate
+from ragmetrics.gates.records import Gate
+from ragmetrics.gates.undecided import Undecided, keep
+from ragmetrics.night import run_night
+from ragmetrics.publish import rebuild_dashboard, refresh_builds
+from ragmetrics.report.builds_page import MOST_IN_FULL, write_builds
+from ragmetrics.report.markdown import gate_markdown
+from ragmetrics.settings import make_settings
+from ragmetrics.stage import open_store
+from ragmetrics.store.files import Files
+from tests.fakes.gated import gate, incomparable, metric_verdict, passed, promoted, undecided
+from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+from tests.fakes.nights import HOSTILE
+from tests.unit.test_report import Outline, text
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Files:
+    """An empty site."""
+    return Files(str(tmp_path / "site"))
+
+
+def page(site: Files, *gates: Gate, lost: tuple[Undecided, ...] = ()) -> str:
+    """The page of these gates, newest first as given."""
+    path = write_builds(site, gates, lost, "helpdesk")
+    assert path == "builds.html"
+    return site.read(path).decode()
+
+
+def test_every_gate_has_its_verdict_and_evidence(site: Files) -> None:
+    """Means, drop with interval, limit, questions; what fell; who judged; where the logs are."""
+    html = page(site, incomparable(), promoted(), gate())
+    read = text(html)
+    assert "All builds, newest first: 1 held" in read
+    for told in (
+        "idx-43 against idx-42",
+        "context_recall fell by 0.107, more than 0.05",
+        "0.821 → 0.714",
+        "0.107 [0.07, 0.14]",
+        "How do I get refund 0?",
+        "builds/idx-43/",
+        "embedded",
+        "took 1 min 15 s",
+        "build idx-45: no log at builds/idx-45/",
+    ):
+        assert told in read, told
+    assert html.index("idx-45") < html.index("idx-44") < html.index("idx-43")
+
+
+def test_the_line_of_a_build_shows_the_metric_that_speaks_for_the_verdict(site: Files) -> None:
+    """A held build's line is of a metric that holds it, not of the first."""
+    metrics = [passed("context_relevance"), metric_verdict("context_recall")]
+    table = page(site, gate(metrics=metrics)).split("<tbody>")[1]
+    assert "recall" in table.split("</tbody>")[0]
+    assert "relevance" not in table.split("</tbody>")[0]
+
+
+def test_questions_still_needed_are_said(site: Files) -> None:
+    """Inconclusive is no dead end where more questions would tell."""
+    few = metric_verdict(verdict="inconclusive", further=84, low=-0.01)
+    read = text(page(site, gate(verdict="inconclusive", further=84, metrics=[few])))
+    assert "Questions still needed: about 84" in read
+    assert "84 more needed" in read
+
+
+def test_lost_events_stand_first(site: Files) -> None:
+    """An event that could not be followed is on the page, with why and what it carried."""
+    read = text(page(site, gate(), lost=(undecided(),)))
+    assert "index build: build: not there" in read
+    assert '{"dataset": "helpdesk"}' in read
+    assert read.index("No verdict") < read.index("idx-43")
+    assert "index build: build: not there" in text(page(site, lost=(undecided(),)))
+
+
+def test_only_the_newest_are_shown_in_full(site: Files) -> None:
+    """A year of builds is a list; links to the older ones lead to their line."""
+    html = page(site, *(gate(f"idx-{number}") for number in range(MOST_IN_FULL + 5)))
+    assert html.count('<section class="judge"') == MOST_IN_FULL
+    assert html.count('id="build-idx-34"') == 1
+    assert "The newest 30 are shown in full below" in text(html)
+
+
+def test_hostile_text_stays_text(site: Files) -> None:
+    """No element of the page comes from a log, an event or a verdict."""
+    hostile = page(site, gate(say=HOSTILE), lost=(undecided(HOSTILE, carried=HOSTILE),))
+    tame = page(site, gate(say="x"), lost=(undecided("x", carried="x"),))
+    assert Outline(hostile).tags == Outline(tame).tags
+    assert "{{ 7 * 7 }}" in hostile
+
+
+def test_without_builds_there_is_no_page(site: Files) -> None:
+    """And nothing links to one."""
+    assert write_builds(site, []) is None
+    assert not site.exists("builds.html")
+
+
+def test_the_overview_links_to_it_where_there_are_gates(tmp_path: Path) -> None:
+    """Before the first night, after a night, and when the site is made anew elsewhere."""
+    settings = make_settings(
+        {"dataset": "helpdesk", "logs": str(tmp_path / "logs"), "store": str(tmp_path / "store")}
+    )
+    files = open_store(settings)
+    save_gate(files, gate())
+    refresh_builds(files)
+    assert 'href="builds.html"' in files.read("dashboard/index.html").decode()
+    write_jsonl(tmp_path / "logs" / "rows.jsonl", make_rows(4))
+    run_night(settings, NIGHT)
+    assert 'href="builds.html"' in files.read("dashboard/index.html").decode()
+    elsewhere = Files(str(tmp_path / "elsewhere"))
+    rebuild_dashboard(files, elsewhere)
+    assert "idx-43" in elsewhere.read("builds.html").decode()
+
+
+def test_a_store_without_gates_has_no_link(tmp_path: Path) -> None:
+    """Who does not gate builds sees nothing of it, until an event is lost."""
+    files = Files(str(tmp_path / "store"))
+    refresh_builds(files)
+    assert "builds.html" not in files.read("dashboard/index.html").decode()
+    keep(files, undecided())
+    refresh_builds(files)
+    assert 'href="builds.html"' in files.read("dashboard/index.html").decode()
+
+
+def test_the_artifact_has_verdict_numbers_and_the_way_to_the_page() -> None:
+    """In Prefect's markdown, where no text of a log begins a link, a cell or a heading."""
+    told = gate_markdown(gate(), "https://dash.example/builds.html#build-idx-43")
+    assert told.startswith("## Index build idx-43 against idx-42: hold\n")
+    row = "| context_recall | hold | 0.821 | 0.714 | 0.107 [0.07, 0.14] | 0.05 | 150 |"
+    assert row in told.replace("\\", "")
+    assert "[Open the dashboard](<https://dash.example/builds.html#build-idx-43>)" in told
+    hostile = gate_markdown(gate(say=HOSTILE), "store/builds.html")
+    assert "<script>" not in hostile
+    assert "none" not in gate_markdown(incomparable(), "x")

@@ -1,0 +1,244 @@
+"""The Slack messages of the gate: what they say, what they never let through, and how often."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragmetrics.alerts.gate_message import compose_gate, compose_undecided
+from ragmetrics.alerts.state import Message
+from ragmetrics.alerts.terminal import render
+from ragmetrics.alerts.webhook import SlackError
+from ragmetrics.gates.kept import load_gate, save_gate
+from ragmetrics.gates.records import Gate
+from ragmetrics.gates.telling import tell_gate, tell_undecided
+from ragmetrics.gates.undecided import load_undecided
+from ragmetrics.settings import Settings, make_settings
+from ragmetrics.stage import open_store
+from tests.fakes.gated import gate, incomparable, metric_verdict, passed, promoted
+from tests.fakes.slack import SlackServer
+from tests.unit.test_slack import HOSTILE, mrkdwn, validate
+
+
+def write(given: Gate, **options: Any) -> Message:
+    """The message of a gate, which keeps to Slack's limits."""
+    told = {"page": "https://dash.example/builds.html#build-idx-43", "redact": False, **options}
+    message = compose_gate(given, **told)
+    validate(message)
+    return message
+
+
+def test_a_held_build_is_told_with_its_numbers() -> None:
+    """Build against build, each metric that holds it with all it rests on, the worst questions."""
+    message = write(gate(), run_url="https://prefect.example/run/1")
+    assert render(message) == EXPECTED
+    assert message.text == (
+        "🔴 Critical: index build idx-43 is held: context_recall 0.821 → 0.714 "
+        "(helpdesk against idx-42)"
+    )
+
+
+EXPECTED = """\
+🔴 Critical: index build idx-43 is held
+
+helpdesk, build idx-43 against idx-42, 150 rows
+
+context_recall got worse
+  Mean: 0.821 → 0.714
+  Drop: 0.107 [0.071, 0.143]
+  Questions: 150
+  Limit: 0.05
+
+Why
+• context_recall fell by 0.107, more than 0.05
+
+Other metrics
+• context_relevance: 0.900 → 0.905, drop -0.005 [-0.020, 0.010], 150 questions, limit
+  0.05
+
+Fallen questions
+• 1.000 → 0.000 context_recall “How do I get refund 0?” (row-0)
+• 1.000 → 0.100 context_recall “How do I get refund 1?” (row-1)
+• 1.000 → 0.200 context_recall “How do I get refund 2?” (row-2)
+
+Open the builds https://dash.example/builds.html#build-idx-43
+Open the run https://prefect.example/run/1
+
+Judge: embedded (a baseline)"""
+
+
+def test_only_what_holds_the_build_names_its_questions() -> None:
+    """A question that fell in a metric within its limit is not what the build is held for."""
+    fallen = [one.model_copy(update={"metric": "context_relevance"}) for one in gate().fallen]
+    assert "Fallen questions" not in render(write(gate(fallen=fallen)))
+
+
+def test_a_question_is_shown_once() -> None:
+    """One that fell in two metrics takes one of the three places."""
+    fallen = gate().fallen
+    again = [one.model_copy(update={"metric": "context_relevance"}) for one in fallen]
+    held = [metric_verdict(), metric_verdict("context_relevance")]
+    text = render(write(gate(metrics=held, fallen=[*fallen, *again])))
+    assert text.count("refund 0?") == 1
+    assert "refund 2?" in text
+
+
+def test_a_redacted_message_has_row_ids_alone() -> None:
+    """With `redact` no question is in the message."""
+    message = write(gate(), redact=True)
+    assert "refund" not in json.dumps(message.blocks)
+    assert "• 1.000 → 0.000 context_recall (row-0)" in render(message)
+
+
+def test_a_build_that_cannot_be_compared_is_a_warning() -> None:
+    """Nothing dropped, but somebody has to look."""
+    message = write(incomparable())
+    assert message.text.startswith("🟡 Warning: index build idx-45 cannot be judged (helpdesk")
+    assert "• build idx-45: no log at builds/idx-45/" in render(message)
+
+
+def test_missing_questions_and_quarantined_rows_are_counted() -> None:
+    """A build may be held, or not, for what its log lacks."""
+    metrics = [metric_verdict(missing=9, questions=141)]
+    text = render(write(gate(missing=9, quarantined=2, metrics=metrics)))
+    assert "150 rows, 2 in quarantine, 9 questions missing" in text
+    assert "Questions: 141, 9 missing" in text
+
+
+def test_many_metrics_are_cut() -> None:
+    """Whatever the number of metrics and reasons, the message fits."""
+    held = [metric_verdict(f"metric_{number}") for number in range(60)]
+    others = [passed(f"other_{number}") for number in range(60)]
+    reasons = [f"metric_{number} fell " + "by so much " * 40 for number in range(60)]
+    text = render(write(gate(metrics=[*held, *others], reasons=reasons)))
+    assert text.count("got worse") == 4
+    assert "more" in text
+
+
+def inert(message: Message) -> None:
+    """Nothing that users wrote acts as markup."""
+    validate(message)
+    for shown in [message.text, *mrkdwn(message.blocks)]:
+        assert "<" not in shown
+        assert "https://" not in shown
+        assert "@here" not in shown
+        assert ":fire:" not in shown
+        assert not any(mark in shown for mark in "~`\x00\x1b\u202e\u200b")
+        assert shown.count("*") % 2 == 0
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_is_inert(text: str) -> None:
+    """Reasons, questions, ids, judges, and what an event carried: all limits hold."""
+    inert(compose_gate(gate(say=text, build=text, serving=text), page=text, redact=False))
+    inert(compose_undecided(text, text, text, text, text))
+
+
+def test_an_event_without_a_build_is_told_with_what_it_carried() -> None:
+    """Whoever sent it finds it by its id."""
+    message = compose_undecided(
+        "helpdesk", "index build: build: not there", '{"dataset": "helpdesk"}', "e-1"
+    )
+    validate(message)
+    text = render(message)
+    assert "Why\nindex build: build: not there" in text
+    assert 'The event carried: {"dataset": "helpdesk"}' in text
+    assert "Event e-1" in text
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Those of an empty store."""
+    return make_settings({"dataset": "helpdesk", "store": str(tmp_path / "store")})
+
+
+def kept(settings: Settings, given: Gate) -> Gate:
+    """A gate that is in the store, as it is after it was decided."""
+    save_gate(open_store(settings), given)
+    return given
+
+
+def test_a_held_build_is_told_once(settings: Settings, slack_server: SlackServer) -> None:
+    """`told` is in the store after Slack confirmed, and the next call sends nothing."""
+    told = tell_gate(settings, kept(settings, gate()))
+    assert told.told
+    assert load_gate(open_store(settings), "idx-43") == told
+    assert tell_gate(settings, told) == told
+    assert len(slack_server.delivered) == 1
+
+
+def test_what_passes_is_not_told(settings: Settings, slack_server: SlackServer) -> None:
+    """Nor is a build that more questions would decide."""
+    few = metric_verdict(verdict="inconclusive", further=80)
+    for one in (promoted(), gate(verdict="inconclusive", further=80, metrics=[few])):
+        assert not tell_gate(settings, kept(settings, one)).told
+    assert slack_server.received == []
+
+
+def test_an_unconfirmed_message_is_sent_by_the_repeat(
+    settings: Settings, slack_server: SlackServer
+) -> None:
+    """Slack down: an error, `told` stays false, and the same gate told again goes out."""
+    slack_server.fail("not_ok", times=1)
+    held = kept(settings, gate())
+    with pytest.raises(SlackError, match="no_service"):
+        tell_gate(settings, held)
+    assert load_gate(open_store(settings), "idx-43") == held
+    assert tell_gate(settings, held).told
+    assert len(slack_server.delivered) == 1
+
+
+def test_a_newer_verdict_is_not_written_over(settings: Settings, slack_server: SlackServer) -> None:
+    """Another run has promoted the build meanwhile: that stands."""
+    newer = kept(settings, promoted("idx-43"))
+    assert tell_gate(settings, gate()).told
+    assert load_gate(open_store(settings), "idx-43") == newer
+
+
+def test_without_a_webhook_nothing_is_noted_as_told(settings: Settings) -> None:
+    """Once there is one, a repeat tells of the build that is still held."""
+    assert not tell_gate(settings, kept(settings, gate())).told
+
+
+def test_the_same_event_is_told_once(settings: Settings, slack_server: SlackServer) -> None:
+    """A retried run does not repeat itself; the next event that fails alike is told again."""
+    for event in ("e-1", "e-1", "e-2"):
+        assert tell_undecided(settings, "build: not there", "{}", event).told
+    assert len(slack_server.delivered) == 2
+    tell_undecided(settings, "build: should be a valid string", "{}", "e-1")
+    assert len(slack_server.delivered) == 3
+    assert [one.event_id for one in load_undecided(open_store(settings))] == ["e-1", "e-2", "e-1"]
+
+
+def test_an_unconfirmed_event_is_told_by_the_repeat(
+    settings: Settings, slack_server: SlackServer
+) -> None:
+    """It is in the store all the same, as not told."""
+    slack_server.fail("not_ok", times=1)
+    with pytest.raises(SlackError):
+        tell_undecided(settings, "build: not there", "{}", "e-1")
+    assert [one.told for one in load_undecided(open_store(settings))] == [False]
+    tell_undecided(settings, "build: not there", "{}", "e-1")
+    assert [one.told for one in load_undecided(open_store(settings))] == [True]
+
+
+def test_a_store_that_cannot_be_written_keeps_nobody_from_being_told(
+    tmp_path: Path, slack_server: SlackServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The message goes out, and the log says that it may do so twice."""
+    (tmp_path / "store").write_text("a file, where a folder should be")
+    broken = make_settings({"store": str(tmp_path / "store")})
+    assert tell_undecided(broken, "build: not there", "{}", "e-1").told
+    assert len(slack_server.delivered) == 1
+    assert "may be told twice" in caplog.text
+
+
+def test_redacted_settings_keep_the_payload_out(tmp_path: Path, slack_server: SlackServer) -> None:
+    """What an event carried is as private as a question; its id is told."""
+    hidden = {"store": str(tmp_path / "store"), "alerts": {"redact": True}}
+    tell_undecided(make_settings(hidden), "build: not there", '{"x": "secret"}', "e-1")
+    assert "secret" not in json.dumps(slack_server.delivered)
+    assert "e-1" in json.dumps(slack_server.delivered)
