@@ -65,7 +65,8 @@ def make_judge(
 ) -> Judge:
     """One judge; JudgeRefused where it lacks its key, or its extra.
 
-    `files` is the store in which a batch judge notes what it waits for.
+    `files` is the store in which a batch judge notes what it waits for, and by which the processes
+    that ask a live one share its limits.
     """
     if judge.name == "embedded":
         return EmbeddedJudge(corpus)
@@ -92,15 +93,16 @@ def _remote(
 
         made = BatchJudge(make_client(access, judge), judge, files)
     else:
-        made = LiveJudge(access, judge)
+        made = LiveJudge(access, judge, files)
     if fuse:  # verdicts that were asked for together may differ from those asked for alone
         made.fingerprint = fingerprint("fused", fuse, INSTRUCTION, made.fingerprint)
     return made
 
 
-def make_embedder(settings: Settings, corpus: Corpus) -> Embedder:
+def make_embedder(settings: Settings, corpus: Corpus, files: Files | None = None) -> Embedder:
     """The embedder that the settings name, or that goes with the judge.
 
+    `files` is the store by which the processes that ask an endpoint share its limits.
     JudgeRefused where it lacks its key; that of a panel refuses whatever it is asked.
     """
     from ragmetrics.judges.embeddings import OPENAI_MODEL, HashedEmbedder, OpenAIEmbedder
@@ -122,7 +124,7 @@ def make_embedder(settings: Settings, corpus: Corpus) -> Embedder:
     key = api_key(chosen.api_key_env or judge.api_key_env, os.environ)
     base_url, model = chosen.base_url or judge.base_url, chosen.model or OPENAI_MODEL
     try:
-        return OpenAIEmbedder(find_access(judge, base_url, key), model, judge)
+        return OpenAIEmbedder(find_access(judge, base_url, key), model, judge, files)
     except JudgeRefused as error:
         if len(settings.panel) == 1:
             raise

@@ -25,6 +25,7 @@ from ragmetrics.purse import Purse, purse_in_use, spending
 if TYPE_CHECKING:
     from ragmetrics.judge_settings import JudgeSettings
     from ragmetrics.judges.access import Access
+    from ragmetrics.store.files import Files
 
 _Waiting: TypeAlias = tuple[str, asyncio.Future[Embedded]]
 
@@ -77,10 +78,12 @@ class OpenAIEmbedder:
     concurrency = 256
     keeps = True
 
-    def __init__(self, access: Access, model: str, settings: JudgeSettings) -> None:
+    def __init__(
+        self, access: Access, model: str, settings: JudgeSettings, files: Files | None = None
+    ) -> None:
         self.name = f"openai:{model}"
         self.fingerprint = fingerprint("openai-embedding", model, access.address)
-        self._endpoint = Endpoint(access, settings, model)
+        self._endpoint = Endpoint(access, settings, model, files)
         self._model = model
         self._waiting: list[tuple[Purse | None, _Waiting]] = []
         self._sending: set[asyncio.Task[None]] = set()

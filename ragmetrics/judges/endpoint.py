@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from ragmetrics import purse
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.gate import Gate, shared_gate
+from ragmetrics.judges.sharing import Presence, join
 from ragmetrics.judges.told import (
     Setback,
     error_of,
@@ -34,6 +35,7 @@ from ragmetrics.judges.transport import Answer, Dropped, Transport, Unreachable
 if TYPE_CHECKING:
     from ragmetrics.judge_settings import JudgeSettings
     from ragmetrics.judges.access import Access
+    from ragmetrics.store.files import Files
 
 T = TypeVar("T")
 
@@ -77,14 +79,21 @@ class _Patience:
 
 
 class Endpoint:
-    """One endpoint, asked for one model as its gate allows."""
+    """One endpoint, asked for one model as its gate allows.
 
-    def __init__(self, access: Access, settings: JudgeSettings, model: str) -> None:
+    Its limits are shared with other processes by means of `files`, their store.
+    """
+
+    def __init__(
+        self, access: Access, settings: JudgeSettings, model: str, files: Files | None = None
+    ) -> None:
         self.address = access.address
         self._transport = Transport(access)
         self._settings, self._model = settings, model
         self._key = (self.address, model, access.key)
+        self._files = files
         self._gate: Gate | None = None
+        self._presence: Presence | None = None
         self._reached = False
         """Whether there is a server at the address,"""
         self._proven = False
@@ -120,13 +129,18 @@ class Endpoint:
                 raise
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Give back connections, and its part of the limits."""
+        if self._presence and self._gate:
+            self._presence.leave(self._gate)
+        self._presence = None
         await self._transport.close()
 
     def _find_gate(self) -> Gate:
         settings = self._settings
         limits = (settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute)
         self._gate = shared_gate(self._key, *limits)
+        if self._files:
+            self._presence = join(self._files, self._key, self._gate)
         return self._gate
 
     async def _attempt(

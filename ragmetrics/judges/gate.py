@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 
 from ragmetrics.judges.pace import Pace
+from ragmetrics.judges.sharing import Share
 
 _UNKNOWN_LATENCY = 0.1  # seconds
 _BURST = 1.0  # seconds' worth of an allowance that may be taken at once
@@ -28,6 +29,8 @@ class Bucket:
     """An allowance per minute that fills steadily; more than it holds is paid by waiting."""
 
     def __init__(self, per_minute: float) -> None:
+        self.per_minute = per_minute
+        """All of it, however much of it is for others."""
         self._rate = per_minute / 60
         self._paid = 0.0  # the time at which all that was taken is paid
 
@@ -38,6 +41,12 @@ class Bucket:
     def take(self, amount: float, now: float) -> None:
         """Take some; less than nothing gives back what was taken too much."""
         self._paid = max(self._paid, now) + amount / self._rate
+
+    def fill(self, per_minute: float, now: float) -> None:
+        """Fill at another pace from now on, also what is taken and not paid."""
+        owed = max(self._paid - now, 0.0) * self._rate
+        self._rate = per_minute / 60
+        self._paid = now + owed / self._rate
 
 
 class Gate:
@@ -53,8 +62,11 @@ class Gate:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.pace = pace or Pace(ceiling)
+        self.pace.bound(ceiling)
         self.clock = clock
         self.loop = asyncio.get_running_loop()
+        self._ceiling = ceiling
+        self._shares: dict[object, Share] = {}
         self._requests = Bucket(requests_per_minute) if requests_per_minute else None
         self._tokens = Bucket(tokens_per_minute) if tokens_per_minute else None
         self._busy = 0  # requests in flight, and places that cool
@@ -117,6 +129,26 @@ class Gate:
     def pause(self, seconds: float) -> None:
         """Let nobody in for so long, at most a minute."""
         self._paused = max(self._paused, self.clock() + min(seconds, _LONGEST_PAUSE))
+
+    def share(self, of: object, share: Share | None) -> None:
+        """Keep to a share of the limits from now on; None: `of` has nothing to say any more.
+
+        Of several shares the smallest counts.
+        """
+        if share == self._shares.get(of):
+            return
+        self._shares.pop(of, None)
+        if share:
+            self._shares[of] = share
+        told = list(self._shares.values()) or [Share()]
+        self.pace.bound(min(one.places(self._ceiling) for one in told))
+        for bucket in (self._requests, self._tokens):
+            if bucket:
+                bucket.fill(min(one.rate(bucket.per_minute) for one in told), self.clock())
+        if self._alarm:  # it may be late for the new pace
+            self._alarm.cancel()
+            self._alarm = None
+        self._let_in()
 
     @property
     def latency(self) -> float:

@@ -15,6 +15,7 @@ from ragmetrics.protocol import Ask, Prompt
 if TYPE_CHECKING:
     from ragmetrics.judge_settings import JudgeSettings
     from ragmetrics.judges.access import Access
+    from ragmetrics.store.files import Files
 
 
 _AT_HAND = 4
@@ -28,11 +29,11 @@ class LiveJudge:
     note = ""
     keeps = True
 
-    def __init__(self, access: Access, settings: JudgeSettings) -> None:
+    def __init__(self, access: Access, settings: JudgeSettings, files: Files | None = None) -> None:
         self.name = f"openai:{settings.model}"
         self.concurrency = _AT_HAND * settings.concurrency
         self.fingerprint = chat_fingerprint(settings, access.address)
-        self._endpoint = Endpoint(access, settings, settings.model)
+        self._endpoint = Endpoint(access, settings, settings.model, files)
         self._settings = settings
         self._envelopes: dict[str, Envelope] = {}
         self._form = 0  # what a prompt is tried with first: what others came to

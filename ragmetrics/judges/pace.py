@@ -130,6 +130,19 @@ class Pace:
         self._failed = 0  # times in a row that going beyond did not work
         self._failed_at = 0  # the limit at which it did not
         self._mark: tuple[int, float] | None = None  # a limit and the throughput it gave
+        self._cut = 0  # the limit before a lower ceiling cut it
+
+    def bound(self, ceiling: int) -> None:
+        """Another ceiling from now on; a limit that only the ceiling cut comes back with it."""
+        if ceiling == self._ceiling:
+            return
+        if self._threshold >= self._ceiling:
+            self._threshold = ceiling  # no trouble was met so far
+        self._ceiling = ceiling
+        before = max(self.limit, self._cut)
+        self.limit = min(before, ceiling)
+        self._cut = before if before > ceiling else 0
+        self._mark = None
 
     def successor(self) -> Pace:
         """What was learned, for the next gate before the same endpoint."""
@@ -224,7 +237,7 @@ class Pace:
         if window.share > _HOPELESS:
             self._shrink(window, elapsed)
             return
-        self.limit = max(self.limit, first.limit)
+        self.limit = min(max(self.limit, first.limit), self._ceiling)
         self.tolerated = min(max(1.5 * window.share, self.tolerated), _HOPELESS)
         self._threshold = self._ceiling  # no trouble was met so far
         self._hold = self._failed = 0
@@ -244,6 +257,7 @@ class Pace:
         self._trial = _Trial(before, window.share, usual, window.throughput(elapsed))
         self._before = self._before or self._trial
         self._mark = None
+        self._cut = 0
         self._hold_back(before)
 
     def _hold_back(self, limit: int) -> None:

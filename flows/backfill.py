@@ -1,0 +1,149 @@
+"""The backfill flow: past nights, each as its nightly would have scored it, the oldest first.
+
+python -m flows.backfill --settings ragmetrics.yaml --first 2026-10-01 --last 2026-10-31
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import logging
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, cast
+from uuid import UUID
+
+from prefect import flow, get_run_logger
+from prefect.artifacts import create_progress_artifact, update_progress_artifact
+from prefect.runtime import flow_run
+from pydantic import Field
+from rich.console import Console
+
+from flows.attempts import bound_starts
+from flows.scoring import score_all
+from ragmetrics.alerts.deliver import Delivery
+from ragmetrics.backfill import Backfill, BackfillShort, PastNight, check_range, fill
+from ragmetrics.errors import RagmetricsError
+from ragmetrics.night import check_settings, parts
+from ragmetrics.records import Manifest
+from ragmetrics.settings import Settings, load_settings
+from ragmetrics.stage import Staged
+from ragmetrics.text import sharing_splits
+from tasks.backfilling import publish_past
+from tasks.steps import alert, artifact_key, stage
+
+
+def _run_name() -> str:
+    asked = flow_run.parameters
+    return f"backfill {asked.get('first')} to {asked.get('last') or 'yesterday'}"
+
+
+@flow(name="backfill", flow_run_name=_run_name)
+def backfill(
+    settings: str,
+    first: dt.date,
+    last: dt.date | None = None,
+    at_once: Annotated[int, Field(ge=1)] = 2,
+    alerts: bool = False,
+    again: bool = False,
+) -> Backfill:
+    """Score and publish the nights of a range of dates, the oldest first.
+
+    In: the path of a settings file; the first night and the last, yesterday in UTC where none is
+    given; how many nights are scored at once; whether people are told of them, as of tonight's, and
+    whether nights that are published are published again. Out: what became of each night. May be
+    repeated: what is in the store is not done again, and the same parameters go on.
+    Raises BackfillShort at the end, with all other nights published, where some could not be done.
+    """
+    bound_starts("run the backfill anew with the same parameters: it goes on where it was")
+    chosen = load_settings(settings)
+    days = check_range(chosen, first, last)
+    check_settings(chosen)
+    progress = _Progress(chosen.dataset)
+    with sharing_splits():  # or the night that ends first takes it from the others
+        done = fill(
+            chosen,
+            days,
+            _Tasks(chosen),
+            at_once,
+            alerts=alerts,
+            again=again,
+            tell=progress.tell,
+        )
+    done.check()
+    return done
+
+
+@dataclass(frozen=True)
+class _Tasks:
+    """The steps of a night as tasks of this flow."""
+
+    settings: Settings
+
+    def stage(self, day: dt.date) -> Staged:
+        return stage(self.settings, day)
+
+    def score(self, staged: Staged) -> Sequence[RagmetricsError]:
+        return score_all(self.settings, staged.ref, parts(self.settings, staged))
+
+    def publish(self, staged: Staged, problems: Sequence[str], *, silent: bool) -> Manifest:
+        return publish_past(self.settings, staged, problems, silent=silent)
+
+    def alert(self, manifest: Manifest) -> Delivery:
+        return alert(self.settings, manifest)
+
+
+class _Progress:
+    """The nights that ended, in the log and as an artifact, on which nothing hangs."""
+
+    def __init__(self, dataset: str) -> None:
+        self._key = f"ragmetrics-{artifact_key(dataset)}-backfill"
+        self._artifact: UUID | None = None
+
+    def tell(self, one: PastNight, done: int, of: int) -> None:
+        """One more night ended."""
+        log = get_run_logger()
+        level = logging.WARNING if one.outcome in ("failed", "not begun") else logging.INFO
+        log.log(level, "%s: %s%s", one.date, one.outcome, f": {one.reason}" if one.reason else "")
+        said = f"{done} of {of} nights"
+        try:
+            if self._artifact is None:
+                made = create_progress_artifact(100 * done / of, key=self._key, description=said)
+                self._artifact = cast("UUID", made)  # a coroutine only where it is awaited
+            else:
+                update_progress_artifact(self._artifact, 100 * done / of, description=said)
+        except Exception as error:  # of the client, the network, the server: none stops a backfill
+            log.warning("progress is not shown: %s", error)
+
+
+def main() -> int:
+    """Backfill from the command line: 0 fine, 1 nights are left to do, 2 input error."""
+    parser = argparse.ArgumentParser(prog="python -m flows.backfill", description=__doc__)
+    day = dt.date.fromisoformat
+    parser.add_argument("--settings", default="ragmetrics.yaml", help="default: %(default)s")
+    parser.add_argument("--first", type=day, required=True, metavar="DATE")
+    parser.add_argument("--last", type=day, metavar="DATE", help="default: yesterday in UTC")
+    parser.add_argument("--at-once", type=int, default=2, help="nights; default: %(default)s")
+    parser.add_argument("--alerts", action="store_true", help="tell people, as of tonight")
+    parser.add_argument("--again", action="store_true", help="publish what is published anew")
+    told = parser.parse_args()
+    out, err = Console(highlight=False), Console(stderr=True, highlight=False)
+    try:
+        settings = load_settings(told.settings)
+        # Before Prefect's server takes its seconds.
+        check_range(settings, told.first, told.last, told.at_once)
+        check_settings(settings)
+        done = backfill(told.settings, told.first, told.last, told.at_once, told.alerts, told.again)
+    except BackfillShort as error:
+        err.print(str(error), style="red", markup=False, soft_wrap=True)
+        return 1
+    except RagmetricsError as error:
+        err.print(str(error), style="red", markup=False, soft_wrap=True)
+        return 2
+    out.print(str(done), soft_wrap=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
