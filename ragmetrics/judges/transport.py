@@ -10,7 +10,8 @@ import asyncio
 import io
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -51,6 +52,27 @@ class Answer:
     body: bytes
 
 
+@contextmanager
+def failures_told() -> Iterator[None]:
+    """What aiohttp raises inside, as Unreachable or Dropped."""
+    import aiohttp
+
+    try:
+        yield
+    except (
+        aiohttp.ConnectionTimeoutError,
+        aiohttp.InvalidURL,
+        aiohttp.NonHttpUrlClientError,
+        UnicodeError,  # a host that no name server can be asked for
+    ) as error:
+        raise Unreachable(str(error), in_vain=True) from error
+    except aiohttp.ClientConnectorError as error:
+        certificate = isinstance(error, aiohttp.ClientSSLError)
+        raise Unreachable(str(error.os_error), in_vain=certificate) from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise Dropped(str(error) or type(error).__name__) from error
+
+
 class Transport:
     """Connections to one endpoint, opened with the first request, on its event loop."""
 
@@ -66,27 +88,13 @@ class Transport:
         Raises Unreachable or Dropped.
         """
         session = self._session or await self._open()
-        import aiohttp
-
         data = body if len(body) < _LARGE else io.BytesIO(body)
-        try:
+        with failures_told():
             # A redirect might lead the logs to somebody else.
             async with session.post(
                 self.address + path, data=data, allow_redirects=False
             ) as response:
                 return self._answer(response.status, response.headers, await response.read())
-        except (
-            aiohttp.ConnectionTimeoutError,
-            aiohttp.InvalidURL,
-            aiohttp.NonHttpUrlClientError,
-            UnicodeError,  # a host that no name server can be asked for
-        ) as error:
-            raise Unreachable(str(error), in_vain=True) from error
-        except aiohttp.ClientConnectorError as error:
-            certificate = isinstance(error, aiohttp.ClientSSLError)
-            raise Unreachable(str(error.os_error), in_vain=certificate) from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise Dropped(str(error) or type(error).__name__) from error
 
     def _answer(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer:
         # Some servers repeat the key in their errors, which are printed and kept.

@@ -19,6 +19,7 @@ from ragmetrics.judges.transport import (
     Dropped,
     Unreachable,
     certificates,
+    failures_told,
     proxy_of,
 )
 from ragmetrics.replay.answers import UNREADABLE
@@ -96,9 +97,7 @@ class Endpoint:
 
     async def _send(self, values: Mapping[str, str]) -> Answer:
         session = self._session or await self._open()
-        import aiohttp
-
-        try:
+        with failures_told():
             # A redirect might lead questions and keys to somebody else.
             async with session.request(
                 self._settings.method,
@@ -109,18 +108,6 @@ class Endpoint:
             ) as response:
                 self._reached = True
                 return Answer(response.status, response.headers, await self._read(response))
-        except (
-            aiohttp.ConnectionTimeoutError,
-            aiohttp.InvalidURL,
-            aiohttp.NonHttpUrlClientError,
-            UnicodeError,  # a host that no name server can be asked for
-        ) as error:
-            raise Unreachable(str(error), in_vain=True) from error
-        except aiohttp.ClientConnectorError as error:
-            certificate = isinstance(error, aiohttp.ClientSSLError)
-            raise Unreachable(str(error.os_error), in_vain=certificate) from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise Dropped(str(error) or type(error).__name__) from error
 
     async def _read(self, response: ClientResponse) -> bytes:
         """The body, unpacked; not more of it than is allowed."""
