@@ -13,6 +13,8 @@ from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 from rich.console import Console
 
+from flows.attempts import bound_starts
+from flows.runners import check_runner
 from flows.scoring import score_all
 from flows.waiting import come_back, leaving
 from ragmetrics import tables
@@ -25,21 +27,26 @@ from tasks.steps import alert, publish, stage
 
 
 def _run_name() -> str:
-    return f"nightly {flow_run.parameters.get('date') or _yesterday()}"
+    return f"nightly {flow_run.parameters.get('date') or _night()}"
 
 
 @flow(name="nightly", flow_run_name=_run_name)
 def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> NightResult:
     """Score one night's retrieval logs, publish the dashboard, alert on regressions.
 
-    In: the path of a settings file, and the night (yesterday in UTC where none is given). Out:
-    the night's manifest and what was told, or the state `Waiting` where batches are at work and
-    the deployment will run the night again. May be repeated: finished parts, judgements and batches
-    are found in the store, numbers do not change, and nothing is told twice.
-    Raises CoverageShort, after publishing and alerting, where not everything could be scored.
+    In: the path of a settings file, and the night. Where none is given it is the day, in UTC,
+    before the one that the run was planned for: a run that is late, retried or started again
+    keeps it. Out: the night's manifest and what was told, or the state `Waiting` where batches are
+    at work and the deployment will run the night again. May be repeated: finished parts, judgements
+    and batches are found in the store, numbers do not change, and nothing is told twice.
+    Raises CoverageShort, after publishing and alerting, where not everything could be scored;
+    StartedTooOften where the run crashed three times.
     """
     log = get_run_logger()
-    chosen, day = leaving(load_settings(settings)), date or _yesterday()
+    day = date or _night()
+    bound_starts(f"run the night anew: prefect deployment run nightly/nightly --param date={day}")
+    chosen = leaving(load_settings(settings))
+    check_runner(chosen)
     staged = stage(chosen, day)
     source = staged.source
     log.info("%s: %d rows, %d quarantined", day, source.rows, source.quarantined)
@@ -60,8 +67,9 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     return NightResult(manifest, delivery)
 
 
-def _yesterday() -> dt.date:
-    return dt.datetime.now(dt.UTC).date() - dt.timedelta(days=1)
+def _night() -> dt.date:
+    planned: dt.datetime = flow_run.scheduled_start_time
+    return planned.astimezone(dt.UTC).date() - dt.timedelta(days=1)
 
 
 def main() -> int:
@@ -74,6 +82,7 @@ def main() -> int:
     try:
         settings = load_settings(told.settings)
         check_settings(settings)  # before Prefect's server takes its seconds
+        check_runner(settings)
         result = nightly(told.settings, told.date)
     except CoverageShort as error:
         err.print(str(error), style="red", markup=False, soft_wrap=True)

@@ -1,8 +1,8 @@
-"""Nights that wait for batches: the run gives its worker back, and its deployment runs it again.
+"""Work that waits for batches: the run gives its worker back, and its deployment runs it again.
 
-A batch may take 24 hours. A nightly that a deployment runs waits a moment for its batches, then
-schedules the same night for later and ends as `Waiting`, with nothing published. The next run
-finds rows, finished parts and batches in the store. By hand, a night waits in place.
+A batch may take 24 hours. A nightly or gate that a deployment runs waits a moment for its batches,
+then schedules the same work for later and ends as `Waiting`, with nothing published. The next run
+finds rows, finished parts and batches in the store. By hand, it waits in place.
 """
 
 from __future__ import annotations
@@ -47,22 +47,34 @@ def come_back(pending: Sequence[JudgePending], settings: str, day: dt.date, stag
 
     Raises the first of `pending` in a run by hand, whose command goes on when it is given again.
     """
+    # The date is fixed: a night that began before midnight is the same after it.
+    parameters = {"settings": settings, "date": day.isoformat()}
+    return run_again(pending, parameters, staged.started_at, f"night {day}")
+
+
+def run_again(
+    pending: Sequence[JudgePending], parameters: dict[str, Any], since: dt.datetime, what: str
+) -> Any:
+    """Schedule the deployment's flow with these parameters for later, and return the state for the
+    run to end in; None where nothing is pending, or it has been for too long since its start.
+
+    `what` names the work. Raises the first of `pending` in a run by hand.
+    """
     if not pending:
         return None
     if not deployment.id:
         raise pending[0]
     now = dt.datetime.now(dt.UTC)
-    if now - staged.started_at > LONGEST:
-        get_run_logger().warning("%s: no longer waiting: %s", day, pending[0])
+    if now - since > LONGEST:
+        get_run_logger().warning("%s: no longer waiting: %s", what, pending[0])
         return None
     run_deployment(
         UUID(str(deployment.id)),
-        # The date is fixed: a night that began before midnight is the same after it.
-        parameters={"settings": settings, "date": day.isoformat()},
+        parameters=parameters,
         scheduled_time=now + BACK_AFTER,
         timeout=0,
         as_subflow=False,
         idempotency_key=f"waiting-{flow_run.id}",
     )
-    later = f"the night is run again at {now + BACK_AFTER:%H:%M} UTC"
+    later = f"{what} is run again at {now + BACK_AFTER:%H:%M} UTC"
     return Completed(name="Waiting", message=f"{pending[0]}; {later}")

@@ -44,7 +44,7 @@ class JudgeServer:
         self._control("reset", {})
 
     def _control(self, path: str, body: dict[str, Any] | None = None) -> Any:
-        return _call(f"http://127.0.0.1:{self.port}/{path}", body)
+        return call(f"http://127.0.0.1:{self.port}/{path}", body)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Bucket:
         return [item["Key"] for page in pages for item in page.get("Contents", ())]
 
 
-def _call(url: str, body: Any = None) -> Any:
+def call(url: str, body: Any = None) -> Any:
     """GET, or POST where there is a body; return the JSON of the reply."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}

@@ -8,6 +8,7 @@ with prefect_live(folder) as live:
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -27,6 +29,7 @@ from tests.fakes.processes import ROOT
 
 T = TypeVar("T")
 PREFECT = [sys.executable, "-m", "prefect"]
+_MARK = "PREFECT_LIVE_MARK"
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,10 @@ class Live:
     def get(self, path: str) -> Any:
         """GET from the API."""
         return self._send("GET", path, None)
+
+    def delete(self, path: str) -> Any:
+        """DELETE at the API."""
+        return self._send("DELETE", path, None)
 
     def flow_runs(self, **where: Any) -> list[dict[str, Any]]:
         """Runs, oldest first, whose fields have these values, as in `state_type="COMPLETED"`."""
@@ -78,7 +85,7 @@ class Live:
     ) -> Iterator[subprocess.Popen[bytes]]:
         """A worker of a pool, in a process group of its own; output goes to a file of `folder`."""
         command = [*PREFECT, "worker", "start", "--pool", pool]
-        with _process(command, cwd, {**self.environment, **environment}, self._log("worker")) as it:
+        with started(command, cwd, {**self.environment, **environment}, self._log("worker")) as it:
             yield it
 
     def wait_for(self, what: Callable[[], T], *, seconds: float = 60, every: float = 0.5) -> T:
@@ -104,12 +111,29 @@ class Live:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.api + path, data, method=method)
         request.add_header("Content-Type", "application/json")
-        with urllib.request.urlopen(request, timeout=30) as response:
-            text = response.read()
+        if auth := self.environment.get("PREFECT_API_AUTH_STRING"):
+            request.add_header("Authorization", f"Basic {base64.b64encode(auth.encode()).decode()}")
+        text = _patient(request)
         return json.loads(text) if text else None
 
     def _log(self, name: str) -> Path:
         return self.folder / f"{name}-{time.monotonic_ns()}.log"
+
+
+def _patient(request: urllib.request.Request) -> bytes:
+    """The answer to a request; asked again, as Prefect's clients do, while the server says 503:
+    its database is locked, and nothing was done.
+    """
+    for pause in (0.5, 1, 2, 4, None):
+        try:
+            with urllib.request.urlopen(request, timeout=30) as response:
+                body: bytes = response.read()
+                return body
+        except urllib.error.HTTPError as error:
+            if error.code != 503 or pause is None:
+                raise
+            time.sleep(pause)
+    raise AssertionError("unreachable")
 
 
 @contextmanager
@@ -130,11 +154,12 @@ def prefect_live(folder: Path, **environment: str) -> Iterator[Live]:
         "PREFECT_WORKER_QUERY_SECONDS": "1",
         "PREFECT_CLI_PROMPT": "false",
         "NO_COLOR": "1",
+        "COLUMNS": "300",  # messages in one piece
         **environment,
     }
     live = Live(folder, port, variables)
     command = [*PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(port)]
-    with _process(command, ROOT, variables, folder / "server.log") as server:
+    with started(command, ROOT, variables, folder / "server.log") as server:
         live.wait_for(lambda: _healthy(live, server), seconds=180)
         yield live
 
@@ -149,14 +174,18 @@ def _healthy(live: Live, server: subprocess.Popen[bytes]) -> bool:
 
 
 @contextmanager
-def _process(
+def started(
     command: list[str], cwd: Path, environment: Mapping[str, str], output: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that leads a group of its own, and ends with the block together with all that came
+    of it; what it prints goes to a file.
+    """
+    mark = uuid.uuid4().hex
     with output.open("wb") as stream:
         process = subprocess.Popen(
             command,
             cwd=cwd,
-            env=environment,
+            env={**environment, _MARK: mark},
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=subprocess.STDOUT,
@@ -166,13 +195,32 @@ def _process(
         yield process
     finally:
         end(process)
+        _end_marked(mark)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a process and all of its group: what a worker runs goes with it."""
+    """Kill a process and all of its group. The flow runs of a worker live on, as after a crash:
+    each leads a session of its own, and ends with the worker's block.
+    """
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def _end_marked(mark: str) -> None:
+    """Kill all processes that inherited a mark, until there is none (on Linux)."""
+    while running := list(_marked(f"{_MARK}={mark}".encode())):
+        for pid in running:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)
+
+
+def _marked(variable: bytes) -> Iterator[int]:
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile, or is another user's
+            if variable in (folder / "environ").read_bytes().split(b"\0"):
+                yield int(folder.name)
 
 
 def _free_port() -> int:

@@ -1,0 +1,27 @@
+"""A run that crashes is started again, but not for ever."""
+
+from __future__ import annotations
+
+from prefect.runtime import flow_run
+
+from ragmetrics.errors import RagmetricsError
+
+MOST_STARTS = 3
+
+
+class StartedTooOften(RagmetricsError):
+    """Each attempt at a run crashed or was given up; one more would not mend it."""
+
+
+def bound_starts(again: str) -> None:
+    """Fail a run that was started more than three times.
+
+    A crash leaves no time to say why (no memory, a lost node), and the automations start the run
+    again; a failure ends that, and is told. `again` says how to begin afresh once the cause is
+    gone. Raises StartedTooOften.
+    """
+    if flow_run.run_count > MOST_STARTS:
+        raise StartedTooOften(
+            f"start {flow_run.run_count} of this run, and {MOST_STARTS} did not finish it: see in "
+            f"the worker's log why they ended (memory?), then {again}"
+        )

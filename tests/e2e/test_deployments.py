@@ -1,0 +1,334 @@
+"""The deployments of deployments/prefect.yaml, from a fresh clone, on a live server and worker."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.fakes.clients import Bucket, JudgeServer
+from tests.fakes.clone import fresh_clone
+from tests.fakes.console import Terminal, at_a_terminal, blocks, plain
+from tests.fakes.logs import make_rows
+from tests.fakes.prefect_live import PREFECT, Live, prefect_live
+from tests.fakes.processes import ROOT
+from tests.fakes.slack import SlackServer
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+DEPLOY = ["deploy", "--all", "--prefect-file", "deployments/prefect.yaml"]
+NAMES = {one["name"] for one in yaml.safe_load((ROOT / DEPLOY[-1]).read_text())["deployments"]}
+ROWS = 12
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A server to which the clone was deployed."""
+
+    live: Live
+    clone: Path
+    printed: str
+    """By `prefect deploy`, at a terminal."""
+
+    def deployment(self, name: str) -> dict[str, Any]:
+        """What the server knows of a deployment; its flow has the same name."""
+        found: dict[str, Any] = self.live.get(f"/deployments/name/{name}/{name}")
+        return found
+
+    def planned(self, name: str) -> list[datetime]:
+        """When the runs that the scheduler made for a deployment are to start."""
+        where = {"deployments": {"id": {"any_": [self.deployment(name)["id"]]}}}
+        runs = self.live.post("/flow_runs/filter", {**where, "sort": "EXPECTED_START_TIME_ASC"})
+        return [
+            datetime.fromisoformat(run["expected_start_time"]).astimezone(UTC)
+            for run in runs
+            if run["state_type"] == "SCHEDULED" and run["auto_scheduled"]
+        ]
+
+    def start(self, moment: datetime, **parameters: Any) -> str:
+        """Plan a run of the nightly; return its id."""
+        state = {"type": "SCHEDULED", "state_details": {"scheduled_time": moment.isoformat()}}
+        path = f"/deployments/{self.deployment('nightly')['id']}/create_flow_run"
+        run = self.live.post(path, {"state": state, "parameters": parameters})
+        return str(run["id"])
+
+    def ended(self, run: str, seconds: float = 240) -> dict[str, Any]:
+        """A run, once it is over."""
+
+        def final() -> dict[str, Any] | None:
+            found: dict[str, Any] = self.live.get(f"/flow_runs/{run}")
+            over = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
+            return found if found["state_type"] in over else None
+
+        found = self.live.wait_for(final, seconds=seconds)
+        assert found is not None
+        return found
+
+    def log(self, run: str) -> str:
+        """What a run logged at the server."""
+        where = {"logs": {"flow_run_id": {"any_": [run]}}, "limit": 200}
+        return "\n".join(entry["message"] for entry in self.live.post("/logs/filter", where))
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    """A server, the pool, and all deployments of a fresh clone, made by the documented commands."""
+    folder = tmp_path_factory.mktemp("installed")
+    clone = fresh_clone(folder / "clone")
+    with prefect_live(folder / "prefect") as live:
+        live.cli("work-pool", "create", "ragmetrics", "--type", "process", cwd=clone)
+        asking = {name: value for name, value in live.environment.items() if "PROMPT" not in name}
+        done = subprocess.run(
+            at_a_terminal(*PREFECT, *DEPLOY),
+            cwd=clone,
+            env={**asking, "TERM": "xterm"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            timeout=300,
+        )
+        assert done.returncode == 0, plain(done.stdout)
+        yield Installed(live, clone, plain(done.stdout))
+
+
+def write_settings(path: Path, bucket: Bucket, **changes: Any) -> None:
+    """Settings of a night in the bucket, judged without network."""
+    values = {
+        "logs": f"{bucket.uri}/logs/dt={{date}}/",
+        "store": f"{bucket.uri}/store",
+        "metrics": ["context_relevance"],
+        **changes,
+    }
+    path.write_text(yaml.safe_dump(values))
+
+
+def put_logs(bucket: Bucket, *nights: date) -> None:
+    """A log of each night."""
+    for night in nights:
+        body = "".join(json.dumps(row) + "\n" for row in make_rows(ROWS, night=night)).encode()
+        bucket.client.put_object(Bucket=bucket.name, Key=f"logs/dt={night}/log.jsonl", Body=body)
+
+
+def night_of(moment: datetime) -> date:
+    """The night of a run that was planned for a moment."""
+    return moment.astimezone(UTC).date() - timedelta(days=1)
+
+
+def aws() -> dict[str, str]:
+    """What a worker needs to reach the bucket."""
+    return {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+
+
+def test_all_deployments_are_there_and_the_nightly_is_in_the_schedule(
+    installed: Installed,
+) -> None:
+    """The scheduler plans runs (under SQLAlchemy 2.1 it silently plans none), at 05:30 UTC; what
+    has no schedule, or one that is off, has none."""
+    for name in NAMES:
+        deployment = installed.deployment(name)
+        assert deployment["work_pool_name"] == "ragmetrics"
+        assert deployment["parameters"]["settings"] == "ragmetrics.yaml"
+        assert deployment["global_concurrency_limit"]["limit"] == 1
+        assert deployment["concurrency_options"]["collision_strategy"] == "ENQUEUE"
+    planned = installed.live.wait_for(lambda: installed.planned("nightly"), seconds=60)
+    assert {(moment.hour, moment.minute) for moment in planned} == {(5, 30)}
+    assert planned[0] - datetime.now(UTC) < timedelta(days=1)
+    assert planned[1] - planned[0] == timedelta(days=1)
+    for name in NAMES - {"nightly"}:
+        assert installed.planned(name) == []
+
+
+def test_variables_move_schedule_and_settings_and_deploying_again_keeps_them(
+    installed: Installed,
+) -> None:
+    """No file is edited: the server remembers cron, time zone and settings; unset, they are the
+    defaults again."""
+    live, clone = installed.live, installed.clone
+    wanted = {
+        "ragmetrics_cron": "15 7 * * *",
+        "ragmetrics_timezone": "Asia/Kolkata",
+        "ragmetrics_settings": "/etc/rag metrics/a 'b' $c.yaml",
+        "ragmetrics_calibrate_cron": "0 1 * * 2",
+    }
+    for name, value in wanted.items():
+        live.post("/variables/", {"name": name, "value": value})
+    try:
+        live.cli(*DEPLOY, cwd=clone)
+        nightly, calibrate = installed.deployment("nightly"), installed.deployment("calibrate")
+        [schedule] = nightly["schedules"]
+        assert schedule["schedule"]["cron"] == "15 7 * * *"
+        assert schedule["schedule"]["timezone"] == "Asia/Kolkata"
+        assert nightly["parameters"]["settings"] == wanted["ragmetrics_settings"]
+        assert calibrate["schedules"][0]["active"] is True
+        times = {(1, 45)}
+        live.wait_for(
+            lambda: {(at.hour, at.minute) for at in installed.planned("nightly")} == times
+        )
+    finally:
+        for name in wanted:
+            live.delete(f"/variables/name/{name}")
+        live.cli(*DEPLOY, cwd=clone)
+    assert installed.deployment("nightly")["parameters"]["settings"] == "ragmetrics.yaml"
+    assert installed.deployment("calibrate")["schedules"][0]["active"] is False
+
+
+def test_another_pool_is_a_variable_of_the_environment(installed: Installed) -> None:
+    """PREFECT_DEFAULT_WORK_POOL_NAME wins over the name that the checkout has; a pool that is not
+    there is refused."""
+    live, clone = installed.live, installed.clone
+    with pytest.raises(AssertionError, match="'night-shift' which does not exist"):
+        live.cli(*DEPLOY, cwd=clone, PREFECT_DEFAULT_WORK_POOL_NAME="night-shift")
+    live.post("/work_pools/", {"name": "night-shift", "type": "process"})
+    live.cli(*DEPLOY, cwd=clone, PREFECT_DEFAULT_WORK_POOL_NAME="night-shift")
+    assert installed.deployment("nightly")["work_pool_name"] == "night-shift"
+    live.cli(*DEPLOY, cwd=clone)
+    assert installed.deployment("nightly")["work_pool_name"] == "ragmetrics"
+
+
+def test_deploying_at_a_terminal_asks_nothing(installed: Installed) -> None:
+    """`prefect deploy` asks where it sees a terminal; with this file there is nothing to ask."""
+    assert installed.printed.count("successfully created") == len(NAMES)
+
+
+def test_a_worker_that_starts_anywhere_runs_the_night_into_the_bucket(
+    installed: Installed, s3: Bucket
+) -> None:
+    """The worker stands in / and knows nothing of the clone; the run leaves scores, the manifest
+    and a dashboard that a browser will show."""
+    write_settings(installed.clone / "ragmetrics.yaml", s3)
+    now = datetime.now(UTC)
+    put_logs(s3, night_of(now), night_of(now + timedelta(days=1)))  # midnight may pass
+    with installed.live.worker(cwd=Path("/"), **aws()):
+        installed.live.cli("deployment", "run", "nightly/nightly", "--watch")
+    run = installed.live.flow_runs(state_type="COMPLETED")[-1]
+    night = night_of(datetime.fromisoformat(run["expected_start_time"]))
+    assert run["name"] == f"nightly {night}"
+    [manifest] = s3.keys(f"store/runs/dt={night}/")
+    body = s3.client.get_object(Bucket=s3.name, Key=manifest)["Body"].read()
+    assert json.loads(body)["metrics"][0]["scored"] == ROWS
+    assert [key for key in s3.keys(f"store/scores/dt={night}/") if key.endswith(".parquet")]
+    for page in ("index.html", f"{night}/index.html"):
+        head = s3.client.head_object(Bucket=s3.name, Key=f"store/dashboard/{page}")
+        assert head["ContentType"].startswith("text/html")
+
+
+def test_a_late_run_keeps_its_night_on_a_worker_with_the_checkout_elsewhere(
+    installed: Installed, s3: Bucket, tmp_path: Path
+) -> None:
+    """A run planned for three days ago evaluates the night before that; RAGMETRICS_CHECKOUT says
+    where the worker has the checkout, though the one that was deployed from is still there."""
+    moved = tmp_path / "another place"
+    shutil.copytree(installed.clone, moved)
+    write_settings(moved / "ragmetrics.yaml", s3, dataset="moved")
+    planned = datetime.now(UTC) - timedelta(days=3)
+    put_logs(s3, night_of(planned))
+    run = installed.start(planned)
+    with installed.live.worker(cwd=tmp_path, RAGMETRICS_CHECKOUT=str(moved), **aws()):
+        ended = installed.ended(run)
+    assert ended["state_type"] == "COMPLETED", installed.log(run)
+    assert ended["name"] == f"nightly {night_of(planned)}"
+    [manifest] = s3.keys(f"store/runs/dt={night_of(planned)}/")
+    body = s3.client.get_object(Bucket=s3.name, Key=manifest)["Body"].read()
+    assert json.loads(body)["dataset"] == "moved"
+
+
+def crashed_thrice(installed: Installed, moment: datetime) -> str:
+    """A run planned for a moment that began three times, and is to begin now; its id."""
+    run = installed.start(moment)
+    for state in ("RUNNING", "SCHEDULED") * 3:
+        now = {"scheduled_time": datetime.now(UTC).isoformat()} if state == "SCHEDULED" else {}
+        change = {"state": {"type": state, "state_details": now}, "force": True}
+        installed.live.post(f"/flow_runs/{run}/set_state", change)
+    return run
+
+
+def test_mistakes_and_crash_loops_fail_with_one_clear_sentence(
+    installed: Installed, tmp_path: Path
+) -> None:
+    """Settings that are not there, and a run that crashed three times, end in a failure that says
+    what to do; where the checkout is not there, the worker says it."""
+    now = datetime.now(UTC)
+    with installed.live.worker(cwd=tmp_path):
+        lost = installed.ended(installed.start(now, settings="lost.yaml"))
+        looping = installed.ended(crashed_thrice(installed, now + timedelta(days=365)))
+    assert lost["state_type"] == looping["state_type"] == "FAILED"
+    assert f"lost.yaml: no such settings file in {installed.clone}" in lost["state"]["message"]
+    assert "start 4 of this run" in looping["state"]["message"]
+    night = night_of(now + timedelta(days=365))
+    assert f"--param date={night}" in looping["state"]["message"]
+    nowhere = installed.start(now)
+    with installed.live.worker(cwd=tmp_path, RAGMETRICS_CHECKOUT="/nowhere"):
+        assert installed.ended(nowhere)["state_type"] == "CRASHED"
+    hint = "no checkout of ragmetrics in /nowhere on this worker: set RAGMETRICS_CHECKOUT"
+    printed = [log.read_text("utf-8") for log in installed.live.folder.glob("worker-*.log")]
+    assert hint in "".join(printed)
+
+
+def test_secrets_as_blocks_reach_the_run_and_nobody_else(
+    installed: Installed,
+    s3: Bucket,
+    judge_server: JudgeServer,
+    slack_server: SlackServer,
+    tmp_path: Path,
+) -> None:
+    """The README's commands, typed as they stand: the judge accepts the key of the block alone,
+    Slack is told at the block's address alone, and neither is in a run, deployment, pool or log."""
+    key = "sk-of-the-block-4711"
+    judge_server.faults(api_key=key)
+    (installed.clone / ".venv").symlink_to(sys.prefix)
+    commands = next(
+        block.commands
+        for block in blocks(installed.clone / "deployments/README.md")
+        if "prefect.blocks.system import Secret" in block.text
+    )
+    secrets = {"OPENAI_API_KEY": key, "SLACK_WEBHOOK_URL": slack_server.url}
+    terminal = Terminal(installed.clone, {**installed.live.environment, **secrets})
+    for command in commands:
+        terminal.run(command)
+    judge = {"name": "openai", "model": "fake", "base_url": judge_server.base_url}
+    write_settings(tmp_path / "judged.yaml", s3, judge=judge)
+    now = datetime.now(UTC)
+    put_logs(s3, night_of(now))
+    run = installed.start(now, settings=str(tmp_path / "judged.yaml"))
+    wrong = {"OPENAI_API_KEY": "wrong", "SLACK_WEBHOOK_URL": "http://127.0.0.1:9/wrong"}
+    with installed.live.worker(cwd=tmp_path, **wrong, **aws()):
+        ended = installed.ended(run)
+    assert ended["state_type"] == "COMPLETED", installed.log(run)
+    assert slack_server.delivered  # that a night of so few rows says nothing
+    shown = [
+        ended,
+        installed.log(run),
+        installed.deployment("nightly"),
+        installed.live.get("/work_pools/ragmetrics"),
+        installed.live.logs(),
+    ]
+    assert "prefect.blocks.secret.openai-api-key" in str(shown)
+    for secret in secrets.values():
+        assert secret not in str(shown)
+
+
+def test_a_server_with_a_password_turns_others_away(tmp_path: Path) -> None:
+    """With PREFECT_SERVER_API_AUTH_STRING, clients that lack it get 401; health needs none."""
+    auth = "admin:a password"
+    with prefect_live(
+        tmp_path, PREFECT_SERVER_API_AUTH_STRING=auth, PREFECT_API_AUTH_STRING=auth
+    ) as live:
+        live.cli("work-pool", "create", "ragmetrics", "--type", "process")
+        assert live.get("/work_pools/ragmetrics")["type"] == "process"
+        with urllib.request.urlopen(f"{live.api}/health", timeout=30) as response:
+            assert response.status == 200
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(f"{live.api}/work_pools/ragmetrics", timeout=30)
+        with pytest.raises(AssertionError, match="401"):
+            live.cli("work-pool", "inspect", "ragmetrics", PREFECT_API_AUTH_STRING="admin:no")
