@@ -10,7 +10,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 
-from benchmarks import engine, judge_speed, scale, store_scale, two_cores
+from benchmarks import dask_scale, engine, judge_speed, scale, store_scale, two_cores
+from ragmetrics.settings import DEFAULT_METRICS
 
 Options = argparse.Namespace
 
@@ -34,6 +35,10 @@ def _cores(options: Options) -> None:
     print(two_cores.report(options.rows or 100_000))
 
 
+def _dask(options: Options) -> None:
+    print(dask_scale.report(options.rows or 20_000, DEFAULT_METRICS, ("threads", "dask")))
+
+
 def _scale(options: Options) -> None:
     print(scale.report(options.rows or 2_000))
 
@@ -43,6 +48,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "judge": _judge,
     "store": _store,
     "cores": _cores,
+    "dask": _dask,
     "scale": _scale,
 }
 

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from ragmetrics.stage import shard_range
+from ragmetrics.sharding import shard_range
 from ragmetrics.store.files import Files
 from ragmetrics.store.gathered import SCHEMA, Gathered
 from ragmetrics.store.judgement_files import write

@@ -67,7 +67,7 @@ def report(rows: int) -> str:
         few = measure(small, rows // 10, 2)
         one, two = measure(log, rows, 1), measure(log, rows, 2)
         staging = _staging(log)
-    plain = _loops(2) / _loops(1)
+    plain = loops(2) / loops(1)
     return "\n".join(
         [
             *map(str, (few, one, two)),
@@ -86,7 +86,7 @@ def measure(log: Path, rows: int, workers: int) -> Run:
     environment = {**os.environ, "RAGMETRICS_WORKERS": str(workers)}
     start = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
-    memory = _Memory(process.pid)
+    memory = Memory(process.pid)
     _, status, usage = os.wait4(process.pid, 0)  # with that of the workers it waited for
     wall = time.monotonic() - start
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -95,7 +95,7 @@ def measure(log: Path, rows: int, workers: int) -> Run:
     return Run(rows, workers, wall, usage.ru_utime + usage.ru_stime, memory.peak_mb())
 
 
-class _Memory:
+class Memory:
     """Samples the memory of a process and of all below it until it ends."""
 
     def __init__(self, pid: int) -> None:
@@ -150,7 +150,7 @@ def _staging(log: Path) -> float:
         return time.monotonic() - start
 
 
-def _loops(processes: int) -> int:
+def loops(processes: int) -> int:
     """How many plain loops so many processes do in some seconds: more no program can gain."""
     begun = [
         subprocess.Popen([sys.executable, "-c", _LOOP], stdout=subprocess.PIPE, text=True)

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from prefect.futures import PrefectFuture, wait
+from prefect import get_run_logger
+from prefect.futures import PrefectFuture, as_completed
 
+from flows.progress import Watch, watching
+from flows.runners import RunnerFailed, lost, open_runner
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.settings import Settings
 from ragmetrics.store.parts import RunRef
-from ragmetrics.workers import Part
+from ragmetrics.text import sharing_splits
+from ragmetrics.workers import Part, WorkerDied
 from tasks.steps import score
+
+ROUNDS = 2
+"""Times that a part is given to a runner. What a cluster gives up has killed several workers."""
 
 
 def score_all(
@@ -19,23 +27,87 @@ def score_all(
 ) -> list[RagmetricsError]:
     """Score the parts of a run; return why some could not be scored.
 
-    `kept` is the store that has the judgements; None: that of the settings. What is no error of
-    ours is a bug, and raised.
+    `kept` is the store that has the judgements; None: that of the settings. Parts whose process
+    died are scored again, by others. What is no error of ours is a bug, and raised.
+    Raises SettingsError or RunnerFailed where there is nothing to run the parts on.
     """
-    futures = [
-        score.with_options(
-            task_run_name=f"{' + '.join(family)} · shard {shard + 1}/{ref.shards}"
-        ).submit(settings, ref, family, shard, kept)
-        for family, shard in parts
-    ]
-    wait(futures)
-    return list(_errors(futures))
+    with watching(settings.dataset, ref, parts) as watch, sharing_splits() as splits:
+        work = _Work(settings, ref, kept, str(splits))
+        errors, died = work.round(parts, watch)
+        for _ in range(1, ROUNDS):
+            if not died:
+                break
+            get_run_logger().warning("%d parts lost their process, and are begun anew", len(died))
+            try:
+                more, died = work.round([part for part, _ in died], watch)
+            except RunnerFailed as failed:
+                more, died = [failed], []
+            errors += more
+        for part, error in died:
+            watch.ended(part, scored=False)
+            errors.append(error)
+    return errors
 
 
-def _errors(futures: Sequence[PrefectFuture[Any]]) -> Iterator[RagmetricsError]:
-    for future in futures:
-        result = future.result(raise_on_failure=False)
-        if isinstance(result, RagmetricsError):
-            yield result
-        elif isinstance(result, BaseException):
-            raise result
+@dataclass(frozen=True)
+class _Work:
+    """What all parts have in common."""
+
+    settings: Settings
+    ref: RunRef
+    kept: str | None
+    splits: str
+
+    def round(
+        self, parts: Sequence[Part], watch: Watch
+    ) -> tuple[list[RagmetricsError], list[tuple[Part, WorkerDied]]]:
+        """Score parts: the errors of some, and those whose process died."""
+        errors: list[RagmetricsError] = []
+        died: list[tuple[Part, WorkerDied]] = []
+        bug: BaseException | None = None
+        for part, error in self._played(parts):
+            if isinstance(error, WorkerDied):
+                died.append((part, error))
+                continue
+            if isinstance(error, RagmetricsError):
+                errors.append(error)
+            else:
+                bug = bug or error
+            watch.ended(part, scored=error is None)
+        if bug:  # the other parts are in the store by now
+            raise bug
+        return errors, died
+
+    def _played(self, parts: Sequence[Part]) -> Iterator[tuple[Part, BaseException | None]]:
+        """The parts as they end, with what went wrong."""
+        with open_runner(self.settings, len(parts)) as runner:
+            futures: dict[PrefectFuture[Any], Part] = {}
+            for part in parts:
+                family, shard = part
+                task = score.with_options(task_run_name=self._name(part))
+                what = {
+                    "settings": self.settings,
+                    "ref": self.ref,
+                    "family": family,
+                    "shard": shard,
+                    "kept": self.kept,
+                    "splits": self.splits,
+                }
+                futures[runner.submit(task, what)] = part
+            for future in as_completed(list(futures)):
+                yield futures[future], self._error(future, futures[future])
+
+    def _name(self, part: Part) -> str:
+        return f"{' + '.join(part[0])} · shard {part[1] + 1}/{self.ref.shards}"
+
+    def _error(self, future: PrefectFuture[Any], part: Part) -> BaseException | None:
+        try:
+            result = future.result(raise_on_failure=False)
+        except Exception as error:
+            if lost(error):
+                return WorkerDied(
+                    f"{self._name(part)}: the process that scored it died, for lack of memory "
+                    f"perhaps: give workers more of it, or set more `shards:` ({error})"
+                )
+            raise
+        return result if isinstance(result, BaseException) else None

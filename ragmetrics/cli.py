@@ -5,7 +5,6 @@ Exit codes: 0 fine, 1 findings, 2 usage or input error.
 
 from __future__ import annotations
 
-import gc
 import sys
 import webbrowser
 from pathlib import Path
@@ -13,7 +12,16 @@ from typing import Annotated
 
 import typer
 
-from ragmetrics import __version__, cli_batches, cli_prompts, cli_score, tables
+from ragmetrics import (
+    __version__,
+    cli_backfill,
+    cli_batches,
+    cli_gate,
+    cli_prompts,
+    cli_replay,
+    cli_score,
+    tables,
+)
 from ragmetrics.cli_flags import (
     BaseUrlFlag,
     ConfigFlag,
@@ -30,6 +38,7 @@ from ragmetrics.cli_flags import (
     settings_at,
 )
 from ragmetrics.errors import InputError, RagmetricsError
+from ragmetrics.garbage import collect_seldom
 from ragmetrics.settings import judged_by, load_settings, with_preset
 
 app = typer.Typer(
@@ -42,7 +51,11 @@ app = typer.Typer(
 )
 app.add_typer(cli_prompts.app, name="prompts")
 app.command()(cli_score.score)
+app.command()(cli_backfill.backfill)
 app.command()(cli_batches.batches)
+app.command()(cli_replay.replay)
+app.command()(cli_gate.gate)
+app.command()(cli_gate.emit_build)
 
 
 @app.command()
@@ -183,7 +196,7 @@ def dashboard(
     from ragmetrics.store.files import Files
 
     files = Files(store)
-    if not (files.exists("runs") or files.exists("calibrations")):
+    if not any(map(files.exists, ("runs", "calibrations", "gates"))):
         raise InputError(f"{store}: not a store: there are no runs in it")
     site = Files(output) if output else files.at("dashboard")
     first = site.uri(rebuild_dashboard(files, site))
@@ -205,10 +218,7 @@ def _main(
 
 def main() -> None:
     """Run the command line; errors meant for people are printed as one line, exit code 2."""
-    # What a night allocates is freed by count of references: cycles are few, and looking for them
-    # among all that is alive takes a tenth of a run.
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
+    collect_seldom()
     try:
         app(prog_name="ragmetrics")
     except RagmetricsError as error:

@@ -7,6 +7,8 @@ RagmetricsError
 ├── StoreError               reading or writing files failed; `transient` says if a retry may help
 ├── UnreadableReply          a judge answered, but not what was asked; asked again
 ├── Unanswered               a request got no usable answer; the row is left out of the mean
+├── RetrieverError           the golden questions could not be replayed; `transient` as above
+│   └── RetrieverRefused     wrong key, address or function: no question can be answered
 └── JudgeError               the judge could not be asked; `transient` says if a retry may help
     ├── JudgeRefused         wrong key, model or address: no request can succeed, the run ends
     ├── JudgePending         asked, and the answers come later: the same command goes on
@@ -58,6 +60,18 @@ class Unanswered(RagmetricsError):
 
     def __reduce__(self) -> tuple[type[Unanswered], tuple[str, str]]:
         return type(self), (self.status, self.reason)  # by default it is pickled by its text alone
+
+
+class RetrieverError(RagmetricsError):
+    """The retriever could not be asked the golden questions, or answered too few of them."""
+
+    def __init__(self, message: str, *, transient: bool = False) -> None:
+        super().__init__(message)
+        self.transient = transient
+
+
+class RetrieverRefused(RetrieverError):
+    """No question to this retriever can be answered: wrong key, address or function."""
 
 
 class JudgeError(RagmetricsError):

@@ -40,7 +40,7 @@ from ragmetrics.registry import Metric, chosen_metrics
 from ragmetrics.rows import LogRow
 from ragmetrics.score import priced, score_families
 from ragmetrics.settings import Settings
-from ragmetrics.stage import shard_range
+from ragmetrics.sharding import shard_range
 from ragmetrics.store.files import Files
 from ragmetrics.store.parts import RunRef, read_rows
 

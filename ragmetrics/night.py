@@ -19,9 +19,12 @@ from ragmetrics.estimates import plan_budget
 from ragmetrics.publish import publish
 from ragmetrics.records import JudgeInfo, Manifest
 from ragmetrics.registry import chosen_metrics
-from ragmetrics.score import judge_info, score_families
+from ragmetrics.reuse import look_back, staged_runs
+from ragmetrics.score import judge_info, metric_fingerprint, score_families
 from ragmetrics.settings import Settings
-from ragmetrics.stage import Staged, find_inputs, open_store, plan, stage
+from ragmetrics.stage import Inputs, Staged, find_inputs, open_store, plan, stage
+from ragmetrics.store.files import Files
+from ragmetrics.store.parts import RunRef
 from ragmetrics.workers import score_parts
 
 log = logging.getLogger(__name__)
@@ -66,12 +69,36 @@ def stage_night(settings: Settings, day: date) -> Staged:
     What its budget lets be judged is decided here.
     """
     info, embedder = check_settings(settings)
-    inputs = find_inputs(settings, day)
-    ref = plan(settings, day, inputs, f"{info.fingerprint}/{embedder}")
-    staged = stage(settings, ref, inputs, datetime.now(UTC))
-    if budget := plan_budget(settings, open_store(settings), ref):
+    files, now = open_store(settings), datetime.now(UTC)
+    inputs, ref = _planned(settings, day, info, embedder)
+    staged = stage(settings, ref, inputs, now)
+    prints = {
+        metric.name: metric_fingerprint(metric, info.fingerprint, embedder)
+        for metric in chosen_metrics(settings)
+    }
+    look_back(settings, files, staged, prints)
+    if budget := plan_budget(settings, files, ref):
         _warn_of_small_sample(settings, budget)
     return staged
+
+
+def find_run(settings: Settings, day: date) -> RunRef:
+    """The run that the night's logs would be, as they are now; nothing is written."""
+    return _planned(settings, day, *check_settings(settings))[1]
+
+
+def _planned(
+    settings: Settings, day: date, info: JudgeInfo, embedder: str
+) -> tuple[Inputs, RunRef]:
+    inputs = find_inputs(settings, day)
+    shards = _shards(open_store(settings), day)
+    return inputs, plan(settings, day, inputs, f"{info.fingerprint}/{embedder}", shards)
+
+
+def _shards(files: Files, day: date) -> int | None:
+    """Into how many shards the night was cut last: rows that are there stay in theirs."""
+    earlier = staged_runs(files, day)
+    return earlier[0].ref.shards if earlier else None
 
 
 def _warn_of_small_sample(settings: Settings, budget: BudgetPlan) -> None:
@@ -93,9 +120,20 @@ def parts(settings: Settings, staged: Staged) -> list[tuple[list[str], int]]:
     ]
 
 
-def publish_night(settings: Settings, staged: Staged, problems: Sequence[str] = ()) -> Manifest:
-    """Publish a run; `problems` say why parts of it could not be scored."""
-    return publish(settings, staged, datetime.now(UTC), problems)
+def publish_night(
+    settings: Settings,
+    staged: Staged,
+    problems: Sequence[str] = (),
+    *,
+    silent: bool = False,
+    overview: bool = True,
+) -> Manifest:
+    """Publish a run; `problems` say why parts of it could not be scored.
+
+    A `silent` one tells nobody; without `overview` only the night's own pages are written.
+    """
+    now = datetime.now(UTC)
+    return publish(settings, staged, now, problems, silent=silent, overview=overview)
 
 
 def alert_night(settings: Settings, manifest: Manifest, run_url: str | None = None) -> Delivery:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
 from operator import or_
@@ -12,9 +10,11 @@ from operator import or_
 from ragmetrics import __version__
 from ragmetrics.alerts.deliver import load_book
 from ragmetrics.alerts.rules import Night, evaluate
-from ragmetrics.alerts.state import advance
+from ragmetrics.alerts.state import Book, advance
 from ragmetrics.budget import BudgetPlan, load_plan, pays_for_embeddings
 from ragmetrics.calibration.history import History, load_history
+from ragmetrics.gates.kept import load_gates
+from ragmetrics.gates.undecided import load_undecided
 from ragmetrics.protocol import Status
 from ragmetrics.records import (
     EMBEDDINGS,
@@ -26,14 +26,22 @@ from ragmetrics.records import (
     WorstRow,
 )
 from ragmetrics.registry import chosen_metrics
-from ragmetrics.report.site import write_assets, write_calibrations, write_night, write_overview
-from ragmetrics.score import judge_info, metric_fingerprint, score_families
+from ragmetrics.report.site import (
+    write_assets,
+    write_builds,
+    write_calibrations,
+    write_night,
+    write_overview,
+)
+from ragmetrics.score import judge_info, metric_fingerprint
 from ragmetrics.settings import Settings
+from ragmetrics.spent import Costs, costs_of
 from ragmetrics.stage import Staged, open_store
 from ragmetrics.store.files import Files
-from ragmetrics.store.history import find_manifest, nights, ref_of, save_manifest
-from ragmetrics.store.parts import RunRef, ScoredRow, read_notes, scored_rows
+from ragmetrics.store.history import find_manifest, nights, ref_of, run_of, save_manifest
+from ragmetrics.store.parts import ScoredRow, scored_rows
 from ragmetrics.summarise import MetricScores, find_segments, load_scores, summarise
+from ragmetrics.superseding import superseding, until_settled
 
 WORST = 10
 """Rows shown per metric."""
@@ -41,44 +49,71 @@ _COMPARED_NIGHTS = 60
 
 
 def publish(
-    settings: Settings, staged: Staged, now: datetime, problems: Sequence[str] = ()
+    settings: Settings,
+    staged: Staged,
+    now: datetime,
+    problems: Sequence[str] = (),
+    *,
+    silent: bool = False,
+    overview: bool = True,
 ) -> Manifest:
     """Write the run's manifest and dashboard from its parts; repeating it gives the same numbers.
 
     `now` is noted as the end of the run, `problems` as the reasons why parts are missing: the
     rows of a missing part count as `judge_failed`.
+    A `silent` night, one of the past, has the alerts that follow from the nights before it, and
+    tells nobody. Without `overview` the pages of all nights are left to `refresh_dashboard`: to
+    write them after each of many nights takes as long as their number squared.
     """
     files = open_store(settings)
     manifest, scores = summarise_run(settings, files, staged, now)
     told = dict.fromkeys([*problems, *manifest.problems])
     manifest = manifest.model_copy(update={"problems": list(told)})
-    earlier = nights(files, before=manifest.date)
+    manifest, superseded = superseding(files, manifest)
+    earlier = nights(files, before=manifest.date, last=_COMPARED_NIGHTS)
     history = load_history(files)
     night = Night(
         manifest,
         scores,
-        earlier[-_COMPARED_NIGHTS:],
+        earlier,
         lambda one, metric: load_scores(files, ref_of(one), metric, watched_tags(settings)),
         history.newest_drifts(manifest.judge),
     )
-    book = load_book(files)
-    _, findings = advance(
-        book, evaluate(settings.alerts, night), manifest.date, settings.alerts.remind_days
-    )
+    days = settings.alerts.remind_days
+    book = _replayed(earlier, days) if silent else load_book(files)
+    _, findings = advance(book, evaluate(settings.alerts, night), manifest.date, days)
+    if silent:
+        findings = [one.model_copy(update={"transition": None}) for one in findings]
     manifest = manifest.model_copy(
         update={
-            "findings": _as_told(findings, find_manifest(files, staged.ref)),
+            "findings": _as_told(findings, superseded, find_manifest(files, staged.ref)),
             "worst": _worst(files, night),
         }
     )
     save_manifest(files, manifest)
-    write_dashboard(files, manifest, history)
+    if overview:
+        write_dashboard(files, manifest, history)
+    else:
+        _write_pages(files, manifest, earlier, history)
     return manifest
 
 
-def _as_told(findings: Sequence[Finding], before: Manifest | None) -> list[Finding]:
+def _replayed(earlier: Sequence[Manifest], remind_days: int) -> Book:
+    """The alerts as they stood after some nights, by the findings of those alone."""
+    book = Book()
+    for night in earlier:
+        book, _ = advance(book, night.findings, night.date, remind_days)
+    return book
+
+
+def _as_told(findings: Sequence[Finding], *before: Manifest | None) -> list[Finding]:
     """A rerun tells nothing again, but the night's record keeps what it told the first time."""
-    told = {(one.key, one.state): one.transition for one in before.findings} if before else {}
+    told = {
+        (one.key, one.state): one.transition
+        for manifest in before
+        for one in (manifest.findings if manifest else ())
+        if one.transition
+    }
     return [
         one.model_copy(update={"transition": one.transition or told.get((one.key, one.state))})
         for one in findings
@@ -101,7 +136,7 @@ def summarise_run(
     }
     prints = {m.name: metric_fingerprint(m, info.fingerprint, embedder) for m in chosen}
     segments = find_segments(next(iter(scores.values())), settings.segments)
-    costs = _costs(settings, files, ref)
+    costs = costs_of(settings, files, ref)
     free = _free(settings, costs.usage, info)
     manifest = Manifest(
         dataset=settings.dataset,
@@ -109,6 +144,8 @@ def summarise_run(
         run=ref.run,
         started_at=staged.started_at,
         finished_at=now,
+        seen_at=staged.seen_at,
+        taken_over=costs.taken_over,
         ragmetrics=__version__,
         source=staged.source,
         judge=info,
@@ -139,7 +176,7 @@ def _free(settings: Settings, asked: Iterable[str], info: JudgeInfo) -> set[str]
 
 
 def _budget(
-    plan: BudgetPlan | None, costs: _Costs, free: set[str], scores: Mapping[str, MetricScores]
+    plan: BudgetPlan | None, costs: Costs, free: set[str], scores: Mapping[str, MetricScores]
 ) -> BudgetReport | None:
     if plan is None:
         return None
@@ -162,13 +199,30 @@ def watched_tags(settings: Settings) -> set[str]:
 
 
 def write_dashboard(files: Files, manifest: Manifest, history: History) -> None:
-    """Write a night's pages, the calibrations and the overview anew."""
+    """Write a night's pages, the calibrations and the overview anew.
+
+    The pages are those of the run that speaks for the night, which may be another one by now.
+    """
     site = files.at("dashboard")
-    everything = nights(files)
-    earlier = [night for night in everything if night.date < manifest.date]
     write_assets(site)
-    write_night(site, manifest, earlier, worst_rows(files, manifest), history.calibrations)
-    _write_first_pages(site, everything, history)
+
+    def write() -> None:
+        everything = nights(files)
+        told = next((night for night in everything if night.date == manifest.date), manifest)
+        earlier = [night for night in everything if night.date < manifest.date]
+        write_night(site, told, earlier, worst_rows(files, told), history.calibrations)
+        _write_first_pages(files, site, everything, history)
+
+    until_settled(files, write)
+
+
+def _write_pages(
+    files: Files, manifest: Manifest, earlier: Sequence[Manifest], history: History
+) -> None:
+    site = files.at("dashboard")
+    write_assets(site)
+    told = run_of(files, manifest.date) or manifest
+    write_night(site, told, earlier, worst_rows(files, told), history.calibrations)
 
 
 def refresh_dashboard(files: Files) -> History:
@@ -176,18 +230,38 @@ def refresh_dashboard(files: Files) -> History:
 
     The overview links to them, and the newest night says how far its judge agrees with people.
     """
-    site, everything, history = files.at("dashboard"), nights(files), load_history(files)
+    site = files.at("dashboard")
     write_assets(site)
-    for newest in everything[-1:]:
-        rows = worst_rows(files, newest)
-        write_night(site, newest, everything[:-1], rows, history.calibrations)
-    _write_first_pages(site, everything, history)
-    return history
+
+    def write() -> History:
+        everything, history = nights(files), load_history(files)
+        for newest in everything[-1:]:
+            rows = worst_rows(files, newest)
+            write_night(site, newest, everything[:-1], rows, history.calibrations)
+        _write_first_pages(files, site, everything, history)
+        return history
+
+    return until_settled(files, write)
 
 
-def _write_first_pages(site: Files, everything: Sequence[Manifest], history: History) -> str:
+def refresh_builds(files: Files) -> None:
+    """Write the page of the index builds anew, and the overview, which links to it."""
+    site = files.at("dashboard")
+    write_assets(site)
+
+    def write() -> None:
+        _write_first_pages(files, site, nights(files), load_history(files))
+
+    until_settled(files, write)
+
+
+def _write_first_pages(
+    files: Files, site: Files, everything: Sequence[Manifest], history: History
+) -> str:
     dataset = everything[-1].dataset if everything else None
-    return write_overview(site, everything, write_calibrations(site, history, dataset))
+    calibrations = write_calibrations(site, history, dataset)
+    builds = write_builds(site, load_gates(files), load_undecided(files), dataset)
+    return write_overview(site, everything, calibrations, builds)
 
 
 def rebuild_dashboard(files: Files, site: Files) -> str:
@@ -197,7 +271,7 @@ def rebuild_dashboard(files: Files, site: Files) -> str:
     for number, manifest in enumerate(everything):
         rows = worst_rows(files, manifest)
         write_night(site, manifest, everything[:number], rows, history.calibrations)
-    return _write_first_pages(site, everything, history)
+    return _write_first_pages(files, site, everything, history)
 
 
 def worst_rows(files: Files, manifest: Manifest) -> list[ScoredRow]:
@@ -244,53 +318,3 @@ def _night_before(night: Night, metric: str) -> dict[str, list[float]]:
         if summary and now and summary.scored and summary.fingerprint == now.fingerprint:
             return night.load(one, metric).by_question()
     return {}
-
-
-@dataclass
-class _Costs:
-    """What the parts note of how they came about."""
-
-    usage: dict[str, Usage] = field(default_factory=dict)
-    """By judge, and of the embeddings."""
-    by_metric: dict[str, dict[str, Usage]] = field(default_factory=dict)
-    """The same by metric, and of each by judge."""
-    splits: Counter[str] = field(default_factory=Counter)
-    refused: dict[str, str] = field(default_factory=dict)
-    """Why a judge of the panel could not be asked, by its name."""
-
-    def add(self, judge: str, metric: str, usage: Usage) -> None:
-        """Add what a metric asked of a judge."""
-        self.usage[judge] = self.usage.get(judge, Usage()) + usage
-        of_metric = self.by_metric.setdefault(metric, {})
-        of_metric[judge] = of_metric.get(judge, Usage()) + usage
-
-    def by_metric_without(self, free: set[str]) -> dict[str, dict[str, Usage]]:
-        """By metric and judge, of metrics that asked any other."""
-        found = {
-            metric: {name: usage for name, usage in of.items() if name not in free}
-            for metric, of in self.by_metric.items()
-        }
-        return {metric: of for metric, of in found.items() if of}
-
-    def problems(self) -> list[str]:
-        """The refusals as sentences."""
-        return [f"{name}: {reason}" for name, reason in self.refused.items()]
-
-
-def _costs(settings: Settings, files: Files, ref: RunRef) -> _Costs:
-    costs, families = _Costs(), score_families(settings)
-    for shard in range(ref.shards):
-        of_shard: Counter[str] = Counter()
-        for family in families:
-            path = ref.scores(family[0], shard)
-            if not files.exists(path):
-                continue
-            notes = read_notes(files, path)
-            for name, by_metric in notes["usage"].items():
-                for metric, usage in by_metric.items():
-                    costs.add(name, metric, Usage.model_validate(usage))
-            costs.refused.update(notes["refused"])
-            # Families meet the same texts: the one that met most speaks for the shard.
-            of_shard |= Counter(notes["splits"])
-        costs.splits.update(of_shard)
-    return costs

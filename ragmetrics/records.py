@@ -248,6 +248,14 @@ class Manifest(Record):
     run: str
     started_at: datetime
     finished_at: datetime
+    seen_at: datetime | None = None
+    """When it looked for the night's files. Of a night's runs the latest speaks for it."""
+    supersedes: str | None = None
+    """The run of the same night that it takes the place of."""
+    difference: str = ""
+    """What it read more or less than that one, in words."""
+    taken_over: int = 0
+    """Parts that an earlier run of the night had scored already."""
     ragmetrics: str
     source: Source
     judge: JudgeInfo

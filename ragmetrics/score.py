@@ -20,14 +20,18 @@ from ragmetrics.judge_settings import EmbeddingSettings, JudgeSettings
 from ragmetrics.judges import make_embedder, make_judges, names_of
 from ragmetrics.judges.base import Embedder, Judge, fingerprint
 from ragmetrics.judges.corpus import Corpus
+from ragmetrics.judges.sharing import depart
 from ragmetrics.panel import Member, Panel, panel_fingerprint
 from ragmetrics.purse import purse_in_use, spending
 from ragmetrics.records import EMBEDDINGS, JudgeInfo, Usage
 from ragmetrics.registry import Metric, chosen_metrics, families
+from ragmetrics.reuse import take_over
 from ragmetrics.rows import LogRow
 from ragmetrics.seats import Seats, take_seats
 from ragmetrics.settings import Settings
-from ragmetrics.stage import load_corpus, open_store, shard_range
+from ragmetrics.sharding import shard_range
+from ragmetrics.stage import load_corpus, open_store
+from ragmetrics.store.failures import expect
 from ragmetrics.store.files import Files
 from ragmetrics.store.judgements import EMBEDDING, Judgements
 from ragmetrics.store.parts import (
@@ -142,6 +146,8 @@ async def _score_together(
                     group.create_task(one(names, shard))
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
+        finally:
+            await depart(kept or open_store(settings))
     return problems
 
 
@@ -154,6 +160,7 @@ async def _score_part(
     kept: Files | None,
 ) -> int:
     files = open_store(settings)
+    expect(files.place)  # whoever staged the run has reached it
     kept = kept or files
     family = [metric for metric in chosen_metrics(settings) if metric.name in names]
     async with funds_of(files, ref) as funds:
@@ -161,6 +168,9 @@ async def _score_part(
             await funds.bring([(names, shard)])
         async with _room(settings):
             if await asyncio.to_thread(_is_done, files, ref, family, shard):
+                return 0
+            own = [metric.name for metric in family]
+            if record is None and await asyncio.to_thread(take_over, files, ref, own, shard):
                 return 0
             corpus = await asyncio.to_thread(load_corpus, files, ref)
             async with take_seats(settings, corpus, kept) as seats:
@@ -255,6 +265,8 @@ class _Work:
                     for name, score in scored.scores.items():
                         writers[name].add(score_record(scored.row, score), size=300)
             notes = self._notes(panel, vectors, counter)
+            if await asyncio.to_thread(_is_done, self.files, self.ref, self.family, self.shard):
+                return next(iter(writers.values())).rows  # by another run at the same time
             for number, (name, writer) in enumerate(writers.items()):
                 # The family's usage stands once, with its first metric.
                 path = self.ref.scores(name, self.shard)

@@ -80,7 +80,8 @@ async def take_seats(settings: Settings, corpus: Corpus, files: Files) -> AsyncI
         expect_some([one.judge for one in held])
         embedder = await stack.enter_async_context(
             _embedders.hold(
-                _embedder_key(settings), lambda: _EmbedderAtWork(make_embedder(settings, corpus))
+                _embedder_key(settings),
+                lambda: _EmbedderAtWork(make_embedder(settings, corpus, files)),
             )
         )
         names = names_of([one.judge for one in held])

@@ -155,7 +155,8 @@ def load_settings(path: str | Path, **overrides: Any) -> Settings:
     try:
         values = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
     except FileNotFoundError:
-        raise SettingsError(f"{file}: no such settings file") from None
+        where = "" if file.is_absolute() else f" in {Path.cwd()}"
+        raise SettingsError(f"{file}: no such settings file{where}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise SettingsError(f"{file}: cannot be read: {error}") from None
     if not isinstance(values, Mapping):

@@ -21,16 +21,14 @@ from ragmetrics.records import BrokenFile, Record, Source
 from ragmetrics.registry import chosen_metrics
 from ragmetrics.rows import LogRow, Rejected
 from ragmetrics.settings import Settings
+from ragmetrics.sharding import shard_of, shards_for
 from ragmetrics.store.files import FileInfo, Files
 from ragmetrics.store.formats import ENDINGS
 from ragmetrics.store.logs import LogSet, find_logs, of_day
 from ragmetrics.store.parts import ROW_SCHEMA, PartWriter, RunRef, row_record, row_size, workspace
 from ragmetrics.text import normalise
 
-_SHARD_BYTES = 8 << 20  # parts small enough that the last ones keep all workers busy
-_MOST_SHARDS = 200
 _BUFFER_BYTES = 64 << 20
-_UNPACKED = {".gz": 6, ".zst": 6, ".parquet": 4}
 _MOST_REASONS = 50
 
 
@@ -40,6 +38,12 @@ class Staged(Record):
     ref: RunRef
     source: Source
     started_at: datetime
+    seen_at: datetime | None = None
+    """When this run, or the repetition at hand, looked for the night's files."""
+    digests: tuple[str, ...] = ()
+    """Of each shard's rows."""
+    corpus: str = ""
+    """Digest of the word counts; empty where nobody weighs words."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,9 @@ def open_store(settings: Settings) -> Files:
 
 
 def find_inputs(settings: Settings, day: date) -> Inputs:
-    """Look for the night's files. Logs that cannot be listed are a problem of the night, told in
-    its manifest and alerted on; a golden set that cannot be read raises.
+    """Look for the night's files. Logs that are not there, or refused, are a problem of the night,
+    told in its manifest and alerted on. Raises StoreError where a bucket is out, and for a golden
+    set that cannot be read.
     """
     options, problem = settings.storage_options, None
     try:
@@ -99,6 +104,8 @@ def find_inputs(settings: Settings, day: date) -> Inputs:
         if not infos:
             problem = f"no log file at {files.uri()}"
     except StoreError as error:
+        if error.transient:
+            raise  # nobody knows what there is: that is not the same as nothing
         files, infos, problem = Files("."), (), str(error)
     return Inputs((_log_set(settings, files, infos),), golden_set(settings), problem)
 
@@ -126,10 +133,15 @@ def _log_set(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> L
     return LogSet(files, infos, settings.columns, limit, preset=settings.preset)
 
 
-def plan(settings: Settings, day: date, inputs: Inputs, judged_by: str) -> RunRef:
-    """Name the run by all that its numbers depend on, so that repeating it finds what is done."""
+def plan(
+    settings: Settings, day: date, inputs: Inputs, judged_by: str, before: int | None = None
+) -> RunRef:
+    """Name the run by all that its numbers depend on, so that repeating it finds what is done.
+
+    `before` is the number of shards that an earlier run of the night had.
+    """
     golden = inputs.golden.infos if inputs.golden else ()
-    shards = settings.shards or _shards(inputs)
+    shards = shards_for(settings, inputs.logs, inputs.limit, before)
     parts = [
         __version__,
         settings.dataset,
@@ -149,16 +161,22 @@ def plan(settings: Settings, day: date, inputs: Inputs, judged_by: str) -> RunRe
     return RunRef(date=day, run=digest.hexdigest(), shards=shards)
 
 
-def stage(settings: Settings, ref: RunRef, inputs: Inputs, now: datetime) -> Staged:
+def stage(
+    settings: Settings,
+    ref: RunRef,
+    inputs: Inputs,
+    now: datetime,
+    weighed_by: Corpus | None = None,
+) -> Staged:
     """Write the run's rows, quarantine and word counts; return at once where that was done.
 
-    `now` is noted as the start of the run.
+    `now` is noted as the start of the run, and as the moment when its files were looked for.
+    `weighed_by` are word counts in place of its own.
     """
     files = open_store(settings)
-    done = files.find(f"{ref.folder('rows')}/staged.json")
-    if done is not None:
-        return Staged.model_validate_json(done)
-    corpus, counts = Corpus(), _Counts()
+    if done := find_staged(files, ref.folder("rows")):
+        return done.model_copy(update={"seen_at": now})
+    corpus, counts = weighed_by or Corpus(), _Counts()
     golden = GoldenSet(inputs.golden)
     with workspace() as folder, ExitStack() as stack:
         share = max(_BUFFER_BYTES // ref.shards, 1 << 18)
@@ -172,18 +190,33 @@ def stage(settings: Settings, ref: RunRef, inputs: Inputs, now: datetime) -> Sta
             row, joined = golden.join(item)
             row = row if row.language else replace(row, language=settings.language)
             counts.add(row, joined)
-            if settings.reads_corpus:
+            if settings.reads_corpus and weighed_by is None:
                 corpus.add(row.retrieved_contexts, row.user_input)
             writers[shard_of(row, ref.shards)].add(row_record(row), row_size(row))
         quarantine.close()
-        for shard, writer in enumerate(writers):
-            writer.finish(files, ref.rows(shard))
+        if done := find_staged(files, ref.folder("rows")):  # by another, at the same time
+            return done.model_copy(update={"seen_at": now})
+        digests = [writer.finish(files, ref.rows(shard)) for shard, writer in enumerate(writers)]
         if counts.reasons or counts.broken:
             files.put(folder / "quarantine.jsonl", f"{ref.folder('quarantine')}.jsonl")
-    files.write(f"{ref.folder('rows')}/corpus.bin", corpus.to_bytes())
-    staged = Staged(ref=ref, source=_source(settings, inputs, counts, ref.date), started_at=now)
+    words = corpus.to_bytes()
+    files.write(f"{ref.folder('rows')}/corpus.bin", words)
+    staged = Staged(
+        ref=ref,
+        source=_source(settings, inputs, counts, ref.date),
+        started_at=now,
+        seen_at=now,
+        digests=tuple(digests),
+        corpus=hashlib.blake2b(words, digest_size=12).hexdigest() if settings.reads_corpus else "",
+    )
     files.write(f"{ref.folder('rows')}/staged.json", staged.model_dump_json(indent=1).encode())
     return staged
+
+
+def find_staged(files: Files, folder: str) -> Staged | None:
+    """What staging left in a run's folder of rows, if it was finished."""
+    done = files.find(f"{folder}/staged.json")
+    return None if done is None else Staged.model_validate_json(done)
 
 
 def _items(inputs: Inputs, golden: GoldenSet, skipped: Counter[str]) -> Iterator[LogRow | Rejected]:
@@ -195,17 +228,6 @@ def _items(inputs: Inputs, golden: GoldenSet, skipped: Counter[str]) -> Iterator
             return
         yield item
         left = left - isinstance(item, LogRow) if left is not None else None
-
-
-def shard_of(row: LogRow, shards: int) -> int:
-    """The shard of a row: shards are equal ranges of the question hash."""
-    return int(row.question_key, 16) * shards >> 32
-
-
-def shard_range(shard: int, shards: int) -> tuple[str, str]:
-    """First and last question key of a shard."""
-    low, high = -(-(shard << 32) // shards), -(-((shard + 1) << 32) // shards) - 1
-    return f"{low:08x}", f"{high:08x}"
 
 
 def load_corpus(files: Files, ref: RunRef) -> Corpus:
@@ -238,14 +260,6 @@ class GoldenSet:
             if getattr(row, name) is None
         }
         return replace(row, **lacking), True
-
-
-def _shards(inputs: Inputs) -> int:
-    size = sum(
-        info.size * next((k for end, k in _UNPACKED.items() if info.path.endswith(end)), 1)
-        for info in inputs.log_files()
-    )
-    return min(max(-(-size // _SHARD_BYTES), 1), _MOST_SHARDS)
 
 
 def _source(settings: Settings, inputs: Inputs, counts: _Counts, day: date) -> Source:

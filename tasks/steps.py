@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 from prefect import task
@@ -21,6 +23,7 @@ from ragmetrics.settings import Settings
 from ragmetrics.stage import Staged, open_store
 from ragmetrics.store.files import Files
 from ragmetrics.store.parts import RunRef
+from ragmetrics.text import sharing_splits
 
 
 def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
@@ -52,14 +55,23 @@ def stage(settings: Settings, day: date) -> Staged:
 
 @task(name="score", **RETRIES)
 def score(
-    settings: Settings, ref: RunRef, family: Sequence[str], shard: int, kept: str | None = None
+    settings: Settings,
+    ref: RunRef,
+    family: Sequence[str],
+    shard: int,
+    kept: str | None = None,
+    splits: str | None = None,
 ) -> int:
     """Score one family of metrics over one shard; the parts are left in the store.
 
-    `kept` is the store that has the judgements; None: that of the settings.
+    `kept` is the store that has the judgements; None: that of the settings. `splits` is the file
+    in which processes on the flow's machine share the sentences of texts; others have no such
+    folder, and go without.
     """
     files = Files(kept, settings.storage_options) if kept else None
-    return score_part(settings, ref, family, shard, kept=files)
+    shared = Path(splits) if splits else None
+    with sharing_splits(shared) if shared and shared.parent.is_dir() else nullcontext():
+        return score_part(settings, ref, family, shard, kept=files)
 
 
 @task(name="publish", **RETRIES)

@@ -19,6 +19,7 @@ from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.command import Ended, Run
 from tests.fakes.offline import isolate, skip_or_fail, unplug
 from tests.fakes.processes import ROOT, running
+from tests.fakes.retriever import SearchServer
 from tests.fakes.slack import SlackServer
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -52,6 +53,20 @@ def start_judge() -> Iterator[Callable[[], JudgeServer]]:
     """Starts one more judge at each call, for tests that need several."""
     with ExitStack() as stack:
         yield lambda: JudgeServer(stack.enter_context(running("tests.fakes.judge")))
+
+
+@pytest.fixture(scope="session")
+def search_process() -> Iterator[SearchServer]:
+    """One search for all tests of this process, as the last test left it."""
+    with running("tests.fakes.retriever") as port:
+        yield SearchServer(port)
+
+
+@pytest.fixture
+def search_server(search_process: SearchServer) -> SearchServer:
+    """A search at its best, with no request counted."""
+    search_process.reset()
+    return search_process
 
 
 @pytest.fixture(scope="session")

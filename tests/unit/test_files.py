@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import resource
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -127,6 +129,24 @@ def test_a_reader_never_sees_half(tmp_path: Path) -> None:
     finally:
         stop.set()
         writer.join()
+
+
+def test_a_file_of_a_bucket_that_is_written_anew_is_read_from_the_start(
+    s3: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run puts the same part while it is read: never half of one and half of the other."""
+    files, copy = Files(s3.uri), shutil.copyfileobj
+    files.write("part", b"a" * 20_000_000)
+
+    def overtaken(source: IO[bytes], target: IO[bytes], length: int) -> None:
+        monkeypatch.undo()
+        target.write(source.read(length))
+        files.write("part", b"b" * 20_000_001)
+        copy(source, target, length)
+
+    monkeypatch.setattr("ragmetrics.store.files.shutil.copyfileobj", overtaken)
+    with files.open_as_is("part") as file:
+        assert file.read() == b"b" * 20_000_001
 
 
 def test_a_failing_write_leaves_the_old_content(tmp_path: Path) -> None:

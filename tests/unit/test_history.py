@@ -10,7 +10,7 @@ import pytest
 
 from ragmetrics.records import JudgeInfo, Manifest, Source, Usage
 from ragmetrics.store.files import Files
-from ragmetrics.store.history import find_manifest, nights, ref_of, save_manifest, trailing
+from ragmetrics.store.history import find_manifest, nights, ref_of, run_of, save_manifest, trailing
 
 MONDAY = date(2026, 11, 16)
 START = datetime(2026, 11, 17, 2, tzinfo=UTC)
@@ -76,6 +76,21 @@ def test_a_rerun_takes_the_word_back(files: Files) -> None:
     save_manifest(files, a_night(run="second", hours=2))
     save_manifest(files, a_night(run="first", hours=3))
     assert [night.run for night in nights(files)] == ["first"]
+
+
+def test_the_run_that_looked_last_speaks_whichever_ended_last(files: Files) -> None:
+    """A run that began on fewer files and took long does not silence the one that had them all;
+    a run of a version that did not say when it looked counts by its end."""
+    looked = {run: START + timedelta(minutes=minutes) for run, minutes in (("a", 0), ("b", 30))}
+    save_manifest(files, a_night(run="b", hours=1, seen_at=looked["b"]))
+    save_manifest(files, a_night(run="a", hours=5, seen_at=looked["a"]))
+    assert [night.run for night in nights(files)] == ["b"]
+    save_manifest(files, a_night(run="old", hours=0.25))
+    assert [night.run for night in nights(files)] == ["b"]
+    without = run_of(files, MONDAY, without="b")
+    assert without is not None
+    assert without.run == "old"
+    assert run_of(files, MONDAY + timedelta(1)) is None
 
 
 def test_what_is_no_manifest_is_passed_over(files: Files) -> None:

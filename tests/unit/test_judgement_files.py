@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.errors import StoreError
-from ragmetrics.stage import shard_range
+from ragmetrics.sharding import shard_range
 from ragmetrics.store import compaction, judgement_files
 from ragmetrics.store.files import Files
 from ragmetrics.store.judgements import Judgement, Judgements

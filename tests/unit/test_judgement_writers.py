@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.stage import shard_range
+from ragmetrics.sharding import shard_range
 from ragmetrics.store import journal
 from ragmetrics.store.files import FileInfo, Files
 from ragmetrics.store.judgements import Judgement, Judgements

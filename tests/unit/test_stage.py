@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 from ragmetrics.errors import InputError
 from ragmetrics.rows import LogRow
 from ragmetrics.settings import Settings, make_settings
+from ragmetrics.sharding import shard_of, shard_range
 from ragmetrics.stage import (
     Staged,
     find_inputs,
     load_corpus,
     open_store,
     plan,
-    shard_of,
-    shard_range,
     stage,
 )
 from ragmetrics.store.parts import RunRef, read_rows
@@ -211,14 +210,18 @@ def test_alert_rules_do_not_change_the_run(tmp_path: Path) -> None:
 
 
 def test_staging_twice_returns_the_same(tmp_path: Path) -> None:
-    """The second time nothing is read or written again, and the start stays the first one's."""
+    """The second time nothing is read or written again, and the start stays the first one's; but
+    the night's files were looked for anew."""
     log(tmp_path, make_rows(3))
     settings = settings_in(tmp_path)
     inputs = find_inputs(settings, NIGHT)
     ref = plan(settings, NIGHT, inputs, "judge")
     first = stage(settings, ref, inputs, NOW)
     before = open_store(settings).below()
-    assert stage(settings, ref, inputs, datetime.now(UTC)) == first
+    later = datetime.now(UTC)
+    again = stage(settings, ref, inputs, later)
+    assert (first.started_at, first.seen_at) == (NOW, NOW)
+    assert again == first.model_copy(update={"seen_at": later})
     assert open_store(settings).below() == before
 
 

@@ -1,0 +1,135 @@
+"""How far a run is, for people: a progress artifact per metric family, and bars on a terminal.
+
+Nothing hangs on it: where Prefect's server does not take an artifact, that is logged, and the run
+goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import cast
+from uuid import UUID
+
+from prefect import get_run_logger
+from prefect.artifacts import create_progress_artifact, update_progress_artifact
+from prefect.logging.handlers import PrefectConsoleHandler
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from ragmetrics.gates.staging import NO_NIGHT
+from ragmetrics.store.parts import RunRef
+from ragmetrics.workers import Part
+from tasks.steps import artifact_key
+
+EVERY = 5.0
+"""Seconds between two updates of one artifact, but for its last."""
+AGAIN = 60.0
+"""Seconds until the server is tried again that did not take one."""
+
+
+@dataclass
+class _Family:
+    """The metrics that are scored together."""
+
+    names: tuple[str, ...]
+    parts: int
+    bar: TaskID
+    ended: int = 0
+    failed: int = 0
+    artifact: UUID | None = None
+    told_at: float = 0.0
+
+    def __str__(self) -> str:
+        return " + ".join(self.names)
+
+
+class Watch:
+    """Counts the parts of a run as they end."""
+
+    def __init__(self, dataset: str, ref: RunRef, parts: Sequence[Part], bars: Progress) -> None:
+        self._key, self._night, self._bars = f"ragmetrics-{artifact_key(dataset)}", _day(ref), bars
+        self._silent_until = 0.0
+        self._families: dict[tuple[str, ...], _Family] = {}
+        for names, _ in parts:
+            known = tuple(names)
+            if known not in self._families:
+                bar = bars.add_task(" + ".join(known), total=0)
+                self._families[known] = _Family(known, 0, bar)
+            self._families[known].parts += 1
+        for family in self._families.values():
+            bars.update(family.bar, total=family.parts)
+            self._tell(family)
+
+    def ended(self, part: Part, *, scored: bool) -> None:
+        """A part came to its end; `scored`: and is whole."""
+        family = self._families[tuple(part[0])]
+        family.ended += 1
+        family.failed += not scored
+        self._bars.update(family.bar, completed=family.ended)
+        if family.ended == family.parts or time.monotonic() >= family.told_at + EVERY:
+            self._tell(family)
+
+    def _tell(self, family: _Family) -> None:
+        if time.monotonic() < self._silent_until:
+            return
+        family.told_at = time.monotonic()
+        percent = 100.0 * family.ended / family.parts
+        said = f"{family}: {family.ended} of {family.parts} shards of {self._night}"
+        said += f", {family.failed} of them not scored" if family.failed else ""
+        try:
+            if family.artifact is None:
+                key = f"{self._key}-progress-{artifact_key('-'.join(family.names))}"
+                made = create_progress_artifact(percent, key=key, description=said)
+                family.artifact = cast("UUID", made)  # it is a coroutine in async flows alone
+            else:
+                update_progress_artifact(family.artifact, percent, description=said)
+        except Exception as error:  # of the client, the network, the server: none stops a night
+            self._silent_until = time.monotonic() + AGAIN
+            get_run_logger().warning("progress is not shown for %.0f s: %s", AGAIN, error)
+
+
+@contextmanager
+def watching(dataset: str, ref: RunRef, parts: Sequence[Part]) -> Iterator[Watch]:
+    """Watch the parts of a run, of each family as many as it has shards to score."""
+    console = _console()
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        # Prefect's console has no styles by the names that rich has given its own.
+        BarColumn(
+            style="grey23", complete_style="cyan", finished_style="green", pulse_style="grey50"
+        ),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    bars = Progress(
+        *columns,
+        console=console,
+        transient=True,
+        redirect_stdout=False,
+        disable=not console.is_terminal,
+    )
+    with bars:
+        yield Watch(dataset, ref, parts, bars)
+
+
+def _console() -> Console:
+    """Prefect's own, so that its log lines go above the bars and not through them."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, PrefectConsoleHandler):
+            return handler.console
+    return Console(stderr=True)
+
+
+def _day(ref: RunRef) -> str:
+    return "a gate" if ref.date == NO_NIGHT else str(ref.date)

@@ -1,0 +1,208 @@
+"""The task runner of the settings: threads, processes of this machine, a Dask or a Ray cluster.
+
+Whatever runs a task, it is given references alone, finds rows and judgements in the store and
+leaves its parts there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import BrokenExecutor, CancelledError
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from multiprocessing import connection, parent_process
+from pathlib import Path
+from typing import Any
+
+from prefect.client.orchestration import get_client
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
+
+from ragmetrics import __version__
+from ragmetrics.errors import RagmetricsError, SettingsError
+from ragmetrics.runner_settings import RunnerSettings
+from ragmetrics.settings import Settings
+from ragmetrics.workers import cores
+
+THREADS = 8
+"""Twice as many as score at once in a process: the next one waits at the door."""
+
+_CHECKOUT = str(Path(__file__).resolve().parents[1])
+
+
+class RunnerFailed(RagmetricsError):
+    """What tasks run on cannot be started or reached, or does not fit this process."""
+
+    transient = True
+
+
+@contextmanager
+def open_runner(settings: Settings, parts: int) -> Iterator[TaskRunner[Any]]:
+    """The runner for so many parts, started; its processes end with the block.
+
+    Raises SettingsError where its extra is not installed, RunnerFailed where it cannot be had.
+    """
+    kind = settings.runner.name
+    if kind == "threads" or _in_batches(settings):
+        threads: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=_threads(settings, parts))
+        with threads:
+            yield threads
+        return
+    check_runner(settings)
+    if _CHECKOUT not in sys.path:  # its processes find flows and tasks where this one looks
+        sys.path.append(_CHECKOUT)
+    with _server() as url, ExitStack() as stack:
+        try:
+            runner: Any = _MAKE[kind](settings.runner, parts, url)
+            stack.enter_context(runner)
+            if kind == "dask":
+                _check_workers(runner.client)  # which starts the cluster, or reaches it
+        except RagmetricsError:
+            raise
+        except Exception as error:  # whatever a cluster's own classes raise
+            told = f"{type(error).__name__}: {error}"
+            raise RunnerFailed(f"runner: {kind}: {_place(settings.runner)}: {told}") from error
+        yield runner
+
+
+def check_runner(settings: Settings) -> None:
+    """Raise SettingsError where the runner's extra is not installed."""
+    # Read when Dask is imported, here and in its workers: some thirty lines a cluster.
+    os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "warning")
+    for name in _LIBRARIES.get(settings.runner.name, ()):
+        try:
+            import_module(name)
+        except ImportError as error:
+            extra = settings.runner.name
+            raise SettingsError(
+                f'runner: {extra}: {error}; install it: pip install "ragmetrics[{extra}]"'
+            ) from error
+
+
+_LIBRARIES = {"dask": ("prefect_dask",), "ray": ("ray", "prefect_ray.task_runners")}
+
+
+def lost(error: BaseException) -> bool:
+    """Whether a task is not at fault: what ran it came to an end, or gave it up."""
+    if isinstance(error, BrokenExecutor | CancelledError):
+        return True
+    return any(
+        isinstance(error, getattr(sys.modules[name], kind))
+        for name, kind in _LOST
+        if name in sys.modules
+    )
+
+
+_LOST = (("distributed.scheduler", "KilledWorker"), ("ray.exceptions", "RayError"))
+
+
+def _in_batches(settings: Settings) -> bool:
+    """Whether requests wait for each other, so that all parts are best begun in one process."""
+    return any(one.name == "openai-batch" for one in settings.panel)
+
+
+def _threads(settings: Settings, parts: int) -> int:
+    """With a budget all parts bring their portion of it before the first is refused anything."""
+    budgeted = settings.budget.model_dump(exclude_none=True)
+    if _in_batches(settings) or (budgeted and not settings.runner.workers):
+        return max(1, parts)
+    return min(settings.runner.workers or THREADS, max(1, parts))
+
+
+def _place(chosen: RunnerSettings) -> str:
+    return f"cannot be reached at {chosen.address}" if chosen.address else "does not start"
+
+
+@contextmanager
+def _server() -> Iterator[str]:
+    """Prefect's API, as other processes find it; that of a run by hand lives as long as the run."""
+    url = str(get_client(sync_client=True).api_url)
+    with temporary_settings({PREFECT_API_URL: url}):
+        yield url
+
+
+def _processes(chosen: RunnerSettings, parts: int, _url: str) -> TaskRunner[Any]:
+    return ProcessPoolTaskRunner(_workers(chosen, parts), initializer=_end_with_parent)
+
+
+def _workers(chosen: RunnerSettings, parts: int) -> int:
+    return max(1, min(chosen.workers or cores(), parts))
+
+
+def _end_with_parent() -> None:
+    """Let a worker process end with the flow's, which may be killed."""
+    parent = parent_process()
+    if parent is None:
+        raise RuntimeError("not in a process that another one started")
+
+    def watch() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _dask(chosen: RunnerSettings, parts: int, url: str) -> TaskRunner[Any]:
+    make = import_module("prefect_dask").DaskTaskRunner
+    if chosen.address:
+        runner: TaskRunner[Any] = make(address=chosen.address)
+        return runner
+    given = dict(chosen.cluster)
+    named, adapt = given.pop("cluster_class", None), given.pop("adapt", None)
+    if named is None:
+        local = {
+            "n_workers": _workers(chosen, parts),
+            "threads_per_worker": 1,  # a judge that computes holds the interpreter's lock
+            "dashboard_address": "127.0.0.1:0",  # any free port: two runs may be under way
+        }
+        environment = {"PREFECT_API_URL": url, **given.pop("env", {})}
+        given = {**local, **given, "env": environment}
+    elif chosen.workers:
+        given.setdefault("n_workers", chosen.workers)
+    try:
+        runner = make(cluster_class=named, cluster_kwargs=given, adapt_kwargs=adapt)
+    except (ImportError, AttributeError) as error:
+        raise SettingsError(f"runner: cluster: cluster_class: no {named!r}: {error}") from error
+    return runner
+
+
+def _check_workers(client: Any) -> None:
+    """Raise RunnerFailed where a worker could not run our tasks, or would run others."""
+
+    def look() -> str:  # travels by value: a worker that lacks our modules can answer too
+        try:
+            import_module("tasks.steps")
+            return f"has ragmetrics {import_module('ragmetrics').__version__}"
+        except ImportError as error:
+            return f"cannot import {error.name}"
+
+    found: Mapping[str, str] = client.run(look)
+    for address, said in found.items():
+        if said != f"has ragmetrics {__version__}":
+            raise RunnerFailed(
+                f"runner: the Dask worker {address} {said}; give it the environment of this "
+                f"process (ragmetrics {__version__}) and a checkout: "
+                "PYTHONPATH=CHECKOUT dask worker ADDRESS"
+            )
+
+
+def _ray(chosen: RunnerSettings, parts: int, url: str) -> TaskRunner[Any]:
+    make = import_module("prefect_ray.task_runners").RayTaskRunner
+    given = dict(chosen.cluster)
+    runtime = dict(given.pop("runtime_env", {}))
+    variables = {"PREFECT_API_URL": url, **runtime.pop("env_vars", {})}
+    given["runtime_env"] = {**runtime, "env_vars": variables}
+    if not chosen.address:
+        given = {"num_cpus": _workers(chosen, parts), "include_dashboard": False, **given}
+    runner: TaskRunner[Any] = make(address=chosen.address, init_kwargs=given)
+    return runner
+
+
+_MAKE: Mapping[str, Callable[[RunnerSettings, int, str], TaskRunner[Any]]] = {
+    "processes": _processes,
+    "dask": _dask,
+    "ray": _ray,
+}

@@ -1,0 +1,144 @@
+"""What tasks run on: what the settings may say, what is missing is told, errors come back whole."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from concurrent.futures import CancelledError
+from concurrent.futures.process import BrokenProcessPool
+from importlib import import_module
+from pkgutil import walk_packages
+from typing import Any
+
+import cloudpickle
+import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+import flows
+import ragmetrics
+from flows.runners import THREADS, _threads, lost, open_runner
+from ragmetrics.errors import JudgeError, RagmetricsError, SettingsError, StoreError, Unanswered
+from ragmetrics.replay.records import Replayed, ReplayShort
+from ragmetrics.settings import make_settings
+
+
+@pytest.mark.parametrize(
+    ("runner", "told"),
+    [
+        ({"name": "slurm"}, "runner.name: should be 'threads', 'processes'"),
+        ({"address": "tcp://10.0.0.1:8786"}, "say `name: dask` or `name: ray` too"),
+        ({"name": "processes", "cluster": {"n_workers": 2}}, "cluster: of a cluster"),
+        ({"name": "dask", "address": "tcp://a:1", "workers": 2}, "workers: those at `address`"),
+        ({"name": "dask", "address": "tcp://a:1", "cluster": {"n_workers": 2}}, "leave out one"),
+        ({"name": "threads", "workers": 0}, "runner.workers"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_told(runner: dict[str, Any], told: str) -> None:
+    """Each with the key and what to do."""
+    with pytest.raises(SettingsError, match="runner") as error:
+        make_settings({"runner": runner})
+    assert told in str(error.value)
+
+
+def test_a_runner_may_be_named_alone() -> None:
+    """`runner: dask`, in the file or in the environment."""
+    assert make_settings({"runner": "dask"}).runner.name == "dask"
+
+
+@pytest.mark.parametrize(("name", "module"), [("dask", "prefect_dask"), ("ray", "ray")])
+def test_a_missing_extra_is_told_with_the_command(
+    name: str, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The night ends at once, and says what to install."""
+    monkeypatch.setitem(sys.modules, module, None)
+    settings = make_settings({"runner": name})
+    with pytest.raises(SettingsError) as error, open_runner(settings, 1):
+        pass
+    assert f'pip install "ragmetrics[{name}]"' in str(error.value)
+
+
+def test_a_cluster_class_that_is_not_there_is_told() -> None:
+    """By the key that names it."""
+    pytest.importorskip("prefect_dask")
+    cluster = {"cluster_class": "dask_nowhere.Cluster"}
+    settings = make_settings({"runner": {"name": "dask", "cluster": cluster}})
+    with (
+        temporary_settings({PREFECT_API_URL: "http://127.0.0.1:1/api"}),  # for its address alone
+        pytest.raises(SettingsError, match=r"cluster_class: no 'dask_nowhere\.Cluster'"),
+        open_runner(settings, 1),
+    ):
+        pass
+
+
+def test_a_few_threads_are_enough() -> None:
+    """Four parts score at once in a process, and some more wait at the door."""
+    assert _threads(make_settings({}), 400) == THREADS
+    assert _threads(make_settings({}), 3) == 3
+    assert _threads(make_settings({"runner": {"name": "threads", "workers": 2}}), 400) == 2
+
+
+def test_batches_and_budgets_want_all_parts_at_once() -> None:
+    """The requests of all parts go into one batch, and all portions into one purse."""
+    endpoint = {"base_url": "http://localhost:1/v1", "model": "m"}
+    batches = make_settings({"judge": {"name": "openai-batch", **endpoint}})
+    bounded = make_settings(
+        {"judge": {"name": "openai", **endpoint}, "budget": {"max_requests": 10}}
+    )
+    assert _threads(batches, 300) == 300
+    assert _threads(bounded, 300) == 300
+
+
+def test_batches_are_sent_from_one_process() -> None:
+    """A cluster has nothing to compute there, and would send a batch from each worker."""
+    judge = {"name": "openai-batch", "base_url": "http://localhost:1/v1", "model": "m"}
+    with open_runner(make_settings({"judge": judge, "runner": "dask"}), 4) as runner:
+        assert runner.name == "threadpool"
+
+
+def test_a_lost_process_is_no_fault_of_its_task() -> None:
+    """What a pool or a cluster raises in place of a result is told from errors of ours and bugs."""
+    assert lost(BrokenProcessPool("died")) and lost(CancelledError())
+    assert not lost(ValueError("a bug")) and not lost(StoreError("full"))
+
+
+def test_a_worker_that_dask_gave_up_is_lost() -> None:
+    """It has killed several workers."""
+    scheduler = pytest.importorskip("distributed.scheduler")
+    worker = type("Worker", (), {"address": "tcp://10.0.0.1:1"})()
+    assert lost(scheduler.KilledWorker("score-1", worker, 3))
+
+
+def _kinds() -> list[type[RagmetricsError]]:
+    """All errors of ours, wherever they are."""
+    for package in (ragmetrics, flows):
+        for module in walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.endswith("__main__"):
+                import_module(module.name)
+    found: list[type[RagmetricsError]] = [RagmetricsError]
+    for kind in found:
+        found += [one for one in kind.__subclasses__() if one not in found]
+    return [kind for kind in found if kind.__module__.split(".")[0] in ("ragmetrics", "flows")]
+
+
+def _made(kind: type[RagmetricsError]) -> RagmetricsError:
+    if issubclass(kind, Unanswered):
+        return kind("unreadable", "no JSON")
+    if issubclass(kind, ReplayShort):
+        said = {"failed": {"timeout": 2}, "examples": {"timeout": "60 s"}}
+        return kind(Replayed(build="b", place="p", questions=9, rows=7, **said), 0.05)
+    error = kind("said")
+    if isinstance(error, JudgeError):
+        error.failures = {"timeout": 2}
+    error.transient = not kind.transient
+    return error
+
+
+@pytest.mark.parametrize("kind", _kinds(), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("pickler", [pickle, cloudpickle], ids=["processes", "clusters"])
+def test_every_error_comes_back_from_another_process(
+    kind: type[RagmetricsError], pickler: Any
+) -> None:
+    """With its text, with whether a retry may help, and all else that it says."""
+    error = _made(kind)
+    back = pickle.loads(pickler.dumps(error))
+    assert (type(back), str(back), vars(back)) == (kind, str(error), vars(error))
