@@ -21,6 +21,7 @@ from pydantic import Field
 from rich.console import Console
 
 from flows.attempts import bound_starts
+from flows.runners import check_runner
 from flows.scoring import score_all
 from ragmetrics.alerts.deliver import Delivery
 from ragmetrics.backfill import Backfill, BackfillShort, PastNight, check_range, fill
@@ -60,6 +61,7 @@ def backfill(
     chosen = load_settings(settings)
     days = check_range(chosen, first, last)
     check_settings(chosen)
+    check_runner(chosen)
     progress = _Progress(chosen.dataset)
     with sharing_splits():  # or the night that ends first takes it from the others
         done = fill(
@@ -134,6 +136,7 @@ def main() -> int:
         # Before Prefect's server takes its seconds.
         check_range(settings, told.first, told.last, told.at_once)
         check_settings(settings)
+        check_runner(settings)
         done = backfill(told.settings, told.first, told.last, told.at_once, told.alerts, told.again)
     except BackfillShort as error:
         err.print(str(error), style="red", markup=False, soft_wrap=True)

@@ -27,7 +27,7 @@ Payload = dict[str, Any] | str
 
 
 class NotTold(RagmetricsError):
-    """The verdict is written, but Slack did not confirm it, or Prefect did not take its event."""
+    """The verdict is written, but not on the dashboard, or Slack or Prefect did not take it."""
 
 
 class NoVerdict(RagmetricsError):
@@ -50,8 +50,8 @@ def index_build(
     gates/BUILD.json. May be repeated: finished parts and judgements are found in the store, the
     verdict does not change, and nothing is told twice.
     Raises NoVerdict, after telling Slack, where the payload is wrong or the store or judge fails;
-    NotTold, with the verdict written, where Slack or Prefect did not take it; StartedTooOften
-    where the run crashed three times.
+    NotTold, with the verdict written, where dashboard, Slack or Prefect did not take it;
+    StartedTooOften where the run crashed three times.
     """
     bound_starts("announce the build again: ragmetrics emit-build")
     chosen = leaving(load_settings(settings))
@@ -70,7 +70,6 @@ def index_build(
         raise  # by hand: the same command goes on
     except RagmetricsError as error:
         raise NoVerdict(_tell_undecided(chosen, error, build, event_id)) from error
-    gating.publish(chosen, gate)
     return _tell(chosen, gate)
 
 
@@ -87,7 +86,7 @@ def _score(settings: Settings, staged: StagedGate) -> list[RagmetricsError]:
 def _tell(settings: Settings, gate: Gate) -> Gate:
     """Tell of the verdict wherever it has to be told: one that fails keeps no other from it."""
     untold = []
-    for tell in (gating.announce, gating.tell):
+    for tell in (gating.publish, gating.announce, gating.tell):
         try:
             gate = tell(settings, gate)
         except RagmetricsError as error:

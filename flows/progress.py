@@ -7,6 +7,7 @@ goes on.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,8 @@ EVERY = 5.0
 """Seconds between two updates of one artifact, but for its last."""
 AGAIN = 60.0
 """Seconds until the server is tried again that did not take one."""
+_terminal = threading.Lock()
+"""Held by the run whose bars are shown: a terminal has room for one of several nights at once."""
 
 
 @dataclass
@@ -112,15 +115,16 @@ def watching(dataset: str, ref: RunRef, parts: Sequence[Part]) -> Iterator[Watch
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
+    shown = console.is_terminal and _terminal.acquire(blocking=False)
     bars = Progress(
-        *columns,
-        console=console,
-        transient=True,
-        redirect_stdout=False,
-        disable=not console.is_terminal,
+        *columns, console=console, transient=True, redirect_stdout=False, disable=not shown
     )
-    with bars:
-        yield Watch(dataset, ref, parts, bars)
+    try:
+        with bars:
+            yield Watch(dataset, ref, parts, bars)
+    finally:
+        if shown:
+            _terminal.release()
 
 
 def _console() -> Console:

@@ -41,7 +41,8 @@ def score_all(
             try:
                 more, died = work.round([part for part, _ in died], watch)
             except RunnerFailed as failed:
-                more, died = [failed], []
+                died = [(part, WorkerDied(f"{error}; {failed}")) for part, error in died]
+                break
             errors += more
         for part, error in died:
             watch.ended(part, scored=False)

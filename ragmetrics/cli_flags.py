@@ -14,6 +14,7 @@ from ragmetrics.settings import Settings, load_settings, make_settings
 
 out = Console(highlight=False, emoji=False)
 err = Console(stderr=True, highlight=False, emoji=False)
+_BY_DEFAULT = Path("ragmetrics.yaml")
 
 Logs = Annotated[list[str], typer.Argument(help="Files, folders or globs; local or s3://.")]
 ConfigFlag = Annotated[
@@ -45,6 +46,11 @@ def names_of(metrics: str | None) -> list[str] | None:
 def settings_at(path: Path | None) -> Settings:
     """The settings of a file; without one, the defaults and the environment's."""
     return load_settings(path) if path else make_settings({})
+
+
+def settings_here(path: Path | None) -> Settings:
+    """The settings named, or `ragmetrics.yaml` of the folder, which the flows use by default."""
+    return settings_at(path or (_BY_DEFAULT if _BY_DEFAULT.exists() else None))
 
 
 def print_json(told: Any) -> None:

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from ragmetrics import tables
-from ragmetrics.cli_flags import JsonFlag, err, out, print_json, settings_at
+from ragmetrics.cli_flags import JsonFlag, err, out, print_json, settings_here
+from ragmetrics.errors import StoreError
 from ragmetrics.gates.records import Gate, make_index_build
 from ragmetrics.settings import Settings
 
@@ -30,7 +31,6 @@ SettingsFlag = Annotated[
     Path | None,
     typer.Option("--settings", help="Default: ragmetrics.yaml, where there is one."),
 ]
-_BY_DEFAULT = Path("ragmetrics.yaml")
 _EXIT_CODES = {"promote": 0, "hold": 1, "inconclusive": 2}
 
 
@@ -44,17 +44,15 @@ def gate(
     """Hold an index build against the one that serves: exit code 0 promote, 1 hold, 2 neither."""
     from ragmetrics.gate_tables import print_gate
     from ragmetrics.gates.gate import run_gate
-    from ragmetrics.publish import refresh_builds
-    from ragmetrics.stage import open_store
 
-    chosen = _settings(settings)
+    chosen = settings_here(settings)
     asked = make_index_build(
         {"dataset": chosen.dataset, "build": build, "serving": against, "logs": logs}
     )
     with tables.progress(err, "judging", quiet=as_json) as progress:
         found = run_gate(chosen, asked, progress)
     found = _told(chosen, found)
-    refresh_builds(open_store(chosen))
+    _show(chosen)
     if as_json:
         print_json(found.model_dump(mode="json"))
     else:
@@ -83,7 +81,7 @@ def emit_build(
 
     asked = make_index_build(
         {
-            "dataset": dataset or _settings(settings).dataset,
+            "dataset": dataset or settings_here(settings).dataset,
             "build": build,
             "serving": against,
             "logs": logs,
@@ -105,12 +103,19 @@ def _told(settings: Settings, gate: Gate) -> Gate:
 
     try:
         return tell_gate(settings, gate)
-    except SlackError as error:
+    except (SlackError, StoreError) as error:
         text = f"{error}; the same command tries again"
         err.print(text, style="yellow", markup=False, soft_wrap=True)
         return gate
 
 
-def _settings(path: Path | None) -> Settings:
-    """The settings named, or those that the flows use by default."""
-    return settings_at(path or (_BY_DEFAULT if _BY_DEFAULT.exists() else None))
+def _show(settings: Settings) -> None:
+    """Refresh the dashboard; the verdict stands where that fails."""
+    from ragmetrics.publish import refresh_builds
+    from ragmetrics.stage import open_store
+
+    try:
+        refresh_builds(open_store(settings))
+    except StoreError as error:
+        text = f"the dashboard does not show it: {error}"
+        err.print(text, style="yellow", markup=False, soft_wrap=True)

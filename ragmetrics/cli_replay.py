@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragmetrics import tables
-from ragmetrics.cli_flags import GoldenFlag, JsonFlag, err, out, print_json, settings_at
+from ragmetrics.cli_flags import GoldenFlag, JsonFlag, err, out, print_json, settings_here
 from ragmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def replay(
     build: Annotated[str, typer.Option("--build", help="The index build that is asked.")],
     settings: Annotated[
         Path | None,
-        typer.Option("--settings", help="A ragmetrics.yaml: its retriever and golden set."),
+        typer.Option("--settings", help="Default: ragmetrics.yaml, where there is one."),
     ] = None,
     golden: GoldenFlag = None,
     output: Annotated[
@@ -43,7 +43,7 @@ def replay(
     from ragmetrics.replay import ReplayShort
     from ragmetrics.replay import replay as run
 
-    chosen = settings_at(settings)
+    chosen = settings_here(settings)
     if golden:
         chosen = chosen.model_copy(update={"golden": golden})
     if limit and not output:

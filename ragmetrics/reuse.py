@@ -18,13 +18,14 @@ from datetime import date
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from ragmetrics import __version__
 from ragmetrics.judges.base import fingerprint
 from ragmetrics.protocol import Status, dumps
 from ragmetrics.records import Record
 from ragmetrics.registry import Metric, chosen_metrics
+from ragmetrics.rows import explain
 from ragmetrics.settings import Settings
 from ragmetrics.stage import Staged, find_staged
 from ragmetrics.store.files import Files
@@ -112,7 +113,12 @@ def _path(ref: RunRef) -> str:
 
 def _load(files: Files, ref: RunRef) -> Reuse:
     data = files.find(_path(ref))
-    return Reuse() if data is None else Reuse.model_validate_json(data)
+    try:
+        return Reuse() if data is None else Reuse.model_validate_json(data)
+    except ValidationError as error:
+        uri = files.uri(_path(ref))
+        log.error("%s cannot be read, nothing is taken over by it: %s", uri, explain(error))
+        return Reuse()
 
 
 def take_over(files: Files, ref: RunRef, names: Sequence[str], shard: int) -> bool:

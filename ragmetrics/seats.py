@@ -80,7 +80,7 @@ async def take_seats(settings: Settings, corpus: Corpus, files: Files) -> AsyncI
         expect_some([one.judge for one in held])
         embedder = await stack.enter_async_context(
             _embedders.hold(
-                _embedder_key(settings),
+                _embedder_key(settings, files),
                 lambda: _EmbedderAtWork(make_embedder(settings, corpus, files)),
             )
         )
@@ -99,13 +99,13 @@ def _key(chosen: JudgeSettings, settings: Settings, files: Files) -> str:
     return f"{chosen.model_dump_json()} {settings.fuse} {files.root} {hash(secret)}"
 
 
-def _embedder_key(settings: Settings) -> str:
+def _embedder_key(settings: Settings, files: Files) -> str:
     """Equal where one embedder serves both; `hashed` knows the corpus and serves its part alone."""
     chosen, judges = settings.embeddings, [one for one in settings.panel if one.remote]
     if chosen.name in ("hashed", "local") or not (judges or chosen.name):
         return uuid.uuid4().hex
     secrets = [api_key(name, os.environ) for name in _key_names(settings)]
-    return f"{chosen.model_dump_json()} {judges} {hash(tuple(secrets))}"
+    return f"{chosen.model_dump_json()} {judges} {files.root} {hash(tuple(secrets))}"
 
 
 def _key_names(settings: Settings) -> list[str]:

@@ -93,40 +93,51 @@ class Shared:
         if len(key[1]) < _SHORTEST:
             return None
         try:
-            found = self._run("SELECT split FROM splits WHERE key = ?", _digest(key))
-            return _unpacked(found[0], key[1]) if found else None
+            found = self._find(_digest(key))
+            return _unpacked(found, key[1]) if found else None
         except (sqlite3.Error, ValueError, TypeError) as error:
             self._tell(error)
             return None
 
     def put(self, key: Key, found: Split) -> None:
-        """Keep a split for all processes."""
+        """Keep a split for all processes: they find it once some more are kept, or at the close."""
         if len(key[1]) < _SHORTEST:
             return
         with self._lock:
-            self._waiting[_digest(key)] = _packed(found, key[1])
-            if len(self._waiting) < _TOGETHER or self._closed:
+            if self._closed:
                 return
-            together, self._waiting = list(self._waiting.items()), {}
-            try:
-                with self._file() as file:
-                    file.execute("BEGIN")
-                    file.executemany("INSERT OR IGNORE INTO splits VALUES (?, ?)", together)
-            except sqlite3.Error as error:
-                self._tell(error)
+            self._waiting[_digest(key)] = _packed(found, key[1])
+            if len(self._waiting) >= _TOGETHER:
+                self._write()
 
     def close(self) -> None:
         """Let go of the file, for good: another thread may be at work yet."""
         with self._lock:
+            if self._waiting and not self._closed:
+                self._write()
             self._closed = True
             if self._opened and self._opened[0] == os.getpid():
                 self._opened[1].close()
             self._opened = None
 
-    def _run(self, command: str, *values: bytes | str) -> tuple[str] | None:
+    def _write(self) -> None:
+        together, self._waiting = list(self._waiting.items()), {}
+        try:
+            with self._file() as file:
+                file.execute("BEGIN")
+                file.executemany("INSERT OR IGNORE INTO splits VALUES (?, ?)", together)
+        except sqlite3.Error as error:
+            self._tell(error)
+
+    def _find(self, digest: bytes) -> str | None:
         with self._lock:
-            found = None if self._closed else self._file().execute(command, values).fetchone()
-        return cast("tuple[str] | None", found)
+            if self._closed:
+                return None
+            if digest in self._waiting:
+                return self._waiting[digest]
+            command = "SELECT split FROM splits WHERE key = ?"
+            found = self._file().execute(command, (digest,)).fetchone()
+        return cast("str", found[0]) if found else None
 
     def _file(self) -> sqlite3.Connection:
         """The file as this process opened it: SQLite forbids to carry one over a fork."""

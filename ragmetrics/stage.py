@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+
+from pydantic import ValidationError
 
 from ragmetrics import __version__
 from ragmetrics.errors import InputError, StoreError
@@ -19,7 +22,7 @@ from ragmetrics.judges.corpus import Corpus
 from ragmetrics.protocol import dumps
 from ragmetrics.records import BrokenFile, Record, Source
 from ragmetrics.registry import chosen_metrics
-from ragmetrics.rows import LogRow, Rejected
+from ragmetrics.rows import LogRow, Rejected, explain
 from ragmetrics.settings import Settings
 from ragmetrics.sharding import shard_of, shards_for
 from ragmetrics.store.files import FileInfo, Files
@@ -27,6 +30,8 @@ from ragmetrics.store.formats import ENDINGS
 from ragmetrics.store.logs import LogSet, find_logs, of_day
 from ragmetrics.store.parts import ROW_SCHEMA, PartWriter, RunRef, row_record, row_size, workspace
 from ragmetrics.text import normalise
+
+log = logging.getLogger(__name__)
 
 _BUFFER_BYTES = 64 << 20
 _MOST_REASONS = 50
@@ -214,9 +219,16 @@ def stage(
 
 
 def find_staged(files: Files, folder: str) -> Staged | None:
-    """What staging left in a run's folder of rows, if it was finished."""
-    done = files.find(f"{folder}/staged.json")
-    return None if done is None else Staged.model_validate_json(done)
+    """What staging left in a run's folder of rows, if it was finished; what cannot be read is as
+    good as nothing, and logged.
+    """
+    path = f"{folder}/staged.json"
+    done = files.find(path)
+    try:
+        return None if done is None else Staged.model_validate_json(done)
+    except ValidationError as error:
+        log.error("%s cannot be read, its run is left out: %s", files.uri(path), explain(error))
+        return None
 
 
 def _items(inputs: Inputs, golden: GoldenSet, skipped: Counter[str]) -> Iterator[LogRow | Rejected]:

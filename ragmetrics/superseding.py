@@ -74,7 +74,8 @@ def until_settled(files: Files, write: Callable[[], T]) -> T:
 
 
 def _saved(files: Files) -> list[FileInfo]:
-    return files.below("runs") + files.glob("gates/*.json")
+    gates = files.glob("gates/*.json") + files.glob("gates/undecided/*.json")
+    return files.below("runs") + gates
 
 
 __all__ = ["differing", "speaks", "superseding", "until_settled"]

@@ -58,7 +58,7 @@ def decide(settings: Settings, staged: StagedGate, problems: Sequence[str]) -> G
 
 
 @task(name="publish gate", **RETRIES)
-def publish(settings: Settings, gate: Gate) -> None:
+def publish(settings: Settings, gate: Gate) -> Gate:
     """Refresh the dashboard, and leave the verdict as an artifact of the flow run."""
     refresh_builds(open_store(settings))
     create_markdown_artifact(
@@ -66,6 +66,7 @@ def publish(settings: Settings, gate: Gate) -> None:
         key=f"ragmetrics-{artifact_key(gate.dataset)}-gate",
         description=f"Index build {gate.build} of {gate.dataset}",
     )
+    return gate
 
 
 @task(name="announce", **RETRIES)

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from ragmetrics.alerts import outbox
 from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import Book, Message, advance, deliver
-from ragmetrics.errors import StoreError
+from ragmetrics.errors import RagmetricsError, StoreError
 from ragmetrics.judge_settings import api_key
 from ragmetrics.records import Manifest
 from ragmetrics.settings import Settings
@@ -66,7 +66,8 @@ def alert(
 ) -> Delivery:
     """Tell Slack what changed with this night, then write the state.
 
-    Without a webhook in the environment nothing is sent and the state advances all the same.
+    Without a webhook in the environment nothing is sent and the state advances all the same; a
+    message that waits goes on waiting, anew where the night's own was taken back.
     A run that does not speak for its night any more has nothing to say of it.
     """
     stored = _load_state(files)
@@ -85,18 +86,19 @@ def alert(
             run_url=run_url,
         )
     webhook = api_key(settings.alerts.slack_webhook_env, os.environ)
-    errors: tuple[str, ...] = ()
     queued = book
+    if message and (webhook or book.outbox != before.outbox):  # or one that waits was taken back
+        queued = book.queue(message)
+    kept = [one for one in before.outbox if one not in stored.outbox]
+    outbox.keep(files, [one for one in queued.outbox if one not in kept])
+    book, failed = queued, list[RagmetricsError]()
     if webhook is not None:
         from ragmetrics.alerts.webhook import send
 
-        queued = book.queue(message) if message else book
-        kept = [one for one in before.outbox if one not in stored.outbox]
-        outbox.keep(files, [one for one in queued.outbox if one not in kept])
         book, failed = deliver(queued, lambda one: send(one, webhook))
-        errors = tuple(str(error) for error in failed)
-        for error in errors:
-            log.error("Slack message not delivered, kept for the next run: %s", error)
+    errors = tuple(str(error) for error in failed)
+    for error in errors:
+        log.error("Slack message not delivered, kept for the next run: %s", error)
     if spoke:
         _save_state(settings, files, manifest, stored, book)
     gone = (one for one in (*before.outbox, *queued.outbox) if one not in book.outbox)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from pydantic import ValidationError
 
@@ -23,12 +23,7 @@ log = logging.getLogger(__name__)
 
 def waiting(files: Files) -> tuple[Undelivered, ...]:
     """The messages that wait, oldest night first; what is no message is logged and left alone."""
-    return tuple(
-        message
-        for info in files.below(FOLDER)
-        if (data := files.find(info.path)) is not None  # None: sent by another run meanwhile
-        if (message := _parsed(files.uri(info.path), data))
-    )
+    return tuple(message for _, message in _found(files))
 
 
 def keep(files: Files, messages: Iterable[Undelivered]) -> None:
@@ -39,8 +34,20 @@ def keep(files: Files, messages: Iterable[Undelivered]) -> None:
 
 def drop(files: Files, messages: Iterable[Undelivered]) -> None:
     """Remove messages that were delivered or taken back."""
-    for one in messages:
-        files.remove(_path(one))
+    gone = {_path(one) for one in messages}
+    if not gone:
+        return
+    # By what a file holds: another version may have written the same, and so named it, otherwise.
+    for path, one in _found(files):
+        if _path(one) in gone:
+            files.remove(path)
+
+
+def _found(files: Files) -> Iterator[tuple[str, Undelivered]]:
+    for info in files.below(FOLDER):
+        data = files.find(info.path)  # None: sent by another run meanwhile
+        if data is not None and (message := _parsed(files.uri(info.path), data)):
+            yield info.path, message
 
 
 def _path(one: Undelivered) -> str:

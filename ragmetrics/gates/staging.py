@@ -22,7 +22,9 @@ from ragmetrics.gates.kept import load_gate, load_gates
 from ragmetrics.gates.records import IndexBuild, is_name
 from ragmetrics.gates.rules import gate_run_settings, metric_fingerprints
 from ragmetrics.judges.corpus import Corpus
+from ragmetrics.protocol import Status
 from ragmetrics.records import Manifest, Record, Source
+from ragmetrics.registry import chosen_metrics
 from ragmetrics.rows import LogRow
 from ragmetrics.score import judge_info
 from ragmetrics.settings import Settings
@@ -30,12 +32,14 @@ from ragmetrics.stage import Inputs, Staged, golden_set, load_corpus, open_store
 from ragmetrics.store.files import FileInfo, Files
 from ragmetrics.store.history import nights, ref_of
 from ragmetrics.store.logs import LogSet, find_logs
-from ragmetrics.store.parts import RunRef
+from ragmetrics.store.parts import RunRef, is_whole, read_columns
 
 NO_NIGHT = date(1970, 1, 1)
 """A gate's run has no day: repeated on another, it finds what is done."""
 _LOOKED_THROUGH = 30
 _NIGHTS = 7
+_MOST_ATTEMPTS = 10
+_UNSETTLED = {Status.JUDGE_FAILED.value, Status.UNREADABLE.value}
 
 
 class Side(Record):
@@ -87,11 +91,7 @@ def stage_gate(settings: Settings, build: IndexBuild) -> StagedGate:
     decides nothing. Raises InputError for a build of another data set or a rule that cannot be
     held, JudgeRefused for a judge without its key, a transient StoreError.
     """
-    if build.dataset != settings.dataset:
-        raise InputError(
-            f"build {build.build} is of the data set {build.dataset}, and the settings are of "
-            f"{settings.dataset}"
-        )
+    check_dataset(settings, build)
     started_at = datetime.now(UTC)
     run = gate_run_settings(settings)
     check_prices(run)
@@ -112,6 +112,15 @@ def stage_gate(settings: Settings, build: IndexBuild) -> StagedGate:
         problems=problems,
         started_at=started_at,
     )
+
+
+def check_dataset(settings: Settings, build: IndexBuild) -> None:
+    """Raise InputError for a build of another data set: its questions are other ones."""
+    if build.dataset != settings.dataset:
+        raise InputError(
+            f"build {build.build} is of the data set {build.dataset}, and the settings are of "
+            f"{settings.dataset}"
+        )
 
 
 def _place(logs: str, build: str) -> str:
@@ -190,11 +199,33 @@ def _stage(
         raise InputError(found.problem)
     info, embedder = judge_info(run)
     judged_by = "/".join([info.fingerprint, embedder, found.place, yardstick])
-    ref = plan(run, NO_NIGHT, found.inputs, judged_by)
+    ref = _plan(run, found.inputs, judged_by)
     of_log = run.model_copy(update={"logs": found.place})
     staged = stage(of_log, ref, found.inputs, datetime.now(UTC), weighed_by)
     plan_budget(run, open_store(run), ref, open_store(settings))
     return Side(build=build, logs=found.place, staged=staged)
+
+
+def _plan(run: Settings, inputs: Inputs, judged_by: str) -> RunRef:
+    """The run of a log: the first, or where the judge failed on rows of that one the next, which
+    asks for them again; its other answers are in the store.
+    """
+    files, ref = open_store(run), plan(run, NO_NIGHT, inputs, judged_by)
+    for attempt in range(2, _MOST_ATTEMPTS + 1):
+        if not _ended_short(run, files, ref):
+            break
+        ref = plan(run, NO_NIGHT, inputs, f"{judged_by}/attempt {attempt}")
+    return ref
+
+
+def _ended_short(run: Settings, files: Files, ref: RunRef) -> bool:
+    """Whether a run was scored to its end, and rows of it have no verdict."""
+    names = [metric.name for metric in chosen_metrics(run)]
+    paths = [ref.scores(name, shard) for name in names for shard in range(ref.shards)]
+    if not all(is_whole(files, path) for path in paths):
+        return False
+    found = (read_columns(files, path, ["status"])["status"] for path in paths)
+    return any(_UNSETTLED & set(one.unique().to_pylist()) for one in found)
 
 
 def _yardstick(settings: Settings, run: Settings, before: Side) -> tuple[str, Corpus | None]:

@@ -61,7 +61,7 @@ def read_answer(
     }
     try:
         read = read_row(row, question.id)
-    except BadRow as error:
+    except (BadRow, ValueError) as error:  # the latter of what cannot be compared, as a table
         raise NoAnswer(UNREADABLE, f"the answer makes no row: {error}") from None
     _check_lengths(read)
     return read
@@ -90,7 +90,7 @@ def _plain(value: object) -> object:
 
 
 def _fields(settings: RetrieverSettings, answer: Any) -> dict[str, Any]:
-    answer = list(answer) if isinstance(answer, tuple) else answer
+    answer = list(answer) if isinstance(answer, tuple) else _plain_list(answer)
     found = _unnamed(answer, named=settings.contexts is not None)
     for key, name in _NAMES.items():
         path = getattr(settings, key)
@@ -100,7 +100,12 @@ def _fields(settings: RetrieverSettings, answer: Any) -> dict[str, Any]:
         if settings.contexts is None:
             raise NoAnswer(UNREADABLE, f"{_kind(answer)}: say where under `retriever: contexts:`")
         found["retrieved_contexts"] = []
-    return found
+    return {name: _plain_list(value) for name, value in found.items()}
+
+
+def _plain_list(value: Any) -> Any:
+    """An array, as functions return those of numpy and pandas, as a list; all else as it is."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _unnamed(answer: Any, *, named: bool) -> dict[str, Any]:

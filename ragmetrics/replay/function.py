@@ -88,7 +88,7 @@ class Function:
         try:
             found, error = await waiter
         except asyncio.CancelledError:
-            self._hung += 1
+            self._hung += waiter.cancelled()  # else the thread ended at the same moment
             raise
         if error is not None:
             raise self._outcome(error) from error

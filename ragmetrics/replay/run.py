@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 from ragmetrics import loop
 from ragmetrics.errors import InputError
+from ragmetrics.gates.records import is_name
 from ragmetrics.judges.told import short
 from ragmetrics.replay.answers import line_of, read_answer
 from ragmetrics.replay.asking import Asker
@@ -29,7 +29,6 @@ Progress = Callable[[str, int, int], None]
 
 _FORMAT = 1
 """Changes when the rows that a replay writes do."""
-_BUILD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _HOW = {  # what changes how a retriever is asked, and not what
     "headers_env",
     "concurrency",
@@ -68,7 +67,7 @@ def replay(
     retriever = settings.retriever
     if retriever is None:
         raise InputError("a replay needs a retriever: say `retriever:` in the settings")
-    if not _BUILD.fullmatch(build):
+    if not is_name(build):
         raise InputError(
             f"build {short(build)!r}: should be at most 100 letters, digits, dots, dashes and "
             "underscores, the first of them a letter or digit"

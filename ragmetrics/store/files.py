@@ -249,7 +249,8 @@ class Files:
         if self.local:
             found: Found = self._do("listing", pattern, lambda: fs.glob(full, detail=True))
         else:
-            found = matching(fs, full, partial(self._do, "listing", pattern))
+            with told("listing", self.uri(pattern)):
+                found = matching(fs, full, partial(self._do, "listing", pattern))
         return _infos({name: info for name, info in found.items() if info["type"] == "file"}, base)
 
     def _headers(self, path: str) -> dict[str, str]:

@@ -75,7 +75,9 @@ def ref_of(manifest: Manifest) -> RunRef:
 
 
 def _newest(files: Files, paths: Sequence[str]) -> Manifest | None:
-    manifests = [_parse(files, path, files.read(path)) for path in paths]
+    # One may be gone since the listing.
+    found = ((path, files.find(path)) for path in paths)
+    manifests = [_parse(files, path, data) for path, data in found if data is not None]
     readable = (manifest for manifest in manifests if manifest)
     return max(readable, key=seen, default=None)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -24,7 +23,7 @@ from ragmetrics.store.files import Files
 from ragmetrics.store.history import nights
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import make_rows, write_jsonl
-from tests.fakes.prefect_live import Live, prefect_live
+from tests.fakes.prefect_live import Live, prefect_live, started
 from tests.fakes.processes import ROOT
 from tests.fakes.slack import SlackServer
 
@@ -125,20 +124,13 @@ def test_a_killed_backfill_goes_on_and_nobody_hears_of_it(
     judge_server.faults(latency_ms=100)
 
     settings = write_dataset(tmp_path / "past", judge_server)
-    process = subprocess.Popen(
-        command(settings),
-        cwd=ROOT,
-        env=environment(live),
-        start_new_session=True,
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 120
-    while judge_server.stats()["requests"] < needed // 2:
-        assert process.poll() is None, "the backfill ended before it was killed"
-        assert time.monotonic() < deadline, "the backfill never came to its middle"
-        time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    with started(command(settings), ROOT, environment(live), tmp_path / "output") as process:
+        deadline = time.monotonic() + 120
+        while judge_server.stats()["requests"] < needed // 2:
+            assert process.poll() is None, "the backfill ended before it was killed"
+            assert time.monotonic() < deadline, "the backfill never came to its middle"
+            time.sleep(0.02)
+    # The block's end killed it, with SIGKILL.
     in_flight = judge_server.stats()["max_in_flight"]
     done_before = [one.date for one in manifests(tmp_path / "past")]
     assert len(done_before) < len(LOGGED)
@@ -200,10 +192,10 @@ def test_prefect_shows_which_nights_were_done(
     assert run["name"] == f"backfill {DAYS[0]} to {DAYS[-1]}"
     assert run["state_type"] == "FAILED"
     where = {"flow_runs": {"id": {"any_": [run["id"]]}}}
-    tasks = [one["name"] for one in live.post("/task_runs/filter", where)]
-    for day in LOGGED:
-        assert f"stage {day}" in tasks
-        assert f"publish {day}" in tasks
+    wanted = {f"{step} {day}" for step in ("stage", "publish") for day in LOGGED}
+    live.wait_for(  # the server writes task runs a little later
+        lambda: wanted <= {one["name"] for one in live.post("/task_runs/filter", where)}
+    )
     shown = live.post("/artifacts/latest/filter", {})
     (progress,) = [one for one in shown if one["key"] == "ragmetrics-default-backfill"]
     assert progress["data"] == 100.0

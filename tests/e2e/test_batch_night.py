@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import yaml
 
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+from tests.fakes.prefect_live import started
 from tests.fakes.processes import ROOT
 
 pytestmark = pytest.mark.e2e
@@ -75,17 +75,13 @@ def finish(settings: Path) -> None:
 
 def start_and_kill(settings: Path, judge: JudgeServer, step: str, times: int, pause: float) -> None:
     """Kill the night with SIGKILL when the server has done a step so often, and a little later."""
-    process = subprocess.Popen(
-        command(settings), cwd=ROOT, start_new_session=True, stderr=subprocess.DEVNULL
-    )
-    deadline = time.monotonic() + 120
-    while judge.batch_stats()["steps"].get(step, 0) < times:
-        assert process.poll() is None, f"the night ended before its {step} number {times}"
-        assert time.monotonic() < deadline, f"there never was a {step} number {times}"
-        time.sleep(0.01)
-    time.sleep(pause)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    with started(command(settings), ROOT, os.environ, settings.with_name("output")) as process:
+        deadline = time.monotonic() + 120
+        while judge.batch_stats()["steps"].get(step, 0) < times:
+            assert process.poll() is None, f"the night ended before its {step} number {times}"
+            assert time.monotonic() < deadline, f"there never was a {step} number {times}"
+            time.sleep(0.01)
+        time.sleep(pause)
 
 
 @pytest.fixture(scope="module")

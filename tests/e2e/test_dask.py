@@ -99,14 +99,18 @@ def test_people_can_watch(settings: Callable[..., str]) -> None:
     run(settings("dask", {"name": "dask", "workers": 2}, dataset="watched"))
     from prefect.client.orchestration import get_client
 
+    wanted = {f"context_recall · shard {number}/3" for number in (1, 2, 3)}
+    deadline = time.monotonic() + 60
     with get_client(sync_client=True) as client:
-        names = {one.name for one in client.read_task_runs(limit=200)}
+        # The server writes task runs a little later.
+        while not wanted <= {one.name for one in client.read_task_runs(limit=200)}:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
         found = client.request(
             "POST",
             "/artifacts/filter",
             json={"artifacts": {"key": {"like_": "ragmetrics-watched-progress-%"}}},
         ).json()
-    assert {f"context_recall · shard {number}/3" for number in (1, 2, 3)} <= names
     assert {one["key"].rpartition("progress-")[2] for one in found} >= {
         "context-recall",
         "hit-rate",

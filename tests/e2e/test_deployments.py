@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -196,6 +197,29 @@ def test_another_pool_is_a_variable_of_the_environment(installed: Installed) -> 
     assert installed.deployment("nightly")["work_pool_name"] == "ragmetrics"
 
 
+def test_another_data_set_is_another_deployment(installed: Installed) -> None:
+    """The README's command: the same flow from the same checkout, with settings and a schedule of
+    its own."""
+    live, clone = installed.live, installed.clone
+    [line] = [
+        command.line
+        for block in blocks(clone / "deployments/README.md")
+        if block.kind == "console"
+        for command in block.commands
+        if "--name towers" in command.line
+    ]
+    program, *words = shlex.split(line.replace("\\\n", " "))
+    assert program == ".venv/bin/prefect"
+    live.cli(*words, cwd=clone)
+    towers, nightly = live.get("/deployments/name/nightly/towers"), installed.deployment("nightly")
+    live.delete(f"/deployments/{towers['id']}")
+    assert towers["parameters"]["settings"] == "/etc/ragmetrics/towers.yaml"
+    assert [one["schedule"]["cron"] for one in towers["schedules"]] == ["0 6 * * *"]
+    for same in ("tags", "work_pool_name", "pull_steps", "entrypoint", "concurrency_options"):
+        assert towers[same] == nightly[same]
+    assert towers["global_concurrency_limit"]["limit"] == 1
+
+
 def test_deploying_at_a_terminal_asks_nothing(installed: Installed) -> None:
     """`prefect deploy` asks where it sees a terminal; with this file there is nothing to ask."""
     assert installed.printed.count("successfully created") == len(NAMES)
@@ -241,6 +265,24 @@ def test_a_late_run_keeps_its_night_on_a_worker_with_the_checkout_elsewhere(
     [manifest] = s3.keys(f"store/runs/dt={night_of(planned)}/")
     body = s3.client.get_object(Bucket=s3.name, Key=manifest)["Body"].read()
     assert json.loads(body)["dataset"] == "moved"
+
+
+def test_two_nightlies_of_the_same_date_run_one_after_the_other(
+    installed: Installed, s3: Bucket
+) -> None:
+    """The second waits until the first has given up its slot; both end, and the night has one
+    run."""
+    write_settings(installed.clone / "ragmetrics.yaml", s3)
+    now = datetime.now(UTC)
+    put_logs(s3, night_of(now))
+    runs = [installed.start(now) for _ in range(2)]
+    with installed.live.worker(cwd=Path("/"), **aws()):
+        both = [installed.ended(run) for run in runs]
+    assert [run["state_type"] for run in both] == ["COMPLETED"] * 2, installed.live.logs()
+    first, second = sorted(both, key=lambda run: datetime.fromisoformat(run["start_time"]))
+    ends, begins = first["end_time"], second["start_time"]
+    assert datetime.fromisoformat(ends) <= datetime.fromisoformat(begins)
+    assert len(s3.keys(f"store/runs/dt={night_of(now)}/")) == 1
 
 
 def crashed_thrice(installed: Installed, moment: datetime) -> str:
@@ -311,7 +353,7 @@ def test_secrets_as_blocks_reach_the_run_and_nobody_else(
         installed.log(run),
         installed.deployment("nightly"),
         installed.live.get("/work_pools/ragmetrics"),
-        installed.live.logs(),
+        *(log.read_text("utf-8", "replace") for log in installed.live.folder.glob("*.log")),
     ]
     assert "prefect.blocks.secret.openai-api-key" in str(shown)
     for secret in secrets.values():

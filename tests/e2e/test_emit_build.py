@@ -14,6 +14,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.events import EventError, built_event, events_api, post_event
 from ragmetrics.gates.records import BUILT, IndexBuild
 from tests.fakes.command import Run
+from tests.fakes.offline import skip_or_fail
 from tests.fakes.prefect_live import Live, prefect_live
 from tests.fakes.processes import ROOT
 
@@ -93,7 +94,7 @@ def test_the_example_for_builders_in_other_languages_works(
 ) -> None:
     """docs/gates.md posts with curl; it is run as it stands there."""
     if not shutil.which("curl"):
-        pytest.skip("no curl on this machine")
+        skip_or_fail("no curl: apt-get install curl")
     page = (ROOT / "docs/gates.md").read_text(encoding="utf-8")
     [command] = re.findall(r"```bash\n(curl .*?)```", page, re.DOTALL)
     monkeypatch.setenv("PREFECT_API_URL", live.api)

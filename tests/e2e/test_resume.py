@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ import yaml
 
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+from tests.fakes.prefect_live import started
 from tests.fakes.processes import ROOT
 
 pytestmark = pytest.mark.e2e
@@ -63,16 +63,13 @@ def scores(folder: Path) -> pd.DataFrame:
 
 def start_and_kill(settings: Path, judge: JudgeServer, after: int) -> int:
     """Kill the nightly with SIGKILL after so many requests; return how many were in flight."""
-    process = subprocess.Popen(
-        command(settings), cwd=ROOT, start_new_session=True, stderr=subprocess.DEVNULL
-    )
-    deadline = time.monotonic() + 120
-    while judge.stats()["requests"] < after:
-        assert process.poll() is None, "the night ended before it was killed"
-        assert time.monotonic() < deadline, "the night never began"
-        time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    with started(command(settings), ROOT, os.environ, settings.with_name("output")) as process:
+        deadline = time.monotonic() + 120
+        while judge.stats()["requests"] < after:
+            assert process.poll() is None, "the night ended before it was killed"
+            assert time.monotonic() < deadline, "the night never began"
+            time.sleep(0.02)
+    # The block's end killed it, with SIGKILL.
     return int(judge.stats()["max_in_flight"])
 
 

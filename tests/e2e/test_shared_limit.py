@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import yaml
 from ragmetrics.judges.sharing import GRACE_SECONDS, LOOK_SECONDS, VOID_SECONDS
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+from tests.fakes.prefect_live import started
 from tests.fakes.processes import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -176,14 +178,11 @@ def test_the_workers_of_one_night_share_the_places(
     settings.write_text(yaml.safe_dump(values))
     command = [sys.executable, "-m", "flows.nightly", "--settings", str(settings)]
     output = tmp_path / "output"
-    with output.open("wb") as stream:
-        night = subprocess.Popen(
-            [*command, "--date", str(NIGHT)], cwd=ROOT, stdout=stream, stderr=stream
-        )
     most = 0
-    while night.poll() is None:
-        most = max(most, len(signs(tmp_path)))
-        time.sleep(0.05)
+    with started([*command, "--date", str(NIGHT)], ROOT, os.environ, output) as night:
+        while night.poll() is None:
+            most = max(most, len(signs(tmp_path)))
+            time.sleep(0.05)
     assert night.returncode == 0, output.read_text()
     assert most == 2
     stats = judge_server.stats()

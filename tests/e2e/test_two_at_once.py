@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ pytestmark = pytest.mark.e2e
 
 ROWS = 80
 Process = subprocess.Popen[str]
+_BEGUN: list[Process] = []
 SOON = 6.0
 """Seconds until the common moment: two interpreters have started by then."""
 
@@ -77,13 +78,24 @@ def log(place: str, name: str, rows: list[dict[str, Any]], night: date = NIGHT) 
 def begin(settings: Path, at: float = 0.0, night: date = NIGHT, *more: str) -> Process:
     """Start a night in a process of its own."""
     command = [sys.executable, "-m", "tests.fakes.one_night", "--settings", str(settings)]
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [*command, "--date", str(night), "--at", str(at), *more],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
+    _BEGUN.append(process)
+    return process
+
+
+@pytest.fixture(autouse=True)
+def none_left() -> Iterator[None]:
+    """A test that fails leaves no process running."""
+    yield
+    while _BEGUN:
+        with _BEGUN.pop() as process:
+            process.kill()
 
 
 def ended(process: Process) -> Manifest:

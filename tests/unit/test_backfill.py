@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -318,7 +319,14 @@ def late() -> Sequence[RagmetricsError]:
 def test_several_are_scored_at_once_and_published_in_order(tmp_path: Path) -> None:
     """The first is the slowest; the second and third are scored meanwhile, and wait for it."""
     steps = Played(dataset(write_logs(tmp_path)))
-    steps.scores[DAYS[0]] = late
+    together = threading.Barrier(3, timeout=60)
+
+    def after_all(then: Callable[[], Sequence[RagmetricsError]]) -> Sequence[RagmetricsError]:
+        together.wait()
+        return then()
+
+    for day, then in zip(LOGGED[:3], (late, list, list), strict=True):
+        steps.scores[day] = partial(after_all, then)
     done = fill(steps.settings, DAYS, steps, at_once=3)
     assert steps.published == done.dates("published") == LOGGED
     assert steps.most == 3
@@ -451,13 +459,16 @@ def test_the_command_can_be_stopped(tmp_path: Path, judge_server: JudgeServer) -
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 60
-    while not judge_server.stats()["in_flight"]:
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    try:
+        deadline = time.monotonic() + 60
+        while not judge_server.stats()["in_flight"]:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert (process.returncode, err) == (130, "Stopped. The same command goes on where it was\n")
     assert list((tmp_path / "ragmetrics-store/workers").rglob("*.json")) == []
 

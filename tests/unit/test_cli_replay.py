@@ -41,6 +41,15 @@ def test_it_says_what_was_written(run: Run, settings: Path, search_server: Searc
     ]
 
 
+def test_the_settings_of_the_folder_are_used(
+    run: Run, settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`ragmetrics.yaml`, as by `ragmetrics gate`, where no other is named."""
+    monkeypatch.chdir(settings.parent)
+    assert run("replay", "--build", BUILD).code == 0
+    assert (settings.parent / "builds" / BUILD / "replay.jsonl").exists()
+
+
 def test_json_is_one_object(run: Run, settings: Path, search_server: SearchServer) -> None:
     """With the counts, and whether the log was written."""
     ended = run("replay", "--settings", settings, "--build", BUILD, "--json")
@@ -97,7 +106,7 @@ def test_flags_go_before_the_settings(
 @pytest.mark.slow
 def test_ctrl_c_keeps_what_was_answered(settings: Path, search_server: SearchServer) -> None:
     """And says that the same command goes on."""
-    search_server.faults(latency_ms=300)
+    search_server.faults(latency_ms=1_500)
     command = [sys.executable, "-m", "ragmetrics", "replay", "--settings", settings]
     command += ["--build", BUILD]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
@@ -107,6 +116,7 @@ def test_ctrl_c_keeps_what_was_answered(settings: Path, search_server: SearchSer
     process.send_signal(signal.SIGINT)
     assert process.communicate()[1].startswith("Stopped. The same command, without --again, goes")
     assert process.returncode == 130
+    search_server.faults(latency_ms=0)
     done = subprocess.run([*command, "--json"], cwd=ROOT, capture_output=True, check=True)
     told = json.loads(done.stdout)
     assert (told["found"] >= 1, told["rows"]) == (True, 12)

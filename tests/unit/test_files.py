@@ -110,6 +110,14 @@ def test_glob_gives_files_alone(files: Files) -> None:
     assert files.glob("*.json") == []
 
 
+@pytest.mark.parametrize("bucket", [False, True])
+def test_a_pattern_that_is_none_is_told(tmp_path: Path, bucket: bool) -> None:
+    """In one line, in a folder and in a bucket."""
+    files = Files("memory://logs" if bucket else str(tmp_path))
+    with pytest.raises(StoreError, match=r"listing .*a\*\*\.jsonl: Invalid pattern"):
+        files.glob("a**.jsonl")
+
+
 def test_a_reader_never_sees_half(tmp_path: Path) -> None:
     """While one writes again and again, another reads: the old content or the new, whole."""
     files = Files(str(tmp_path))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.records import JudgeInfo, Manifest, Source, Usage
-from ragmetrics.store.files import Files
+from ragmetrics.store.files import FileInfo, Files
 from ragmetrics.store.history import find_manifest, nights, ref_of, run_of, save_manifest, trailing
 
 MONDAY = date(2026, 11, 16)
@@ -108,6 +108,18 @@ def test_a_broken_manifest_is_left_out_and_told(
     files.write("runs/dt=2026-11-16/run=a.json", b'{"dataset": ')
     assert nights(files) == []
     assert "dt=2026-11-16/run=a.json is no manifest" in caplog.text
+
+
+def test_a_manifest_that_is_removed_meanwhile_is_none(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody deletes an old run between the listing and the reading."""
+    save_manifest(files, a_night())
+    gone = FileInfo("runs/dt=2026-11-16/run=gone.json", 1, "1")
+    below = Files.below
+    monkeypatch.setattr(Files, "below", lambda self, folder="": [*below(self, folder), gone])
+    assert [night.run for night in nights(files)] == ["a"]
+    assert run_of(files, MONDAY, without="a") is None
 
 
 def test_a_manifest_of_a_later_version_is_read() -> None:

@@ -377,6 +377,25 @@ def test_a_judge_that_fails_on_some_rows_is_no_pass(
     assert "10 of 60 questions of the serving build cannot be compared" in found.reasons[0]
 
 
+def test_a_repeat_asks_again_what_the_judge_failed_on(
+    tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """An outage of the judge is not the build's for ever; what was answered is not asked again."""
+    judge = {"name": "openai", "base_url": judge_server.base_url, "retries": 0}
+    long = "Ferries leave the harbour every hour. " * 500
+    rows = [{**row, "retrieved_contexts": [*row["retrieved_contexts"], long]} for row in ROWS[:10]]
+    settings = two_builds(tmp_path, [*rows, *ROWS[10:]], judge=judge)
+    judge_server.faults(max_prompt_chars=10_000)
+    assert gate(settings).missing_why == {"judge_failed": 10}
+    judge_server.reset()
+    found = gate(settings)
+    assert (found.missing, found.metrics[0].questions) == (0, 60)
+    asked = judge_server.stats()["by_path"][CHAT]
+    assert 10 <= asked <= 20  # ten contexts, and the recall of ten rows
+    gate(settings)
+    assert judge_server.stats()["by_path"][CHAT] == asked
+
+
 def test_a_judge_that_refuses_leaves_the_gate_inconclusive(
     tmp_path: Path, judge_server: JudgeServer
 ) -> None:

@@ -147,6 +147,19 @@ def test_a_held_build_is_told_in_slack_once(
     assert len(slack_server.delivered) == 1
 
 
+def test_a_dashboard_that_cannot_be_written_does_not_hide_the_verdict(
+    run: Run, settings: Path
+) -> None:
+    """A warning, and the exit code of the verdict."""
+    write_build(settings.parent, "b2", healthy(ROWS, seed=1))
+    site = settings.parent / "store" / "dashboard"
+    site.parent.mkdir()
+    site.write_text("a file where the folder should be")
+    ended = gate(run, settings, "--json")
+    assert (ended.code, json.loads(ended.out)["verdict"]) == (0, "promote")
+    assert ended.err.startswith("the dashboard does not show it: ")
+
+
 def rows() -> list[tuple[int, dict[str, Any]]]:
     """The golden rows, numbered."""
     return list(enumerate(ROWS))

@@ -76,6 +76,41 @@ def test_what_slack_refused_waits_in_a_file_of_its_own(
     assert files.below(outbox.FOLDER) == []
 
 
+def test_a_rerun_without_a_webhook_loses_no_message(
+    files: Files, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By hand, where Slack's address is not in the environment: what Slack refused goes on waiting,
+    and what the rerun found to be well is not told."""
+    slack_server.fail("500")
+    told(files, bad())
+    slack_server.fail(None)
+    with monkeypatch.context() as by_hand:
+        by_hand.delenv("SLACK_WEBHOOK_URL")
+        told(files, bad())
+    assert len(load_book(files).outbox) == 1
+    assert told(files, bad(1)).message is None
+    assert len(slack_server.delivered) == 1
+
+    slack_server.fail("500")
+    told(files, bad(2, "context_relevance"))
+    with monkeypatch.context() as by_hand:
+        by_hand.delenv("SLACK_WEBHOOK_URL")
+        told(files, night(2, findings=[finding("context_relevance", level="ok")]))
+    assert files.below(outbox.FOLDER) == []
+
+
+def test_a_message_under_another_name_is_sent_once(files: Files, slack_server: SlackServer) -> None:
+    """Another version may have written and named it otherwise: it does not stay for ever."""
+    outbox.keep(files, [HELLO])
+    (info,) = files.below(outbox.FOLDER)
+    files.write(f"{outbox.FOLDER}/other.json", files.read(info.path).replace(b"{", b'{"v": 2,', 1))
+    files.remove(info.path)
+    for number in (1, 2):
+        told(files, night(number))
+    assert [message["text"] for message in slack_server.delivered] == ["hello"]
+    assert files.below(outbox.FOLDER) == []
+
+
 def test_two_nights_that_end_at_once_lose_no_message(
     files: Files, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

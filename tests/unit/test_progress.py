@@ -129,6 +129,22 @@ def test_a_terminal_has_a_bar_per_family_between_whole_log_lines(terminal: io.St
 
 
 @pytest.mark.usefixtures("shelf")
+def test_of_several_nights_at_once_one_has_the_terminal(terminal: io.StringIO) -> None:
+    """As in a backfill, where the first may well end before the second; the next has it again."""
+    first = watching("towers", REF, PARTS)
+    second = watching("towers", REF, [(("hit_rate",), 0)])
+    first.__enter__()
+    second.__enter__().ended((("hit_rate",), 0), scored=True)
+    first.__exit__(None, None, None)
+    second.__exit__(None, None, None)
+    assert "context_recall" in terminal.getvalue()
+    assert "hit_rate" not in terminal.getvalue()
+    with watching("towers", REF, [(("mrr",), 0)]):
+        pass
+    assert "mrr" in terminal.getvalue()
+
+
+@pytest.mark.usefixtures("shelf")
 def test_no_terminal_no_bars(capsys: pytest.CaptureFixture[str]) -> None:
     """A worker's log is not filled with them."""
     with watching("towers", REF, PARTS) as watch:

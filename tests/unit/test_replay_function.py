@@ -59,6 +59,23 @@ def test_a_function_returns_texts_hits_or_fields(written: Path, returned: str, w
     assert first["retrieved_contexts"] == [f"On {first['user_input']}", BUILD]
 
 
+@pytest.mark.parametrize(
+    "returned",
+    [
+        "numpy.array(['x', build])",
+        "{'retrieved_contexts': numpy.array(['x', build]), 'retrieved_context_scores': "
+        "numpy.array([0.5, 0.25], dtype='float32')}",
+        "[{'text': 'x', 'score': numpy.float32(0.5)}, {'text': build, 'score': 0.25}]",
+    ],
+)
+def test_arrays_are_lists(written: Path, returned: str) -> None:
+    """As libraries for vectors return them."""
+    done = replayed(written, f"import numpy\ndef ask(user_input, build):\n    return {returned}")
+    row = log_rows(Path(done.place))[0]
+    assert row["retrieved_contexts"] == ["x", BUILD]
+    assert row.get("retrieved_context_scores", [0.5, 0.25]) == [0.5, 0.25]
+
+
 def test_paths_hold_for_functions_too(written: Path) -> None:
     """What a client returns need not be laid out anew."""
     source = "def ask(q, build): return {'matches': [{'metadata': {'body': q}, 'id': 1}]}"
@@ -153,7 +170,7 @@ def test_a_function_that_hangs_is_given_up(written: Path, word: str) -> None:
                 {pause}
             return []
     """
-    done = replayed(written, source, max_failed=0.1, timeout_seconds=0.2, retries=1)
+    done = replayed(written, source, max_failed=0.1, timeout_seconds=0.5, retries=1)
     assert (done.rows, done.failed, done.setbacks) == (11, {"timeout": 1}, {"timeout": 2})
 
 

@@ -164,6 +164,20 @@ def test_runs_that_were_staged_are_found_newest_first(tmp_path: Path) -> None:
     assert [one.ref for one in staged_runs(files, NIGHT)] == found[:0:-1]
 
 
+@pytest.mark.parametrize("name", ["staged.json", "reuse.json"])
+def test_a_damaged_record_of_an_earlier_run_stops_no_night(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is named, nothing is taken over from that run, and the night is scored."""
+    settings, files = dataset(tmp_path), open_store(dataset(tmp_path))
+    log(tmp_path, "a.jsonl", make_rows(40))
+    path = f"{scored(settings).ref.folder('rows')}/{name}"
+    files.write(path, b'{"ref": ')
+    log(tmp_path, "b.jsonl", make_rows(41)[40:])
+    assert offered(settings, scored(settings)) == []
+    assert f"{path} cannot be read" in caplog.text
+
+
 def test_the_cut_of_the_night_stays_when_it_grows_a_little(tmp_path: Path) -> None:
     """Where the settings do not say how many shards, an earlier run of the night does."""
     settings = dataset(tmp_path, shards=None)

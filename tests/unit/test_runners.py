@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import sys
 from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from importlib import import_module
+from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any
+from unittest.mock import Mock
 
 import cloudpickle
 import pytest
@@ -16,10 +20,14 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 import flows
 import ragmetrics
-from flows.runners import THREADS, _threads, lost, open_runner
+from flows import backfill, scoring
+from flows.runners import THREADS, RunnerFailed, _threads, lost, open_runner
 from ragmetrics.errors import JudgeError, RagmetricsError, SettingsError, StoreError, Unanswered
 from ragmetrics.replay.records import Replayed, ReplayShort
 from ragmetrics.settings import make_settings
+from ragmetrics.store.parts import RunRef
+from ragmetrics.workers import Part, WorkerDied
+from tests.fakes.logs import NIGHT
 
 
 @pytest.mark.parametrize(
@@ -55,6 +63,20 @@ def test_a_missing_extra_is_told_with_the_command(
     with pytest.raises(SettingsError) as error, open_runner(settings, 1):
         pass
     assert f'pip install "ragmetrics[{name}]"' in str(error.value)
+
+
+def test_a_backfill_with_a_missing_extra_stages_no_night(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would be missing for each of them."""
+    monkeypatch.setitem(sys.modules, "ray", None)
+    settings = tmp_path / "ragmetrics.yaml"
+    settings.write_text("logs: logs/dt={date}/\nrunner: ray\n")
+    days = ["--first", "2026-11-10", "--last", "2026-11-11"]
+    monkeypatch.setattr(sys, "argv", ["backfill", "--settings", str(settings), *days])
+    assert backfill.main() == 2
+    assert "ragmetrics[ray]" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["ragmetrics.yaml"]
 
 
 def test_a_cluster_class_that_is_not_there_is_told() -> None:
@@ -106,6 +128,26 @@ def test_a_worker_that_dask_gave_up_is_lost() -> None:
     scheduler = pytest.importorskip("distributed.scheduler")
     worker = type("Worker", (), {"address": "tcp://10.0.0.1:1"})()
     assert lost(scheduler.KilledWorker("score-1", worker, 3))
+
+
+def test_each_part_that_died_is_told_where_no_runner_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The cluster lost two parts and then itself: two errors, each with both reasons."""
+    lost_parts: list[Part] = [(("context_recall",), 0), (("context_recall",), 1)]
+    died = [(part, WorkerDied(f"shard {part[1]} died")) for part in lost_parts]
+    rounds = Mock(side_effect=[([], died), RunnerFailed("dask: cannot be reached")])
+    watch = Mock()
+    monkeypatch.setattr("flows.scoring._Work.round", rounds)
+    monkeypatch.setattr(scoring, "watching", lambda *_: nullcontext(watch))
+    monkeypatch.setattr(scoring, "get_run_logger", lambda: logging.getLogger("flow"))
+    ref = RunRef(date=NIGHT, run="ab12", shards=2)
+    errors = scoring.score_all(make_settings({}), ref, lost_parts)
+    assert [str(one) for one in errors] == [
+        "shard 0 died; dask: cannot be reached",
+        "shard 1 died; dask: cannot be reached",
+    ]
+    assert watch.ended.call_count == 2
 
 
 def _kinds() -> list[type[RagmetricsError]]:

@@ -77,19 +77,21 @@ def test_other_settings_are_another_judge(
 def test_another_key_or_store_is_another_judge(
     tmp_path: Path, judge_server: JudgeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What one account pays for, the other does not use."""
+    """What one account pays for, the other does not use; limits are shared by those of a store."""
     settings = make_settings({"judge": live(judge_server)})
 
-    async def main() -> list[Any]:
+    async def main() -> list[Seats]:
         found = []
         async with AsyncExitStack() as stack:
             for key, folder in (("a", "x"), ("b", "x"), ("b", "y")):
                 monkeypatch.setenv("OPENAI_API_KEY", key)
                 taking = take_seats(settings, Corpus(), Files(str(tmp_path / folder)))
-                found.append((await stack.enter_async_context(taking)).judges[0].judge)
+                found.append(await stack.enter_async_context(taking))
         return found
 
-    assert len({id(one) for one in asyncio.run(main())}) == 3
+    found = asyncio.run(main())
+    assert len({id(one.judges[0].judge) for one in found}) == 3
+    assert len({id(one.embedder) for one in found}) == 3
 
 
 def test_a_judge_that_computes_here_belongs_to_its_part(tmp_path: Path) -> None:

@@ -54,6 +54,13 @@ def file() -> Iterator[Path]:
         yield path
 
 
+def kept(path: Path) -> None:
+    """Leave the split of the prose in a file."""
+    shared = Shared(path)
+    shared.put(("en", PROSE), Split(SPLIT, None))
+    shared.close()
+
+
 def _in_another_process(path: Path, text: str) -> None:
     code = (
         "import sys, pathlib; from ragmetrics.text import sentences, sharing_splits\n"
@@ -71,6 +78,19 @@ def test_what_another_process_split_is_not_split_again(file: Path, asked: list[s
         assert asked == []
         assert sentences(PROSE, "de") != ()  # other rules, another text
         assert asked == [PROSE]
+
+
+def test_many_splits_are_found_before_the_close(file: Path) -> None:
+    """They are written some dozens at a time, while their process is still at work."""
+    writer, reader = Shared(file), Shared(file)
+    texts = [f"{PROSE} Number {number}." for number in range(100)]
+    for text in texts:
+        writer.put(("en", text), Split((text,), None))
+    found = [text for text in texts if reader.get(("en", text))]
+    assert 50 < len(found) < 100
+    assert all(writer.get(("en", text)) for text in texts)
+    for shared in (writer, reader):
+        shared.close()
 
 
 def test_what_left_the_memory_is_not_split_again(
@@ -110,6 +130,9 @@ def test_any_split_comes_back_as_it_was(text: str, found: list[str], reason: str
         shared.put(("en", text), Split(tuple(found), reason))
         assert shared.get(("en", text)) == Split(tuple(found), reason)
         shared.close()
+        another = Shared(path)
+        assert another.get(("en", text)) == Split(tuple(found), reason)
+        another.close()
 
 
 def test_a_file_that_cannot_be_used_fails_no_split(
@@ -126,7 +149,7 @@ def test_a_file_that_cannot_be_used_fails_no_split(
 
 def test_a_locked_file_fails_no_split(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A process that holds the file does not hold up the others, and is no reason to warn."""
-    Shared(file).put(("en", PROSE), Split(SPLIT, None))
+    kept(file)
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     with caplog.at_level(logging.WARNING), sharing_splits(file):
@@ -137,8 +160,7 @@ def test_a_locked_file_fails_no_split(file: Path, caplog: pytest.LogCaptureFixtu
 
 def test_damage_fails_no_split(file: Path, asked: list[str]) -> None:
     """What is no split is split again."""
-    shared = Shared(file)
-    shared.put(("en", PROSE), Split(SPLIT, None))
+    kept(file)
     damage = sqlite3.connect(file, isolation_level=None)
     damage.execute("UPDATE splits SET split = 'x'")
     damage.close()

@@ -1,0 +1,79 @@
+"""Gates of builds that have no log yet: the golden questions are replayed first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ragmetrics.errors import InputError
+from ragmetrics.gates.gate import run_gate
+from ragmetrics.gates.records import IndexBuild
+from ragmetrics.replay import ReplayShort, replay
+from ragmetrics.settings import Settings
+from tests.fakes.replays import hurry, log_rows, replaying
+from tests.fakes.retriever import SearchServer
+
+
+@pytest.fixture
+def settings(
+    tmp_path: Path, search_server: SearchServer, monkeypatch: pytest.MonkeyPatch
+) -> Settings:
+    """A golden set, a search that knows every build, and the log of b1, which serves."""
+    hurry(monkeypatch)
+    settings = replaying(tmp_path, search_server).model_copy(
+        update={"store": str(tmp_path / "store")}
+    )
+    replay(settings, "b1")
+    search_server.reset()
+    return settings
+
+
+def asked(settings: Settings, **change: str) -> IndexBuild:
+    """The new build, of the settings' data set unless said otherwise."""
+    return IndexBuild(**{"dataset": settings.dataset, "build": "b2", "serving": "b1", **change})
+
+
+def test_a_build_without_a_log_is_asked_the_golden_questions(
+    tmp_path: Path, settings: Settings, search_server: SearchServer
+) -> None:
+    """Each once; the log is where the gate looks for it, and a repeat asks nothing."""
+    found = run_gate(settings, asked(settings))
+    assert search_server.stats()["builds"] == {"b2": 12}
+    assert {row["index_build"] for row in log_rows(tmp_path / "builds/b2/replay.jsonl")} == {"b2"}
+    assert (found.source.rows, found.missing) == (12, 0)
+    assert [one.questions for one in found.metrics] == [12, 12]
+    assert run_gate(settings, asked(settings)) == found
+    assert search_server.stats()["requests"] == 12
+
+
+def test_a_log_goes_where_the_event_says(
+    tmp_path: Path, settings: Settings, search_server: SearchServer
+) -> None:
+    """It is read there as well."""
+    place = str(tmp_path / "elsewhere")
+    found = run_gate(settings, asked(settings, logs=place))
+    assert (found.logs, found.source.rows) == (place, 12)
+    assert (tmp_path / "elsewhere" / "replay.jsonl").exists()
+
+
+def test_a_replay_that_comes_short_is_no_verdict(
+    tmp_path: Path, settings: Settings, search_server: SearchServer
+) -> None:
+    """No log and no verdict of half the questions; the next gate goes on."""
+    search_server.faults(fail={"400": 1.0}, after=6)
+    with pytest.raises(ReplayShort):
+        run_gate(settings, asked(settings))
+    assert not (tmp_path / "store").exists()
+    search_server.faults(fail={})
+    assert run_gate(settings, asked(settings)).source.rows == 12
+
+
+def test_nothing_is_asked_for_a_build_of_another_data_set(
+    tmp_path: Path, settings: Settings, search_server: SearchServer
+) -> None:
+    """Its golden questions are other ones."""
+    with pytest.raises(InputError, match="is of the data set bridges"):
+        run_gate(settings, asked(settings, dataset="bridges"))
+    assert search_server.stats()["requests"] == 0
+    assert not (tmp_path / "builds" / "b2").exists()
