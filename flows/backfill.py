@@ -31,8 +31,9 @@ from ragmetrics.records import Manifest
 from ragmetrics.settings import Settings, load_settings
 from ragmetrics.stage import Staged
 from ragmetrics.text import sharing_splits
+from tasks.artifacts import artifact_key
 from tasks.backfilling import publish_past
-from tasks.steps import alert, artifact_key, stage
+from tasks.steps import alert, stage
 
 
 def _run_name() -> str:

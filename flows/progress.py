@@ -31,7 +31,7 @@ from rich.progress import (
 from ragmetrics.gates.staging import NO_NIGHT
 from ragmetrics.store.parts import RunRef
 from ragmetrics.workers import Part
-from tasks.steps import artifact_key
+from tasks.artifacts import artifact_key
 
 EVERY = 5.0
 """Seconds between two updates of one artifact, but for its last."""

@@ -6,6 +6,7 @@ leaves its parts there.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -27,6 +28,7 @@ from ragmetrics.runner_settings import RunnerSettings
 from ragmetrics.settings import Settings
 from ragmetrics.workers import cores
 
+log = logging.getLogger("ragmetrics.flows")
 THREADS = 8
 """Twice as many as score at once in a process: the next one waits at the door."""
 
@@ -180,6 +182,8 @@ def _check_workers(client: Any) -> None:
             return f"cannot import {error.name}"
 
     found: Mapping[str, str] = client.run(look)
+    if not found:  # one that grows as tasks come may begin so
+        log.warning("runner: the Dask cluster has no worker yet: the night waits for one")
     for address, said in found.items():
         if said != f"has ragmetrics {__version__}":
             raise RunnerFailed(

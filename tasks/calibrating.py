@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from prefect import task
-from prefect.artifacts import create_markdown_artifact
 
 from ragmetrics import calibration
 from ragmetrics.alerts.deliver import page_link
@@ -16,7 +15,8 @@ from ragmetrics.report.calibration_page import PAGE
 from ragmetrics.report.markdown import calibration_markdown
 from ragmetrics.settings import Settings
 from ragmetrics.stage import open_store
-from tasks.steps import RETRIES, artifact_key
+from tasks.artifacts import artifact_key, leave_artifact
+from tasks.steps import RETRIES
 
 
 @task(name="calibrate", **RETRIES)
@@ -34,7 +34,7 @@ def publish(settings: Settings, found: Sequence[Calibration]) -> list[Drift | No
     files = open_store(settings)
     history = refresh_dashboard(files)
     drifts = [history.drift_to(one) for one in found]
-    create_markdown_artifact(
+    leave_artifact(
         calibration_markdown(found, drifts, page_link(settings, files, PAGE)),
         key=f"ragmetrics-{artifact_key(settings.dataset)}-calibration",
         description=f"Judges of {settings.dataset} against labelled rows",

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from prefect import task
-from prefect.artifacts import create_markdown_artifact
 from prefect.events import emit_event
 from prefect.runtime import flow_run
 
@@ -26,7 +25,8 @@ from ragmetrics.replay.records import Replayed
 from ragmetrics.report.markdown import gate_markdown
 from ragmetrics.settings import Settings
 from ragmetrics.stage import open_store
-from tasks.steps import RETRIES, artifact_key
+from tasks.artifacts import artifact_key, leave_artifact
+from tasks.steps import RETRIES
 
 OUTCOMES: dict[Verdict, str] = {"promote": PASSED, "hold": HELD, "inconclusive": INCONCLUSIVE}
 """The event of each verdict."""
@@ -61,7 +61,7 @@ def decide(settings: Settings, staged: StagedGate, problems: Sequence[str]) -> G
 def publish(settings: Settings, gate: Gate) -> Gate:
     """Refresh the dashboard, and leave the verdict as an artifact of the flow run."""
     refresh_builds(open_store(settings))
-    create_markdown_artifact(
+    leave_artifact(
         gate_markdown(gate, telling.builds_link(settings, gate.build)),
         key=f"ragmetrics-{artifact_key(gate.dataset)}-gate",
         description=f"Index build {gate.build} of {gate.dataset}",
@@ -128,8 +128,10 @@ def essentials(gate: Gate, link: str) -> dict[str, Any]:
 
 
 def outcome_id(gate: Gate) -> UUID:
-    """The id of a verdict's event: the same where the same builds come to the same numbers."""
-    told = gate.model_dump_json(include={"dataset", "build", "serving", "verdict", "metrics"})
+    """The id of a verdict's event: a repeated gate that comes to the same has the record of the
+    first, with its end; another verdict in between makes it news again.
+    """
+    told = gate.model_dump_json(exclude={"told"})
     return uuid5(NAMESPACE_URL, f"{OUTCOMES[gate.verdict]}:{told}")
 
 

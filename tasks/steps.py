@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from prefect import task
-from prefect.artifacts import create_markdown_artifact
 from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 
@@ -24,6 +23,7 @@ from ragmetrics.stage import Staged, open_store
 from ragmetrics.store.files import Files
 from ragmetrics.store.parts import RunRef
 from ragmetrics.text import sharing_splits
+from tasks.artifacts import artifact_key, leave_artifact
 
 
 def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
@@ -79,7 +79,7 @@ def publish(settings: Settings, staged: Staged, problems: Sequence[str]) -> Mani
     """Write the manifest and the dashboard, and the headline as an artifact of the flow run."""
     manifest = night.publish_night(settings, staged, problems)
     link = dashboard_link(settings, open_store(settings), manifest)
-    create_markdown_artifact(
+    leave_artifact(
         summary_markdown(manifest, link),
         key=f"ragmetrics-{artifact_key(manifest.dataset)}",
         description=f"Retrieval of {manifest.dataset} on {manifest.date}",
@@ -93,8 +93,3 @@ def alert(settings: Settings, manifest: Manifest) -> Delivery:
     url = flow_run.ui_url
     # Prefect's own server of a run by hand has no pages to link to: "None/flow-runs/...".
     return night.alert_night(settings, manifest, url if url and "://" in url else None)
-
-
-def artifact_key(dataset: str) -> str:
-    """The dataset's name in the characters that Prefect allows: lower case, digits and dashes."""
-    return "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in dataset.lower())

@@ -27,7 +27,7 @@ PLANNED = "2026-11-20T05:30:00+00:00"
 """When the schedule wanted the night of NIGHT to run."""
 HEARTBEAT = "30"
 """Seconds, the least that Prefect allows;"""
-ZOMBIE_AFTER = "45s"
+ZOMBIE_AFTER = "60s"
 """and how long a run may be silent."""
 
 
