@@ -166,6 +166,14 @@ def validate(message: Message) -> None:
     json.dumps(message.blocks, ensure_ascii=False).encode()
 
 
+def acting(message: Message) -> list[str]:
+    """What of a message's text acts as Slack's markup or hides in it, with where it stands."""
+    marks = ("<", "https://", "@here", ":fire:", *"~`\x00\x1b\u202e\u200b")
+    shown = [message.text, *mrkdwn(message.blocks)]
+    found = [f"{mark} in {text!r}" for text in shown for mark in marks if mark in text]
+    return found + [f"* in {text!r}" for text in shown if text.count("*") % 2]
+
+
 def mrkdwn(value: Any) -> Iterator[str]:
     """Every mrkdwn text of the blocks."""
     if isinstance(value, dict) and value.get("type") == "mrkdwn":
@@ -349,14 +357,22 @@ def test_hostile_text_is_inert(text: str) -> None:
     ]
     message = write(*fired, manifest=manifest)
     validate(message)
-    for shown in [message.text, *mrkdwn(message.blocks)]:
-        assert "<" not in shown
-        assert "https://" not in shown
-        assert "@here" not in shown
-        assert ":fire:" not in shown
-        assert not any(mark in shown for mark in "~`\x00\x1b\u202e\u200b")
-        assert shown.count("*") % 2 == 0
+    assert acting(message) == []
     assert "\x1b" not in render(message)
+
+
+def test_text_that_acts_as_markup_is_seen() -> None:
+    """The check of the tests on hostile text can fail."""
+    section = {
+        "type": "section",
+        "text": {"type": "mrkdwn", "text": "*one <!channel>", "verbatim": True},
+    }
+    message = Message("look :fire:", [section])
+    assert acting(message) == [
+        ":fire: in 'look :fire:'",
+        "< in '*one <!channel>'",
+        "* in '*one <!channel>'",
+    ]
 
 
 @given(st.text(), st.integers(10, 200))
