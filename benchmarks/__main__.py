@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 
-from benchmarks import dask_scale, engine, judge_speed, scale, store_scale, two_cores
+from benchmarks import dask_scale, engine, false_alarms, judge_speed, scale, store_scale, two_cores
 from ragmetrics.settings import DEFAULT_METRICS
 
 Options = argparse.Namespace
@@ -43,6 +43,11 @@ def _scale(options: Options) -> None:
     print(scale.report(options.rows or 2_000))
 
 
+def _alarms(options: Options) -> None:
+    for line in false_alarms.report(options.rows or 1_000, 500):
+        print(line, flush=True)
+
+
 BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "engine": _engine,
     "judge": _judge,
@@ -50,6 +55,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "cores": _cores,
     "dask": _dask,
     "scale": _scale,
+    "alarms": _alarms,
 }
 
 
@@ -61,7 +67,9 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
-    parser.add_argument("--rows", type=int, help="of the log, or of the smaller one")
+    parser.add_argument(
+        "--rows", type=int, help="of the log, or of the smaller one; alarms: nights"
+    )
     parser.add_argument("--peer-rows", type=int, default=100, help="engine: of the peers' log")
     parser.add_argument("--only", default="", help=f"engine: {', '.join(engine.PARTS)}")
     options = parser.parse_args()

@@ -22,7 +22,8 @@ class Rule(Part):
     min_rows: int = Field(20, ge=1)
     """Scored rows below which the rule says no_data."""
     for_: int = Field(2, ge=1, alias="for")
-    """Nights in a row that a suspect needs to fire."""
+    """Nights in a row on which a `min` suspect fires, and of whose rows a `max_drop` suspect is
+    given the sum, to become a breach."""
     clear: float | None = None
     """A firing `min` rule resolves at this mean, a `max_drop` rule at this drop."""
     severity: Literal["critical", "warning"] = "critical"
@@ -52,6 +53,8 @@ class AlertSettings(Part):
     """Share of rows in quarantine above which an alert fires."""
     max_judge_failures: float = Field(0.05, ge=0, le=1)
     """Share of unreadable and failed rows of a metric above which an alert fires."""
+    false_alarms: float = Field(0.01, gt=0, lt=1)
+    """Share of nights on which nothing changed that may fire a drop rule all the same."""
     remind_days: int = Field(7, ge=1)
     redact: bool = False
     """Keep questions out of messages."""

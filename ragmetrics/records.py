@@ -219,8 +219,8 @@ class Finding(Record):
     drop_high: float | None = None
     p_value: float | None = None
     limit: float | None = None
-    for_nights: int = 2
-    """Suspects fire after this many nights in a row."""
+    for_nights: int | None = 2
+    """Suspects fire after this many nights in a row; None: only a breach fires."""
     state: State = "ok"
     transition: Transition | None = None
     since: date | None = None

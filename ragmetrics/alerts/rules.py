@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ragmetrics.alert_settings import AlertSettings, Rule
+from ragmetrics.alerts.evidence import Night
 from ragmetrics.alerts.health import check_health
 from ragmetrics.alerts.markup import clean
-from ragmetrics.calibration.records import Drift
+from ragmetrics.alerts.spells import MOST_NIGHTS, nights_out, spell_before
 from ragmetrics.protocol import Status
 from ragmetrics.records import Finding, Level, Manifest, Segment, Summary
 from ragmetrics.stats.comparisons import Drop, compare
 from ragmetrics.store.history import trailing
-from ragmetrics.summarise import MetricScores, find_segments, summarise
+from ragmetrics.summarise import find_segments, summarise
 
-ALPHA = 0.05
-"""Of the one-sided tests of one night, after control of the family (Benjamini-Hochberg)."""
 DEFAULT_RULES = (
     Rule(metric="context_relevance", max_drop=0.05, versus="trailing:7"),
     Rule(metric="context_recall", max_drop=0.05, versus="trailing:7"),
 )
-
-Load = Callable[[Manifest, str], MetricScores]
-"""Reads a metric's scores of an earlier night."""
-
-
-@dataclass(frozen=True)
-class Night:
-    """What the rules look at: the manifest so far, this night's scores, and the nights before.
-
-    `drifts` are the newest of this night's judges, one per labelled set.
-    """
-
-    manifest: Manifest
-    scores: dict[str, MetricScores]
-    earlier: Sequence[Manifest]
-    load: Load
-    drifts: Sequence[Drift] = ()
 
 
 @dataclass(frozen=True)
@@ -48,6 +30,9 @@ class _Case:
     rule: Rule
     finding: Finding
     drop: Drop | None = None
+    """The surer one: tonight's, or that of all nights of the spell together."""
+    beyond: bool = False
+    """Whether tonight alone is beyond the line."""
     was_firing: bool = False
 
 
@@ -67,7 +52,7 @@ def evaluate(settings: AlertSettings, night: Night) -> list[Finding]:
         for segment in _segments(rule, night)
         for case in _hold(rule, segment, night)
     ]
-    return [_clean(finding) for finding in (*health, *_controlled(cases))]
+    return [_clean(finding) for finding in (*health, *_controlled(cases, settings.false_alarms))]
 
 
 def _clean(finding: Finding) -> Finding:
@@ -148,23 +133,31 @@ def _hold_drop(
     finding = _finding(rule, segment, night, name, text, now, limit)
     if now is None or now.mean is None or now.scored < rule.min_rows:
         return _Case(rule, _too_few(rule, finding, now))
-    baseline = _baseline(rule, night, finding.key)
+    was_firing = _was_firing(finding, night)
+    baseline, spell = _nights(rule, night, finding.key)
     if not baseline:
         return _incomparable(rule, finding, night, "no earlier night by the same judge")
-    before: dict[str, list[float]] = {}
-    for one in baseline:
-        for question, values in night.load(one, rule.metric).by_question(segment).items():
-            before.setdefault(question, []).extend(values)
-    drop = compare(before, night.scores[rule.metric].by_question(segment))
-    if drop is None:
+    before = night.questions(rule.metric, segment, baseline)
+    tonight = night.scores[rule.metric].by_question(segment)
+    alone = compare(before, tonight)
+    if alone is None:
         return _incomparable(rule, finding, night, "too few questions shared with earlier nights")
-    rows = [value for values in before.values() for value in values]
-    mean = sum(rows) / len(rows)
+    line = min(limit, rule.clear) if was_firing and rule.clear is not None else limit
+    now_rows, drop = tonight, alone
+    if spell and alone.drop > line:
+        pooled = night.questions(rule.metric, segment, spell)
+        for question, values in tonight.items():
+            pooled.setdefault(question, []).extend(values)
+        together = compare(before, pooled)
+        if together and together.drop > line and together.p_value < alone.p_value:
+            now_rows, drop = pooled, together
+    mean, after = _mean(before), _mean(now_rows)
     label = baseline[0].date.isoformat() if len(baseline) == 1 else f"{len(baseline)} nights before"
+    over = f" over {len(spell) + 1} nights" if drop is not alone else ""
     message = (
         f"{rule.metric}{_of(segment)} {'fell' if drop.drop > 0 else 'went'} from {mean:.3f} "
-        f"({label}) to {now.mean:.3f}; drop {drop.drop:.3f} [{drop.low:.3f}, {drop.high:.3f}] over "
-        f"{drop.questions} {'shared ' if drop.paired else ''}questions, limit {limit:g}"
+        f"({label}) to {after:.3f}{over}; drop {drop.drop:.3f} [{drop.low:.3f}, {drop.high:.3f}] "
+        f"over {drop.questions} {'shared ' if drop.paired else ''}questions, limit {limit:g}"
     )
     update: dict[str, Any] = {
         "message": message,
@@ -174,61 +167,72 @@ def _hold_drop(
         "drop_low": drop.low,
         "drop_high": drop.high,
         "p_value": drop.p_value,
+        "for_nights": None,
     }
-    return _Case(rule, finding.model_copy(update=update), drop, _was_firing(finding, night))
+    told = finding.model_copy(update=update)
+    return _Case(rule, told, drop, alone.drop > line, was_firing)
 
 
-def _controlled(cases: Sequence[_Case]) -> list[Finding]:
-    """Decide the drop rules together, holding the share of false alarms among alarms."""
-    tested = [case for case in cases if case.drop is not None]
+def _mean(questions: Mapping[str, Sequence[float]]) -> float:
+    rows = [value for values in questions.values() for value in values]
+    return sum(rows) / len(rows)
+
+
+def _controlled(cases: Sequence[_Case], false_alarms: float) -> list[Finding]:
+    """Decide the drop rules together, so that a night on which nothing changed fires nothing.
+
+    Each p value is first multiplied by the comparisons that can make its rule fire: tonight with
+    one of `for` baselines, and two to `for` nights together.
+    """
+    tested = [(case, case.drop) for case in cases if case.drop is not None]
     if not tested:
         return [case.finding for case in cases]
     from scipy import stats  # takes most of a second: only a night that is compared pays it
 
+    chances = [min(1.0, drop.p_value * (2 * case.rule.for_ - 1)) for case, drop in tested]
     adjusted = dict(
         zip(
-            map(id, tested),
-            stats.false_discovery_control([case.drop.p_value for case in tested if case.drop]),
+            (id(case) for case, _ in tested),
+            stats.false_discovery_control(chances).tolist(),
             strict=True,
         )
     )
     return [
-        replace(case, finding=_decide(case, float(adjusted[id(case)]))).finding
-        if case.drop is not None
-        else case.finding
+        _decide(case, case.drop, adjusted[id(case)], false_alarms) if case.drop else case.finding
         for case in cases
     ]
 
 
-def _decide(case: _Case, p_value: float) -> Finding:
-    drop = case.drop.drop if case.drop else 0.0
-    limit, clear = case.rule.max_drop or 0.0, case.rule.clear
+def _decide(case: _Case, drop: Drop, p_value: float, false_alarms: float) -> Finding:
+    """Beyond the line and surely: breach. An alert fires as long as its evidence stands."""
+    limit, sure = case.rule.max_drop or 0.0, p_value < false_alarms
     level: Level = "ok"
-    if drop > limit:
-        level = "breach" if p_value < ALPHA else "suspect"
-    elif clear is not None and drop > clear and case.was_firing:
+    message = case.finding.message
+    if case.beyond and sure:
+        level = "breach" if drop.drop > limit else "suspect"
+    elif case.beyond and not case.was_firing:
         level = "suspect"
-    return case.finding.model_copy(update={"level": level, "p_value": p_value})
+    elif case.beyond:
+        message += "; the nights since do not bear the alarm out"
+    update = {"level": level, "p_value": p_value, "message": message}
+    return case.finding.model_copy(update=update)
 
 
-def _baseline(rule: Rule, night: Night, key: str) -> list[Manifest]:
-    """The nights to compare with: scored in the same way by the same judge, and good ones.
+def _nights(rule: Rule, night: Night, key: str) -> tuple[list[Manifest], list[Manifest]]:
+    """The nights to compare with, and those of the present spell, to be judged with tonight.
 
-    Nights on which this alert was firing are left out: a drop that stays must not become the
-    measure by which it looks resolved.
+    Only nights scored in the same way by the same judge. Nights on which this alert was firing,
+    and those that led to it, are no measure: a drop that stays must not come to look resolved. A
+    spell that is merely pending is left out as long as it lasts; it counts again once it is over,
+    for to drop all poor nights for good would make of the best ones the measure.
     """
-    now = night.manifest.summary(rule.metric)
-    same = [
-        one
-        for one in night.earlier
-        if now
-        and (summary := one.summary(rule.metric))
-        and summary.scored
-        and summary.fingerprint == now.fingerprint
-        and not _fired(one, key)
-    ]
+    comparable = night.comparable(rule.metric)
+    start = spell_before(night.earlier, key, rule.for_ - 1) or night.manifest.date
+    out = nights_out(night.earlier, key)
+    before = [one for one in comparable if one.date < start and one.date not in out]
     nights = 1 if rule.versus == "previous" else int(rule.versus.partition(":")[2])
-    return same[-nights:]
+    spell = [one for one in comparable if one.date >= start]
+    return before[-nights:], spell[-(MOST_NIGHTS - 1) :]
 
 
 def _finding(
@@ -278,11 +282,11 @@ def _incomparable(rule: Rule, finding: Finding, night: Night, reason: str) -> _C
 
 
 def _was_firing(finding: Finding, night: Night) -> bool:
-    return bool(night.earlier) and _fired(night.earlier[-1], finding.key)
-
-
-def _fired(manifest: Manifest, key: str) -> bool:
-    return any(one.key == key and one.state == "firing" for one in manifest.findings)
+    if not night.earlier:
+        return False
+    return any(
+        one.key == finding.key and one.state == "firing" for one in night.earlier[-1].findings
+    )
 
 
 def _versus(versus: str) -> str:
@@ -297,3 +301,6 @@ def _of(segment: Segment | None) -> str:
 
 def _interval(now: Summary) -> str:
     return "" if now.low is None or now.high is None else f" [{now.low:.3f}, {now.high:.3f}]"
+
+
+__all__ = ["DEFAULT_RULES", "Night", "evaluate"]

@@ -85,7 +85,8 @@ def advance(
     """Move every alert to `night`; give the findings back with state, transition and since.
 
     - `breach` and `no_data` fire at once, `suspect` on the `for_nights`-th judged night in a row
-      that is not ok. A firing alert stays so until it is `ok`. Pending to ok is silent.
+      that is not ok, or never where that is None. A firing alert stays so until it is `ok`.
+      Pending to ok is silent.
     - A rerun of the newest night starts from the night before it. What was delivered is not told
       again; a message of this night still in the outbox is taken back and its transitions told
       anew. If the rerun comes to another result, people are told of the difference.
@@ -161,7 +162,8 @@ def _judge(
     since, nights = None, 0
     if finding.level != "ok":
         since, nights = base.since or night, base.nights + 1
-        sure = finding.level != "suspect" or nights >= finding.for_nights
+        waits = finding.for_nights is None or nights < finding.for_nights
+        sure = finding.level != "suspect" or not waits
         state = "firing" if sure or "firing" in (base.state, was.state) else "pending"
     transition = _transition(was, state, night, remind_days)
     now = AlertState(

@@ -12,7 +12,7 @@ needs every metric to pass, which holds the error by itself (an intersection-uni
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -21,12 +21,7 @@ from scipy import special
 
 from ragmetrics.gates.records import MetricVerdict, Verdict
 from ragmetrics.stats.comparisons import compare
-
-ALPHA = 0.05
-"""Of each decision, one-sided."""
-POWER = 0.8
-_MOST_QUESTIONS = 100_000
-"""Beyond so many nobody asks."""
+from ragmetrics.stats.power import ALPHA, detectable, questions_needed, smallest
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +43,9 @@ class Fall:
 
     @property
     def detectable(self) -> float:
-        """Smallest drop that so many questions show with 80% power.
-
-        (t_0.95 + t_0.80) * se, with the standard error of the upper bound. Source: Julious 2004,
-        "Sample sizes for clinical trials with normal data".
-        """
+        """Smallest drop that so many questions show with 80% power: by the upper bound's error."""
         _, error = _guarded(self.drop, self.spread, self.questions)
-        return _factor(self.questions) * error
+        return detectable(error, self.questions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,32 +155,21 @@ def further_to_promote(drop: float, spread: float, questions: int, limit: float)
 
     def enough(n: int) -> bool:
         centre, error = _guarded(drop, spread, n)
-        return centre + _factor(n) * error < limit
+        return centre + detectable(error, n) < limit
 
-    return _smallest(enough, questions) if drop < limit else None
+    return _added(smallest(enough, questions), questions) if drop < limit else None
 
 
 def further_to_hold(drop: float, spread: float, questions: int) -> int | None:
     """Questions to add so that a drop shows as one above 0, with 80% power.
 
-        smallest n with  (t_0.95 + t_0.80) * s / sqrt(n) < drop
-
-    None where there is no drop, or no 100,000 questions would do.
+    As many as `questions_needed` says. None where there is no drop, or no 100,000 would do.
     """
-    return _smallest(lambda n: _factor(n - 1) * spread / math.sqrt(n) < drop, questions)
+    return _added(questions_needed(drop, spread, fewest=questions), questions)
 
 
-def _smallest(enough: Callable[[int], bool], questions: int) -> int | None:
-    """What has to be added to so many questions to be enough: none is enough below it and not
-    above.
-    """
-    if not enough(_MOST_QUESTIONS):
-        return None
-    low, high = questions, max(questions, _MOST_QUESTIONS)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle + 1, high)
-    return low - questions
+def _added(needed: int | None, questions: int) -> int | None:
+    return None if needed is None else needed - questions
 
 
 def _adjusted(p_values: Sequence[float]) -> list[float]:
@@ -262,8 +242,3 @@ def _guarded(drop: float, spread: float, questions: int) -> tuple[float, float]:
 def _t(freedom: int) -> float:
     """Standard errors from a mean to its one-sided bound."""
     return float(special.stdtrit(freedom, 1 - ALPHA))
-
-
-def _factor(freedom: int) -> float:
-    """Standard errors between a limit and a drop that is shown to be below it with the power."""
-    return _t(freedom) + float(special.stdtrit(freedom, POWER))

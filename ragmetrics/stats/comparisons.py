@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-from ragmetrics.stats.intervals import CONFIDENCE
+from ragmetrics.stats.contrasts import Contrast, Numbers, paired_contrast, unpaired_contrast
+from ragmetrics.stats.intervals import CONFIDENCE, Estimate
+from ragmetrics.stats.power import ALPHA, detectable
 
 PAIRED_FROM = 0.5
 """Share of tonight's questions that must be on both sides for a paired comparison."""
@@ -29,6 +30,8 @@ class Drop:
     p_value: float
     questions: int
     paired: bool
+    mde: float
+    """Smallest drop that so many questions with such a spread show with 80% power."""
 
 
 def compare(
@@ -36,41 +39,56 @@ def compare(
     now: Mapping[str, Sequence[float]],
     *,
     confidence: float = CONFIDENCE,
+    alpha: float = ALPHA,
 ) -> Drop | None:
     """Compare question means, `{question: values of its rows}` on both sides.
 
         paired: d_q = mean(before_q) - mean(now_q) over shared questions; t test on d
-        else:   Welch's t test on the question means of both sides
+        else:   t test on the question means of both sides (`unpaired_contrast`: Welch's, or that of
+                one common spread where its error is larger)
 
-    Less than two questions to compare: None. No spread at all: a drop other than 0 is certain.
-    Sources: Miller 2024, "Adding error bars to evals"; Welch 1947.
+    p is not below 2^-n of n pairs, nor 1 / C(n_1 + n_2, n_1) of two sides: so often the signs (the
+    sides) fall as they would speak most for a drop where nothing changed.
+    `mde` is for a one-sided test at `alpha`, and counts half a question more at either end of the
+    differences (of the values), so that it does not vanish where they are all alike.
+    Less than two questions to compare: None. No spread at all: an interval without width.
+    Sources: Miller 2024, "Adding error bars to evals"; Welch 1947; Fisher 1935 for the bound of p.
     """
     shared = sorted(before.keys() & now.keys())
     if len(shared) >= 2 and len(shared) >= PAIRED_FROM * len(now):
         differences = _means(before, shared) - _means(now, shared)
-        error = float(differences.std(ddof=1)) / math.sqrt(len(shared))
-        return _drop(
-            float(differences.mean()), error, len(shared) - 1, len(shared), True, confidence
-        )
+        found = paired_contrast(differences)
+        guarded = _guarded(differences, (-1.0, 1.0))
+        return _drop(found, guarded, len(shared), True, confidence, alpha)
     if len(before) < 2 or len(now) < 2:
         return None
     old, new = _means(before, sorted(before)), _means(now, sorted(now))
-    a, b = float(old.var(ddof=1)) / len(old), float(new.var(ddof=1)) / len(new)
-    freedom = (a + b) ** 2 / (a**2 / (len(old) - 1) + b**2 / (len(new) - 1)) if a + b else 1.0
-    difference = float(old.mean() - new.mean())
-    return _drop(difference, math.sqrt(a + b), freedom, len(new), False, confidence)
+    found = unpaired_contrast(old, new)
+    guarded = max(found.error, math.hypot(*(_guarded(side, (0.0, 1.0)) for side in (old, new))))
+    return _drop(found, guarded, len(new), False, confidence, alpha)
 
 
-def _means(values: Mapping[str, Sequence[float]], questions: Sequence[str]) -> NDArray[np.float64]:
-    return np.array([float(np.mean(values[question])) for question in questions])
+def _guarded(values: Numbers, scale: tuple[float, float]) -> float:
+    """The standard error with half a question more at either end: never 0."""
+    error = float(values.std(ddof=1)) / math.sqrt(len(values))
+    ends = float(values.min()), float(values.max())
+    return Estimate(float(values.mean()), error, len(values), ends, ends, scale).guarded_error
+
+
+def _means(values: Mapping[str, Sequence[float]], questions: Sequence[str]) -> Numbers:
+    return np.array([sum(values[question]) / len(values[question]) for question in questions])
 
 
 def _drop(
-    drop: float, error: float, freedom: float, questions: int, paired: bool, confidence: float
+    found: Contrast, guarded: float, questions: int, paired: bool, confidence: float, alpha: float
 ) -> Drop:
-    if error == 0.0:
-        p_value = 0.5 if drop == 0 else float(drop < 0)
-        return Drop(drop, drop, drop, p_value, questions, paired)
-    half = float(special.stdtrit(freedom, 0.5 + confidence / 2)) * error
-    p_value = float(special.stdtr(freedom, -drop / error))
-    return Drop(drop, drop - half, drop + half, p_value, questions, paired)
+    half = float(special.stdtrit(found.freedom, 0.5 + confidence / 2)) * found.error
+    return Drop(
+        drop=found.difference,
+        low=found.difference - half,
+        high=found.difference + half,
+        p_value=found.p_value,
+        questions=questions,
+        paired=paired,
+        mde=detectable(guarded, found.freedom, alpha=alpha),
+    )

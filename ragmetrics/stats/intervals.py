@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from ragmetrics.stats.power import ALPHA, detectable
+
 CONFIDENCE = 0.95
+FEWEST_QUESTIONS = 2.0
+"""Effective questions below which nothing is said of how far a mean may be off."""
+ALIKE = 0.01
+"""Values within such a range of each other say as little of rarer ones as equal values do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,47 +29,138 @@ class Mean:
     n: int
     clusters: int
     error: float | None
+    """Standard error of the mean; None for one cluster."""
+    mde: float | None = None
+    """How far a limit must be from the mean to be told from it, one-sided, with 80% power."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What an interval of a mean is made of."""
+
+    mean: float
+    error: float
     """Standard error of the mean."""
+    size: float
+    """Effective questions (Kish 1965): 1 / sum(w^2), where question g has the share w_g."""
+    rows: tuple[float, float]
+    """Smallest and largest value of a row,"""
+    questions: tuple[float, float]
+    """and of a question's mean."""
+    scale: tuple[float, float] = (0.0, 1.0)
+    """How far rarer values may lie."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether all values are in [0, 1]."""
+        return self.rows[0] >= 0 and self.rows[1] <= 1
+
+    @property
+    def guarded_error(self) -> float:
+        """The standard error with half a question more at either end: never 0."""
+        return math.sqrt(_guarded(self)[1] / self.size)
 
 
 def mean_interval(
     values: Sequence[float] | NDArray[np.float64],
-    clusters: Sequence[str] | NDArray[np.str_],
+    clusters: Sequence[str] | NDArray[np.str_] | NDArray[np.int_],
     *,
     confidence: float = CONFIDENCE,
+    alpha: float = ALPHA,
 ) -> Mean | None:
     """Mean of the values and its interval; rows of one cluster need not be independent.
 
         m = sum_i x_i / n
-        se^2 = G/(G-1) * sum_g (sum_{i in g} (x_i - m))^2 / n^2,   t with G - 1 degrees of freedom
+        se^2 = G/(G-1) * sum_g (sum_{i in g} (x_i - m))^2 / n^2
+        k = n^2 / sum_g n_g^2,   t with k - 1 degrees of freedom
 
-    For values in [0, 1] the interval is Wilson's with n_eff = m(1-m)/se^2, so that it stays in
-    [0, 1] and does not vanish where all values are equal. For others it is m +/- t * se.
-    No value: None. One cluster: a mean without an interval.
-    Sources: Miller 2024, "Adding error bars to evals"; Wilson 1927; Korn and Graubard 1998.
+    The effective questions k are G where all have the same number of rows, and fewer where some
+    have more. The interval is that of `interval`. `mde` is for a one-sided test at `alpha`.
+    No value: None. Less than two effective questions: a mean without an interval.
+    Sources: Miller 2024, "Adding error bars to evals"; Kish 1965, "Survey Sampling".
     """
     x = np.asarray(values, dtype=np.float64)
     if not len(x):
         return None
-    _, index = np.unique(np.asarray(clusters), return_inverse=True)
-    groups = int(index.max()) + 1
-    mean = float(x.mean())
+    index = np.unique(np.asarray(clusters), return_inverse=True)[1]
+    rows = np.bincount(index)
+    groups, mean = len(rows), float(x.mean())
     if groups < 2:
         return Mean(mean, None, None, len(x), groups, None)
-    sums = np.bincount(index, weights=x - mean, minlength=groups)
+    sums = np.bincount(index, weights=x - mean)
     error = math.sqrt(groups / (groups - 1) * float(np.square(sums).sum())) / len(x)
-    t = float(special.stdtrit(groups - 1, 0.5 + confidence / 2))
-    if x.min() >= 0 and x.max() <= 1:
-        low, high = _wilson(mean, error, groups, t)
-    else:
-        low, high = mean - t * error, mean + t * error
-    return Mean(mean, low, high, len(x), groups, error)
+    size = len(x) ** 2 / float(np.square(rows).sum())
+    if size < FEWEST_QUESTIONS:
+        return Mean(mean, None, None, len(x), groups, error)
+    estimate = Estimate(mean, error, size, *extremes(x, index))
+    low, high = interval(estimate, size - 1, confidence=confidence)
+    mde = detectable(estimate.guarded_error, size - 1, alpha=alpha)
+    return Mean(mean, low, high, len(x), groups, error, mde)
 
 
-def _wilson(mean: float, error: float, groups: int, t: float) -> tuple[float, float]:
-    spread = mean * (1 - mean)
-    n = spread / error**2 if error > 1e-9 and spread > 0 else float(groups)
+def extremes(
+    values: NDArray[np.float64], index: NDArray[np.int_]
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Smallest and largest value of the rows, and mean of the questions numbered by `index`."""
+    rows = np.bincount(index)
+    means = np.bincount(index, weights=values)[rows > 0] / rows[rows > 0]
+    return (float(values.min()), float(values.max())), (float(means.min()), float(means.max()))
+
+
+def interval(estimate: Estimate, freedom: float, *, confidence: float) -> tuple[float, float]:
+    """The interval of an estimated mean, with t quantiles.
+
+    For values in [0, 1] it is Wilson's, of as many zeros and ones as would say as much:
+
+        k_eff = k * c (1 - c) / v
+
+    where c and v are mean and variance of the k questions and of half a question more at either
+    end of what was seen (`_ends`). For zeros and ones k_eff is k. So the interval stays in [0, 1],
+    holds the mean, does not vanish where all values are equal, and is not taken in by a few
+    questions that happen to agree. For other values it is m +/- t * se.
+    Sources: Wilson 1927; Korn and Graubard 1998 for the effective size; Agresti and Coull 1998 for
+    added observations.
+    """
+    t = float(special.stdtrit(freedom, 0.5 + confidence / 2))
+    if not estimate.bounded:
+        half = t * estimate.error
+        return estimate.mean - half, estimate.mean + half
+    centre, variance = _guarded(estimate)
+    return _wilson(estimate.mean, estimate.size * centre * (1 - centre) / variance, t)
+
+
+def _guarded(one: Estimate) -> tuple[float, float]:
+    """Mean and variance of the questions with half a question more at either end."""
+    ends = _ends(one)
+    centre = (one.size * one.mean + sum(ends) / 2) / (one.size + 1)
+    squares = (
+        (one.size - 1) * one.size * one.error**2
+        + one.size * (one.mean - centre) ** 2
+        + sum((end - centre) ** 2 for end in ends) / 2
+    )
+    return centre, squares / (one.size + 1)
+
+
+def _ends(one: Estimate) -> tuple[float, float]:
+    """How far one more question may lie: those of the scale where all rows are alike.
+
+    Else a quarter of the way from the furthest question to the furthest row (a question may have
+    more rows like it), and where one end is further from the mean than the other, further yet by
+    (twice its share of both) ^ 3/4: of skewed values a sample lacks the furthest.
+    """
+    if one.rows[1] - one.rows[0] < ALIKE:
+        return one.scale
+    low, high = (
+        (3 * question + row) / 4 for question, row in zip(one.questions, one.rows, strict=True)
+    )
+    below, above, both = one.mean - low, high - one.mean, high - low
+    low = one.mean - below * max(1.0, 2 * below / both) ** 0.75
+    high = one.mean + above * max(1.0, 2 * above / both) ** 0.75
+    return max(low, min(one.scale[0], one.rows[0])), min(high, max(one.scale[1], one.rows[1]))
+
+
+def _wilson(mean: float, n: float, t: float) -> tuple[float, float]:
     centre = (mean + t * t / (2 * n)) / (1 + t * t / n)
-    half = t / (1 + t * t / n) * math.sqrt(spread / n + t * t / (4 * n * n))
+    half = t / (1 + t * t / n) * math.sqrt(mean * (1 - mean) / n + t * t / (4 * n * n))
     # Rounding must not push the interval off the mean at 0 and 1.
     return max(0.0, min(mean, centre - half)), min(1.0, max(mean, centre + half))

@@ -17,7 +17,7 @@ MONDAY = date(2026, 11, 16)
 HELLO = Message(text="hello", blocks=[{"type": "divider"}])
 
 
-def a_finding(level: Level, key: str = "a", for_nights: int = 2) -> Finding:
+def a_finding(level: Level, key: str = "a", for_nights: int | None = 2) -> Finding:
     """A finding of a rule on recall."""
     return Finding(
         key=key,
@@ -70,6 +70,16 @@ def test_suspects_fire_after_nights_in_a_row() -> None:
     _, transitions, told = play(["suspect", "suspect"])
     assert transitions == [None, "fired"]
     assert told[0].since == MONDAY
+
+
+def test_suspects_that_wait_for_evidence_stay_pending() -> None:
+    """Without a number of nights only a breach fires, with the spell's first night."""
+    book = Book()
+    for offset, level in enumerate(("suspect", "suspect", "suspect", "breach")):
+        finding = a_finding(level, for_nights=None)
+        book, (told,) = advance(book, [finding], MONDAY + timedelta(offset), 7)
+        assert told.state == ("firing" if level == "breach" else "pending")
+    assert told.since == MONDAY
 
 
 def test_pending_goes_back_to_ok_in_silence() -> None:

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from benchmarks.coverage import power
 from ragmetrics.stats.comparisons import Drop, compare
+from ragmetrics.stats.power import detectable
 
 BEFORE = [0.9, 0.8, 1.0, 0.6, 0.7, 0.9]
 NOW = [0.7, 0.8, 0.6, 0.5, 0.7, 0.4]
@@ -67,22 +69,30 @@ def test_pairing_needs_half_of_tonights_questions() -> None:
 
 
 def test_otherwise_it_is_scipys_welch_test() -> None:
-    """Different questions, different numbers of them, different spread."""
-    now = [*NOW, 0.1, 0.9]
-    found = drop(side(BEFORE), side(now, first=50))
-    oracle = stats.ttest_ind(BEFORE, now, equal_var=False, alternative="greater")
+    """Different questions, more of them before, different spread."""
+    before = [*BEFORE, 0.8, 0.9]
+    found = drop(side(before), side(NOW, first=50))
+    oracle = stats.ttest_ind(before, NOW, equal_var=False, alternative="greater")
     assert not found.paired
-    assert found.questions == 8
+    assert found.questions == 6
     assert found.p_value == pytest.approx(oracle.pvalue)
-    interval = stats.ttest_ind(BEFORE, now, equal_var=False).confidence_interval(0.95)
+    interval = stats.ttest_ind(before, NOW, equal_var=False).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
 
 
 def test_welch_with_spread_on_one_side_only() -> None:
-    """A side without spread adds no degrees of freedom, and no error."""
-    found = drop(side([1.0] * 4), side(NOW, first=50))
-    oracle = stats.ttest_1samp(NOW, 1.0, alternative="less")
+    """A side without spread adds no degrees of freedom, and no error where it is the larger."""
+    now = [0.9, 1.0, 0.7, 1.0, 0.8, 0.9]
+    found = drop(side([1.0] * 6), side(now, first=50))
+    oracle = stats.ttest_1samp(now, 1.0, alternative="less")
     assert found.p_value == pytest.approx(oracle.pvalue)
+
+
+def test_a_small_side_without_spread_proves_little() -> None:
+    """13 of 259 before, none of 37 now: near certain by Welch's test, common by Fisher's."""
+    found = drop(side([1.0] * 13 + [0.0] * 246), side([0.0] * 37, first=500))
+    assert found.p_value > 0.05
+    assert found.low < 0 < found.high
 
 
 # Signs
@@ -123,12 +133,69 @@ def test_more_confidence_is_wider() -> None:
 
 
 @pytest.mark.parametrize("first", [0, 50], ids=["paired", "welch"])
-@pytest.mark.parametrize(("now", "p_value"), [(0.5, 0.0), (1.0, 0.5), (1.5, 1.0)])
-def test_without_spread_a_drop_is_certain(first: int, now: float, p_value: float) -> None:
-    """All rows 1.0 before: all lower is sure, all equal says nothing, all higher is no drop."""
+@pytest.mark.parametrize("now", [0.5, 1.0, 1.5])
+def test_without_spread_p_is_that_of_the_signs(now: float, first: int) -> None:
+    """All of four fell by as much: one of 2^4 patterns of signs, of C(8, 4) of sides."""
     found = drop(side([1.0] * 4), side([now] * 4, first))
-    assert found.p_value == p_value
+    least = 1 / 70 if first else 1 / 16
+    assert found.p_value == pytest.approx({0.5: least, 1.0: 0.5, 1.5: 1 - least}[now])
     assert found.low == found.drop == found.high == 1.0 - now
+
+
+def test_two_questions_that_fell_alike_are_no_proof() -> None:
+    """However alike: if nothing changed, one pair in four looks so; of three hundred none does."""
+    assert drop(side([1.0, 1.0]), side([0.5, 0.50001])).p_value == pytest.approx(0.25, abs=1e-4)
+    assert drop(side([1.0] * 300), side([0.5] * 300)).p_value < 1e-80
+
+
+# What can be detected
+
+
+@pytest.mark.parametrize("first", [0, 50], ids=["paired", "welch"])
+def test_the_detectable_drop_falls_with_the_questions_and_rises_with_strictness(
+    first: int,
+) -> None:
+    """Four times the questions: about half of it."""
+    few = drop(side(BEFORE * 5), side(NOW * 5, 10 * first))
+    many = drop(side(BEFORE * 20), side(NOW * 20, 10 * first))
+    strict = compare(side(BEFORE * 5), side(NOW * 5, 10 * first), alpha=0.005)
+    assert strict is not None
+    assert 1.9 < few.mde / many.mde < 2.3
+    assert strict.mde > 1.3 * few.mde
+
+
+def test_the_detectable_drop_counts_half_a_question_more_at_either_end() -> None:
+    """By hand: 0 to 0.5 with a mean of 0.2, so the upper end is 0.3 * (2 * 3/5)^0.75 above it."""
+    found = drop(side(BEFORE), side(NOW))
+    added = np.append(np.subtract(BEFORE, NOW), [0.0, 0.2 + 0.3 * 1.2**0.75])
+    weights = [1.0] * 6 + [0.5, 0.5]
+    variance = np.average((added - np.average(added, weights=weights)) ** 2, weights=weights)
+    assert found.mde == pytest.approx(detectable(float(np.sqrt(variance / 6)), 5))
+
+
+@pytest.mark.parametrize("questions", [30, 300])
+def test_where_nothing_differs_a_rare_loss_could_still_hide(questions: int) -> None:
+    """About 2.5 questions of n would have to be lost whole, and never 0."""
+    same = side([0.5] * questions)
+    assert drop(same, same).mde == pytest.approx(2.5 / questions, rel=0.05)
+
+
+@given(PAIRS, st.sampled_from([0, 50]))
+def test_something_is_always_too_small_to_detect(
+    pairs: list[tuple[float, float]], first: int
+) -> None:
+    """Whatever the scores, the detectable drop is above 0, and the same both ways."""
+    before, now = zip(*pairs, strict=True)
+    found = drop(side(list(before)), side(list(now), first))
+    other = drop(side(list(now)), side(list(before), first))
+    assert 0 < found.mde < float("inf")
+    assert other.mde == pytest.approx(found.mde)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_the_detectable_drop_is_found_four_nights_of_five(paired: bool) -> None:
+    """Simulated: benchmarks/coverage.py has more of it."""
+    assert 0.75 <= power(paired, 100, nights=500) <= 0.9
 
 
 # Too few

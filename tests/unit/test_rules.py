@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -103,9 +103,9 @@ def hold(rules: Sequence[Rule] | None, tonight: Past, *earlier: Past, **more: An
     return evaluate(settings, night)
 
 
-def metric_findings(*arguments: Any) -> list[Finding]:
+def metric_findings(*arguments: Any, **more: Any) -> list[Finding]:
     """The findings of metric rules alone."""
-    return [one for one in hold(*arguments) if one.kind == "metric"]
+    return [one for one in hold(*arguments, **more) if one.kind == "metric"]
 
 
 def the(findings: Sequence[Finding], kind: str) -> Finding:
@@ -124,9 +124,22 @@ def fallen(by: float, values: Sequence[float] = NOISY) -> list[float]:
     return [value - by for value in values]
 
 
-def uneven(by: float, spread: float = 0.22) -> list[float]:
+def uneven(by: float, spread: float = 0.22, shift: int = 0) -> list[float]:
     """The same questions, some much worse and some better: a drop of doubtful significance."""
-    return [value - by + (spread if i % 4 < 2 else -spread) for i, value in enumerate([0.5] * 20)]
+    return [0.5 - by + (spread if (i + shift) % 4 < 2 else -spread) for i in range(20)]
+
+
+def story(rules: Sequence[Rule], *nights: Sequence[float], **more: Any) -> list[Finding]:
+    """Nights in a row, judged and told one after the other: the one rule's finding of each."""
+    book, past, told = Book(), list[Past](), list[Finding]()
+    for place, values in enumerate(nights, start=1):
+        tonight = a_night(scores(values), ago=len(nights) - place)
+        found = hold(rules, tonight, *past, **more)
+        book, findings = advance(book, found, tonight.manifest.date, 7)
+        judged = tonight.manifest.model_copy(update={"findings": findings})
+        past.append(replace(tonight, manifest=judged))
+        told.append(the(findings, "metric"))
+    return told
 
 
 # min
@@ -291,11 +304,11 @@ def test_one_doubtful_drop_among_many_tests_is_only_suspect() -> None:
     """p = 0.03 is a breach alone; among four tests one such p is to be expected."""
     others = [f"other_{i}" for i in range(3)]
     names = ["context_recall", *others]
-    rules = [Rule(metric=name, max_drop=0.05) for name in names]
+    rules = [Rule(metric=name, max_drop=0.05, **{"for": 1}) for name in names]
     tonight = a_night(scores(uneven(0.1)), *(scores(uneven(0.0), name) for name in others))
     earlier = a_night(*(scores([0.5] * 20, name) for name in names), ago=1)
-    (alone,) = metric_findings(rules[:1], tonight, earlier)
-    among = metric_findings(rules, tonight, earlier)
+    (alone,) = metric_findings(rules[:1], tonight, earlier, false_alarms=0.05)
+    among = metric_findings(rules, tonight, earlier, false_alarms=0.05)
     assert alone.p_value == pytest.approx(0.03, abs=0.01)
     assert [alone.level, among[0].level] == ["breach", "suspect"]
     assert among[0].p_value == pytest.approx(4 * alone.p_value)
@@ -306,8 +319,100 @@ def test_many_real_drops_are_all_breaches() -> None:
     names = [f"metric_{i}" for i in range(4)]
     tonight = a_night(*(scores(uneven(0.1), name) for name in names))
     earlier = a_night(*(scores([0.5] * 20, name) for name in names), ago=1)
-    rules = [Rule(metric=name, max_drop=0.05) for name in names]
-    assert [one.level for one in metric_findings(rules, tonight, earlier)] == ["breach"] * 4
+    rules = [Rule(metric=name, max_drop=0.05, **{"for": 1}) for name in names]
+    found = metric_findings(rules, tonight, earlier, false_alarms=0.05)
+    assert [one.level for one in found] == ["breach"] * 4
+
+
+@pytest.mark.parametrize(("false_alarms", "level"), [(0.01, "suspect"), (0.05, "breach")])
+def test_how_sure_a_breach_must_be_is_a_setting(false_alarms: float, level: Level) -> None:
+    """p = 0.03 on a night without other rules."""
+    tonight, earlier = a_night(scores(uneven(0.1))), a_night(scores([0.5] * 20), ago=1)
+    rule = recall(max_drop=0.05, **{"for": 1})
+    (found,) = metric_findings(rule, tonight, earlier, false_alarms=false_alarms)
+    assert found.level == level
+
+
+def test_more_nights_are_more_chances_of_a_false_alarm() -> None:
+    """A rule that may put three nights together makes five comparisons, and pays for them."""
+    tonight, earlier = a_night(scores(uneven(0.1))), a_night(scores([0.5] * 20), ago=1)
+    p = [
+        metric_findings(recall(max_drop=0.05, **{"for": nights}), tonight, earlier)[0].p_value
+        for nights in (1, 3)
+    ]
+    assert p[1] == pytest.approx(5 * (p[0] or 0))
+
+
+# Spells
+
+
+def test_a_doubtful_drop_is_found_by_two_nights_together() -> None:
+    """Either night alone may be chance; both together, against the night before, are not."""
+    rule = recall(max_drop=0.05)
+    told = story(rule, [0.5] * 20, uneven(0.1), uneven(0.1, shift=2))
+    assert [one.state for one in told] == ["ok", "pending", "firing"]
+    assert (told[2].level, told[2].since) == ("breach", told[1].since)
+    assert told[2].drop == pytest.approx(0.1)
+    assert "fell from 0.500 (2026-11-17) to 0.400 over 2 nights; drop 0.100" in told[2].message
+
+
+def test_suspects_of_a_drop_never_fire_by_their_number() -> None:
+    """The same doubtful questions again and again are no new evidence."""
+    told = story(recall(max_drop=0.05, **{"for": 4}), [0.5] * 20, *[uneven(0.1, 0.5)] * 5)
+    assert [one.transition for one in told] == [None] * 6
+    assert [one.state for one in told[:5]] == ["ok", *["pending"] * 4]
+
+
+def test_a_collapse_after_a_doubtful_night_is_not_diluted() -> None:
+    """Tonight alone is sure: it is not put together with a night that was not."""
+    told = story(recall(max_drop=0.05), [0.5] * 20, uneven(0.1, 0.5), [0.1] * 20)
+    assert (told[2].level, told[2].drop) == ("breach", pytest.approx(0.4))
+    assert "nights" not in told[2].message
+
+
+def test_nights_that_led_to_an_alarm_are_no_baseline() -> None:
+    """The pending night was poor already: against it the drop that stays would look resolved."""
+    rule = recall(max_drop=0.05)
+    told = story(rule, [0.5] * 20, uneven(0.1), *[uneven(0.1, shift=2)] * 2, [0.4] * 20)
+    assert [one.state for one in told] == ["ok", "pending", *["firing"] * 3]
+    assert {one.baseline_label for one in told[1:]} == {"2026-11-15"}
+
+
+def test_a_pending_spell_that_ended_counts_as_baseline_again() -> None:
+    """To leave all poor nights out for good would make of the best ones the measure."""
+    rule = recall(max_drop=0.05, versus="trailing:7")
+    told = story(rule, [0.5] * 20, uneven(0.1), [0.5] * 20, [0.5] * 20)
+    assert [one.state for one in told] == ["ok", "pending", "ok", "ok"]
+    assert told[3].baseline_label == "3 nights before"
+
+
+def test_a_night_that_is_back_tells_of_itself() -> None:
+    """Resolved by tonight's rows: the poor nights before it are not counted in."""
+    told = story(recall(max_drop=0.05), [0.5] * 20, [0.3] * 20, [0.5] * 20)
+    assert [one.transition for one in told] == [None, "fired", "resolved"]
+    assert (told[2].drop, "nights" in told[2].message) == (0.0, False)
+
+
+def test_an_alert_ends_with_its_evidence() -> None:
+    """One night that fell surely, then one that is beyond the limit only by chance: resolved."""
+    told = story(recall(max_drop=0.05), [0.5] * 20, [0.3] * 20, uneven(0.06, 0.9))
+    assert [one.transition for one in told] == [None, "fired", "resolved"]
+    assert told[2].message.endswith("the nights since do not bear the alarm out")
+
+
+def test_each_night_is_read_once_for_all_segments() -> None:
+    """The store is read per night and metric, not per segment."""
+    past = [a_night(by_channel(web=NOISY, app=NOISY), ago=ago) for ago in (2, 1)]
+    tonight, read = a_night(by_channel(web=NOISY, app=NOISY)), list[date]()
+
+    def load(one: Manifest, metric: str) -> MetricScores:
+        read.append(one.date)
+        return past[0].scores[metric]
+
+    night = Night(tonight.manifest, tonight.scores, [one.manifest for one in past], load)
+    rules = recall(max_drop=0.05, by="channel", versus="trailing:2")
+    evaluate(AlertSettings(rules=tuple(rules)), night)
+    assert read == [one.manifest.date for one in past]
 
 
 # Another judge

@@ -1,0 +1,139 @@
+"""What a cheap judge adds to a sample: `python -m benchmarks.prediction_powered`.
+
+A night has 20,000 rows, of which 500 are judged by the expensive judge: grades 0, 0.5 and 1 with
+chances of 0.2, 0.3 and 0.5, so that the truth is 0.65. The cheap judge scores all rows, correlated
+with it by as much as the cell says. Where it says so, a question has 1 to 3 rows with the same
+grade, or the rows are of eight strata of unequal sizes, scored 0 or 1 with means from 0.3 to 0.98.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragmetrics.stats.prediction_powered import Powered, allocate, prediction_powered
+
+NIGHTS = 2_000
+SEED = 20_071
+ROWS, JUDGED = 20_000, 500
+GRADES, CHANCES = np.array([0.0, 0.5, 1.0]), np.array([0.2, 0.3, 0.5])
+STRATA = {f"s{number}": 1.0 + number for number in range(8)}
+"""Rows of each stratum, in proportion; the first are the hardest."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What became of a cell's nights."""
+
+    coverage: float
+    plain_coverage: float
+    gain: float
+    """How much narrower the interval was than the plain one, on average over the nights."""
+    width: float
+    plain_width: float
+    weight: float
+
+
+def cheap_scores(expensive: Floats, correlation: float, random: np.random.Generator) -> Floats:
+    """Scores with this correlation to grades of the usual chances, about a half."""
+    centre = float(CHANCES @ GRADES)
+    spread = math.sqrt(float(CHANCES @ np.square(GRADES - centre)))
+    noise = random.standard_normal(len(expensive))
+    shared = correlation * (expensive - centre) / spread
+    return 0.5 + 0.15 * (shared + math.sqrt(1 - correlation**2) * noise)
+
+
+def flat_night(
+    correlation: float, repeats: int, rows: int, judged: int, random: np.random.Generator
+) -> tuple[Powered, float]:
+    """A sample of rows at large; the estimate and the truth."""
+    sizes = random.integers(1, repeats + 1, rows)
+    clusters = np.repeat(np.arange(rows), sizes)[:rows]
+    expensive = random.choice(GRADES, rows, p=CHANCES)[clusters]
+    cheap = cheap_scores(expensive, correlation, random)
+    seen = np.full(rows, np.nan)
+    sample = random.choice(rows, judged, replace=False)
+    seen[sample] = expensive[sample]
+    found = prediction_powered(cheap, seen, clusters)
+    assert found is not None
+    return found, float(CHANCES @ GRADES)
+
+
+def stratified_night(
+    correlation: float, neyman: bool, rows: int, judged: int, random: np.random.Generator
+) -> tuple[Powered, float]:
+    """A sample of each stratum; the first strata are hard, the last nearly always right."""
+    share = np.array(list(STRATA.values())) / sum(STRATA.values())
+    right = np.linspace(0.3, 0.98, len(STRATA))
+    stratum = random.choice(len(STRATA), rows, p=share)
+    expensive = (random.random(rows) < right[stratum]).astype(float)
+    cheap = cheap_scores(expensive, correlation, random)
+    names = np.array(list(STRATA))
+    sizes = {name: int((stratum == number).sum()) for number, name in enumerate(STRATA)}
+    spreads = dict(zip(STRATA, np.sqrt(right * (1 - right)).tolist(), strict=True))
+    seen = np.full(rows, np.nan)
+    for name, count in allocate(sizes, judged, spreads if neyman else None).items():
+        sample = random.choice(np.flatnonzero(names[stratum] == name), count, replace=False)
+        seen[sample] = expensive[sample]
+    found = prediction_powered(cheap, seen, np.arange(rows), names[stratum])
+    assert found is not None
+    return found, float(share @ right)
+
+
+CELLS = {
+    "correlation 0.6": partial(flat_night, 0.6, 1),
+    "correlation 0": partial(flat_night, 0.0, 1),
+    "correlation 0.9": partial(flat_night, 0.9, 1),
+    "correlation 0.6, 1-3 rows a question": partial(flat_night, 0.6, 3),
+    "eight strata, sampled in proportion": partial(stratified_night, 0.6, False),
+    "eight strata, sampled by Neyman": partial(stratified_night, 0.6, True),
+}
+
+
+def measure(
+    name: str, nights: int = NIGHTS, rows: int = ROWS, judged: int = JUDGED, seed: int = SEED
+) -> Found:
+    """Simulate a cell."""
+    random = np.random.default_rng([seed, *map(ord, name)])
+    told = []
+    for _ in range(nights):
+        found, truth = CELLS[name](rows, judged, random)
+        one, plain = found.best, found.plain
+        assert one.low is not None
+        assert one.high is not None
+        assert plain.low is not None
+        assert plain.high is not None
+        told.append(
+            (
+                one.low <= truth <= one.high,
+                plain.low <= truth <= plain.high,
+                one.high - one.low,
+                plain.high - plain.low,
+                found.weight,
+            )
+        )
+    held, plain_held, width, plain_width, weight = np.mean(told, axis=0).tolist()
+    return Found(held, plain_held, 1 - width / plain_width, width, plain_width, weight)
+
+
+def main() -> None:
+    """Print all figures."""
+    print("| 500 of 20,000 rows | coverage | plain | half width | plain | narrower by | lambda |")
+    print("|---" * 7 + "|")
+    for name in CELLS:
+        one = measure(name)
+        print(
+            f"| {name} | {one.coverage:.1%} | {one.plain_coverage:.1%} | {one.width / 2:.4f} "
+            f"| {one.plain_width / 2:.4f} | {one.gain:.1%} | {one.weight:.2f} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Power: the smallest effect that so many questions show, and how many an effect needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from scipy import special
+
+ALPHA = 0.05
+"""Of a one-sided test."""
+POWER = 0.8
+"""Share of the nights on which an effect of the detectable size is found."""
+MOST_QUESTIONS = 100_000
+"""Beyond so many nobody asks."""
+
+
+def detectable(
+    error: float, freedom: float, *, alpha: float = ALPHA, power: float = POWER
+) -> float:
+    """Smallest effect that a one-sided t test shows with the power, in units of the score.
+
+        (t_(1-alpha) + t_power) * se
+
+    `error` is the standard error of what is tested (a mean, or a difference), `freedom` its
+    degrees of freedom. Source: Julious 2004, "Sample sizes for clinical trials with normal data".
+    """
+    return _errors_apart(freedom, alpha, power) * error
+
+
+def questions_needed(
+    effect: float,
+    spread: float,
+    *,
+    alpha: float = ALPHA,
+    power: float = POWER,
+    fewest: int = 2,
+) -> int | None:
+    """Questions, `fewest` or more, that show an effect: of a mean, or paired with themselves.
+
+        smallest n with  (t_(1-alpha, n-1) + t_(power, n-1)) * s / sqrt(n) < effect
+
+    `spread` is the standard deviation of the questions' means, or of their differences. None
+    where the effect is not above 0, or no 100,000 questions would do.
+    """
+    return smallest(
+        lambda n: detectable(spread / math.sqrt(n), n - 1, alpha=alpha, power=power) < effect,
+        fewest,
+    )
+
+
+def questions_needed_unpaired(
+    effect: float,
+    before: float,
+    now: float,
+    *,
+    alpha: float = ALPHA,
+    power: float = POWER,
+    fewest: int = 2,
+) -> int | None:
+    """Questions on each side, none of them shared, that show a difference of their means.
+
+        smallest n with  (t_(1-alpha, 2n-2) + t_(power, 2n-2)) * sqrt((s_1^2 + s_2^2) / n) < effect
+
+    `before` and `now` are the standard deviations of the questions' means on both sides. None as
+    in `questions_needed`.
+    """
+    spread = math.hypot(before, now)
+    return smallest(
+        lambda n: detectable(spread / math.sqrt(n), 2 * n - 2, alpha=alpha, power=power) < effect,
+        fewest,
+    )
+
+
+def smallest(enough: Callable[[int], bool], fewest: int) -> int | None:
+    """The smallest number from `fewest` on that is enough, where all above it are enough too.
+
+    None where 100,000 are not.
+    """
+    if not enough(max(fewest, MOST_QUESTIONS)):
+        return None
+    low, high = fewest, max(fewest, MOST_QUESTIONS)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+    return low
+
+
+def _errors_apart(freedom: float, alpha: float, power: float) -> float:
+    """Standard errors between a limit and an effect that is shown to be beyond it."""
+    return float(special.stdtrit(freedom, 1 - alpha)) + float(special.stdtrit(freedom, power))

@@ -1,0 +1,49 @@
+"""The alert rules on nights whose truth is known: a small form of `python -m benchmarks alarms`.
+
+The bounds leave room for chance at these numbers, and none for a rule that is broken: suspects that
+fire by their number alone fired on two nights of three.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.false_alarms import (
+    LOSING,
+    WORLDS,
+    detection,
+    false_alarms,
+    noise,
+)
+
+
+def test_the_simulated_judge_is_as_noisy_as_real_ones() -> None:
+    """15% of the rows change between runs, and a row's standard deviation is 0.02 on average."""
+    changing, deviation = noise(np.random.default_rng(1))
+    assert changing == pytest.approx(0.15, abs=0.001)
+    assert deviation == pytest.approx(0.02, abs=0.002)
+
+
+@pytest.mark.parametrize(("name", "world", "versus"), WORLDS)
+def test_unchanged_nights_fire_next_to_nothing(name: str, world, versus: str) -> None:
+    """At 1% four of 50 nights come once in 600 times; traffic, plainly compared, always fires."""
+    found = false_alarms(world(np.random.default_rng(2), 50), versus)
+    assert found.fired <= 3
+    assert found.firing <= 5
+    if name == "traffic":
+        assert found.plain >= 45
+
+
+def test_a_drop_of_005_is_found_the_first_night() -> None:
+    """One row in ten loses 0.5: found in at least 95% of trials, 27 of 30 leaving room."""
+    found = detection(np.random.default_rng(3), 30, LOSING, segment=False)
+    assert found.drop == pytest.approx(0.05, abs=0.002)
+    assert found.fired >= 27
+
+
+def test_a_drop_in_one_segment_is_named_right() -> None:
+    """In at least 90% of trials, by the alerts and as the carrier: 24 of 30 leaving room."""
+    found = detection(np.random.default_rng(4), 30, LOSING, segment=True)
+    assert found.named_by_alerts >= 24
+    assert found.named_by_carriers >= 24
