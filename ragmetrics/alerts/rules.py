@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ragmetrics.alert_settings import AlertSettings, Rule
-from ragmetrics.alerts.evidence import Night
+from ragmetrics.alerts.evidence import Night, Questions, held_against, together
 from ragmetrics.alerts.health import check_health
 from ragmetrics.alerts.markup import clean
 from ragmetrics.alerts.spells import MOST_NIGHTS, nights_out, spell_before
 from ragmetrics.protocol import Status
 from ragmetrics.records import Finding, Level, Manifest, Segment, Summary
-from ragmetrics.stats.comparisons import Drop, compare
+from ragmetrics.stats.comparisons import Drop
 from ragmetrics.store.history import trailing
 from ragmetrics.summarise import find_segments, summarise
 
@@ -138,20 +138,17 @@ def _hold_drop(
     if not baseline:
         return _incomparable(rule, finding, night, "no earlier night by the same judge")
     before = night.questions(rule.metric, segment, baseline)
-    tonight = night.scores[rule.metric].by_question(segment)
-    alone = compare(before, tonight)
-    if alone is None:
+    now_nights: list[Questions] = [night.scores[rule.metric].by_question(segment)]
+    drop = alone = held_against(before, now_nights)
+    if drop is None or alone is None:
         return _incomparable(rule, finding, night, "too few questions shared with earlier nights")
     line = min(limit, rule.clear) if was_firing and rule.clear is not None else limit
-    now_rows, drop = tonight, alone
     if spell and alone.drop > line:
-        pooled = night.questions(rule.metric, segment, spell)
-        for question, values in tonight.items():
-            pooled.setdefault(question, []).extend(values)
-        together = compare(before, pooled)
-        if together and together.drop > line and together.p_value < alone.p_value:
-            now_rows, drop = pooled, together
-    mean, after = _mean(before), _mean(now_rows)
+        all_nights = [*night.questions(rule.metric, segment, spell), *now_nights]
+        pooled = held_against(before, all_nights)
+        if pooled and pooled.drop > line and pooled.p_value < alone.p_value:
+            now_nights, drop = all_nights, pooled
+    mean, after = _mean(before), _mean(now_nights)
     label = baseline[0].date.isoformat() if len(baseline) == 1 else f"{len(baseline)} nights before"
     over = f" over {len(spell) + 1} nights" if drop is not alone else ""
     message = (
@@ -173,8 +170,8 @@ def _hold_drop(
     return _Case(rule, told, drop, alone.drop > line, was_firing)
 
 
-def _mean(questions: Mapping[str, Sequence[float]]) -> float:
-    rows = [value for values in questions.values() for value in values]
+def _mean(nights: Sequence[Questions]) -> float:
+    rows = [value for values in together(nights).values() for value in values]
     return sum(rows) / len(rows)
 
 
