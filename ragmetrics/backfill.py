@@ -133,7 +133,8 @@ def run_backfill(
 
     At most `at_once` nights are scored at a time; one, where the judge computes here and uses all
     cores. Nights without a log are left out. Nights that their run was published for are kept;
-    `again` publishes them anew, of what is in the store. Nobody is told anything, unless `alerts`:
+    `again` publishes them anew, of what is in the store and of verdicts that were missing there.
+    Nobody is told anything, unless `alerts`:
     then of each night that is newer than the last one that was told of, as if it were tonight.
     Raises InputError for a range or settings that cannot be used; what became of each night is
     in the result.

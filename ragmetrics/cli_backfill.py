@@ -11,6 +11,7 @@ import typer
 from ragmetrics import tables
 from ragmetrics.cli_flags import JsonFlag, err, out, print_json
 from ragmetrics.errors import InputError
+from ragmetrics.runner_settings import CLUSTERS
 from ragmetrics.settings import load_settings
 
 _INTERRUPTED = 130  # as shells tell of a command that was stopped by Ctrl-C
@@ -37,6 +38,13 @@ def backfill(
     from ragmetrics.backfill import BackfillShort, PastNight, run_backfill
 
     chosen = load_settings(settings)
+    if chosen.runner.name in CLUSTERS:
+        err.print(
+            f"runner: {chosen.runner.name} is for the flow, python -m flows.backfill: this command "
+            "scores on this machine, in processes of its own",
+            markup=False,
+            soft_wrap=True,
+        )
     try:
         with tables.progress(err, "nights", quiet=as_json) as bar:
 

@@ -31,14 +31,12 @@ from ragmetrics.gates.staging import Side, StagedGate, stage_gate
 from ragmetrics.gates.verdict import conclude, weigh
 from ragmetrics.gates.words import cleaned, reasons, too_much_quarantined, unread
 from ragmetrics.records import Source
+from ragmetrics.replay.run import Progress
 from ragmetrics.score import judge_info, score_families
 from ragmetrics.settings import Settings
 from ragmetrics.stage import Staged, open_store
 from ragmetrics.store.parts import RunRef
 from ragmetrics.workers import Part, score_parts
-
-Progress = Callable[[str, int, int], None]
-"""Called after each part with its metrics, how many are done, and of how many."""
 
 
 def gate_parts(settings: Settings, staged: StagedGate) -> list[tuple[RunRef, list[Part]]]:
@@ -68,11 +66,12 @@ def run_gate(settings: Settings, build: IndexBuild, progress: Progress | None = 
     """A gate from logs to verdict, without Prefect.
 
     A build that has no log is asked the golden questions first, where the settings name a
-    retriever. A judge that refuses in the midst of it leaves the gate inconclusive. Raises what
-    `replay` and `stage_gate` raise, and JudgePending, with no verdict, where batches take longer
-    than the settings let it wait.
+    retriever. A judge that refuses in the midst of it leaves the gate inconclusive. `progress`
+    hears what is at work, how much of it is done, and of how much: the questions that are asked,
+    then the parts that are judged, by their metrics. Raises what `replay` and `stage_gate` raise,
+    and JudgePending, with no verdict, where batches take longer than the settings let it wait.
     """
-    replay_missing(settings, build)
+    replay_missing(settings, build, progress)
     staged = stage_gate(settings, build)
     run, kept = gate_run_settings(settings), open_store(settings)
     todo = [(one, _parts(settings, one)) for one in staged.runs]
@@ -91,6 +90,8 @@ def run_gate(settings: Settings, build: IndexBuild, progress: Progress | None = 
 
 def _telling(progress: Progress | None, parts: int) -> Callable[[Sequence[str]], None]:
     numbers = count(1)
+    if progress and parts:
+        progress("judging", 0, parts)
 
     def told(family: Sequence[str]) -> None:
         if progress:

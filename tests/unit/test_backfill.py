@@ -445,6 +445,20 @@ def test_the_command_tells_what_became_of_the_nights(
     assert [one["outcome"] for one in again["nights"]] == ["kept", "kept", "no logs", *["kept"] * 3]
 
 
+def test_the_command_says_that_clusters_are_for_the_flow(
+    tmp_path: Path, run: Callable[..., Ended]
+) -> None:
+    """In one line, and does its work here."""
+    path = write_settings(tmp_path)
+    path.write_text("metrics: [context_recall]\nrunner: {name: dask, address: 'tcp://d:8786'}\n")
+    ended = run("backfill", "--settings", path, "--first", DAYS[0], "--last", DAYS[0])
+    assert (ended.code, ended.out) == (0, "1 nights: 1 published\n")
+    assert ended.err == (
+        "runner: dask is for the flow, python -m flows.backfill: this command scores on this "
+        "machine, in processes of its own\n"
+    )
+
+
 def test_the_command_can_be_stopped(tmp_path: Path, judge_server: JudgeServer) -> None:
     """By Ctrl-C, at once, whatever the judge is about to answer; the same command goes on, and
     has the judge's limits for itself."""

@@ -336,7 +336,7 @@ def test_a_gate_in_a_bucket(tmp_path: Path, s3: Bucket) -> None:
     found = gate(settings)
     assert (found.verdict, found.logs) == ("hold", f"{s3.uri}/builds/b2/")
     assert "store/gates/b2.json" in s3.keys("store/gates/")
-    assert load_gates(open_store(settings)) == [found]
+    assert list(load_gates(open_store(settings))) == [found]
     assert not (tmp_path / "store").exists()
 
 
@@ -475,7 +475,7 @@ def test_batches_that_take_long_leave_no_verdict(tmp_path: Path, judge_server: J
     settings = two_builds(tmp_path, ROWS[:3], judge=judge)
     with pytest.raises(JudgePending):
         gate(settings)
-    assert load_gates(open_store(settings)) == []
+    assert list(load_gates(open_store(settings))) == []
 
 
 def loose(folder: Path) -> dict[str, Any]:
