@@ -44,8 +44,9 @@ class NightResult:
 def check_settings(settings: Settings) -> tuple[JudgeInfo, str]:
     """Say who will judge and the embedder's fingerprint, if a night can begin with the settings.
 
-    Raises InputError for an unknown metric, a rule on one that is not scored, a prompt that cannot
-    be used or a price that a budget needs, JudgeRefused for a judge without its key.
+    Raises InputError for an unknown metric, a rule on one that is not scored or whose limit no drop
+    can reach, a prompt that cannot be used or a price that a budget needs, JudgeRefused for a judge
+    without its key.
     """
     scored = {metric.name: metric for metric in chosen_metrics(settings)}
     for rule in settings.alerts.rules or ():
@@ -58,6 +59,7 @@ def check_settings(settings: Settings) -> tuple[JudgeInfo, str]:
                 f"alerts: rules: in {rule.metric!r} lower is better, and min and max_drop watch "
                 "metrics in which higher is"
             )
+        scored[rule.metric].check_limit(rule.max_drop, "alerts")
     check_prices(settings)
     return judge_info(settings)
 

@@ -23,6 +23,7 @@ from ragmetrics.gates.evidence import (
     find_fallen,
     load_side,
 )
+from ragmetrics.gates.golden import never_asked, obstacles_of, read_golden
 from ragmetrics.gates.kept import load_gate, load_gates, save_gate
 from ragmetrics.gates.records import FallenQuestion, Gate, IndexBuild
 from ragmetrics.gates.replaying import replay_missing
@@ -106,6 +107,7 @@ def _compared(settings: Settings, staged: StagedGate, problems: Sequence[str]) -
     rules, prints = gate_rules(settings), metric_fingerprints(run)
     metrics = [rule.metric for rule in rules]
     before, after = (load_side(settings, run, side, metrics, now) for side in _sides(staged))
+    golden = read_golden(settings)
     compared = compare_sides(
         rules,
         before,
@@ -113,20 +115,23 @@ def _compared(settings: Settings, staged: StagedGate, problems: Sequence[str]) -
         prints,
         by_default=settings.gate.rules is None,
         whole=_serving_source(staged) is not None,
+        golden=golden.questions,
     )
     verdicts = weigh(
         compared.evidence,
         min_questions=settings.gate.min_questions,
         max_missing=settings.gate.max_missing,
     )
-    obstacles = _obstacles(settings, staged, compared)
+    scored = list(zip(_sides(staged), (before, after), strict=True))
+    obstacles = [*_obstacles(settings, staged, compared), *obstacles_of(settings, golden, scored)]
     verdict, further = conclude(verdicts, obstacles)
     told = reasons(verdict, verdicts, obstacles, compared.missing_why, settings.gate)
+    unasked = never_asked(golden, *scored[0])
     failed = dict.fromkeys([*problems, *before.problems, *after.problems])
     return _undecided(settings, staged).model_copy(
         update={
             "verdict": verdict,
-            "reasons": [*told, *cleaned(_left_out(staged, compared))],
+            "reasons": [*told, *cleaned([*_left_out(staged, compared), *unasked])],
             "further": further,
             "metrics": verdicts,
             "fallen": _fallen(run, staged, compared, before, after),
@@ -179,8 +184,8 @@ def _obstacles(settings: Settings, staged: StagedGate, compared: Compared) -> li
     """Why nothing may be promoted, whatever the numbers say."""
     before, now = _sides(staged)
     found = [*unread(now.build, _source(now)), *unread(before.build, _serving_source(staged))]
-    if _serving_source(staged) is None:  # else what was not read is missing, and counted there
-        found += too_much_quarantined(_source(now), settings.gate.max_missing)
+    for side, source in (("new", _source(now)), ("serving", _serving_source(staged))):
+        found += too_much_quarantined(side, source, settings.gate.max_missing)
     if not compared.evidence:
         found.append(f"no question of build {before.build} can be scored by the gate's metrics")
     return found
