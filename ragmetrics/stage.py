@@ -203,7 +203,7 @@ def stage(
                 corpus.add(row.retrieved_contexts, row.user_input)
             writers[shard_of(row, ref.shards)].add(row_record(row), row_size(row))
         quarantine.close()
-        if done := _find_whole(files, ref):  # by another, at the same time
+        if done := find_staged(files, ref.folder("rows")):  # by another, at the same time
             return done.model_copy(update={"seen_at": now})
         digests = [writer.finish(files, ref.rows(shard)) for shard, writer in enumerate(writers)]
         if counts.reasons or counts.broken:
@@ -236,7 +236,7 @@ def find_staged(files: Files, folder: str) -> Staged | None:
 
 
 def _find_whole(files: Files, ref: RunRef) -> Staged | None:
-    """What staging left; None, so that it is done anew, where the word counts are damaged."""
+    """What staging left; where the word counts are damaged, nothing any more: it is done anew."""
     done = find_staged(files, ref.folder("rows"))
     try:
         if done:
@@ -244,7 +244,8 @@ def _find_whole(files: Files, ref: RunRef) -> Staged | None:
     except StoreError as error:
         if error.transient:
             raise
-        log.warning("the run is staged anew: %s", error)
+        log.warning("%s: word counts damaged, staged anew", files.uri(ref.folder("rows")))
+        files.remove(f"{ref.folder('rows')}/staged.json")
         return None
     return done
 
