@@ -161,6 +161,8 @@ def test_three_that_begin_at_once_share_the_places(tmp_path: Path, holding: Hold
             )
         settle(tmp_path, 3)
         share_out(holding, dict.fromkeys(names, CEILING // 3))
+        held = holding.held(speaker)
+        assert {name: len(held[name]) for name in held} == dict.fromkeys(names, CEILING // 3)
 
 
 def test_the_workers_of_one_night_share_the_places(tmp_path: Path, holding: HoldingServer) -> None:
@@ -233,6 +235,7 @@ def test_where_the_endpoint_says_the_limit_none_starves(
         until(lambda: gained(Counter()), judge_server.stats)  # both are at work
         both = {name: kept(tmp_path / name) for name in names}
         until(lambda: gained(both), judge_server.stats)
+        assert gained(both)
 
 
 def kept(store: Path) -> int:
