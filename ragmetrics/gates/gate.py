@@ -54,11 +54,15 @@ def decide(settings: Settings, staged: StagedGate, problems: Sequence[str] = ())
     """Compare the two builds, write the verdict to `gates/BUILD.json` and return it.
 
     `problems` say why parts could not be scored; their rows count as `judge_failed`. Repeating it
-    on the same scores gives the same record, with what was told of it.
+    on the same scores gives the same record, with what was told of it. Where there was nothing to
+    compare, a decision that was made on numbers stays on record.
     """
     gate = _compared(settings, staged, problems) if staged.runs else _undecided(settings, staged)
     files = open_store(settings)
-    gate = _as_known(gate, load_gate(files, gate.build))
+    known = load_gate(files, gate.build)
+    if known and known.is_decided and not staged.runs:
+        return gate  # a slip in a later command takes back nothing that was decided
+    gate = _as_known(gate, known)
     save_gate(files, gate)
     return gate
 

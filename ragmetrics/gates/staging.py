@@ -95,7 +95,8 @@ def stage_gate(settings: Settings, build: IndexBuild) -> StagedGate:
     run = gate_run_settings(settings)
     check_prices(run)
     ours = _find_log(settings, build.logs or settings.gate.logs, build.build)
-    serving = build.serving or _find_serving(settings, build.build)
+    serving = build.serving or _decided_against(settings, build.build)
+    serving = serving or _find_serving(settings, build.build)
     before, lacking = _stage_before(settings, run, serving)
     problems = [f"build {build.build}: {ours.problem}"] if ours.problem else []
     problems += [lacking] if lacking else _troubles(before)
@@ -151,6 +152,14 @@ def _read_as(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> L
     if mapped and isinstance(next(iter(ours.read()), None), LogRow):
         return ours
     return LogSet(files, infos, settings.columns, limit, preset=settings.preset)
+
+
+def _decided_against(settings: Settings, build: str) -> str | None:
+    """What a build was held against when it was decided. Announced again, it is so once more: else
+    a late repeat would be judged by its successors, and an old build promoted last would serve.
+    """
+    known = load_gate(open_store(settings), build)
+    return known.serving if known and known.is_decided else None
 
 
 def _find_serving(settings: Settings, build: str) -> str | None:
