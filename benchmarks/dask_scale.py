@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,7 +23,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from benchmarks.scale import make_rows
-from benchmarks.two_cores import Memory, loops
+from benchmarks.two_cores import Memory, loops, started
 from ragmetrics.settings import DEFAULT_METRICS
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -91,22 +90,19 @@ def measure(folder: Path, runner: str, metrics: Sequence[str]) -> Run:
         "alerts": {"rules": []},
     }
     settings.write_text(yaml.safe_dump(values), encoding="utf-8")
-    command = [sys.executable, "-m", "flows.nightly", "--settings", str(settings)]
+    command = [sys.executable, "-m", "flows.nightly", "--settings", str(settings), "--date", _NIGHT]
     environment = {
         **os.environ,
         "PREFECT_HOME": str(folder / f"prefect-{runner}"),
         "PREFECT_LOGGING_LEVEL": "WARNING",
     }
     start = time.monotonic()
-    process = subprocess.Popen(
-        [*command, "--date", _NIGHT], cwd=_ROOT, stdout=subprocess.DEVNULL, env=environment
-    )
-    memory = Memory(process.pid)
-    status = process.wait()
-    wall, peak = time.monotonic() - start, memory.peak_mb()
+    with started(command, environment, _ROOT) as process, Memory(process.pid) as memory:
+        status = process.wait()
+    wall = time.monotonic() - start
     if status:
         raise RuntimeError(f"the night on {runner}: exit code {status}")
-    return Run(runner, store, wall, peak)
+    return Run(runner, store, wall, memory.peak_mb)
 
 
 def compare(one: Run, other: Run) -> int:

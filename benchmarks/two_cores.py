@@ -3,8 +3,11 @@
     python -m benchmarks.two_cores --rows 100000
 
 Each run is a whole `ragmetrics score` with the embedded judge in a process of its own, the same
-log by one worker and by two. Memory is the sum over the process and all its workers at the moment
-where it is highest, sampled from /proc: Linux only. Pages that processes share count in each.
+log by one worker and by two. The two runs take turns of some seconds, one stopped while the other
+works, and each one's time is that of its own turns: a shared machine is faster now and slower then,
+by a tenth and more within minutes, and so meets both alike. Memory is the sum over the process and
+all its workers at the moment where it is highest, sampled from /proc: Linux only. Pages that
+processes share count in each.
 """
 
 from __future__ import annotations
@@ -12,12 +15,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -27,6 +33,7 @@ from ragmetrics.settings import make_settings
 from ragmetrics.stage import Inputs, log_set, plan, stage
 
 _SAMPLE_SECONDS = 0.5
+_TURN_SECONDS = 20.0
 _LOOP = """
 import time
 end, done = time.monotonic() + 5, 0
@@ -64,8 +71,8 @@ def report(rows: int) -> str:
     with tempfile.TemporaryDirectory(prefix="ragmetrics-bench-") as name:
         folder = Path(name)
         log, small = _log(folder, rows), _log(folder, rows // 10)
-        few = measure(small, rows // 10, 2)
-        one, two = measure(log, rows, 1), measure(log, rows, 2)
+        (few,) = measure([(small, rows // 10, 2)])
+        one, two = measure([(log, rows, 1), (log, rows, 2)])
         staging = _staging(log)
     plain = loops(2) / loops(1)
     return "\n".join(
@@ -80,34 +87,108 @@ def report(rows: int) -> str:
     )
 
 
-def measure(log: Path, rows: int, workers: int) -> Run:
-    """Score a log in a process of its own with so many workers."""
+def measure(wanted: Sequence[tuple[Path, int, int]]) -> list[Run]:
+    """Score logs of so many rows by so many workers, each in a process of its own, by turns."""
+    with ExitStack() as stack:
+        scorings = [stack.enter_context(_scoring(*one)) for one in wanted]
+        left = list(scorings)
+        while left:
+            left = [one for one in left if not one.take_turn()]
+    return [one.run() for one in scorings]
+
+
+@contextmanager
+def _scoring(log: Path, rows: int, workers: int) -> Iterator[_Scoring]:
     command = [sys.executable, "-m", "ragmetrics", "score", str(log), "--json"]
     environment = {**os.environ, "RAGMETRICS_WORKERS": str(workers)}
-    start = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
-    memory = Memory(process.pid)
-    _, status, usage = os.wait4(process.pid, 0)  # with that of the workers it waited for
-    wall = time.monotonic() - start
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(command)}: exit code {process.returncode}")
-    return Run(rows, workers, wall, usage.ru_utime + usage.ru_stime, memory.peak_mb())
+    with started(command, environment) as process:
+        os.killpg(process.pid, signal.SIGSTOP)
+        ended = os.pidfd_open(process.pid)
+        try:
+            with Memory(process.pid) as memory:
+                yield _Scoring(rows, workers, process, ended, memory)
+        finally:
+            os.close(ended)
+
+
+@dataclass
+class _Scoring:
+    """A run in its own process, stopped but for its turns."""
+
+    rows: int
+    workers: int
+    process: subprocess.Popen[bytes]
+    ended: int
+    """Its pidfd: ready to be read once the process has ended."""
+    memory: Memory
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+    def take_turn(self) -> bool:
+        """Work for a turn; return whether the run has ended in it."""
+        start = time.monotonic()
+        os.killpg(self.process.pid, signal.SIGCONT)
+        # So long that all get equally far, if so many workers are as many times as fast.
+        ended, _, _ = select.select([self.ended], [], [], _TURN_SECONDS / self.workers)
+        if not ended:
+            os.killpg(self.process.pid, signal.SIGSTOP)
+        self.wall_seconds += time.monotonic() - start
+        if ended:
+            _, status, usage = os.wait4(self.process.pid, 0)  # with that of its workers
+            self.process.returncode = os.waitstatus_to_exitcode(status)
+            self.cpu_seconds = usage.ru_utime + usage.ru_stime
+        return bool(ended)
+
+    def run(self) -> Run:
+        """What it took. Raises RuntimeError where it failed."""
+        if self.process.returncode:
+            raise RuntimeError(f"{self.workers} workers: exit code {self.process.returncode}")
+        return Run(
+            self.rows, self.workers, self.wall_seconds, self.cpu_seconds, self.memory.peak_mb
+        )
+
+
+@contextmanager
+def started(
+    command: Sequence[str], environment: Mapping[str, str], folder: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process for the time of a block; one that still runs then is ended, with all below it."""
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        env=environment,
+        cwd=folder,
+        start_new_session=True,  # a group of its own, to be stopped as one
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            for pid in _family(process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            process.wait()
 
 
 class Memory:
-    """Samples the memory of a process and of all below it until it ends."""
+    """Samples the memory of a process and of all below it for the time of a block."""
 
     def __init__(self, pid: int) -> None:
         self._pid, self._peak = pid, 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch)
-        self._thread.start()
 
-    def peak_mb(self) -> float:
-        """The highest sum seen."""
+    def __enter__(self) -> Memory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
+
+    @property
+    def peak_mb(self) -> float:
+        """The highest sum seen."""
         return self._peak / 2**20
 
     def _watch(self) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
+from prefect.context import FlowRunContext
 from prefect.runtime import flow_run
 
 from ragmetrics.errors import RagmetricsError
@@ -25,3 +28,14 @@ def bound_starts(again: str) -> None:
             f"start {flow_run.run_count} of this run, and {MOST_STARTS} did not finish it: see in "
             f"the worker's log why they ended (memory?), then {again}"
         )
+
+
+def first_start() -> dt.datetime:
+    """When this run was started for the first time, however often it was since.
+
+    What ended before is left as it is, and rows of it without a verdict are another attempt's;
+    what this run itself has published is its own, and it goes on with that.
+    """
+    context = FlowRunContext.get()
+    run = context.flow_run if context else None
+    return (run and run.start_time) or dt.datetime.now(dt.UTC)

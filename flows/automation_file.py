@@ -51,6 +51,17 @@ def read_automations(path: Path, values: Mapping[str, Any]) -> list[AutomationCo
     return [_automation(path, _filled(one, values, path)) for one in listed]
 
 
+def without_telling(automations: Sequence[AutomationCore]) -> list[AutomationCore]:
+    """Those that do more than tell people, without their messages."""
+    silent = [
+        one.model_copy(
+            update={"actions": [do for do in one.actions if do.type != "send-notification"]}
+        )
+        for one in automations
+    ]
+    return [one for one in silent if one.actions]
+
+
 def _filled(value: Any, values: Mapping[str, Any], path: Path) -> Any:
     """A value in which whole scalars `${NAME}` are replaced."""
     if isinstance(value, dict):

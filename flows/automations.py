@@ -25,11 +25,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from flows.automation_file import PREFIX, Change, Step, plan, read_automations
+from flows.automation_file import PREFIX, Change, Step, plan, read_automations, without_telling
 from ragmetrics.errors import InputError, RagmetricsError
 
 if TYPE_CHECKING:
-    from prefect.events.schemas.automations import Automation
+    from prefect.events.schemas.automations import Automation, AutomationCore
 
 FILE = Path(__file__).parents[1] / "deployments" / "automations.yaml"
 TAG = "ragmetrics"
@@ -80,11 +80,15 @@ def _carry_out(client: SyncPrefectClient, steps: Sequence[Step]) -> None:
             client.delete_automation(step.id)
 
 
-def _block(client: SyncPrefectClient, webhook: str | None) -> tuple[Change, uuid.UUID | None]:
+def _block(
+    client: SyncPrefectClient, told: argparse.Namespace, webhook: str | None
+) -> tuple[Change, uuid.UUID | None]:
     """What has to be done for the block through which Slack is told, and its id if it exists.
 
-    A webhook of None: any will do.
+    A webhook of None: any will do. Without Slack there is nothing to do.
     """
+    if told.no_slack:
+        return "keep", None
     try:
         document = client.read_block_document_by_name(BLOCK, BLOCK_TYPE, include_secrets=True)
     except ObjectNotFound:
@@ -156,14 +160,14 @@ def _expected(deployment: str, name: str) -> dict[str, Any]:
 
 
 def _apply(client: SyncPrefectClient, told: argparse.Namespace, out: Console) -> int:
-    webhook = _webhook(told.slack_webhook_env)
-    read_automations(told.file, _values(told, uuid.UUID(int=0)))  # before the server is touched
-    change, block = _block(client, webhook)
-    if change != "keep" or block is None:
+    webhook = None if told.no_slack else _webhook(told.slack_webhook_env)
+    _wanted(told, None)  # before the server is touched
+    change, block = _block(client, told, webhook)
+    if webhook and change != "keep":
         block = _save_block(webhook)
-    steps = plan(read_automations(told.file, _values(told, block)), _ours(client))
+    steps = plan(_wanted(told, block), _ours(client))
     _carry_out(client, steps)
-    _print(out, change, steps, DONE)
+    _print(out, told, change, steps, DONE)
     if any(step.change != "keep" for step in steps):
         time.sleep(_KNOWN_AFTER)
     watched = _start_clocks(client)
@@ -175,20 +179,21 @@ def _apply(client: SyncPrefectClient, told: argparse.Namespace, out: Console) ->
 
 
 def _check(client: SyncPrefectClient, told: argparse.Namespace, out: Console) -> int:
-    webhook = _webhook(told.slack_webhook_env) if told.slack_webhook_env in os.environ else None
-    change, block = _block(client, webhook)
-    wanted = read_automations(told.file, _values(told, block or uuid.UUID(int=0)))
-    steps = plan(wanted, _ours(client))
-    _print(out, change, steps, FOUND)
+    known = told.slack_webhook_env in os.environ and not told.no_slack
+    change, block = _block(client, told, _webhook(told.slack_webhook_env) if known else None)
+    steps = plan(_wanted(told, block), _ours(client))
+    _print(out, told, change, steps, FOUND)
     return int(change != "keep" or any(step.change != "keep" for step in steps))
 
 
-def _values(told: argparse.Namespace, block: uuid.UUID) -> dict[str, Any]:
-    return {
-        "SLACK_BLOCK_ID": str(block),
+def _wanted(told: argparse.Namespace, block: uuid.UUID | None) -> list[AutomationCore]:
+    values = {
+        "SLACK_BLOCK_ID": str(block or uuid.UUID(int=0)),
         "MISSING_AFTER_SECONDS": told.missing_after,
         "ZOMBIE_AFTER_SECONDS": told.zombie_after,
     }
+    read = read_automations(told.file, values)
+    return without_telling(read) if told.no_slack else read
 
 
 def _webhook(variable: str) -> str:
@@ -196,14 +201,23 @@ def _webhook(variable: str) -> str:
     if not re.fullmatch(r"https?://\S+", url):
         raise InputError(
             f"{variable} is not set to the address of a Slack webhook, as in "
-            "https://hooks.slack.com/services/...; without it nobody is told"
+            "https://hooks.slack.com/services/...; set it, or say --no-slack, and nobody is told"
         )
     return url
 
 
-def _print(out: Console, block: Change, steps: Sequence[Step], words: Mapping[Change, str]) -> None:
+def _print(
+    out: Console,
+    told: argparse.Namespace,
+    block: Change,
+    steps: Sequence[Step],
+    words: Mapping[Change, str],
+) -> None:
     table = Table("", "", show_header=False, box=None)
-    table.add_row(f"block {BLOCK}", words[block])
+    if told.no_slack:
+        out.print("Without Slack nobody is told of runs that fail, crash for good or are missing.")
+    else:
+        table.add_row(f"block {BLOCK}", words[block])
     for step in steps:
         table.add_row(Text(step.name), words[step.change])
     out.print(table)
@@ -252,6 +266,7 @@ def _arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--file", type=Path, default=FILE, help="default: deployments/automations.yaml")
     add("--slack-webhook-env", default="SLACK_WEBHOOK_URL", help="default: %(default)s")
+    add("--no-slack", action="store_true", help="tell nobody; crashed runs are still run again")
     add("--missing-after", type=seconds, default="26h", help="default: %(default)s")
     add("--zombie-after", type=seconds, default="10m", help="default: %(default)s")
     return parser.parse_args()

@@ -20,8 +20,8 @@ from prefect.runtime import flow_run
 from pydantic import Field
 from rich.console import Console
 
-from flows.attempts import bound_starts
-from flows.runners import check_runner
+from flows.attempts import bound_starts, first_start
+from flows.runners import check_runner, sharing_ray
 from flows.scoring import score_all
 from ragmetrics.alerts.deliver import Delivery
 from ragmetrics.backfill import Backfill, BackfillShort, PastNight, check_range, fill
@@ -64,11 +64,11 @@ def backfill(
     check_settings(chosen)
     check_runner(chosen)
     progress = _Progress(chosen.dataset)
-    with sharing_splits():  # or the night that ends first takes it from the others
+    with sharing_splits(), sharing_ray(chosen):  # or the night that ends first ends them for all
         done = fill(
             chosen,
             days,
-            _Tasks(chosen),
+            _Tasks(chosen, first_start()),
             at_once,
             alerts=alerts,
             again=again,
@@ -83,9 +83,10 @@ class _Tasks:
     """The steps of a night as tasks of this flow."""
 
     settings: Settings
+    begun: dt.datetime
 
     def stage(self, day: dt.date) -> Staged:
-        return stage(self.settings, day)
+        return stage(self.settings, day, self.begun)
 
     def score(self, staged: Staged) -> Sequence[RagmetricsError]:
         return score_all(self.settings, staged.ref, parts(self.settings, staged))

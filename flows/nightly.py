@@ -13,7 +13,7 @@ from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 from rich.console import Console
 
-from flows.attempts import bound_starts
+from flows.attempts import bound_starts, first_start
 from flows.runners import check_runner
 from flows.scoring import score_all
 from flows.waiting import come_back, leaving
@@ -47,7 +47,7 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     bound_starts(f"run the night anew: prefect deployment run nightly/nightly --param date={day}")
     chosen = leaving(load_settings(settings))
     check_runner(chosen)
-    staged = stage(chosen, day)
+    staged = stage(chosen, day, first_start())
     source = staged.source
     log.info("%s: %d rows, %d quarantined", day, source.rows, source.quarantined)
     wanted = parts(chosen, staged)

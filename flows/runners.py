@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib import import_module
 from multiprocessing import connection, parent_process
 from pathlib import Path
@@ -31,6 +31,8 @@ from ragmetrics.workers import cores
 log = logging.getLogger("ragmetrics.flows")
 THREADS = 8
 """Twice as many as score at once in a process: the next one waits at the door."""
+WORKER_SECONDS = 300.0
+"""The longest wait for a cluster's first worker, which may have to wait for a machine itself."""
 
 _CHECKOUT = str(Path(__file__).resolve().parents[1])
 
@@ -61,13 +63,23 @@ def open_runner(settings: Settings, parts: int) -> Iterator[TaskRunner[Any]]:
             runner: Any = _MAKE[kind](settings.runner, parts, url)
             stack.enter_context(runner)
             if kind == "dask":
-                _check_workers(runner.client)  # which starts the cluster, or reaches it
+                # The client starts the cluster, or reaches it.
+                _check_workers(runner.client, settings.runner)
         except RagmetricsError:
             raise
         except Exception as error:  # whatever a cluster's own classes raise
             told = f"{type(error).__name__}: {error}"
             raise RunnerFailed(f"runner: {kind}: {_place(settings.runner)}: {told}") from error
         yield runner
+
+
+def sharing_ray(settings: Settings) -> AbstractContextManager[object]:
+    """One Ray for nights at once: a process has room for no second. Of other runners each night
+    opens its own. Raises what `open_runner` does.
+    """
+    if settings.runner.name != "ray":
+        return nullcontext()
+    return open_runner(settings, settings.runner.workers or cores())
 
 
 def check_runner(settings: Settings) -> None:
@@ -89,16 +101,24 @@ _LIBRARIES = {"dask": ("prefect_dask",), "ray": ("ray", "prefect_ray.task_runner
 
 def lost(error: BaseException) -> bool:
     """Whether a task is not at fault: what ran it came to an end, or gave it up."""
-    if isinstance(error, BrokenExecutor | CancelledError):
-        return True
-    return any(
-        isinstance(error, getattr(sys.modules[name], kind))
-        for name, kind in _LOST
-        if name in sys.modules
-    )
+    kinds: list[type[BaseException]] = [BrokenExecutor, CancelledError]
+    for name, more in _LOST.items():
+        if name in sys.modules:
+            kinds += [getattr(sys.modules[name], kind) for kind in more]
+    return isinstance(error, tuple(kinds))
 
 
-_LOST = (("distributed.scheduler", "KilledWorker"), ("ray.exceptions", "RayError"))
+_LOST = {
+    "distributed.scheduler": ("KilledWorker",),
+    "ray.exceptions": (
+        "WorkerCrashedError",
+        "OutOfMemoryError",
+        "NodeDiedError",
+        "LocalRayletDiedError",
+        "ObjectLostError",
+        "TaskCancelledError",
+    ),
+}
 
 
 def _in_batches(settings: Settings) -> bool:
@@ -171,8 +191,10 @@ def _dask(chosen: RunnerSettings, parts: int, url: str) -> TaskRunner[Any]:
     return runner
 
 
-def _check_workers(client: Any) -> None:
-    """Raise RunnerFailed where a worker could not run our tasks, or would run others."""
+def _check_workers(client: Any, chosen: RunnerSettings) -> None:
+    """Raise RunnerFailed where no worker comes, or where one could not run our tasks, or would run
+    others.
+    """
 
     def look() -> str:  # travels by value: a worker that lacks our modules can answer too
         try:
@@ -181,9 +203,7 @@ def _check_workers(client: Any) -> None:
         except ImportError as error:
             return f"cannot import {error.name}"
 
-    found: Mapping[str, str] = client.run(look)
-    if not found:  # one that grows as tasks come may begin so
-        log.warning("runner: the Dask cluster has no worker yet: the night waits for one")
+    found: Mapping[str, str] = client.run(look) or _first_worker(client, chosen, look)
     for address, said in found.items():
         if said != f"has ragmetrics {__version__}":
             raise RunnerFailed(
@@ -193,15 +213,38 @@ def _check_workers(client: Any) -> None:
             )
 
 
+def _first_worker(
+    client: Any, chosen: RunnerSettings, look: Callable[[], str]
+) -> Mapping[str, str]:
+    """What the first worker to come says; RunnerFailed where none comes in time."""
+    seconds = f"{WORKER_SECONDS:.0f} s"
+    log.warning("runner: the Dask cluster has no worker yet: waiting up to %s for one", seconds)
+    asked = client.submit(look, pure=False)  # a cluster may grow only as tasks come
+    try:
+        client.wait_for_workers(1, timeout=WORKER_SECONDS)
+    except TimeoutError as error:
+        where, mend = "the cluster started here", "its own log says why none starts"
+        if chosen.address:
+            where = f"the scheduler at {chosen.address}"
+            mend = f"start one: PYTHONPATH=CHECKOUT dask worker {chosen.address}"
+        raise RunnerFailed(
+            f"runner: dask: {where} has had no worker for {seconds}; {mend}"
+        ) from error
+    return {"that came first": asked.result()}
+
+
 def _ray(chosen: RunnerSettings, parts: int, url: str) -> TaskRunner[Any]:
     make = import_module("prefect_ray.task_runners").RayTaskRunner
     given = dict(chosen.cluster)
     runtime = dict(given.pop("runtime_env", {}))
     variables = {"PREFECT_API_URL": url, **runtime.pop("env_vars", {})}
-    given["runtime_env"] = {**runtime, "env_vars": variables}
-    if not chosen.address:
+    if not chosen.address:  # its workers are told of the working directory, not of our sys.path
+        paths = filter(None, (os.environ.get("PYTHONPATH"), _CHECKOUT))
+        variables = {"PYTHONPATH": os.pathsep.join(paths), **variables}
         given = {"num_cpus": _workers(chosen, parts), "include_dashboard": False, **given}
-    runner: TaskRunner[Any] = make(address=chosen.address, init_kwargs=given)
+    given["runtime_env"] = {**runtime, "env_vars": variables}
+    # Without "local" Ray would join whatever RAY_ADDRESS or another program has started.
+    runner: TaskRunner[Any] = make(address=chosen.address or "local", init_kwargs=given)
     return runner
 
 

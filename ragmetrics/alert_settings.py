@@ -13,8 +13,8 @@ class Rule(Part):
     """When to alert: `min` on the mean, `max_drop` against earlier nights, or both."""
 
     metric: str
-    min: float | None = None
-    max_drop: float | None = Field(None, ge=0)
+    min: float | None = Field(None, allow_inf_nan=False)
+    max_drop: float | None = Field(None, ge=0, allow_inf_nan=False)
     versus: str = "previous"
     """`previous`, or `trailing:N` for the mean of the N nights before."""
     by: str | None = None
@@ -24,7 +24,7 @@ class Rule(Part):
     for_: int = Field(2, ge=1, alias="for")
     """Nights in a row on which a `min` suspect fires, and of whose rows a `max_drop` suspect is
     given the sum, to become a breach."""
-    clear: float | None = None
+    clear: float | None = Field(None, allow_inf_nan=False)
     """A firing `min` rule resolves at this mean, a `max_drop` rule at this drop."""
     severity: Literal["critical", "warning"] = "critical"
 

@@ -33,6 +33,8 @@ Outcome = Literal["published", "kept", "no logs", "pending", "failed", "not begu
 """`kept`: it was published before; `pending`: its batches are at work, or those of a night before
 it, and the same command goes on."""
 _MOST_TOLD = 20
+MOST_NIGHTS = 3_660
+"""Ten years: a longer range is a slip of the pen."""
 
 
 @dataclass(frozen=True)
@@ -103,14 +105,24 @@ class Steps(Protocol):
 
 def check_range(settings: Settings, first: date, last: date | None, at_once: int = 1) -> list[date]:
     """The nights from `first` to `last`, yesterday in UTC where None; InputError for none at all,
-    or where the settings give several of them the same logs.
+    for more than MOST_NIGHTS or for some that are yet to come, or where the settings give several
+    of them the same logs.
     """
     if at_once < 1:
         raise InputError(f"backfill: {at_once} nights at once: there should be one or more")
-    last = last or datetime.now(UTC).date() - timedelta(days=1)
+    today = datetime.now(UTC).date()
+    last = last or today - timedelta(days=1)
     if first > last:
         raise InputError(f"backfill: the first night, {first}, is after the last, {last}")
-    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    if last > today:
+        raise InputError(f"backfill: the last night, {last}, is yet to come: it is {today} in UTC")
+    count = (last - first).days + 1
+    if count > MOST_NIGHTS:
+        raise InputError(
+            f"backfill: {count:,} nights from {first} to {last}, and {MOST_NIGHTS:,} at a time are "
+            "the most: name a later first night"
+        )
+    days = [first + timedelta(days=number) for number in range(count)]
     if len({of_day(settings.logs, day) for day in days}) < len(days):
         raise InputError(
             f"logs: {settings.logs}: several nights have the same place; a backfill needs a "
@@ -133,10 +145,11 @@ def run_backfill(
 
     At most `at_once` nights are scored at a time; one, where the judge computes here and uses all
     cores. Nights without a log are left out. Nights that their run was published for are kept;
-    `again` publishes them anew, of what is in the store. Nobody is told anything, unless `alerts`:
+    `again` publishes them anew, of what is in the store and of verdicts that were missing there.
+    Nobody is told anything, unless `alerts`:
     then of each night that is newer than the last one that was told of, as if it were tonight.
-    Raises InputError for a range or settings that cannot be used; what became of each night is
-    in the result.
+    Raises InputError for a range or settings that cannot be used, and where no night has a log;
+    what became of each night is in the result.
     """
     days = check_range(settings, first, last, at_once)
     night.check_settings(settings)
@@ -178,6 +191,11 @@ def fill(
         ended.append(one)
         if tell:
             tell(one, len(ended), len(days))
+    if all(one.outcome == "no logs" for one in ended):
+        raise InputError(
+            f"backfill: no night from {days[0]} to {days[-1]} has a log: looked for in "
+            f"{settings.logs}"
+        )
     if any(one.outcome in ("published", "kept", "failed") for one in ended):
         refresh_dashboard(open_store(settings))
     return Backfill(tuple(ended))

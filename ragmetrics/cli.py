@@ -1,16 +1,20 @@
 """The command line. Results go to stdout, progress to stderr; `--json` prints one object alone.
 
-Exit codes: 0 fine, 1 findings, 2 usage or input error.
+Exit codes: 0 fine, 1 findings, 2 usage or input error, 130 Ctrl-C; as in sysexits.h 70 for an
+unexpected error, with its traceback, and 74 where stdout could not be written. A reader that went
+away (`| head`) changes none of them.
 """
 
 from __future__ import annotations
 
 import sys
+import traceback
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from ragmetrics import (
     __version__,
@@ -23,6 +27,7 @@ from ragmetrics import (
     tables,
 )
 from ragmetrics.cli_flags import (
+    INTERRUPTED,
     BaseUrlFlag,
     ConfigFlag,
     GoldenFlag,
@@ -37,12 +42,30 @@ from ragmetrics.cli_flags import (
     print_json,
     settings_at,
 )
+from ragmetrics.cli_streams import lasting
 from ragmetrics.errors import InputError, RagmetricsError
 from ragmetrics.garbage import collect_seldom
 from ragmetrics.settings import judged_by, load_settings, with_preset
 
+_BROKE = 70
+_UNPRINTED = 74
+
+
+class _Commands(TyperGroup):
+    """The commands, whose errors are not for click: it takes some for a reader or user that went
+    away, and ends with exit code 1.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (EOFError, OSError) as error:
+            raise RuntimeError(f"the command broke: {error}") from error
+
+
 app = typer.Typer(
     name="ragmetrics",
+    cls=_Commands,
     help="Tells whether retrieval got worse, where and why.",
     no_args_is_help=True,
     add_completion=False,
@@ -217,10 +240,31 @@ def _main(
 
 
 def main() -> None:
-    """Run the command line; errors meant for people are printed as one line, exit code 2."""
+    """Run the command line, and end with its exit code."""
     collect_seldom()
+    with lasting() as stdout:
+        code = _run()
+        stdout.flush()
+        unprinted = stdout.problem
+        if unprinted and not isinstance(unprinted, BrokenPipeError):
+            text = f"ragmetrics: what was found could not be printed: {unprinted.strerror}"
+            err.print(text, style="red", markup=False, soft_wrap=True)
+            code = _UNPRINTED if code in (0, 1, 2) else code
+    sys.exit(code)
+
+
+def _run() -> int:
+    """The exit code; errors meant for people are printed as one line, others with a traceback."""
     try:
         app(prog_name="ragmetrics")
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except RagmetricsError as error:
         err.print(f"ragmetrics: {error}", style="red", markup=False, soft_wrap=True)
-        sys.exit(2)
+        return 2
+    except BaseException:  # some libraries' panics are no Exception
+        traceback.print_exc()
+        return _BROKE
+    return 0

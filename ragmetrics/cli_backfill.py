@@ -9,11 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from ragmetrics import tables
-from ragmetrics.cli_flags import JsonFlag, err, out, print_json
+from ragmetrics.cli_flags import INTERRUPTED, JsonFlag, err, out, print_json
 from ragmetrics.errors import InputError
+from ragmetrics.runner_settings import CLUSTERS
 from ragmetrics.settings import load_settings
-
-_INTERRUPTED = 130  # as shells tell of a command that was stopped by Ctrl-C
 
 
 def backfill(
@@ -33,10 +32,17 @@ def backfill(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Score and publish past nights; exit code 1 where some could not be done."""
+    """Score and publish past nights; exit code 1 where some could not be done, 2 without a log."""
     from ragmetrics.backfill import BackfillShort, PastNight, run_backfill
 
     chosen = load_settings(settings)
+    if chosen.runner.name in CLUSTERS:
+        err.print(
+            f"runner: {chosen.runner.name} is for the flow, python -m flows.backfill: this command "
+            "scores on this machine, in processes of its own",
+            markup=False,
+            soft_wrap=True,
+        )
     try:
         with tables.progress(err, "nights", quiet=as_json) as bar:
 
@@ -54,7 +60,7 @@ def backfill(
             )
     except KeyboardInterrupt:
         err.print("Stopped. The same command goes on where it was", markup=False)
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     if as_json:
         print_json({"nights": [_record(one) for one in done.nights]})
     else:

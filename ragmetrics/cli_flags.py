@@ -15,6 +15,8 @@ from ragmetrics.settings import Settings, load_settings, make_settings
 out = Console(highlight=False, emoji=False)
 err = Console(stderr=True, highlight=False, emoji=False)
 _BY_DEFAULT = Path("ragmetrics.yaml")
+INTERRUPTED = 130
+"""The exit code by which shells tell of a command that was stopped by Ctrl-C."""
 
 Logs = Annotated[list[str], typer.Argument(help="Files, folders or globs; local or s3://.")]
 ConfigFlag = Annotated[
@@ -54,5 +56,5 @@ def settings_here(path: Path | None) -> Settings:
 
 
 def print_json(told: Any) -> None:
-    """One JSON object and nothing else."""
-    sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
+    """One JSON object and nothing else: in ASCII, which every terminal and file takes."""
+    sys.stdout.write(json.dumps(told) + "\n")

@@ -49,7 +49,7 @@ def gate(
     asked = make_index_build(
         {"dataset": chosen.dataset, "build": build, "serving": against, "logs": logs}
     )
-    with tables.progress(err, "judging", quiet=as_json) as progress:
+    with tables.progress(err, "staging", quiet=as_json) as progress:
         found = run_gate(chosen, asked, progress)
     found = _told(chosen, found)
     _show(chosen)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from ragmetrics.cli_flags import print_json
 from ragmetrics.errors import InputError, Unanswered
 from ragmetrics.protocol import Prompt
 from ragmetrics.registry import metrics as all_metrics
@@ -67,7 +66,7 @@ def check(
     records = [_record(one, files) for one in files]
     if as_json:
         told = {"folder": str(folder), "files": records}
-        sys.stdout.write(json.dumps(told, ensure_ascii=False) + "\n")
+        print_json(told)
     else:
         for record in records:
             _print(record)

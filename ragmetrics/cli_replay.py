@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragmetrics import tables
-from ragmetrics.cli_flags import GoldenFlag, JsonFlag, err, out, print_json, settings_here
+from ragmetrics.cli_flags import (
+    INTERRUPTED,
+    GoldenFlag,
+    JsonFlag,
+    err,
+    out,
+    print_json,
+    settings_here,
+)
 from ragmetrics.errors import InputError
 
 if TYPE_CHECKING:
     from ragmetrics.replay import Replayed
-
-_INTERRUPTED = 130  # as shells tell of a command that was stopped by Ctrl-C
 
 
 def replay(
@@ -59,7 +65,7 @@ def replay(
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         err.print("Stopped. The same command, without --again, goes on where it was", markup=False)
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     _tell(replayed, as_json)
 
 

@@ -16,7 +16,7 @@ class GateRule(Part):
     """The most that a metric may fall from the serving build to the new one."""
 
     metric: str
-    max_drop: float = Field(0.05, gt=0)
+    max_drop: float = Field(0.05, gt=0, allow_inf_nan=False)
 
 
 class GateSettings(Part):
@@ -29,8 +29,8 @@ class GateSettings(Part):
     min_questions: int = Field(30, ge=2)
     """Questions on both sides below which a gate is inconclusive."""
     max_missing: float = Field(0.02, ge=0, le=1)
-    """Share of the serving build's questions without a usable row of the new build above which it
-    is not promoted."""
+    """Share of the serving build's questions without a usable row of the new build, and of rows of
+    either log or of the golden set that cannot be read, above which it is not promoted."""
 
     @field_validator("logs")
     @classmethod

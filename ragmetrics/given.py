@@ -43,8 +43,8 @@ def overwrites(path: Path, settings: Settings, inputs: Inputs) -> bool:
 def _dicts(rows: Any) -> Iterable[Any]:
     if hasattr(rows, "to_pandas"):  # ragas's EvaluationDataset and Hugging Face's Dataset
         rows = rows.to_pandas()
-    pandas = sys.modules.get("pandas")  # where it is not imported, nobody has a table of it
-    if pandas and isinstance(rows, pandas.DataFrame):
+    table = _of_pandas("DataFrame")
+    if table and isinstance(rows, table):
         named = rows.index.name and rows.index.name not in rows  # as Phoenix's span ids are
         records: list[Any] = (rows.reset_index() if named else rows).to_dict("records")
         return records
@@ -65,7 +65,13 @@ def _written(settings: Settings, rows: Iterable[Any], folder: Path) -> LogSet:
 
 
 def _plain(value: Any) -> Any:
-    pandas = sys.modules.get("pandas")
-    if pandas and (value is pandas.NaT or value is pandas.NA):
+    if any(value is _of_pandas(name) for name in ("NaT", "NA")):
         return None
     return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def _of_pandas(name: str) -> Any:
+    """What pandas calls so; None where it is not imported, or another thread is still at that:
+    nobody can have brought one of its tables then.
+    """
+    return getattr(sys.modules.get("pandas"), name, None)

@@ -19,11 +19,10 @@ from ragmetrics.estimates import plan_budget
 from ragmetrics.publish import publish
 from ragmetrics.records import JudgeInfo, Manifest
 from ragmetrics.registry import chosen_metrics
-from ragmetrics.reuse import look_back, staged_runs
+from ragmetrics.reuse import attempt_at, look_back, staged_runs
 from ragmetrics.score import judge_info, metric_fingerprint, score_families
 from ragmetrics.settings import Settings
 from ragmetrics.stage import Inputs, Staged, find_inputs, open_store, plan, stage
-from ragmetrics.store.files import Files
 from ragmetrics.store.parts import RunRef
 from ragmetrics.workers import score_parts
 
@@ -45,8 +44,9 @@ class NightResult:
 def check_settings(settings: Settings) -> tuple[JudgeInfo, str]:
     """Say who will judge and the embedder's fingerprint, if a night can begin with the settings.
 
-    Raises InputError for an unknown metric, a rule on one that is not scored, a prompt that cannot
-    be used or a price that a budget needs, JudgeRefused for a judge without its key.
+    Raises InputError for an unknown metric, a rule on one that is not scored or whose limit no drop
+    can reach, a prompt that cannot be used or a price that a budget needs, JudgeRefused for a judge
+    without its key.
     """
     scored = {metric.name: metric for metric in chosen_metrics(settings)}
     for rule in settings.alerts.rules or ():
@@ -59,18 +59,21 @@ def check_settings(settings: Settings) -> tuple[JudgeInfo, str]:
                 f"alerts: rules: in {rule.metric!r} lower is better, and min and max_drop watch "
                 "metrics in which higher is"
             )
+        scored[rule.metric].check_limit(rule.max_drop, "alerts")
     check_prices(settings)
     return judge_info(settings)
 
 
-def stage_night(settings: Settings, day: date) -> Staged:
+def stage_night(settings: Settings, day: date, begun: datetime | None = None) -> Staged:
     """Find the night's logs and stage them as a run, or find the run as it was staged.
 
-    What its budget lets be judged is decided here.
+    Where that ended before `begun`, now if None, and rows of it may get a verdict that have none,
+    it is left as it is, and this is another attempt, a run of its own. What the run's budget lets
+    be judged is decided here.
     """
     info, embedder = check_settings(settings)
     files, now = open_store(settings), datetime.now(UTC)
-    inputs, ref = _planned(settings, day, info, embedder)
+    inputs, ref = _planned(settings, day, info, embedder, begun or now)
     staged = stage(settings, ref, inputs, now)
     prints = {
         metric.name: metric_fingerprint(metric, info.fingerprint, embedder)
@@ -83,22 +86,21 @@ def stage_night(settings: Settings, day: date) -> Staged:
 
 
 def find_run(settings: Settings, day: date) -> RunRef:
-    """The run that the night's logs would be, as they are now; nothing is written."""
+    """The run that the night's logs would be, as they are now: its newest attempt, and no new one.
+
+    Nothing is written.
+    """
     return _planned(settings, day, *check_settings(settings))[1]
 
 
 def _planned(
-    settings: Settings, day: date, info: JudgeInfo, embedder: str
+    settings: Settings, day: date, info: JudgeInfo, embedder: str, begun: datetime | None = None
 ) -> tuple[Inputs, RunRef]:
-    inputs = find_inputs(settings, day)
-    shards = _shards(open_store(settings), day)
-    return inputs, plan(settings, day, inputs, f"{info.fingerprint}/{embedder}", shards)
-
-
-def _shards(files: Files, day: date) -> int | None:
-    """Into how many shards the night was cut last: rows that are there stay in theirs."""
+    files, inputs = open_store(settings), find_inputs(settings, day)
     earlier = staged_runs(files, day)
-    return earlier[0].ref.shards if earlier else None
+    shards = earlier[0].ref.shards if earlier else None  # rows that are there stay in theirs
+    first = plan(settings, day, inputs, f"{info.fingerprint}/{embedder}", shards)
+    return inputs, attempt_at(files, first, earlier, begun)
 
 
 def _warn_of_small_sample(settings: Settings, budget: BudgetPlan) -> None:

@@ -92,7 +92,7 @@ def publish(
     )
     save_manifest(files, manifest)
     if overview:
-        write_dashboard(files, manifest, history)
+        write_dashboard(files, manifest)
     else:
         _write_pages(files, manifest, earlier, history)
     return manifest
@@ -198,8 +198,8 @@ def watched_tags(settings: Settings) -> set[str]:
     return ruled | set(settings.segments or ())
 
 
-def write_dashboard(files: Files, manifest: Manifest, history: History) -> None:
-    """Write a night's pages, the calibrations and the overview anew.
+def write_dashboard(files: Files, manifest: Manifest) -> None:
+    """Write a night's pages, the calibrations and the overview anew, as the store is now.
 
     The pages are those of the run that speaks for the night, which may be another one by now.
     """
@@ -207,7 +207,7 @@ def write_dashboard(files: Files, manifest: Manifest, history: History) -> None:
     write_assets(site)
 
     def write() -> None:
-        everything = nights(files)
+        everything, history = nights(files), load_history(files)
         told = next((night for night in everything if night.date == manifest.date), manifest)
         earlier = [night for night in everything if night.date < manifest.date]
         write_night(site, told, earlier, worst_rows(files, told), history.calibrations)

@@ -110,7 +110,9 @@ class Source(Record):
     problem: str | None = None
     """Why nothing could be read at all."""
     golden: int = 0
-    """Rows that were joined to the golden set."""
+    """Rows that were joined to the golden set,"""
+    golden_questions: int = 0
+    """and to how many of its questions."""
     index_builds: dict[str, int] = Field(default_factory=dict)
     oldest: datetime | None = None
     newest: datetime | None = None

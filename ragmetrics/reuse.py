@@ -7,42 +7,43 @@ that its metrics depend on: version, metric, and judge or embedder where they as
 weighs words by how common they are in the whole night gives other scores as soon as one row is
 added: of its metrics nothing is taken over. Nor is a part with rows that got no verdict, which may
 have better luck now, nor anything under a budget, which shares out what all rows may cost.
+
+A night with nothing new is the same run again, however often it is run; but where that run ended
+with rows without a verdict it is another attempt, a run of its own: ID-2, ID-3 and so on.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from datetime import date
+from datetime import date, datetime
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import Field, ValidationError
 
 from ragmetrics import __version__
 from ragmetrics.judges.base import fingerprint
-from ragmetrics.protocol import Status, dumps
-from ragmetrics.records import Record
+from ragmetrics.protocol import Status
+from ragmetrics.records import Record, Summary
 from ragmetrics.registry import Metric, chosen_metrics
 from ragmetrics.rows import explain
 from ragmetrics.settings import Settings
 from ragmetrics.stage import Staged, find_staged
 from ragmetrics.store.files import Files
+from ragmetrics.store.history import find_manifest
 from ragmetrics.store.parts import (
-    SCORE_SCHEMA,
+    DamagedPart,
     RunRef,
+    copy_part,
     is_whole,
     read_columns,
     read_notes,
-    workspace,
 )
-from ragmetrics.store.scratch import scratch
 
 log = logging.getLogger(__name__)
 
 _MOST_RUNS = 5
 _SETTLED = {Status.SCORED.value, Status.NOT_APPLICABLE.value}
+_WITHOUT_VERDICT = {Status.JUDGE_FAILED.value, Status.UNREADABLE.value}
 
 
 class Earlier(Record):
@@ -72,16 +73,62 @@ def staged_runs(files: Files, day: date) -> list[Staged]:
     return sorted(found, key=lambda one: (one.started_at, one.ref.run), reverse=True)
 
 
+def attempt_at(
+    files: Files, first: RunRef, staged: Sequence[Staged], begun: datetime | None
+) -> RunRef:
+    """The newest attempt at a run, of those that were `staged`: the first, ID-2, ID-3 ...
+
+    It is a new one where the newest ended before `begun`, and ended short; None begins none.
+    """
+    prefix = f"{first.run}-"
+    more = [one.ref.run for one in staged if one.ref.run.startswith(prefix)]
+    number = max((int(run.removeprefix(prefix)) for run in more), default=1)
+    if begun and _ended_short(files, _attempt(first, number), begun):
+        number += 1
+    return _attempt(first, number)
+
+
+def _attempt(first: RunRef, number: int) -> RunRef:
+    return first if number == 1 else first.model_copy(update={"run": f"{first.run}-{number}"})
+
+
+def _ended_short(files: Files, ref: RunRef, moment: datetime) -> bool:
+    """Whether a run ended before a moment, and parts of it have rows that may get a verdict now.
+
+    None may where nobody was asked: who computes here, or has kept the replies, says the same
+    again. Parts that are missing are no reason: the same run scores them.
+    """
+    manifest = find_manifest(files, ref)
+    if manifest is None or manifest.finished_at > moment:
+        return False
+    usage = manifest.usage
+    asked = usage.requests or usage.failures or manifest.problems
+    if not asked or not any(_lacks_verdicts(one) for one in manifest.metrics):
+        return False
+    places = ((one.metric, shard) for one in manifest.metrics for shard in range(ref.shards))
+    there = (path for place in places if is_whole(files, path := ref.scores(*place)))
+    return any(_unsettled(files, path) & _WITHOUT_VERDICT for path in there)
+
+
+def _lacks_verdicts(summary: Summary) -> bool:
+    failed = any(judge.failed for judge in summary.judges)
+    return failed or not _WITHOUT_VERDICT.isdisjoint(summary.status)
+
+
 def look_back(settings: Settings, files: Files, staged: Staged, prints: Mapping[str, str]) -> Reuse:
     """Find what may be taken over from earlier runs of the night, and keep it beside the rows.
 
     `prints` are the fingerprints of the metrics. To be called before the run is scored.
     """
+    chosen = chosen_metrics(settings)
     bases = {
         metric.name: fingerprint(
-            __version__, prints[metric.name], staged.corpus if _weighs(settings, metric) else ""
+            __version__,
+            prints[metric.name],
+            staged.corpus if _weighs(settings, metric) else "",
+            _asked_with(settings, metric, chosen),
         )
-        for metric in chosen_metrics(settings)
+        for metric in chosen
     }
     others = (one for one in staged_runs(files, staged.ref.date) if one.ref.run != staged.ref.run)
     offers = [] if settings.budget.binds else [_offer(files, staged, bases, one) for one in others]
@@ -94,6 +141,21 @@ def _weighs(settings: Settings, metric: Metric) -> bool:
     """Whether somebody who counts the night's words has a part in the metric."""
     judged = bool(metric.prompts) and not all(one.remote for one in settings.panel)
     return judged or (metric.embeds and settings.embeddings.name == "hashed")
+
+
+def _asked_with(settings: Settings, metric: Metric, chosen: Sequence[Metric]) -> list[str]:
+    """The metrics whose requests go in one with a metric's, itself too; none where it goes alone.
+
+    A verdict may be another one in other company.
+    """
+    fused = settings.fuse is not None and any(one.remote for one in settings.panel)
+    if not (fused and _is_fusible(metric)):
+        return []
+    return sorted(one.digest for one in chosen if _is_fusible(one))
+
+
+def _is_fusible(metric: Metric) -> bool:
+    return any(not prompt.verbatim for prompt in metric.prompts)
 
 
 def _offer(files: Files, staged: Staged, bases: Mapping[str, str], other: Staged) -> Earlier | None:
@@ -124,24 +186,32 @@ def _load(files: Files, ref: RunRef) -> Reuse:
 def take_over(files: Files, ref: RunRef, names: Sequence[str], shard: int) -> bool:
     """Bring a part, a family of metrics over a shard, from an earlier run; whether there was one.
 
-    Its notes say from which, and that nothing was asked for it.
+    Its notes say from which, and that nothing was asked for it. One that is damaged is left.
     """
     for one in _load(files, ref).earlier:
         if shard in one.shards and set(names) <= set(one.metrics):
-            sources = [one.ref.scores(name, shard) for name in names]
-            if all(_is_settled(files, source) for source in sources):
-                _bring(files, one.ref, ref, names, shard)
-                return True
+            try:
+                if all(_is_settled(files, one.ref.scores(name, shard)) for name in names):
+                    _bring(files, one.ref, ref, names, shard)
+                    return True
+            except DamagedPart as error:
+                log.warning("%s, so it is not taken over", error)
     return False
 
 
 def _is_settled(files: Files, path: str) -> bool:
     """Whether a part is there, and every judge had a verdict on every row that it was asked of."""
-    if not is_whole(files, path):
-        return False
+    return is_whole(files, path) and not _unsettled(files, path)
+
+
+def _unsettled(files: Files, path: str) -> set[str]:
+    """The statuses of a part's rows that another time may change; `judge_failed` where one judge
+    of a panel failed.
+    """
     table = read_columns(files, path, ["status", "failed"])
+    found: set[str] = set(table["status"].unique().to_pylist()) - _SETTLED
     every_vote = table["failed"].null_count == len(table)
-    return every_vote and set(table["status"].unique().to_pylist()) <= _SETTLED
+    return found if every_vote else found | {Status.JUDGE_FAILED.value}
 
 
 def _bring(files: Files, source: RunRef, ref: RunRef, names: Sequence[str], shard: int) -> None:
@@ -151,22 +221,9 @@ def _bring(files: Files, source: RunRef, ref: RunRef, names: Sequence[str], shar
     notes = {"usage": {}, "paid": [], "refused": {}, "splits": splits, "taken_over": source.run}
     for number, name in enumerate(names):
         # As with scored parts, the family's notes stand once, with its first metric.
-        _copy(files, source.scores(name, shard), ref.scores(name, shard), {} if number else notes)
+        told = {} if number else notes
+        copy_part(files, source.scores(name, shard), ref.scores(name, shard), told)
     log.info("%s, shard %d: taken over from run %s", ", ".join(names), shard + 1, source.run)
 
 
-def _copy(files: Files, source: str, target: str, notes: Mapping[str, object]) -> None:
-    """Copy a part, with other notes."""
-    with ExitStack() as stack:
-        folder = stack.enter_context(workspace())
-        part = pq.ParquetFile(stack.enter_context(files.open_as_is(source)))
-        made = folder / "part.parquet"
-        with scratch(), pq.ParquetWriter(made, SCORE_SCHEMA, compression="zstd") as writer:
-            for number in range(part.num_row_groups):
-                table: pa.Table = part.read_row_group(number)
-                writer.write_table(table.replace_schema_metadata(None).cast(SCORE_SCHEMA))
-            writer.add_key_value_metadata({key: dumps(value) for key, value in notes.items()})
-        files.put(made, target)
-
-
-__all__ = ["Earlier", "Reuse", "look_back", "staged_runs", "take_over"]
+__all__ = ["Earlier", "Reuse", "attempt_at", "look_back", "staged_runs", "take_over"]

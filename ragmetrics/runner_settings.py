@@ -8,7 +8,8 @@ from pydantic import Field, model_validator
 
 from ragmetrics.judge_settings import Part
 
-_CLUSTERS = ("dask", "ray")
+CLUSTERS = ("dask", "ray")
+"""Runners that may be on other machines: those of the flows alone."""
 
 
 class RunnerSettings(Part):
@@ -28,7 +29,7 @@ class RunnerSettings(Part):
 
     @model_validator(mode="after")
     def _of_a_cluster(self) -> RunnerSettings:
-        if self.name not in _CLUSTERS:
+        if self.name not in CLUSTERS:
             for key in ("address", "cluster"):
                 if getattr(self, key):
                     raise ValueError(f"{key}: of a cluster: say `name: dask` or `name: ray` too")

@@ -60,6 +60,9 @@ class Inputs:
     problem: str | None = None
     limit: int | None = None
     """Rows after which reading ends."""
+    golden_first: bool = False
+    """The golden set stands above the logs, as a gate has it: a question has its references,
+    whatever a log says, and its broken rows are not counted with those of the logs."""
 
     def log_files(self) -> list[FileInfo]:
         """All log files, in the order they are read."""
@@ -154,6 +157,7 @@ def plan(
         judged_by,
         shards,
         inputs.limit,
+        inputs.golden_first,
         settings.language,
         settings.preset,
         sorted(settings.columns.items()),
@@ -179,10 +183,10 @@ def stage(
     `weighed_by` are word counts in place of its own.
     """
     files = open_store(settings)
-    if done := find_staged(files, ref.folder("rows")):
+    if done := _find_whole(files, ref):
         return done.model_copy(update={"seen_at": now})
     corpus, counts = weighed_by or Corpus(), _Counts()
-    golden = GoldenSet(inputs.golden)
+    golden = GoldenSet(inputs.golden, first=inputs.golden_first)
     with workspace() as folder, ExitStack() as stack:
         share = max(_BUFFER_BYTES // ref.shards, 1 << 18)
         writers = [PartWriter(folder, ROW_SCHEMA, share) for _ in range(ref.shards)]
@@ -208,7 +212,7 @@ def stage(
     files.write(f"{ref.folder('rows')}/corpus.bin", words)
     staged = Staged(
         ref=ref,
-        source=_source(settings, inputs, counts, ref.date),
+        source=_source(settings, inputs, counts, golden, ref.date),
         started_at=now,
         seen_at=now,
         digests=tuple(digests),
@@ -231,8 +235,23 @@ def find_staged(files: Files, folder: str) -> Staged | None:
         return None
 
 
+def _find_whole(files: Files, ref: RunRef) -> Staged | None:
+    """What staging left; where the word counts are damaged, nothing any more: it is done anew."""
+    done = find_staged(files, ref.folder("rows"))
+    try:
+        if done:
+            load_corpus(files, ref)
+    except StoreError as error:
+        if error.transient:
+            raise
+        log.warning("%s: word counts damaged, staged anew", files.uri(ref.folder("rows")))
+        files.remove(f"{ref.folder('rows')}/staged.json")
+        return None
+    return done
+
+
 def _items(inputs: Inputs, golden: GoldenSet, skipped: Counter[str]) -> Iterator[LogRow | Rejected]:
-    yield from golden.rejected
+    yield from () if inputs.golden_first else golden.rejected
     everything = (item for logs in inputs.logs for item in logs.read(skipped))
     left = inputs.limit
     for item in everything:
@@ -243,15 +262,29 @@ def _items(inputs: Inputs, golden: GoldenSet, skipped: Counter[str]) -> Iterator
 
 
 def load_corpus(files: Files, ref: RunRef) -> Corpus:
-    """The word counts of a staged run."""
-    return Corpus.from_bytes(files.read(f"{ref.folder('rows')}/corpus.bin"))
+    """The word counts of a staged run. Raises StoreError where they are not there, or damaged."""
+    path = f"{ref.folder('rows')}/corpus.bin"
+    data = files.read(path)
+    try:
+        return Corpus.from_bytes(data)
+    except ValueError as error:
+        raise StoreError(
+            f"{files.uri(path)} is damaged ({error}): run its night or gate again, which writes it "
+            "anew"
+        ) from error
 
 
 class GoldenSet:
-    """The golden set by id and by question; what a row lacks is filled in from it."""
+    """The golden set by question and by id; what a row lacks is filled in from it.
 
-    def __init__(self, rows: LogSet | None) -> None:
+    `first`: of an equal question it has the references, whatever the row says.
+    """
+
+    def __init__(self, rows: LogSet | None, *, first: bool = False) -> None:
         self.rejected: list[Rejected] = []
+        self.joined: set[str] = set()
+        """Keys of its questions that rows were joined to."""
+        self._first = first
         self._by_id: dict[str, LogRow] = {}
         self._by_question: dict[str, LogRow] = {}
         for item in rows.read() if rows else ():
@@ -261,20 +294,34 @@ class GoldenSet:
                 self._by_id[item.id] = item
                 self._by_question[normalise(item.user_input)] = item
 
+    @property
+    def questions(self) -> set[str]:
+        """The keys of its questions."""
+        return {row.question_key for row in self._by_question.values()}
+
     def join(self, row: LogRow) -> tuple[LogRow, bool]:
-        """The row with the golden row's references, and whether there was one."""
-        found = self._by_id.get(row.id) or self._by_question.get(normalise(row.user_input))
+        """The row with the golden row's references, and whether there was one.
+
+        Ids come second: those of a log that merely counts its rows are other questions'.
+        """
+        same = self._by_question.get(normalise(row.user_input))
+        found = same or self._by_id.get(row.id)
         if found is None:
             return row, False
-        lacking = {
-            name: getattr(found, name)
+        self.joined.add(found.question_key)
+        overrules = self._first and same is not None
+        brought = {
+            name: value
             for name in ("reference", "reference_contexts", "reference_context_ids")
-            if getattr(row, name) is None
+            if (value := getattr(found, name)) is not None
+            and (overrules or getattr(row, name) is None)
         }
-        return replace(row, **lacking), True
+        return replace(row, **brought), True
 
 
-def _source(settings: Settings, inputs: Inputs, counts: _Counts, day: date) -> Source:
+def _source(
+    settings: Settings, inputs: Inputs, counts: _Counts, golden: GoldenSet, day: date
+) -> Source:
     problem = inputs.problem
     if not problem and not counts.rows:
         problem = "the logs hold no row that can be read"
@@ -288,6 +335,7 @@ def _source(settings: Settings, inputs: Inputs, counts: _Counts, day: date) -> S
         broken=counts.broken,
         problem=problem,
         golden=counts.golden,
+        golden_questions=len(golden.joined),
         index_builds=dict(counts.builds.most_common(_MOST_REASONS)),
         oldest=counts.oldest,
         newest=counts.newest,

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
+from ragmetrics.protocol import Status
 from ragmetrics.records import Manifest
 from ragmetrics.store.files import FileInfo, Files
 from ragmetrics.store.history import run_of, seen
@@ -38,15 +39,28 @@ def superseding(files: Files, manifest: Manifest) -> tuple[Manifest, Manifest | 
 
 
 def differing(manifest: Manifest, other: Manifest) -> str:
-    """In what a run's input differs from another's: `3 more files, 1,204 more rows`."""
+    """In what a run's input differs from another's, and what came of it: `3 more files, 1,204 more
+    rows, 2 fewer missing verdicts`.
+    """
     mine, its = manifest.source, other.source
     counts = [
         (mine.files - its.files, "file"),
         (mine.rows - its.rows, "row"),
         (mine.quarantined - its.quarantined, "quarantined row"),
+        (_missing(manifest, other) - _missing(other, manifest), "missing verdict"),
     ]
     told = [_more(number, noun) for number, noun in counts if number]
     return ", ".join(told) or "as many files and rows"
+
+
+def _missing(manifest: Manifest, other: Manifest) -> int:
+    """The verdicts that are missing of the metrics that another run has too."""
+    return sum(
+        one.status.get(status, 0)
+        for one in manifest.metrics
+        for status in (Status.UNREADABLE, Status.JUDGE_FAILED)
+        if other.summary(one.metric)
+    )
 
 
 def _more(number: int, noun: str) -> str:
@@ -61,7 +75,7 @@ def speaks(files: Files, manifest: Manifest) -> bool:
 
 
 def until_settled(files: Files, write: Callable[[], T]) -> T:
-    """Write pages of nights and gates, and again where one was saved meanwhile.
+    """Write pages of nights, gates and calibrations, and again where one was saved meanwhile.
 
     So whoever of two that write at the same time comes last has seen what both have saved.
     """
@@ -75,7 +89,10 @@ def until_settled(files: Files, write: Callable[[], T]) -> T:
 
 def _saved(files: Files) -> list[FileInfo]:
     gates = files.glob("gates/*.json") + files.glob("gates/undecided/*.json")
-    return files.below("runs") + gates
+    calibrations = [
+        info for info in files.below("calibrations") if info.path.startswith("calibrations/set=")
+    ]
+    return files.below("runs") + gates + calibrations
 
 
 __all__ = ["differing", "speaks", "superseding", "until_settled"]

@@ -5,13 +5,17 @@ pass between them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from prefect import task
-from prefect.events import emit_event
+import httpx
+from prefect import get_client, task
+from prefect.events.related import related_resources_from_run_context
+from prefect.exceptions import PrefectException
 from prefect.runtime import flow_run
 
+from ragmetrics import loop
 from ragmetrics.alerts.markup import clean
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.gates import gate as gates
@@ -34,7 +38,7 @@ _MOST = 20
 
 
 class NotEmitted(RagmetricsError):
-    """Prefect took no event."""
+    """Prefect did not confirm an event."""
 
     transient = True
 
@@ -71,20 +75,38 @@ def publish(settings: Settings, gate: Gate) -> Gate:
 
 @task(name="announce", **RETRIES)
 def announce(settings: Settings, gate: Gate) -> Gate:
-    """Emit the verdict as an event, for whatever swaps indexes; a repeat emits the same event."""
-    sent = emit_event(
-        event=OUTCOMES[gate.verdict],
-        resource={
+    """Emit the verdict as an event, for whatever swaps indexes; a repeat emits the same event.
+
+    Raises NotEmitted where the server did not confirm that it took it.
+    """
+    event = {
+        "id": str(outcome_id(gate)),
+        "occurred": datetime.now(UTC).isoformat(),
+        "event": OUTCOMES[gate.verdict],
+        "resource": {
             "prefect.resource.id": f"rag.index.{gate.dataset}.{gate.build}",
             "prefect.resource.name": gate.build,
             "rag.dataset": gate.dataset,
         },
-        payload=essentials(gate, telling.builds_link(settings, gate.build)),
-        id=outcome_id(gate),
-    )
-    if sent is None:
-        raise NotEmitted(f"{OUTCOMES[gate.verdict]} was not emitted: the run's log says why")
+        "payload": essentials(gate, telling.builds_link(settings, gate.build)),
+    }
+    try:
+        loop.run(_post(event))
+    except (httpx.HTTPError, PrefectException) as error:
+        reason = clean(str(error), 500) or type(error).__name__
+        raise NotEmitted(f"Prefect did not take {event['event']}: {reason}") from error
     return gate
+
+
+async def _post(event: dict[str, Any]) -> None:
+    """Post an event with what it has to do with: the run, its flow, deployment and tags.
+
+    Prefect's `emit_event` returns before it has sent anything, and tells nobody where it fails.
+    """
+    async with get_client() as client:
+        related = await related_resources_from_run_context(client)
+        event = {**event, "related": [one.model_dump() for one in related]}
+        await client.request("POST", "/events", json=[event])
 
 
 @task(name="tell", **RETRIES)

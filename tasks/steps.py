@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +48,9 @@ RETRIES: dict[str, Any] = {
 
 
 @task(name="stage", task_run_name="stage {day}", **RETRIES)
-def stage(settings: Settings, day: date) -> Staged:
-    """Stage the night's logs, or find them staged."""
-    return night.stage_night(settings, day)
+def stage(settings: Settings, day: date, begun: datetime) -> Staged:
+    """Stage the night's logs, or find them staged; `begun` is when the flow was first started."""
+    return night.stage_night(settings, day, begun)
 
 
 @task(name="score", **RETRIES)

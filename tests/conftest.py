@@ -11,6 +11,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # flows, tasks and tests are not in the wheel
 
@@ -22,6 +24,10 @@ from tests.fakes.processes import ROOT, running
 from tests.fakes.retriever import SearchServer
 from tests.fakes.slack import SlackServer
 
+# As in CI: a machine that stalls fails no property.
+hypothesis_settings.register_profile(
+    "default", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 

@@ -1,9 +1,12 @@
 """Delivery: tonight's transitions as one message to Slack, and the state written after it went.
 
 In this order, so that whatever dies in between, and whoever does the same at the same time, no
-message is lost; at worst one is sent twice:
+message is lost:
 
-    the message into the outbox -> to Slack -> the state -> out of the outbox
+    the message into the outbox -> to Slack -> out of the outbox -> the state
+
+Messages that wait since other nights go first, each to Slack and out of the outbox before the next.
+So a run that dies, or whose store fails, repeats at worst the one that Slack took last.
 """
 
 from __future__ import annotations
@@ -95,14 +98,15 @@ def alert(
     if webhook is not None:
         from ragmetrics.alerts.webhook import send
 
-        book, failed = deliver(queued, lambda one: send(one, webhook))
+        book, failed = deliver(
+            queued, lambda one: send(one, webhook), lambda one: outbox.drop(files, [one])
+        )
     errors = tuple(str(error) for error in failed)
     for error in errors:
         log.error("Slack message not delivered, kept for the next run: %s", error)
     if spoke:
         _save_state(settings, files, manifest, stored, book)
-    gone = (one for one in (*before.outbox, *queued.outbox) if one not in book.outbox)
-    outbox.drop(files, gone)
+    outbox.drop(files, [one for one in before.outbox if one not in queued.outbox])
     return Delivery(
         message, sent=webhook is not None and message is not None and not errors, errors=errors
     )

@@ -125,10 +125,15 @@ def advance(
     return Book(night=night, states=states, outbox=book.outbox, undo=undo), told
 
 
-def deliver(book: Book, send: Callable[[Message], None]) -> tuple[Book, list[RagmetricsError]]:
+def deliver(
+    book: Book,
+    send: Callable[[Message], None],
+    sent: Callable[[Undelivered], None] = lambda _: None,
+) -> tuple[Book, list[RagmetricsError]]:
     """Send the outbox, oldest first; return the book without what went out, and what failed.
 
     A message that is refused stays and lets the next one try; a transient error ends the round.
+    `sent` is told of each that went out before the next one goes; what it raises is raised.
     """
     kept: list[Undelivered] = []
     errors: list[RagmetricsError] = []
@@ -141,6 +146,8 @@ def deliver(book: Book, send: Callable[[Message], None]) -> tuple[Book, list[Rag
         except RagmetricsError as error:
             errors.append(error)
             kept.append(waiting)
+        else:
+            sent(waiting)
     return book.model_copy(update={"outbox": tuple(kept)}), errors
 
 

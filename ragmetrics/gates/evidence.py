@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import fmean
@@ -137,12 +137,13 @@ def compare_sides(
     *,
     by_default: bool,
     whole: bool,
+    golden: Set[str] = frozenset(),
 ) -> Compared:
     """Compare two builds by each rule's metric.
 
     `by_default`: the rules are the default ones, each of which is held only where it can be.
-    `whole`: all questions of the serving build should be in the new one's log; those of nights
-    need not, and only questions that both have are looked at.
+    `whole`: all questions of the serving build should be in the new one's log. Those of nights
+    need not, save the `golden` ones; of the others only those that both have are looked at.
     """
     evidence: list[Evidence] = []
     left_out: list[str] = []
@@ -153,7 +154,7 @@ def compare_sides(
             left_out.append(rule.metric)
             continue
         asked = old.applicable - old.passed_over - new.passed_over
-        asked = asked if whole else asked & new.states.keys()
+        asked = asked if whole else asked & (new.states.keys() | golden)
         lacking = {q: why for q in sorted(asked) if (why := _why_missing(old, new, q))}
         missing = lacking | missing
         evidence.append(

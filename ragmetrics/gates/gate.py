@@ -23,6 +23,7 @@ from ragmetrics.gates.evidence import (
     find_fallen,
     load_side,
 )
+from ragmetrics.gates.golden import never_asked, obstacles_of, read_golden
 from ragmetrics.gates.kept import load_gate, load_gates, save_gate
 from ragmetrics.gates.records import FallenQuestion, Gate, IndexBuild
 from ragmetrics.gates.replaying import replay_missing
@@ -31,14 +32,12 @@ from ragmetrics.gates.staging import Side, StagedGate, stage_gate
 from ragmetrics.gates.verdict import conclude, weigh
 from ragmetrics.gates.words import cleaned, reasons, too_much_quarantined, unread
 from ragmetrics.records import Source
+from ragmetrics.replay.run import Progress
 from ragmetrics.score import judge_info, score_families
 from ragmetrics.settings import Settings
 from ragmetrics.stage import Staged, open_store
 from ragmetrics.store.parts import RunRef
 from ragmetrics.workers import Part, score_parts
-
-Progress = Callable[[str, int, int], None]
-"""Called after each part with its metrics, how many are done, and of how many."""
 
 
 def gate_parts(settings: Settings, staged: StagedGate) -> list[tuple[RunRef, list[Part]]]:
@@ -55,11 +54,15 @@ def decide(settings: Settings, staged: StagedGate, problems: Sequence[str] = ())
     """Compare the two builds, write the verdict to `gates/BUILD.json` and return it.
 
     `problems` say why parts could not be scored; their rows count as `judge_failed`. Repeating it
-    on the same scores gives the same record, with what was told of it.
+    on the same scores gives the same record, with what was told of it. Where there was nothing to
+    compare, a decision that was made on numbers stays on record.
     """
     gate = _compared(settings, staged, problems) if staged.runs else _undecided(settings, staged)
     files = open_store(settings)
-    gate = _as_known(gate, load_gate(files, gate.build))
+    known = load_gate(files, gate.build)
+    if known and known.is_decided and not staged.runs:
+        return gate  # a slip in a later command takes back nothing that was decided
+    gate = _as_known(gate, known)
     save_gate(files, gate)
     return gate
 
@@ -68,11 +71,12 @@ def run_gate(settings: Settings, build: IndexBuild, progress: Progress | None = 
     """A gate from logs to verdict, without Prefect.
 
     A build that has no log is asked the golden questions first, where the settings name a
-    retriever. A judge that refuses in the midst of it leaves the gate inconclusive. Raises what
-    `replay` and `stage_gate` raise, and JudgePending, with no verdict, where batches take longer
-    than the settings let it wait.
+    retriever. A judge that refuses in the midst of it leaves the gate inconclusive. `progress`
+    hears what is at work, how much of it is done, and of how much: the questions that are asked,
+    then the parts that are judged, by their metrics. Raises what `replay` and `stage_gate` raise,
+    and JudgePending, with no verdict, where batches take longer than the settings let it wait.
     """
-    replay_missing(settings, build)
+    replay_missing(settings, build, progress)
     staged = stage_gate(settings, build)
     run, kept = gate_run_settings(settings), open_store(settings)
     todo = [(one, _parts(settings, one)) for one in staged.runs]
@@ -91,6 +95,8 @@ def run_gate(settings: Settings, build: IndexBuild, progress: Progress | None = 
 
 def _telling(progress: Progress | None, parts: int) -> Callable[[Sequence[str]], None]:
     numbers = count(1)
+    if progress and parts:
+        progress("judging", 0, parts)
 
     def told(family: Sequence[str]) -> None:
         if progress:
@@ -105,6 +111,7 @@ def _compared(settings: Settings, staged: StagedGate, problems: Sequence[str]) -
     rules, prints = gate_rules(settings), metric_fingerprints(run)
     metrics = [rule.metric for rule in rules]
     before, after = (load_side(settings, run, side, metrics, now) for side in _sides(staged))
+    golden = read_golden(settings)
     compared = compare_sides(
         rules,
         before,
@@ -112,20 +119,23 @@ def _compared(settings: Settings, staged: StagedGate, problems: Sequence[str]) -
         prints,
         by_default=settings.gate.rules is None,
         whole=_serving_source(staged) is not None,
+        golden=golden.questions,
     )
     verdicts = weigh(
         compared.evidence,
         min_questions=settings.gate.min_questions,
         max_missing=settings.gate.max_missing,
     )
-    obstacles = _obstacles(settings, staged, compared)
+    scored = list(zip(_sides(staged), (before, after), strict=True))
+    obstacles = [*_obstacles(settings, staged, compared), *obstacles_of(settings, golden, scored)]
     verdict, further = conclude(verdicts, obstacles)
     told = reasons(verdict, verdicts, obstacles, compared.missing_why, settings.gate)
+    unasked = never_asked(golden, *scored[0])
     failed = dict.fromkeys([*problems, *before.problems, *after.problems])
     return _undecided(settings, staged).model_copy(
         update={
             "verdict": verdict,
-            "reasons": [*told, *cleaned(_left_out(staged, compared))],
+            "reasons": [*told, *cleaned([*_left_out(staged, compared), *unasked])],
             "further": further,
             "metrics": verdicts,
             "fallen": _fallen(run, staged, compared, before, after),
@@ -178,8 +188,8 @@ def _obstacles(settings: Settings, staged: StagedGate, compared: Compared) -> li
     """Why nothing may be promoted, whatever the numbers say."""
     before, now = _sides(staged)
     found = [*unread(now.build, _source(now)), *unread(before.build, _serving_source(staged))]
-    if _serving_source(staged) is None:  # else what was not read is missing, and counted there
-        found += too_much_quarantined(_source(now), settings.gate.max_missing)
+    for side, source in (("new", _source(now)), ("serving", _serving_source(staged))):
+        found += too_much_quarantined(side, source, settings.gate.max_missing)
     if not compared.evidence:
         found.append(f"no question of build {before.build} can be scored by the gate's metrics")
     return found

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from functools import partial
 
 from pydantic import ValidationError
 
 from ragmetrics.gates.records import Gate
 from ragmetrics.rows import explain
 from ragmetrics.store.files import Files
+from ragmetrics.store.newest import newest_first
 
 FOLDER = "gates"
 log = logging.getLogger(__name__)
@@ -16,22 +19,16 @@ log = logging.getLogger(__name__)
 
 def load_gate(files: Files, build: str) -> Gate | None:
     """The verdict on a build; None where there is none, or none that can be read."""
-    path = _path(build)
-    data = files.find(path)
-    return None if data is None else _parse(files, path, data)
+    return _find(files, _path(build))
 
 
-def load_gates(files: Files) -> list[Gate]:
-    """The verdicts on all builds, newest first.
+def load_gates(files: Files) -> Iterator[Gate]:
+    """The verdicts on all builds, newest first, each read when its turn comes.
 
     One that cannot be read is as good as none, and logged: its build can be gated again.
     """
-    paths = [info.path for info in files.glob(f"{FOLDER}/*.json")]
-    # One may be gone since the listing.
-    found = ((path, files.find(path)) for path in paths)
-    gates = [_parse(files, path, data) for path, data in found if data is not None]
-    readable = [gate for gate in gates if gate]
-    return sorted(readable, key=lambda gate: (gate.finished_at, gate.build), reverse=True)
+    infos = files.glob(f"{FOLDER}/*.json")
+    return newest_first(infos, partial(_find, files), lambda gate: gate.finished_at)
 
 
 def save_gate(files: Files, gate: Gate) -> None:
@@ -43,7 +40,10 @@ def _path(build: str) -> str:
     return f"{FOLDER}/{build}.json"
 
 
-def _parse(files: Files, path: str, data: bytes) -> Gate | None:
+def _find(files: Files, path: str) -> Gate | None:
+    data = files.find(path)
+    if data is None:  # one may be gone since the listing
+        return None
     try:
         return Gate.model_validate_json(data)
     except ValidationError as error:

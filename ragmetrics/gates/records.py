@@ -157,3 +157,8 @@ class Gate(Record):
     def scored_metrics(self) -> list[str]:
         """The metrics that were compared; none where there was nothing to compare."""
         return [one.metric for one in self.metrics if one.paired]
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the build was promoted or held."""
+        return self.verdict != "inconclusive"

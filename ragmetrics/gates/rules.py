@@ -16,7 +16,8 @@ DEFAULT_RULES = (GateRule(metric="context_relevance"), GateRule(metric="context_
 def gate_rules(settings: Settings) -> tuple[GateRule, ...]:
     """The rules of the settings, or the default ones whose metrics are scored.
 
-    Raises InputError for a rule on a metric that is not scored, or in which lower is better.
+    Raises InputError for a rule on a metric that is not scored, or in which lower is better, and
+    for a limit that no drop can reach.
     """
     scored = {metric.name: metric for metric in chosen_metrics(settings)}
     if settings.gate.rules is None:
@@ -37,6 +38,7 @@ def gate_rules(settings: Settings) -> tuple[GateRule, ...]:
                 f"gate: rules: in {rule.metric!r} lower is better, and max_drop watches metrics "
                 "in which higher is"
             )
+        scored[rule.metric].check_limit(rule.max_drop, "gate")
     return settings.gate.rules
 
 

@@ -7,10 +7,9 @@ get equal scores, and a serving build that was compared before keeps those it ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from pathlib import Path
 
 from pydantic import Field
 
@@ -96,14 +95,15 @@ def stage_gate(settings: Settings, build: IndexBuild) -> StagedGate:
     run = gate_run_settings(settings)
     check_prices(run)
     ours = _find_log(settings, build.logs or settings.gate.logs, build.build)
-    serving = build.serving or _find_serving(settings, build.build)
+    serving = build.serving or _decided_against(settings, build.build)
+    serving = serving or _find_serving(settings, build.build)
     before, lacking = _stage_before(settings, run, serving)
     problems = [f"build {build.build}: {ours.problem}"] if ours.problem else []
     problems += [lacking] if lacking else _troubles(before)
     now = Side(build=build.build, logs=ours.place)
     if before and not problems and ours.inputs:
         now = _stage(settings, run, build.build, ours, *_yardstick(settings, run, before))
-        problems += [*_troubles(now), *_same_log(ours, before)]
+        problems += [*_troubles(now), *_same_log(settings, ours, before)]
     return StagedGate(
         build=build,
         serving=serving,
@@ -138,8 +138,8 @@ def _find_log(settings: Settings, logs: str, build: str) -> _Log:
         return _Log(place, None, str(error))
     if not infos:
         return _Log(place, None, f"no log at {place}")
-    inputs = Inputs((_read_as(settings, files, infos),), golden_set(settings))
-    return _Log(place, inputs)
+    found = (_read_as(settings, files, infos),)
+    return _Log(place, Inputs(found, golden_set(settings), golden_first=True))
 
 
 def _read_as(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
@@ -152,6 +152,14 @@ def _read_as(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> L
     if mapped and isinstance(next(iter(ours.read()), None), LogRow):
         return ours
     return LogSet(files, infos, settings.columns, limit, preset=settings.preset)
+
+
+def _decided_against(settings: Settings, build: str) -> str | None:
+    """What a build was held against when it was decided. Announced again, it is so once more: else
+    a late repeat would be judged by its successors, and an old build promoted last would serve.
+    """
+    known = load_gate(open_store(settings), build)
+    return known.serving if known and known.is_decided else None
 
 
 def _find_serving(settings: Settings, build: str) -> str | None:
@@ -296,12 +304,20 @@ def _most_frequent(source: Source) -> str:
     return ""
 
 
-def _same_log(ours: _Log, before: Side) -> list[str]:
-    """A build that is compared with itself would always pass."""
-    if _whole(ours.place) != _whole(before.logs):
+def _same_log(settings: Settings, ours: _Log, before: Side) -> list[str]:
+    """A build that is compared with itself would always pass, however its place is spelled."""
+    if ours.inputs is None or before.staged is None:
+        return []
+    (mine,) = ours.inputs.logs
+    if _whole(mine.files, mine.infos).isdisjoint(
+        _whole(*find_logs(before.logs, settings.storage_options))
+    ):
         return []
     return [f"both builds have their log at {ours.place}: each needs its own"]
 
 
-def _whole(place: str) -> str:
-    return place.rstrip("/") if "://" in place else str(Path(place).resolve())
+def _whole(files: Files, infos: Sequence[FileInfo]) -> set[str]:
+    """What files are called, wherever one looks from."""
+    if files.local:
+        return {str((files.local / info.path).resolve()) for info in infos}
+    return {files.uri(info.path).replace("s3a://", "s3://", 1) for info in infos}

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 
 from pydantic import ValidationError
 
 from ragmetrics.errors import StoreError
 from ragmetrics.records import Record
 from ragmetrics.store.files import Files
+from ragmetrics.store.newest import newest_first
 
 FOLDER = "gates/undecided"
 log = logging.getLogger(__name__)
@@ -45,11 +48,10 @@ class Undecided(Record):
 def was_told(files: Files, undecided: Undecided) -> bool:
     """Whether Slack confirmed this one before; not known where the store cannot be read."""
     try:
-        data = files.find(undecided.path)
+        before = _find(files, undecided.path)
     except StoreError as error:
         log.warning("this may be told twice: %s", error)
         return False
-    before = _parse(files, undecided.path, data) if data is not None else None
     return before is not None and before.told
 
 
@@ -61,15 +63,18 @@ def keep(files: Files, undecided: Undecided) -> None:
         log.error("not kept, this may be told twice: %s", error)
 
 
-def load_undecided(files: Files) -> list[Undecided]:
-    """All of them, newest first; one that cannot be read is left out, and logged."""
-    paths = [info.path for info in files.glob(f"{FOLDER}/*.json")]
-    found = ((path, files.find(path)) for path in paths)
-    read = [_parse(files, path, data) for path, data in found if data is not None]
-    return sorted((one for one in read if one), key=lambda one: one.at, reverse=True)
+def load_undecided(files: Files) -> Iterator[Undecided]:
+    """All of them, newest first, each read when its turn comes; one that cannot be read is left
+    out, and logged.
+    """
+    infos = files.glob(f"{FOLDER}/*.json")
+    return newest_first(infos, partial(_find, files), lambda one: one.at)
 
 
-def _parse(files: Files, path: str, data: bytes) -> Undecided | None:
+def _find(files: Files, path: str) -> Undecided | None:
+    data = files.find(path)
+    if data is None:  # one may be gone since the listing
+        return None
     try:
         return Undecided.model_validate_json(data)
     except ValidationError:

@@ -45,12 +45,13 @@ def unread(side: str, source: Source | None) -> list[str]:
     ]
 
 
-def too_much_quarantined(source: Source, most: float) -> list[str]:
-    """A log most of whose rows are good, but not enough of them."""
-    rows = source.rows + source.quarantined
-    if source.quarantined <= most * rows:
+def too_much_quarantined(side: str, source: Source | None, most: float) -> list[str]:
+    """A log most of whose rows are good, but not enough of them; `side` is `new` or `serving`."""
+    bad = source.quarantined if source else 0
+    rows = bad + (source.rows if source else 0)
+    if bad <= most * rows:
         return []
-    return [f"{source.quarantined:,} of {rows:,} rows of the new build could not be read"]
+    return [f"{bad:,} of {rows:,} rows of the {side} build could not be read"]
 
 
 def _fell(one: MetricVerdict) -> str:

@@ -133,13 +133,16 @@ class Corpus:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Corpus:
-        """Read what `to_bytes` wrote."""
-        numbers = np.frombuffer(zlib.decompress(data), dtype=np.uint32)
-        tables = []
-        for _ in range(2):
-            texts, used = int(numbers[0]), int(numbers[1])
-            counts = np.zeros(SLOTS, dtype=np.uint32)
-            counts[numbers[2 : 2 + used]] = numbers[2 + used : 2 + 2 * used]
-            tables.append(Frequencies(counts, texts))
-            numbers = numbers[2 + 2 * used :]
+        """Read what `to_bytes` wrote; ValueError for anything else."""
+        try:
+            numbers = np.frombuffer(zlib.decompress(data), dtype=np.uint32)
+            tables = []
+            for _ in range(2):
+                texts, used = int(numbers[0]), int(numbers[1])
+                counts = np.zeros(SLOTS, dtype=np.uint32)
+                counts[numbers[2 : 2 + used]] = numbers[2 + used : 2 + 2 * used]
+                tables.append(Frequencies(counts, texts))
+                numbers = numbers[2 + 2 * used :]
+        except (zlib.error, IndexError, ValueError) as error:
+            raise ValueError(f"no word counts: {error}") from error
         return cls(*tables)

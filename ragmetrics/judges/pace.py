@@ -257,10 +257,10 @@ class Pace:
         self._trial = _Trial(before, window.share, usual, window.throughput(elapsed))
         self._before = self._before or self._trial
         self._mark = None
-        self._cut = 0
         self._hold_back(before)
 
     def _hold_back(self, limit: int) -> None:
+        self._cut = 0
         self._hold = min(2**self._failed, _LONGEST_HOLD)
         self._failed += 1
         self._failed_at = limit

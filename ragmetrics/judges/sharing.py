@@ -143,7 +143,10 @@ class Presence:
     async def _keep(self) -> None:
         try:
             while True:
-                await self._look()
+                try:
+                    await self._look()
+                except Exception as error:  # whatever it is: others count on the sign
+                    self._fail(error)
                 wait = LOOK_SECONDS if self._settled else GRACE_SECONDS / 2
                 await asyncio.sleep(wait)
         finally:
@@ -152,11 +155,8 @@ class Presence:
     async def _look(self) -> None:
         """Renew the sign, and take the share that follows from those of the others."""
         now = asyncio.get_running_loop().time()
-        try:
-            alive = await asyncio.to_thread(self._renew)
-        except StoreError as error:
-            self._fail(error)
-            return
+        alive = await asyncio.to_thread(self._renew)
+        self._failed = False
         if self._seen is None or now - self._seen > VOID_SECONDS - LOOK_SECONDS:
             # Others may have taken this process for dead.
             self._since, self._settled = now, False
@@ -165,9 +165,15 @@ class Presence:
         self._settled = self._settled or alone or now - self._since >= GRACE_SECONDS
         self._take(Share(alive.index(self._path), len(alive), self._settled))
 
-    def _fail(self, error: StoreError) -> None:
-        if not self._failed:
-            log.warning("limits of the judge are not shared for now, its share stays: %s", error)
+    def _fail(self, error: Exception) -> None:
+        if not self._failed and not self._gone:
+            # Nobody foresaw what is no StoreError: its text alone tells little.
+            foreseen = isinstance(error, StoreError)
+            log.warning(
+                "limits of the judge are not shared for now, its share stays: %s",
+                error if foreseen else repr(error),
+                exc_info=None if foreseen else error,
+            )
         self._failed = True
         if self._seen is None:  # nothing is known of anybody
             self._take(Share())

@@ -5,7 +5,8 @@ builds.html
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from itertools import islice
 
 from ragmetrics.gates.records import Gate, MetricVerdict, Verdict
 from ragmetrics.gates.undecided import Undecided
@@ -16,7 +17,7 @@ from ragmetrics.store.files import Files
 PAGE = "builds.html"
 MOST_IN_FULL = 30
 """Gates that are shown with tables and questions; of the others a line stands."""
-_MOST_LINES = 500
+_MOST_LINES = 100
 _MOST_UNDECIDED = 20
 
 STATES: dict[Verdict, tuple[str, str]] = {
@@ -29,26 +30,28 @@ STATES: dict[Verdict, tuple[str, str]] = {
 
 def write_builds(
     site: Files,
-    gates: Sequence[Gate],
-    undecided: Sequence[Undecided] = (),
+    gates: Iterable[Gate],
+    undecided: Iterable[Undecided] = (),
     dataset: str | None = None,
 ) -> str | None:
     """Write the page; return its path, or None where no build has been gated.
 
-    `gates` and `undecided` are given newest first; `dataset` names the site's first page.
+    `gates` and `undecided` are given newest first, and taken as far as they are shown; `dataset`
+    names the site's first page.
     """
-    if not gates and not undecided:
+    newest = iter(gates)
+    shown, lost = list(islice(newest, _MOST_LINES)), list(islice(undecided, _MOST_UNDECIDED))
+    if not shown and not lost:
         return None
-    shown = gates[:_MOST_LINES]
     page = render(
         "builds.html",
         0,
         dataset=dataset,
         gates=shown,
-        more=len(gates) - len(shown),
+        more=next(newest, None) is not None,
         in_full=MOST_IN_FULL,
-        undecided=undecided[:_MOST_UNDECIDED],
-        held=sum(gate.verdict == "hold" for gate in gates),
+        undecided=lost,
+        held=sum(gate.verdict == "hold" for gate in shown),
         states=STATES,
         anchor=anchor,
         lowest=_lowest,

@@ -61,6 +61,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "number": words.number,
+        "p_value": words.p_value,
         "signed": words.signed,
         "count": words.count,
         "plural": words.plural,

@@ -27,6 +27,12 @@ def number(value: float | None, digits: int = 3) -> str:
     return NONE if value is None else _minus(f"{value:.{digits}f}")
 
 
+def p_value(value: float | None) -> str:
+    """`0.0312`; `< 0.0001` for one that would be rounded to nothing."""
+    value = finite(value)
+    return "< 0.0001" if value is not None and value < 0.0001 else number(value, 4)
+
+
 def signed(value: float, digits: int = 3) -> str:
     """A change with its sign: `+0.012`, `−0.231`, and `0.000` without one."""
     text = f"{value:+.{digits}f}"

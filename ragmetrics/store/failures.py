@@ -8,6 +8,7 @@ cannot be reached, is told at once; its address is more likely wrong than its bu
 
 from __future__ import annotations
 
+import errno
 import logging
 import random
 import time
@@ -122,6 +123,17 @@ def lacks_bucket(error: BaseException) -> bool:
     """Whether it is the bucket that is not there."""
     response = _response(error)
     return bool(response) and _code(response) == "NoSuchBucket"
+
+
+def is_missing(error: StoreError) -> bool:
+    """Whether there is no such file."""
+    return isinstance(error.__cause__, FileNotFoundError)
+
+
+def was_replaced(error: StoreError) -> bool:
+    """Whether the file was written anew while it was read; s3fs calls that expired."""
+    cause = error.__cause__
+    return type(cause).__name__ == "FileExpired" and getattr(cause, "errno", 0) == errno.EBUSY
 
 
 def _kinds(error: BaseException) -> tuple[type, ...]:

@@ -7,7 +7,6 @@ file.
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import shutil
@@ -18,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import IO, Any, BinaryIO, TypeVar, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -27,7 +26,7 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from ragmetrics.errors import StoreError
-from ragmetrics.store.failures import PATIENCE, Patience, told
+from ragmetrics.store.failures import PATIENCE, Patience, is_missing, told, was_replaced
 from ragmetrics.store.listing import Found, all_below, matching
 from ragmetrics.store.scratch import scratch
 
@@ -35,7 +34,7 @@ BLOCK = 4 << 20
 BUFFER = 1 << 20
 SECONDS = "patience_seconds"
 """The one storage option that is ours; all others are fsspec's."""
-_MOST_COPIES = 8
+_MOST_READINGS = 8
 
 CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -153,22 +152,27 @@ class Files:
         with ExitStack() as stack:
             with scratch():
                 copy = stack.enter_context(tempfile.TemporaryFile())
-            self._copy(path, copy)
+            self._unchanged(path, partial(_copied, copy=copy))
             yield cast("BinaryIO", copy)
 
-    def _copy(self, path: str, copy: Any) -> None:
-        for _ in range(_MOST_COPIES):
-            copy.seek(0)
-            copy.truncate()
+    def tail(self, path: str, size: int) -> bytes:
+        """The last bytes of a file, `size` or all there are: nothing else of it is fetched."""
+
+        def last(file: BinaryIO) -> bytes:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - size))
+            return file.read()
+
+        return self._unchanged(path, last)
+
+    def _unchanged(self, path: str, read: Callable[[BinaryIO], T]) -> T:
+        """What `read` makes of a file, from the start where it was written anew meanwhile."""
+        for _ in range(_MOST_READINGS):
             try:
-                with self.open(path) as file, scratch():
-                    shutil.copyfileobj(file, copy, BLOCK)
+                with self.open(path) as file:
+                    return read(file)
             except StoreError as error:
-                if not _was_replaced(error):
+                if not was_replaced(error):
                     raise
-                continue
-            copy.seek(0)
-            return
         raise StoreError(f"reading {self.uri(path)}: it changes all the time", transient=True)
 
     def read(self, path: str) -> bytes:
@@ -181,7 +185,7 @@ class Files:
         try:
             return self.read(path)
         except StoreError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
+            if is_missing(error):
                 return None
             raise
 
@@ -293,10 +297,12 @@ class _Steady(io.RawIOBase):
         super().close()
 
 
-def _was_replaced(error: StoreError) -> bool:
-    """Whether the file was written anew while it was read; s3fs calls that expired."""
-    cause = error.__cause__
-    return type(cause).__name__ == "FileExpired" and getattr(cause, "errno", 0) == errno.EBUSY
+def _copied(file: BinaryIO, copy: IO[bytes]) -> None:
+    copy.seek(0)
+    copy.truncate()
+    with scratch():
+        shutil.copyfileobj(file, copy, BLOCK)
+    copy.seek(0)
 
 
 def _infos(found: Mapping[str, Mapping[str, Any]], base: str) -> list[FileInfo]:

@@ -25,12 +25,14 @@ from ragmetrics.errors import StoreError
 from ragmetrics.protocol import Score, Status, dumps
 from ragmetrics.records import Record
 from ragmetrics.rows import LogRow, question_key
+from ragmetrics.store.failures import is_missing
 from ragmetrics.store.files import Files
 from ragmetrics.store.scratch import scratch
 
 log = logging.getLogger(__name__)
 _GROUP = 1_000
 _BATCH = 256
+_TAIL = 64 << 10  # enough for most footers
 _TAGS = pa.map_(pa.string(), pa.string())
 
 ROW_SCHEMA = pa.schema(
@@ -122,6 +124,12 @@ class PartWriter:
         if len(self._waiting) >= _GROUP or self._bytes >= self._group_bytes:
             self._flush()
 
+    def add_table(self, table: pa.Table) -> None:
+        """Add records that are a table already, with the schema's columns."""
+        self._flush()
+        self._write(table.replace_schema_metadata(None).cast(self._schema))
+        self.rows += len(table)
+
     def finish(self, files: Files, path: str, notes: Mapping[str, Any] | None = None) -> str:
         """Write the file whole to its place; `notes` become its key-value metadata as JSON.
 
@@ -141,12 +149,14 @@ class PartWriter:
 
     def _flush(self) -> None:
         if self._waiting:
-            table = pa.Table.from_pylist(self._waiting, self._schema)
-            with scratch():
-                if self._writer is None:
-                    self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
-                self._writer.write_table(table)
+            self._write(pa.Table.from_pylist(self._waiting, self._schema))
             self._waiting, self._bytes = [], 0
+
+    def _write(self, table: pa.Table) -> None:
+        with scratch():
+            if self._writer is None:
+                self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
+            self._writer.write_table(table)
 
 
 def row_record(row: LogRow) -> dict[str, Any]:
@@ -216,43 +226,71 @@ def read_records(
 def read_columns(files: Files, path: str, columns: Sequence[str]) -> pa.Table:
     """Some columns of a part, whole."""
     with _part(files, path) as part:
-        return part.read(columns=list(columns))
+        return part.read(list(columns))
 
 
 def read_notes(files: Files, path: str) -> dict[str, Any]:
-    """The notes that a part was finished with."""
-    with _part(files, path) as part:
-        metadata = part.metadata.metadata or {}
-    return {
-        key.decode(): json.loads(value)
-        for key, value in metadata.items()
-        if not key.startswith((b"ARROW:", b"pandas"))
-    }
+    """The notes that a part was finished with; nothing but its footer is fetched."""
+    with _undamaged(files, path):
+        said = pq.ParquetFile(_footer(files, path)).metadata.metadata or {}
+    ours = (key for key in said if not key.startswith((b"ARROW:", b"pandas")))
+    return {key.decode(): json.loads(said[key]) for key in ours}
+
+
+def _footer(files: Files, path: str) -> pa.BufferReader:
+    """The end of a part with all of its footer, whose length stands before the last four bytes."""
+    size, needed = 0, _TAIL
+    while size < needed:
+        size = needed
+        tail = files.tail(path, size)
+        needed = int.from_bytes(tail[-8:-4], "little") + 8
+    return pa.BufferReader(tail)
 
 
 def is_whole(files: Files, path: str) -> bool:
-    """Whether there is a part that can be read: a damaged one is to be made again."""
-    if not files.exists(path):
-        return False
+    """Whether there is a part with its footer: one that was cut or spoilt is to be made again."""
     try:
         read_notes(files, path)
     except DamagedPart as error:
         log.warning("%s, so it is made again", error)
         return False
+    except StoreError as error:
+        if not is_missing(error):
+            raise
+        return False
     return True
 
 
+def copy_part(files: Files, source: str, target: str, notes: Mapping[str, Any]) -> None:
+    """Copy a part of scores, with other notes. Raises DamagedPart where it cannot be read."""
+    with workspace() as folder, _part(files, source) as part:
+        writer = PartWriter(folder, SCORE_SCHEMA)
+        for number in range(part.num_row_groups):
+            writer.add_table(part.read_row_group(number))
+        writer.finish(files, target, notes)
+
+
 class DamagedPart(StoreError):
-    """A part is there, but is no Parquet any more."""
+    """A part is there, but is no Parquet any more, or not all of it."""
 
 
 @contextmanager
 def _part(files: Files, path: str) -> Iterator[pq.ParquetFile]:
-    with files.open_as_is(path) as file:  # two runs at once may write it anew
-        try:
-            yield pq.ParquetFile(file)
-        except pa.ArrowException as error:
-            raise DamagedPart(f"{files.uri(path)} is damaged ({error})") from error
+    # As it is: two runs at once may write it anew.
+    with files.open_as_is(path) as file, _undamaged(files, path):
+        yield pq.ParquetFile(file)
+
+
+@contextmanager
+def _undamaged(files: Files, path: str) -> Iterator[None]:
+    """While a part is read: what Arrow cannot make sense of is a DamagedPart."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # Arrow's own have no number
+            raise
+        said = " ".join(str(error).split())
+        raise DamagedPart(f"{files.uri(path)} is damaged ({said})") from error
 
 
 def scored_rows(

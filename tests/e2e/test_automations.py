@@ -163,7 +163,7 @@ def test_a_failed_run_is_told_once_and_cannot_speak_for_us(live: Live, slack: Sl
     """The message has the run's reason, as plain text whatever it holds, and a link to the run."""
     run = start(live, deploy(live, "failing"), "night-of-failure")
     go(live, run, "FAILED", "<!channel> {{ webhook }} *bold* <https://evil.example|click>")
-    (message,) = live.wait_for(lambda: told(slack, "night-of-failure"), seconds=30)
+    (message,) = live.wait_for(lambda: told(slack, "night-of-failure"), seconds=120)
     assert "<!channel> {{ webhook }} *bold* <https://evil.example|click>" in body(message)
     assert "evil" not in message["text"]
     assert "nightly failed" in message["text"]
@@ -175,7 +175,7 @@ def test_slack_down_for_a_moment_loses_no_message(live: Live, slack: SlackServer
     slack.fail("500", times=2)
     run = start(live, deploy(live, "unlucky"), "night-of-two-failures")
     go(live, run, "FAILED", "and Slack is down")
-    live.wait_for(lambda: told(slack, "night-of-two-failures"), seconds=30)
+    live.wait_for(lambda: told(slack, "night-of-two-failures"), seconds=120)
     posted = [message for message in slack.received if "two-failures" in json.dumps(message)]
     assert len(posted) == 3
     assert len(told(slack, "two-failures")) == 1
@@ -190,12 +190,12 @@ def test_a_crashed_run_is_run_again_three_times_and_then_left(
     run = start(live, deployment, "night-of-crashes")
     for crash in (1, 2, 3):
         go(live, run, "CRASHED", "out of memory")
-        live.wait_for(lambda: state(live, run) == "AwaitingRetry", seconds=30)
+        live.wait_for(lambda: state(live, run) == "AwaitingRetry", seconds=120)
         wait_for_messages(live, slack, crash)
         go(live, run, "PENDING")
         go(live, run, "RUNNING")
     go(live, run, "CRASHED", "out of memory")
-    live.wait_for(lambda: told(slack, "crashed, and is not run again"), seconds=30)
+    live.wait_for(lambda: told(slack, "crashed, and is not run again"), seconds=120)
     assert state(live, run) == "Crashed"
     assert live.get(f"/flow_runs/{run}")["run_count"] == 4
     wait_for_messages(live, slack, 4)
@@ -204,7 +204,7 @@ def test_a_crashed_run_is_run_again_three_times_and_then_left(
 
 def wait_for_messages(live: Live, slack: SlackServer, count: int) -> None:
     """Wait until so many crashes were told."""
-    live.wait_for(lambda: len(told(slack, "night-of-crashes")) == count, seconds=30)
+    live.wait_for(lambda: len(told(slack, "night-of-crashes")) == count, seconds=120)
 
 
 def state(live: Live, run: str) -> str:
@@ -243,7 +243,7 @@ def test_an_index_build_that_starts_nothing_is_told(live: Live, slack: SlackServ
         live.post("/events", [event])
         return told(slack, "could not act")
 
-    message = live.wait_for(announced, seconds=60, every=3)[0]
+    message = live.wait_for(announced, seconds=120, every=3)[0]
     assert "index-build__automation_1" in message["text"]
     assert body(message).startswith("run-deployment: ")
 
@@ -254,7 +254,7 @@ def test_a_nightly_that_never_ran_is_missed(
     """From `apply` on a night is expected: without worker, schedule or run, Slack is told."""
     deploy(live, "forgotten")
     assert "forgotten" in automations("apply", "--missing-after", "12s").stdout
-    (message,) = live.wait_for(lambda: told(slack, "forgotten"), seconds=60)
+    (message,) = live.wait_for(lambda: told(slack, "forgotten"), seconds=120)
     assert "the nightly is missing" in message["text"]
     assert "No run of forgotten has ended for 12 seconds." in body(message)
     assert "since the automations were set up" in body(message)
@@ -268,6 +268,6 @@ def test_a_nightly_that_stopped_running_is_missed_from_its_last_end(
     automations("apply", "--missing-after", "12s")
     go(live, start(live, deployment, "the-last-night"), "COMPLETED")
     # On a busy machine that end may come after 12 s, which then have a message of their own.
-    (message,) = live.wait_for(lambda: told(slack, "the-last-night"), seconds=60)
+    (message,) = live.wait_for(lambda: told(slack, "the-last-night"), seconds=120)
     assert "No run of stopped has ended for 12 seconds." in body(message)
     assert "The last was the-last-night, at 20" in body(message)

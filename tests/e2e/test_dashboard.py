@@ -113,12 +113,16 @@ def test_charts_are_drawn_in_the_colours_of_the_page(browser: Any, site: Path, s
     page.goto((site / "index.html").as_uri())
     page.wait_for_selector(".plot svg.main-svg")
     assert page.locator(".plot").count() == len(METRICS)
-    assert page.evaluate(STROKE, "plot-context_recall") == SERIES[scheme]
+    wait_for_colour(page, SERIES[scheme])
     other = "dark" if scheme == "light" else "light"
     page.emulate_media(color_scheme=other)
-    page.wait_for_timeout(300)
-    assert page.evaluate(STROKE, "plot-context_recall") == SERIES[other]
+    wait_for_colour(page, SERIES[other])
     page.close()
+
+
+def wait_for_colour(page: Any, colour: str) -> None:
+    """Wait until the line of a chart has this colour."""
+    page.wait_for_function(f"colour => ({STROKE})('plot-context_recall') === colour", arg=colour)
 
 
 def test_drawn_charts_fold_their_tables(visit: Visit, site: Path) -> None:

@@ -1,4 +1,4 @@
-"""The same night on other runners: processes of this machine, a Dask cluster, a Ray one."""
+"""The same night and the same gate on other runners: processes of this machine, a Dask cluster."""
 
 from __future__ import annotations
 
@@ -8,82 +8,63 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
-import psutil
 import pytest
-import yaml
 from prefect import flow
 
 from flows.runners import RunnerFailed
 from flows.scoring import score_all
 from ragmetrics.errors import RagmetricsError, StoreError
-from ragmetrics.night import NightResult, parts, stage_night
+from ragmetrics.gates.records import Gate
+from ragmetrics.night import parts, stage_night
 from ragmetrics.settings import load_settings
 from ragmetrics.stage import open_store
+from tests.fakes.build_logs import METRICS, damaged, golden, write_build
 from tests.fakes.clients import JudgeServer
-from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+from tests.fakes.logs import NIGHT
 from tests.fakes.processes import ROOT
+from tests.fakes.runner_nights import (
+    ROWS,
+    killing,
+    need,
+    run,
+    scores,
+    slow,
+    write_log,
+    write_settings,
+)
+from tests.fakes.slack import SlackServer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
-ROWS = 60
-METRICS = ["context_relevancy", "context_recall", "hit_rate"]
 SCORED = pytest.mark.usefixtures("prefect_server")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def dask() -> None:
+    """The extra."""
+    need("dask")
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Callable[..., str]:
     """Writes a settings file for one runner, with a store of its own."""
-    ids = {"retrieved_context_ids": ["a", "b"], "reference_context_ids": ["b"]}
-    log = tmp_path / "logs" / f"dt={NIGHT}" / "log.jsonl"
-    write_jsonl(log, make_rows(ROWS, good=0.6, **ids))
-
-    def write(name: str, runner: Any, **changes: Any) -> str:
-        values = {
-            "store": f"store-{name}",
-            "metrics": METRICS,
-            "shards": 3,
-            "runner": runner,
-            "alerts": {"rules": []},
-            **changes,
-        }
-        path = tmp_path / f"{name}.yaml"
-        path.write_text(yaml.safe_dump(values))
-        return str(path)
-
-    return write
-
-
-def run(path: str) -> NightResult:
-    """Run the flow in this process."""
-    from flows.nightly import nightly
-
-    found: NightResult = nightly(path, NIGHT)
-    return found
-
-
-def scores(folder: Path, name: str) -> pd.DataFrame:
-    """All scores of a store, row by row."""
-    files = sorted((folder / f"store-{name}" / "scores").rglob("*.parquet"))
-    read = [pd.read_parquet(file, partitioning=None).assign(part=file.name) for file in files]
-    return pd.concat(read, keys=[file.parent.name for file in files])
+    write_log(tmp_path)
+    return partial(write_settings, tmp_path)
 
 
 @SCORED
-@pytest.mark.parametrize("name", ["processes", "dask", "ray"])
+@pytest.mark.parametrize("name", ["processes", "dask"])
 def test_a_night_has_the_same_scores_on_every_runner(
     name: str, settings: Callable[..., str], tmp_path: Path
 ) -> None:
     """Two worker processes write, value by value, what the threads of one write."""
-    if name != "processes":
-        pytest.importorskip({"dask": "prefect_dask", "ray": "ray"}[name])
     here = run(settings("threads", "threads")).manifest
     there = run(settings(name, {"name": name, "workers": 2})).manifest
     assert (there.run, there.metrics) == (here.run, here.metrics)
@@ -95,7 +76,6 @@ def test_a_night_has_the_same_scores_on_every_runner(
 @SCORED
 def test_people_can_watch(settings: Callable[..., str]) -> None:
     """Task runs say what they score, and each family of metrics has its artifact of progress."""
-    pytest.importorskip("prefect_dask")
     run(settings("dask", {"name": "dask", "workers": 2}, dataset="watched"))
     from prefect.client.orchestration import get_client
 
@@ -118,52 +98,14 @@ def test_people_can_watch(settings: Callable[..., str]) -> None:
     assert {(one["type"], one["data"]) for one in found} == {("progress", 100.0)}
 
 
-def _slow(judge: JudgeServer) -> dict[str, Any]:
-    """An endpoint that gives time to kill somebody."""
-    judge.faults(latency_ms=300)
-    return {"name": "openai", "model": "m", "base_url": judge.base_url, "concurrency": 2}
-
-
-@contextmanager
-def killing(judge: JudgeServer, after: int) -> Iterator[list[int]]:
-    """Kill a worker process once the judge was asked so often; its id."""
-    killed: list[int] = []
-    ended = threading.Event()
-
-    def kill() -> None:
-        while not ended.wait(0.05):
-            workers = [one.pid for one in psutil.Process().children(recursive=True) if _works(one)]
-            if workers and judge.stats()["requests"] >= after:
-                os.kill(workers[0], signal.SIGKILL)
-                killed.append(workers[0])
-                return
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    try:
-        yield killed
-    finally:
-        ended.set()
-        thread.join()
-
-
-def _works(process: psutil.Process) -> bool:
-    """Whether it is a spawned worker; servers and their helpers run modules."""
-    with suppress(psutil.Error):
-        return any("spawn_main" in word for word in process.cmdline())
-    return False
-
-
 @SCORED
 @pytest.mark.parametrize("name", ["processes", "dask"])
 def test_a_night_survives_the_death_of_a_worker(
     name: str, settings: Callable[..., str], judge_server: JudgeServer
 ) -> None:
     """Killed in the middle of its part, whose rows others then score: the night ends whole."""
-    if name == "dask":
-        pytest.importorskip("prefect_dask")
     runner = {"name": name, "workers": 2}
-    path = settings(name, runner, judge=_slow(judge_server), metrics=["context_relevance"])
+    path = settings(name, runner, judge=slow(judge_server), metrics=["context_relevance"])
     with killing(judge_server, after=8) as killed:
         manifest = run(path).manifest
     assert len(killed) == 1
@@ -174,7 +116,6 @@ def test_a_night_survives_the_death_of_a_worker(
 @SCORED
 def test_an_error_in_a_worker_is_the_same_error_here(settings: Callable[..., str]) -> None:
     """A part whose rows are gone comes back as what it raised; the others are scored."""
-    pytest.importorskip("prefect_dask")
     chosen = load_settings(settings("dask", {"name": "dask", "workers": 2}, metrics=["hit_rate"]))
     staged = stage_night(chosen, NIGHT)
     files = open_store(chosen)
@@ -192,23 +133,22 @@ def test_an_error_in_a_worker_is_the_same_error_here(settings: Callable[..., str
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a scheduler with a worker, both started as an administrator starts them."""
-    pytest.importorskip("prefect_dask")
     with _scheduler(tmp_path_factory.mktemp("dask"), {"PYTHONPATH": str(ROOT)}) as address:
         yield address
 
 
 @contextmanager
-def _scheduler(folder: Path, environment: dict[str, str]) -> Iterator[str]:
+def _scheduler(folder: Path, environment: dict[str, str], workers: int = 1) -> Iterator[str]:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
     port = address.rpartition(":")[2]
     base = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
+    worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1"]
     commands = [
         [*base, "--host", "127.0.0.1", "--port", port, "--no-dashboard"],
-        [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1",
-         "--no-dashboard", "--local-directory", str(folder)],
-    ]  # fmt: skip
+        *[[*worker, "--no-dashboard", "--local-directory", str(folder)]] * workers,
+    ]
     variables = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     with ExitStack() as stack:
         for number, command in enumerate(commands):
@@ -222,17 +162,18 @@ def _scheduler(folder: Path, environment: dict[str, str]) -> Iterator[str]:
                 start_new_session=True,
             )
             stack.callback(_end, process)
-        _wait_for_worker(address, folder)
+        _wait_for(address, folder, workers)
         yield address
 
 
-def _wait_for_worker(address: str, folder: Path) -> None:
+def _wait_for(address: str, folder: Path, workers: int) -> None:
     from distributed import Client
 
     deadline = time.monotonic() + 120
     while True:
         with suppress(OSError), Client(address, timeout=5, set_as_default=False) as client:
-            client.wait_for_workers(1, timeout=60)
+            if workers:
+                client.wait_for_workers(workers, timeout=60)
             return
         logs = [path.read_text() for path in folder.glob("*.log")]
         assert time.monotonic() < deadline, "\n".join(logs)
@@ -256,11 +197,35 @@ def test_a_cluster_that_runs_already_is_used(
 
 
 @SCORED
+def test_a_gate_gives_the_same_verdict_on_dask(
+    cluster: str, settings: Callable[..., str], tmp_path: Path, slack_server: SlackServer
+) -> None:
+    """All that it says of a damaged build, and the scores of both builds, are those of threads."""
+    write_build(tmp_path, "serving", golden())
+    write_build(tmp_path, "damaged", damaged(golden(), share=0.15, seed=1))
+    changes = {"metrics": METRICS, "gate": {"logs": "builds/{build}.jsonl"}}
+    here = gated(settings("threads", "threads", **changes))
+    there = gated(settings("dask", {"name": "dask", "address": cluster}, **changes))
+    assert here.verdict == "hold"
+    moments = {"started_at", "finished_at"}
+    assert there.model_dump(exclude=moments) == here.model_dump(exclude=moments)
+    pd.testing.assert_frame_equal(scores(tmp_path, "dask"), scores(tmp_path, "threads"))
+
+
+def gated(path: str) -> Gate:
+    """Run the flow of the damaged build in this process."""
+    from flows.index_build import index_build
+
+    payload = {"dataset": load_settings(path).dataset, "build": "damaged", "serving": "serving"}
+    gate: Gate = index_build(payload, path)
+    return gate
+
+
+@SCORED
 def test_a_worker_that_lacks_our_tasks_is_told_of(
     settings: Callable[..., str], tmp_path: Path
 ) -> None:
     """Before any part is lost on it, with what to do."""
-    pytest.importorskip("prefect_dask")
     with _scheduler(tmp_path, {}) as address:
         path = settings("dask", {"name": "dask", "address": address})
         with pytest.raises(RunnerFailed, match=r"cannot import tasks.*PYTHONPATH=CHECKOUT"):
@@ -268,10 +233,36 @@ def test_a_worker_that_lacks_our_tasks_is_told_of(
 
 
 @SCORED
+def test_a_cluster_that_gets_no_worker_is_not_waited_for_for_ever(
+    settings: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The night ends with one sentence: the address, and what to start there."""
+    monkeypatch.setattr("flows.runners.WORKER_SECONDS", 2.0)
+    with _scheduler(tmp_path, {}, workers=0) as address:
+        path = settings("dask", {"name": "dask", "address": address})
+        with pytest.raises(RunnerFailed) as error:
+            run(path)
+    assert str(error.value) == (
+        f"runner: dask: the scheduler at {address} has had no worker for 2 s; "
+        f"start one: PYTHONPATH=CHECKOUT dask worker {address}"
+    )
+
+
+@SCORED
+def test_a_cluster_that_grows_as_tasks_come_may_begin_without_a_worker(
+    settings: Callable[..., str],
+) -> None:
+    """It is given something to do, and starts one."""
+    growing = {"n_workers": 0, "adapt": {"minimum": 0, "maximum": 1}}
+    path = settings("dask", {"name": "dask", "cluster": growing}, metrics=["hit_rate"])
+    assert run(path).manifest.problems == []
+
+
+@SCORED
 def test_a_cluster_that_is_not_there_is_told(settings: Callable[..., str]) -> None:
     """In one sentence with its address."""
-    config = pytest.importorskip("dask.config")
-    pytest.importorskip("prefect_dask")
+    from dask import config
+
     path = settings("dask", {"name": "dask", "address": "tcp://127.0.0.1:9"})
     with (
         config.set({"distributed.comm.timeouts.connect": "2s"}),
@@ -285,8 +276,6 @@ def test_by_hand_workers_speak_to_the_server_of_the_run(
     name: str, settings: Callable[..., str], tmp_path: Path
 ) -> None:
     """Without any Prefect server of one's own the command starts one, which serves workers too."""
-    if name == "dask":
-        pytest.importorskip("prefect_dask")
     path = settings(name, {"name": name, "workers": 2}, metrics=["context_recall"])
     command = [sys.executable, "-m", "flows.nightly", "--settings", path, "--date", str(NIGHT)]
     kept = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}

@@ -319,13 +319,13 @@ def test_mistakes_and_crash_loops_fail_with_one_clear_sentence(
 
 def test_secrets_as_blocks_reach_the_run_and_nobody_else(
     installed: Installed,
-    s3: Bucket,
+    s3_strict: Bucket,
     judge_server: JudgeServer,
     slack_server: SlackServer,
     tmp_path: Path,
 ) -> None:
-    """The README's commands, typed as they stand: the judge accepts the key of the block alone,
-    Slack is told at the block's address alone, and neither is in a run, deployment, pool or log."""
+    """The README's commands, typed as they stand: judge and bucket accept the blocks' keys alone,
+    Slack is told at the block's address alone, and none is in a run, deployment, pool or log."""
     key = "sk-of-the-block-4711"
     judge_server.faults(api_key=key)
     (installed.clone / ".venv").symlink_to(sys.prefix)
@@ -334,17 +334,18 @@ def test_secrets_as_blocks_reach_the_run_and_nobody_else(
         for block in blocks(installed.clone / "deployments/README.md")
         if "prefect.blocks.system import Secret" in block.text
     )
-    secrets = {"OPENAI_API_KEY": key, "SLACK_WEBHOOK_URL": slack_server.url}
+    secrets = {name: os.environ[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+    secrets |= {"OPENAI_API_KEY": key, "SLACK_WEBHOOK_URL": slack_server.url}
     terminal = Terminal(installed.clone, {**installed.live.environment, **secrets})
     for command in commands:
         terminal.run(command)
     judge = {"name": "openai", "model": "fake", "base_url": judge_server.base_url}
-    write_settings(tmp_path / "judged.yaml", s3, judge=judge)
+    write_settings(tmp_path / "judged.yaml", s3_strict, judge=judge)
     now = datetime.now(UTC)
-    put_logs(s3, night_of(now))
+    put_logs(s3_strict, night_of(now))
     run = installed.start(now, settings=str(tmp_path / "judged.yaml"))
-    wrong = {"OPENAI_API_KEY": "wrong", "SLACK_WEBHOOK_URL": "http://127.0.0.1:9/wrong"}
-    with installed.live.worker(cwd=tmp_path, **wrong, **aws()):
+    wrong = dict.fromkeys(secrets, "wrong") | {"SLACK_WEBHOOK_URL": "http://127.0.0.1:9/wrong"}
+    with installed.live.worker(cwd=tmp_path, **{**aws(), **wrong}):
         ended = installed.ended(run)
     assert ended["state_type"] == "COMPLETED", installed.log(run)
     assert slack_server.delivered  # that a night of so few rows says nothing

@@ -1,18 +1,24 @@
-"""`ragmetrics emit-build` against a real Prefect server that asks for a password."""
+"""Builds and verdicts announced to a real Prefect server that asks for a password."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
 from ragmetrics.errors import InputError
 from ragmetrics.events import EventError, built_event, events_api, post_event
-from ragmetrics.gates.records import BUILT, IndexBuild
+from ragmetrics.gates.records import BUILT, HELD, IndexBuild
+from ragmetrics.settings import make_settings
+from tasks.gating import NotEmitted, announce
+from tests.fakes import gated
 from tests.fakes.command import Run
 from tests.fakes.offline import skip_or_fail
 from tests.fakes.prefect_live import Live, prefect_live
@@ -35,9 +41,9 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         yield live
 
 
-def recorded(live: Live) -> list[dict[str, Any]]:
-    """The events of builds that the server knows."""
-    asked = {"filter": {"event": {"name": [BUILT]}}, "limit": 50}
+def recorded(live: Live, kind: str = BUILT) -> list[dict[str, Any]]:
+    """The events of a kind that the server knows."""
+    asked = {"filter": {"event": {"name": [kind]}}, "limit": 50}
     events: list[dict[str, Any]] = live.post("/events/filter", asked)["events"]
     return events
 
@@ -48,7 +54,7 @@ def test_the_server_has_the_event(live: Live, run: Run, monkeypatch: pytest.Monk
     monkeypatch.setenv("PREFECT_API_AUTH_STRING", PASSWORD)
     ended = run("emit-build", "--build", "b2", "--dataset", "towers", "--against", "b1")
     assert ended.code == 0
-    event = live.wait_for(lambda: recorded(live), seconds=30)[0]
+    event = live.wait_for(lambda: recorded(live), seconds=120)[0]
     assert event["id"] in ended.out
     assert event["resource"]["prefect.resource.id"] == "rag.index.towers.b2"
     assert IndexBuild.model_validate(event["payload"]) == BUILD
@@ -89,17 +95,74 @@ def test_a_password_in_the_address_is_not_used(live: Live) -> None:
         events_api(live.api.replace("://", f"://{PASSWORD}@"), {})
 
 
+def example(language: str) -> str:
+    """The one example of docs/gates.md that posts the event in a language, as it stands there."""
+    page = (ROOT / "docs/gates.md").read_text(encoding="utf-8")
+    blocks = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+    [found] = [block for block in blocks if "rag.index.built" in block]
+    return str(found)
+
+
+def ids(live: Live, build: str = "2026-11-20.1") -> set[str]:
+    """The events of the build of the examples that the server knows."""
+    wanted = {"dataset": "helpdesk", "build": build}
+    return {one["id"] for one in recorded(live) if one["payload"] == wanted}
+
+
 def test_the_example_for_builders_in_other_languages_works(
     live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/gates.md posts with curl; it is run as it stands there."""
     if not shutil.which("curl"):
         skip_or_fail("no curl: apt-get install curl")
-    page = (ROOT / "docs/gates.md").read_text(encoding="utf-8")
-    [command] = re.findall(r"```bash\n(curl .*?)```", page, re.DOTALL)
     monkeypatch.setenv("PREFECT_API_URL", live.api)
     monkeypatch.setenv("PREFECT_API_AUTH_STRING", PASSWORD)
-    done = subprocess.run(["bash", "-ec", command], capture_output=True, text=True, timeout=60)
+    before = ids(live)
+    command = ["bash", "-ec", example("bash")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    payload = {"dataset": "helpdesk", "build": "2026-11-20.1"}
-    live.wait_for(lambda: payload in [one["payload"] for one in recorded(live)], seconds=30)
+    live.wait_for(lambda: ids(live) - before, seconds=120)
+
+
+def test_emit_event_is_sent_before_python_ends_but_nobody_hears_where_it_is_not_taken(
+    live: Live, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/gates.md: a script that ends at once loses nothing, and with a wrong password ends as
+    well as one whose event was taken; `emit-build` does not."""
+    before = ids(live)
+    for password in ("admin:wrong", PASSWORD):
+        done = subprocess.run(
+            [sys.executable, "-c", example("python")],
+            env={**live.environment, "PREFECT_API_AUTH_STRING": password},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+    # The server writes events in the order in which they come.
+    assert len(live.wait_for(lambda: ids(live) - before, seconds=120)) == 1
+    monkeypatch.setenv("PREFECT_API_URL", live.api)
+    monkeypatch.setenv("PREFECT_API_AUTH_STRING", "admin:wrong")
+    assert run("emit-build", "--build", "b3", "--dataset", "towers").code == 2
+
+
+def test_a_verdict_is_announced_only_when_the_server_has_it(live: Live, tmp_path: Path) -> None:
+    """With a wrong password, or where nobody listens, the task fails and may be tried again; the
+    password is not told."""
+    settings = make_settings({"dataset": "helpdesk", "store": str(tmp_path)})
+    gate = gated.gate()
+    nowhere = "http://127.0.0.1:9/api"
+    for url, password in ((live.api, "admin:wrong"), (nowhere, PASSWORD)):
+        with (
+            temporary_settings({PREFECT_API_URL: url, PREFECT_API_AUTH_STRING: password}),
+            pytest.raises(NotEmitted, match=f"did not take {HELD}: ") as error,
+        ):
+            announce.fn(settings, gate)
+        assert error.value.transient
+        assert password not in str(error.value)
+    assert recorded(live, HELD) == []
+    with temporary_settings({PREFECT_API_URL: live.api, PREFECT_API_AUTH_STRING: PASSWORD}):
+        assert announce.fn(settings, gate) == gate
+    [held] = live.wait_for(lambda: recorded(live, HELD), seconds=120)
+    assert held["resource"]["prefect.resource.id"] == "rag.index.helpdesk.idx-43"
+    assert held["payload"]["verdict"] == "hold"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +17,14 @@ import yaml
 
 from ragmetrics.gates.kept import load_gate
 from ragmetrics.store.files import Files
+from ragmetrics.store.history import nights
+from tests.fakes import s3 as fake_s3
 from tests.fakes.builds import make_builds
-from tests.fakes.logs import write_jsonl
+from tests.fakes.clients import Bucket, JudgeServer
+from tests.fakes.logs import NIGHT, make_rows
 from tests.fakes.prefect_live import Live, prefect_live
 from tests.fakes.slack import SlackServer
+from tests.fakes.sound import assert_sound
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -30,16 +35,28 @@ ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 
 @dataclass(frozen=True)
 class Plant:
-    """An installation: a server with the deployments of the checkout, a worker, a store, Slack."""
+    """An installation: a server with the deployments of the checkout, a worker, a bucket with logs
+    and store, Slack."""
 
     live: Live
     slack: SlackServer
+    bucket: Bucket
     folder: Path
+    """On the worker's machine, with the settings."""
 
     @property
     def store(self) -> Files:
         """What the worker's runs write to."""
-        return Files(str(self.folder / "store"))
+        return Files(f"{self.bucket.uri}/store")
+
+    @contextmanager
+    def settings(self, **changes: Any) -> Iterator[None]:
+        """Settings with some changes, for the runs of a block."""
+        write_settings(self.folder, self.bucket, **changes)
+        try:
+            yield
+        finally:
+            write_settings(self.folder, self.bucket)
 
     def announce(self, payload: Any = None, **more: Any) -> str:
         """Post `rag.index.built` as a builder in any language would; return the event's id."""
@@ -67,15 +84,18 @@ class Plant:
 
         return self.live.wait_for(found, seconds=seconds, every=0.1)[0]
 
-    def ended(self, event: str, seconds: float = 120) -> dict[str, Any]:
+    def ended(self, event: str) -> dict[str, Any]:
         """The run that an event started, once it is over."""
-        run = self.run_of(event)["id"]
+        return self.over(self.run_of(event)["id"])
+
+    def over(self, run: str) -> dict[str, Any]:
+        """A run, once it is over."""
 
         def over() -> dict[str, Any] | None:
             now: dict[str, Any] = self.live.get(f"/flow_runs/{run}")
             return now if now["state_type"] in ENDED else None
 
-        found = self.live.wait_for(over, seconds=seconds)
+        found = self.live.wait_for(over, seconds=120)
         assert found is not None
         return found
 
@@ -98,27 +118,50 @@ class Plant:
 
 
 @pytest.fixture(scope="module")
-def plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plant]:
+def bucket(s3_endpoint: str) -> Iterator[Bucket]:
+    """The bucket of all tests here; the environment holds what reaches it."""
+    fake_s3.empty(s3_endpoint)
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in fake_s3.environment(s3_endpoint).items():
+            environment.setenv(name, value)
+        yield fake_s3.make_bucket(s3_endpoint)
+    fake_s3.empty(s3_endpoint)
+
+
+@pytest.fixture(scope="module")
+def plant(tmp_path_factory: pytest.TempPathFactory, bucket: Bucket) -> Iterator[Plant]:
     """Deployed by deployments/prefect.yaml, with three builds' logs and one worker."""
     folder = tmp_path_factory.mktemp("plant")
     make_builds(folder / "builds", seed=1)
-    write_settings(folder)
+    for log in folder.glob("builds/*/log.jsonl"):
+        Files(bucket.uri).write(str(log.relative_to(folder)), log.read_bytes())
+    write_settings(folder, bucket)
     with SlackServer().running() as slack:
-        live_folder = folder / "prefect"
-        with prefect_live(live_folder, SLACK_WEBHOOK_URL=slack.url) as live:
+        accounts = {"SLACK_WEBHOOK_URL": slack.url, "OPENAI_API_KEY": "testing"}
+        with prefect_live(folder / "prefect", **accounts) as live:
             live.cli("work-pool", "create", "ragmetrics", "--type", "process")
             live.cli("variable", "set", "ragmetrics_settings", str(folder / "ragmetrics.yaml"))
             live.cli("deploy", "--all", "--prefect-file", "deployments/prefect.yaml")
             with live.worker():
-                yield Plant(live, slack, folder)
+                yield Plant(live, slack, bucket, folder)
 
 
-def write_settings(folder: Path, **changes: Any) -> Path:
+def write_settings(folder: Path, bucket: Bucket, **changes: Any) -> None:
     """Settings of the plant, judged without network."""
-    values = {"dataset": "plant", "logs": "logs/", "store": "store", **changes}
-    path = folder / "ragmetrics.yaml"
-    path.write_text(yaml.safe_dump(values))
-    return path
+    values = {
+        "dataset": "plant",
+        "logs": f"{bucket.uri}/logs/dt={{date}}/",
+        "store": f"{bucket.uri}/store",
+        "gate": {"logs": f"{bucket.uri}/builds/{{build}}/"},
+        **changes,
+    }
+    (folder / "ragmetrics.yaml").write_text(yaml.safe_dump(values))
+
+
+def write_log(bucket: Bucket, place: str, rows: list[dict[str, Any]], **fields: Any) -> None:
+    """Write a log to the bucket, with some fields set in all of its rows."""
+    text = "".join(json.dumps({**row, **fields}) + "\n" for row in rows)
+    Files(bucket.uri).write(f"{place}/log.jsonl", text.encode())
 
 
 def test_a_damaged_build_is_held_within_seconds_and_told(plant: Plant) -> None:
@@ -127,9 +170,13 @@ def test_a_damaged_build_is_held_within_seconds_and_told(plant: Plant) -> None:
     event = plant.announce({"dataset": "plant", "build": "damaged", "serving": "serving"})
     plant.run_of(event, SECONDS)
     ended = plant.ended(event)
-    for what in ("created", "start_time", "end_time"):
-        moment = datetime.fromisoformat(ended[what])
-        print(f"{what}: {(moment - posted).total_seconds():.1f} s after the event")
+    created, begun, done = moments = [
+        datetime.fromisoformat(ended[what]) for what in ("created", "start_time", "end_time")
+    ]
+    after = [f"{(moment - posted).total_seconds():.1f} s" for moment in moments]
+    print("created, begun and ended", *after, "after the event")
+    print(f"created -> start_time: {(begun - created).total_seconds():.1f} s")
+    assert created < begun < done
     assert (ended["state_type"], ended["name"]) == ("COMPLETED", "index build damaged")
     gate = load_gate(plant.store, "damaged")
     assert gate is not None
@@ -175,6 +222,9 @@ def test_the_same_build_again_changes_and_tells_nothing(plant: Plant) -> None:
     assert len(ids) == 1
 
 
+DEEP: dict[str, Any] = {}
+for _ in range(100):
+    DEEP = {"more": DEEP}
 BAD: dict[str, tuple[Any, str]] = {
     "a build that is missing": ({"dataset": "plant"}, "build: not there"),
     "a wrong type": ({"dataset": "plant", "build": 7}, "build: should be a valid string"),
@@ -184,15 +234,18 @@ BAD: dict[str, tuple[Any, str]] = {
     ),
     "no payload": (None, "dataset: not there (and 1 more)"),
     "another data set": ({"dataset": "mine", "build": "b"}, "of the data set mine"),
-    "words for the server": (
-        {"dataset": "plant", "build": {"__prefect_kind": "json", "value": "{"}},
+    "words for the server, and depth": (
+        {"dataset": "plant", "build": {"__prefect_kind": "json", "value": "{", "more": DEEP}},
         "build: should be a valid string",
     ),
     "hostile text": (
-        {"dataset": "plant", "build": "<!channel> *b* \u202e\x07 {{ 7 * 7 }} <script>"},
+        {
+            "dataset": "plant",
+            "build": "<!channel> *b* \u202e\x07 {{ 7 * 7 }} <script>\n\"'\\ {% raw %}",
+        },
         "build: ",
     ),
-    "too much": ({"dataset": "plant", "build": "b" * 60_000}, "the payload is no JSON"),
+    "a megabyte": ({"dataset": "plant", "build": "b" * 1_000_000}, "the payload is no JSON"),
 }
 
 
@@ -243,11 +296,9 @@ def test_a_log_that_is_not_there_is_told(plant: Plant) -> None:
 
 def damaged_again(plant: Plant, build: str) -> dict[str, str]:
     """Write the damaged build's log as that of another; return what announces it."""
-    rows = [
-        {**json.loads(line), "index_build": build}
-        for line in (plant.folder / "builds" / "damaged" / "log.jsonl").read_text().splitlines()
-    ]
-    write_jsonl(plant.folder / "builds" / build / "log.jsonl", rows)
+    log = Files(plant.bucket.uri).read("builds/damaged/log.jsonl")
+    rows = [json.loads(line) for line in log.splitlines()]
+    write_log(plant.bucket, f"builds/{build}", rows, index_build=build)
     return {"dataset": "plant", "build": build, "serving": "serving"}
 
 
@@ -273,15 +324,11 @@ def test_slack_down_fails_the_run_and_the_repeat_tells(plant: Plant) -> None:
 def test_a_dashboard_that_cannot_be_written_keeps_nobody_from_being_told(plant: Plant) -> None:
     """Slack and whatever swaps indexes hear of the verdict; the run says what is wrong."""
     payload = damaged_again(plant, "unseen")
-    site, away = plant.folder / "store" / "dashboard", plant.folder / "store" / "away"
-    site.mkdir(parents=True, exist_ok=True)
-    site.rename(away)
-    site.write_text("a file where the folder was")
-    try:
+    store = plant.folder / "store"
+    store.mkdir()
+    (store / "dashboard").write_text("a file where the folder should be")
+    with plant.settings(store=str(store)):
         run = plant.ended(plant.announce(payload))
-    finally:
-        site.unlink()
-        away.rename(site)
     assert run["state_type"] == "FAILED"
     assert "hold, but not told to all: " in run["state"]["message"]
     assert "dashboard" in run["state"]["message"]
@@ -294,3 +341,47 @@ def test_the_verdict_is_an_artifact(plant: Plant) -> None:
     where = {"artifacts": {"key": {"any_": ["ragmetrics-plant-gate"]}}}
     found = plant.live.post("/artifacts/filter", where)
     assert any("| context_recall |" in str(one["data"]).replace("\\", "") for one in found)
+
+
+def test_a_night_is_run_beside_a_gate(plant: Plant, start_judge: Callable[[], JudgeServer]) -> None:
+    """One worker runs both at once, and both ask one judge the same: each ends with what it comes
+    to alone, every file of the store can be read, and the dashboard shows the night and the build.
+    """
+    judge, rows = start_judge(), 60
+    judge.faults(latency_ms=3_000)
+    write_log(plant.bucket, f"logs/dt={NIGHT}", make_rows(rows, good=0.95), index_build="blue")
+    write_log(plant.bucket, "builds/blue", make_rows(rows, good=0.95), index_build="blue")
+    write_log(plant.bucket, "builds/green", make_rows(rows, good=0.4), index_build="green")
+    judged = {
+        "metrics": ["context_relevance", "context_recall"],
+        "shards": 2,
+        "judge": {"name": "openai", "model": "fake", "base_url": judge.base_url},
+    }
+    with plant.settings(**judged):
+        deployment = plant.live.get("/deployments/name/nightly/nightly")["id"]
+        night = plant.live.post(
+            f"/deployments/{deployment}/create_flow_run", {"parameters": {"date": str(NIGHT)}}
+        )["id"]
+        event = plant.announce({"dataset": "plant", "build": "green", "serving": "blue"})
+        gate = plant.run_of(event)["id"]
+
+        def running() -> bool:
+            both = (plant.live.get(f"/flow_runs/{run}") for run in (night, gate))
+            return all(run["state_type"] == "RUNNING" for run in both)
+
+        plant.live.wait_for(running, every=0.2)
+        judge.faults(latency_ms=0)
+        states = [plant.over(run)["state_type"] for run in (night, gate)]
+    assert states == ["COMPLETED"] * 2, plant.live.logs()
+    assert_sound(plant.store)
+    (manifest,) = nights(plant.store)
+    recall = manifest.summary("context_recall")
+    assert recall is not None
+    assert (recall.mean, recall.scored) == (pytest.approx(0.95), rows)
+    verdict = load_gate(plant.store, "green")
+    assert verdict is not None
+    assert (verdict.verdict, verdict.told) == ("hold", True)
+    first_page = plant.store.read("dashboard/index.html").decode()
+    assert f"{NIGHT}/index.html" in first_page
+    assert "builds.html" in first_page
+    assert 'id="build-green"' in plant.page()

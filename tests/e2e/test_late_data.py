@@ -1,4 +1,6 @@
-"""Late data: a rerun of a night reads what came, scores only that, and tells only what differs."""
+"""Late data: a rerun of a night reads what came, scores only that, and tells only what differs.
+With nothing new, it asks again for the verdicts that are missing.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,18 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import yaml
 
 from ragmetrics.alerts.deliver import load_book
-from ragmetrics.night import alert_night, parts, publish_night, run_night, stage_night
+from ragmetrics.backfill import run_backfill
+from ragmetrics.night import (
+    CoverageShort,
+    alert_night,
+    parts,
+    publish_night,
+    run_night,
+    stage_night,
+)
 from ragmetrics.records import Finding, Manifest
 from ragmetrics.settings import Settings, make_settings
 from ragmetrics.stage import open_store
@@ -30,6 +41,8 @@ pytestmark = pytest.mark.e2e
 METRICS = ["context_relevance", "context_recall", "hit_rate"]
 SHARDS = 8
 RECALL = "context_recall"
+SILENT = {"rules": [], "max_judge_failures": 1.0}
+"""Alerts that say nothing, however many verdicts are missing."""
 
 
 def dataset(folder: Path, **more: Any) -> Settings:
@@ -40,9 +53,13 @@ def dataset(folder: Path, **more: Any) -> Settings:
 
 @pytest.fixture
 def live(tmp_path: Path, judge_server: JudgeServer) -> Callable[..., Settings]:
-    """Settings with the judge at an endpoint."""
-    judge = {"name": "openai", "model": "fake", "base_url": judge_server.base_url}
-    return lambda **more: dataset(tmp_path, **{"judge": judge, **more})
+    """Settings with the judge at an endpoint, which `asked` says more of."""
+
+    def settings(asked: dict[str, Any] | None = None, **more: Any) -> Settings:
+        judge = {"name": "openai", "model": "fake", "base_url": judge_server.base_url}
+        return dataset(tmp_path, **{"judge": judge | (asked or {}), **more})
+
+    return settings
 
 
 def log(folder: Path, name: str, rows: list[dict[str, Any]], night: date = NIGHT) -> Path:
@@ -142,7 +159,7 @@ def test_a_row_without_a_verdict_has_another_chance(
     live: Callable[..., Settings], tmp_path: Path, judge_server: JudgeServer
 ) -> None:
     """Parts with rows that the judge failed on are scored anew, not taken over."""
-    settings = live(metrics=[RECALL], shards=1, alerts={"rules": [], "max_judge_failures": 1.0})
+    settings = live(metrics=[RECALL], shards=1, alerts=SILENT)
     log(tmp_path, "a.jsonl", make_rows(10))
     judge_server.faults(nonsense=True)
     failed = run_night(settings, NIGHT).manifest.metrics[0]
@@ -296,3 +313,218 @@ def test_the_moment_of_looking_is_that_of_the_last_repetition(
     assert third.started_at == first.started_at < second.started_at
     assert third.seen_at is not None
     assert second.finished_at < third.seen_at < datetime.now(UTC)
+
+
+# Nothing new, but verdicts that are missing
+
+
+def run_short(settings: Settings, judge: JudgeServer) -> Manifest:
+    """A night in which the judge failed on about a tenth of what it was asked."""
+    judge.faults(fail={"500": 0.1})
+    manifest = run_night(settings, NIGHT).manifest
+    judge.reset()
+    return manifest
+
+
+def missing(manifest: Manifest) -> int:
+    """Rows without a verdict, of all metrics."""
+    statuses = ("judge_failed", "unreadable")
+    return sum(one.status.get(status, 0) for one in manifest.metrics for status in statuses)
+
+
+def test_another_attempt_asks_for_what_is_missing_and_for_nothing_else(
+    live: Callable[..., Settings], tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """The same files again are a run of its own, which takes over all parts that have nothing
+    missing, and comes to the numbers of a night in which nothing failed."""
+    settings = live({"retries": 0}, metrics=[RECALL, "hit_rate"], alerts=SILENT)
+    log(tmp_path, "a.jsonl", make_rows(80, good=0.7))
+    first = run_short(settings, judge_server)
+    assert 0 < missing(first) < 40
+    second = run_night(settings, NIGHT).manifest
+    assert (second.run, second.supersedes) == (f"{first.run}-2", first.run)
+    assert second.difference == f"{missing(first)} fewer missing verdicts"
+    assert judge_server.stats()["requests"] == second.usage.requests == missing(first)
+    assert SHARDS <= second.taken_over < 2 * SHARDS
+    at_once = run_night(settings.model_copy(update={"store": str(tmp_path / "other")}), NIGHT)
+    assert second.metrics == at_once.manifest.metrics
+
+
+def test_nothing_missing_is_the_same_run_again(
+    live: Callable[..., Settings], tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """However often: also where an attempt came before it."""
+    settings = live({"retries": 0}, metrics=[RECALL], alerts=SILENT)
+    log(tmp_path, "a.jsonl", make_rows(80))
+    first = run_short(settings, judge_server)
+    runs = [run_night(settings, NIGHT).manifest.run for _ in range(3)]
+    assert runs == [f"{first.run}-2"] * 3
+    assert judge_server.stats()["requests"] == missing(first)
+
+
+def test_a_row_that_fails_for_good_costs_its_own_request_each_time(
+    live: Callable[..., Settings], tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """One is too long for the model: whoever runs the night again asks for that row alone."""
+    settings = live(metrics=[RECALL], alerts=SILENT)
+    judge_server.faults(max_prompt_chars=8_000)
+    long = {**make_rows(1)[0], "id": "long", "retrieved_contexts": ["So it is. " * 1_000]}
+    log(tmp_path, "a.jsonl", [*make_rows(40)[1:], long])
+    runs, asked = [], []
+    for _ in range(3):
+        before = judge_server.stats()["requests"]
+        runs.append(run_night(settings, NIGHT).manifest)
+        asked.append(judge_server.stats()["requests"] - before)
+    assert [missing(one) for one in runs] == [1, 1, 1]
+    assert [one.run.partition("-")[2] for one in runs] == ["", "2", "3"]
+    assert asked == [40, 1, 1]
+    assert runs[-1].taken_over == SHARDS - 1
+
+
+def test_what_nobody_was_asked_for_is_not_tried_again(tmp_path: Path) -> None:
+    """Who plays a recording gives the same replies each time, and none to the same rows."""
+    replies = tmp_path / "replies.jsonl"
+    replies.write_text("")
+    settings = dataset(tmp_path, judge=f"recorded:{replies}", metrics=[RECALL], alerts=SILENT)
+    log(tmp_path, "a.jsonl", make_rows(10))
+    first, second = (run_night(settings, NIGHT).manifest for _ in range(2))
+    assert missing(first) == missing(second) == 10
+    assert first.run == second.run
+
+
+def test_parts_that_are_missing_are_scored_by_the_same_run(
+    live: Callable[..., Settings], tmp_path: Path
+) -> None:
+    """A run that was published before all its parts were there goes on with them."""
+    settings = live(alerts=SILENT)
+    log(tmp_path, "a.jsonl", make_rows(40))
+    staged = stage_night(settings, NIGHT)
+    assert missing(publish_night(settings, staged, ["a worker died"])) == len(METRICS) * 40
+    again = run_night(settings, NIGHT).manifest
+    assert (again.run, missing(again)) == (staged.ref.run, 0)
+
+
+def test_a_judge_of_a_panel_that_failed_has_another_chance(
+    tmp_path: Path, judge_server: JudgeServer, start_judge: Callable[[], JudgeServer]
+) -> None:
+    """All rows have the other's verdict; once the key is right, they have its own too."""
+    locked = start_judge()
+    locked.faults(api_key="right")
+    judges = [
+        {"name": "openai", "model": f"m-{number}", "base_url": one.base_url}
+        for number, one in enumerate([judge_server, locked])
+    ]
+    settings = dataset(tmp_path, judges=judges, metrics=[RECALL], alerts=SILENT)
+    log(tmp_path, "a.jsonl", make_rows(20))
+    first = run_night(settings, NIGHT).manifest
+    assert [one.scored for one in first.metrics[0].judges] == [20, 0]
+    locked.reset()
+    second = run_night(settings, NIGHT).manifest
+    assert (second.run, second.problems) == (f"{first.run}-2", [])
+    assert [one.scored for one in second.metrics[0].judges] == [20, 20]
+
+
+def test_an_attempt_tells_nothing_again(
+    live: Callable[..., Settings],
+    tmp_path: Path,
+    judge_server: JudgeServer,
+    slack_server: SlackServer,
+) -> None:
+    """What fires goes on firing since the same night, and people know it already."""
+    alerts = {**SILENT, "rules": [{"metric": RECALL, "min": 0.9}]}
+    settings = live({"retries": 0}, metrics=[RECALL], alerts=alerts)
+    log(tmp_path, "a.jsonl", make_rows(80, good=0.5))
+    first = run_short(settings, judge_server)
+    again = run_night(settings, NIGHT).manifest
+    assert again.run != first.run
+    assert len(slack_server.received) == 1
+    finding = finding_of(again)
+    assert (finding.state, finding.transition, finding.since) == ("firing", "fired", NIGHT)
+
+
+def test_an_attempt_that_succeeds_resolves_the_alert_of_the_first(
+    live: Callable[..., Settings],
+    tmp_path: Path,
+    judge_server: JudgeServer,
+    slack_server: SlackServer,
+) -> None:
+    """That too many verdicts were missing was told; now it is told that they are there, once."""
+    settings = live({"retries": 0}, metrics=[RECALL], alerts={"max_judge_failures": 0.01})
+    log(tmp_path, "a.jsonl", make_rows(80))
+    with pytest.raises(CoverageShort, match="got no usable verdict"):
+        run_short(settings, judge_server)
+    judge_server.reset()
+    for _ in range(2):
+        assert missing(run_night(settings, NIGHT).manifest) == 0
+    fired, resolved = (json.dumps(message) for message in slack_server.delivered)
+    assert "no usable verdict" in fired
+    assert "Resolved" in resolved
+
+
+def test_a_run_that_is_started_again_goes_on_with_what_it_began(
+    live: Callable[..., Settings], tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """What was published after it was first started is its own: it is no reason for another
+    attempt. An attempt that was begun and killed is gone on with, whoever comes."""
+    settings = live({"retries": 0}, alerts=SILENT)
+    log(tmp_path, "a.jsonl", make_rows(80))
+    begun = datetime.now(UTC)
+    first = run_short(settings, judge_server).run
+    assert stage_night(settings, NIGHT, begun).ref.run == first
+    assert stage_night(settings, NIGHT).ref.run == f"{first}-2"
+    for earliest in (begun, None):
+        assert stage_night(settings, NIGHT, earliest).ref.run == f"{first}-2"
+    assert run_night(settings, NIGHT).manifest.run == f"{first}-2"
+
+
+def test_a_backfill_keeps_a_night_that_has_enough_and_mends_one_that_has_not(
+    live: Callable[..., Settings], tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """Too few verdicts are too few until the judge gives them; a few that are missing stay so."""
+    log(tmp_path, "a.jsonl", make_rows(80))
+    enough, short = live({"retries": 0}, alerts=SILENT), live({"retries": 0})
+    run_short(enough, judge_server)
+    assert run_backfill(enough, NIGHT, NIGHT).dates("kept") == [NIGHT]
+    assert judge_server.stats()["requests"] == 0
+    judge_server.faults(nonsense=True)
+    other = short.model_copy(update={"store": str(tmp_path / "other")})
+    for _ in range(2):
+        assert run_backfill(other, NIGHT, NIGHT).dates("failed") == [NIGHT]
+    judge_server.reset()
+    assert run_backfill(other, NIGHT, NIGHT).dates("published") == [NIGHT]
+    (night,) = nights(open_store(other))
+    assert missing(night) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_server")
+def test_only_a_new_flow_run_is_another_attempt(
+    live: Callable[..., Settings], tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """A flow run that Prefect starts again, after its night was published, publishes the same run;
+    the next flow run of the night asks for what is missing."""
+    from prefect.client.orchestration import get_client
+    from prefect.flow_engine import run_flow
+    from prefect.states import AwaitingRetry
+
+    from flows.nightly import nightly
+
+    log(tmp_path, "a.jsonl", make_rows(80))
+    path = tmp_path / "ragmetrics.yaml"
+    settings = live({"retries": 0}, metrics=[RECALL], alerts=SILENT)
+    path.write_text(yaml.safe_dump(settings.model_dump(mode="json", exclude_unset=True)))
+    judge_server.faults(fail={"500": 0.1})
+    state: Any = nightly(str(path), NIGHT, return_state=True)
+    judge_server.reset()
+    manifest = state.result().manifest
+    assert missing(manifest) > 0
+    with get_client(sync_client=True) as client:
+        again = state.state_details.flow_run_id
+        client.set_flow_run_state(again, AwaitingRetry(), force=True)
+        flow_run = client.read_flow_run(again)
+    given: dict[str, Any] = {"settings": str(path), "date": NIGHT}
+    repeated: Any = run_flow(nightly, flow_run=flow_run, parameters=given)
+    assert repeated.manifest.run == manifest.run
+    assert judge_server.stats()["requests"] == 0
+    assert nightly(**given).manifest.run == f"{manifest.run}-2"
+    assert judge_server.stats()["requests"] == missing(manifest)

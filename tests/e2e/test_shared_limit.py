@@ -1,14 +1,18 @@
-"""Processes that score at once against one endpoint share its limits by signs in their store."""
+"""Processes that score at once against one endpoint share its limits by signs in their store.
+
+Where places are counted the judge holds all requests, so that what is too much stays to be seen.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,15 +20,28 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.judges.sharing import GRACE_SECONDS, LOOK_SECONDS, VOID_SECONDS
+from ragmetrics.judges.sharing import VOID_SECONDS
+from ragmetrics.rows import LogRow
+from ragmetrics.sharding import shard_of
 from tests.fakes.clients import JudgeServer
+from tests.fakes.holding import HoldingServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.prefect_live import started
-from tests.fakes.processes import ROOT
+from tests.fakes.processes import ROOT, running
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(1_200)]
 
 CEILING = 12
+PATIENT = {"timeout_seconds": 3_600, "deadline_seconds": 3_600}
+"""A judge is waited for as long as it holds what it was asked."""
+
+
+@pytest.fixture
+def holding(monkeypatch: pytest.MonkeyPatch) -> Iterator[HoldingServer]:
+    """A judge that answers only what a test lets it."""
+    monkeypatch.setenv("OPENAI_API_KEY", "testing")
+    with running("tests.fakes.holding") as port:
+        yield HoldingServer(port)
 
 
 @contextmanager
@@ -59,47 +76,12 @@ def scoring(
         process.wait()
 
 
-class Watcher:
-    """Looks at the server again and again: how many requests are at work."""
-
-    def __init__(self, server: JudgeServer) -> None:
-        self._server = server
-        self._stop = threading.Event()
-        self._seen: list[tuple[float, int]] = []
-        self._thread = threading.Thread(target=self._watch)
-
-    def __enter__(self) -> Watcher:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._stop.wait(0.05):
-            self._seen.append((time.monotonic(), self._server.stats()["in_flight"]))
-
-    def at_work(self, seconds: float) -> list[int]:
-        """Requests at work, as seen in so many last seconds."""
-        since = time.monotonic() - seconds
-        return [busy for moment, busy in self._seen if moment >= since]
-
-    @property
-    def most(self) -> int:
-        """The most that were ever at work, as the server counts them."""
-        return int(self._server.stats()["max_in_flight"])
-
-    def until_busy(self, requests: int, seconds: float = 60) -> None:
-        """Wait until as many are at work."""
-        self.until(lambda: max(self.at_work(1), default=0) >= requests, seconds)
-
-    def until(self, what: Callable[[], bool], seconds: float = 60) -> None:
-        """Wait until it is so."""
-        end = time.monotonic() + seconds
-        while not what():
-            assert time.monotonic() < end, f"not within {seconds} s; seen: {self._seen[-20:]}"
-            time.sleep(0.05)
+def until(what: Callable[[], bool], told: Callable[[], object], seconds: float = 400) -> None:
+    """Wait until it is so; `told` is what is said where it never is."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, f"not within {seconds} s: {told()}"
+        time.sleep(0.05)
 
 
 def signs(folder: Path) -> list[Path]:
@@ -107,126 +89,153 @@ def signs(folder: Path) -> list[Path]:
     return list((folder / "store" / "workers").rglob("*.json"))
 
 
-def settle(folder: Path, processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Wait until all have their sign, and each has seen all others'."""
-    end = time.monotonic() + 60
-    while len(signs(folder)) < len(processes):
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    time.sleep(GRACE_SECONDS + LOOK_SECONDS)
-    assert all(one.poll() is None for one in processes), "the test has too few rows"
+def settle(folder: Path, processes: int) -> None:
+    """Wait until all have their sign, and have renewed it four times since then.
+
+    A process looks for others after each renewal and takes what follows before the next. At the
+    third look a newcomer is none any more; or at the fourth, if a timer rang a moment early.
+    """
+    written: dict[Path, int] = {}
+    renewals: Counter[Path] = Counter()
+
+    def settled() -> bool:
+        for sign in signs(folder):
+            moment = sign.stat().st_mtime_ns
+            renewals[sign] += len(written) == processes and written[sign] != moment
+            written[sign] = moment
+        return len(written) == processes and min(renewals.values()) >= 4
+
+    until(settled, lambda: renewals)
+
+
+def speaker(body: str) -> str:
+    """The process that sent a request."""
+    return re.findall(r"Says (\w+)\.", body)[0]
+
+
+def share_out(
+    server: HoldingServer, parts: dict[str, int], asker: Callable[[str], str] = speaker
+) -> None:
+    """See that each has its part of the places and no more, whatever is answered.
+
+    First all that was asked before a part became smaller, then one of each by turns.
+    """
+
+    def shared() -> bool:
+        return {name: len(numbers) for name, numbers in server.held(asker).items()} == parts
+
+    for more in (0, 1, 1, 1, 1):
+        for name, numbers in server.held(asker).items():
+            server.answer(numbers[: max(0, len(numbers) - parts.get(name, 0) + more)])
+        until(shared, lambda: server.held(asker))
 
 
 def test_two_share_the_places_and_one_takes_over_from_the_dead(
-    tmp_path: Path, judge_server: JudgeServer
+    tmp_path: Path, holding: HoldingServer
 ) -> None:
-    """The second begins with one place, and has its half once the first must have seen it: never
-    are more requests at work than the ceiling and that one. Killed with -9, a process leaves its
-    half to the other as soon as its sign is void."""
-    judge_server.faults(latency_ms=300)
+    """The first has all places until the second is there, and half of them then. Killed with -9,
+    a process leaves its half to the other when its sign is void, and not before."""
     with ExitStack() as stack:
-        watcher = stack.enter_context(Watcher(judge_server))
         begin = lambda name: stack.enter_context(  # noqa: E731 - with what the block has
-            scoring(tmp_path, judge_server, name, 3_000, concurrency=CEILING)
+            scoring(tmp_path, holding, name, 200, concurrency=CEILING, **PATIENT)
         )
         first = begin("first")
-        watcher.until_busy(CEILING)
-        second = begin("second")
-        settle(tmp_path, [first, second])
-        busy = watcher.at_work(3)
-        assert max(busy) in (CEILING - 1, CEILING)
-        assert watcher.most <= CEILING + 1
+        share_out(holding, {"first": CEILING})
+        begin("second")
+        settle(tmp_path, 2)
+        share_out(holding, {"first": CEILING // 2, "second": CEILING // 2})
 
         first.send_signal(signal.SIGKILL)
-        first.wait()
-        time.sleep(1)
-        assert max(watcher.at_work(0.5)) <= CEILING // 2
-        watcher.until_busy(CEILING, VOID_SECONDS + 2 * LOOK_SECONDS + 10)
-        assert watcher.most <= CEILING + 1
+        share_out(holding, {"second": CEILING})
+        dead, alive = sorted(sign.stat().st_mtime for sign in signs(tmp_path))
+        assert alive - dead > VOID_SECONDS
 
 
-def test_three_that_begin_at_once_share_the_places(
-    tmp_path: Path, judge_server: JudgeServer
-) -> None:
-    """Each newcomer has one place at most before its share."""
-    judge_server.faults(latency_ms=300)
+def test_three_that_begin_at_once_share_the_places(tmp_path: Path, holding: HoldingServer) -> None:
+    """Whoever was the first to look has no more than the others."""
+    names = ("a", "b", "c")
     with ExitStack() as stack:
-        watcher = stack.enter_context(Watcher(judge_server))
-        processes = [
-            stack.enter_context(scoring(tmp_path, judge_server, name, 2_000, concurrency=CEILING))
-            for name in ("a", "b", "c")
-        ]
-        settle(tmp_path, processes)
-        assert max(watcher.at_work(3)) in (CEILING - 1, CEILING)
-        assert watcher.most <= CEILING + 2
+        for name in names:
+            stack.enter_context(
+                scoring(tmp_path, holding, name, 200, concurrency=CEILING, **PATIENT)
+            )
+        settle(tmp_path, 3)
+        share_out(holding, dict.fromkeys(names, CEILING // 3))
+        held = holding.held(speaker)
+        assert {name: len(held[name]) for name in held} == dict.fromkeys(names, CEILING // 3)
 
 
-def test_the_workers_of_one_night_share_the_places(
-    tmp_path: Path, judge_server: JudgeServer
-) -> None:
+def test_the_workers_of_one_night_share_the_places(tmp_path: Path, holding: HoldingServer) -> None:
     """A flow whose parts are scored by two processes asks no more at once than by one."""
-    judge_server.faults(latency_ms=300)
-    write_jsonl(tmp_path / "logs" / f"dt={NIGHT}" / "log.jsonl", make_rows(1_000))
+    rows = make_rows(100)
+    write_jsonl(tmp_path / "logs" / f"dt={NIGHT}" / "log.jsonl", rows)
+    judge = {"name": "openai", "base_url": holding.base_url, "concurrency": CEILING, **PATIENT}
     values = {
         "store": "store",
         "metrics": ["context_recall"],
         "shards": 2,
         "runner": {"name": "processes", "workers": 2},
-        "judge": {"name": "openai", "base_url": judge_server.base_url, "concurrency": CEILING},
+        "judge": judge,
     }
     settings = tmp_path / "ragmetrics.yaml"
     settings.write_text(yaml.safe_dump(values))
     command = [sys.executable, "-m", "flows.nightly", "--settings", str(settings)]
     output = tmp_path / "output"
-    most = 0
+
+    def part(body: str) -> str:
+        """The shard of the question: each worker has one."""
+        (question,) = (row for row in rows if row["user_input"] in body)
+        return f"shard {shard_of(LogRow('', question['user_input'], ()), 2)}"
+
     with started([*command, "--date", str(NIGHT)], ROOT, os.environ, output) as night:
-        while night.poll() is None:
-            most = max(most, len(signs(tmp_path)))
-            time.sleep(0.05)
-    assert night.returncode == 0, output.read_text()
-    assert most == 2
-    stats = judge_server.stats()
-    assert stats["requests"] == 1_000
-    assert stats["max_in_flight"] in (CEILING, CEILING + 1)
+        settle(tmp_path, 2)
+        share_out(holding, dict.fromkeys(("shard 0", "shard 1"), CEILING // 2), part)
+        holding.answer_all()
+        assert night.wait(timeout=400) == 0, output.read_text()
+    assert holding.stats()["requests"] == len(rows)
 
 
 def test_two_share_the_requests_of_a_minute(tmp_path: Path, judge_server: JudgeServer) -> None:
-    """Together they ask as often as one alone may."""
-    allowed = 1_200
+    """Together they ask no more often than one alone may: 200 requests take them as long."""
+    a_second, places = 20, 4
+    limits = {"requests_per_minute": 60 * a_second, "concurrency": places}
     with ExitStack() as stack:
-        processes = [
-            stack.enter_context(
-                scoring(tmp_path, judge_server, name, 2_000, requests_per_minute=allowed)
-            )
-            for name in ("a", "b")
-        ]
-        settle(tmp_path, processes)
-        start, before = time.monotonic(), judge_server.stats()["requests"]
-        time.sleep(10)
-        asked = judge_server.stats()["requests"] - before
-        minutes = (time.monotonic() - start) / 60
-    assert 0.5 * allowed < asked / minutes < 1.15 * allowed
+        for name in ("a", "b"):
+            stack.enter_context(scoring(tmp_path, judge_server, name, 3_000, **limits))
+        settle(tmp_path, 2)
+        begin, before = time.monotonic(), requests(judge_server)
+        until(lambda: requests(judge_server) >= before + 200, judge_server.stats)
+        asked, seconds = requests(judge_server) - before, time.monotonic() - begin
+    # A second's worth may be taken at once, by each its half and the request that ends it; and
+    # what is in flight at the beginning arrives later.
+    at_once = a_second + 2 + places
+    assert asked <= a_second * seconds + at_once
+
+
+def requests(server: JudgeServer) -> int:
+    """How many the server has counted."""
+    return int(server.stats()["requests"])
 
 
 def test_where_the_endpoint_says_the_limit_none_starves(
     tmp_path: Path, judge_server: JudgeServer
 ) -> None:
     """Two processes that know nothing of each other, with stores of their own: what the endpoint
-    refuses drives both. Their parts differ, and nobody's is next to nothing."""
+    refuses drives both, and both go on being answered."""
     judge_server.faults(latency_ms=100, max_in_flight=CEILING)
     names = ("a", "b")
     with ExitStack() as stack:
         for name in names:
             stack.enter_context(scoring(tmp_path, judge_server, name, 12_000, store=name))
-        deadline = time.monotonic() + 150
-        while min(kept(tmp_path / name) for name in names) < 20:
-            assert time.monotonic() < deadline, "one of them gets no answer"
-            time.sleep(0.05)
-        before = [kept(tmp_path / name) for name in names]
-        time.sleep(20)
-        gains = [kept(tmp_path / name) - then for name, then in zip(names, before, strict=True)]
-    assert sum(gains) > 20 * CEILING
-    assert min(gains) > max(gains) / 20
+
+        def gained(before: Mapping[str, int]) -> bool:
+            """Whether each has twenty replies more than before."""
+            return all(kept(tmp_path / name) >= before[name] + 20 for name in names)
+
+        until(lambda: gained(Counter()), judge_server.stats)  # both are at work
+        both = {name: kept(tmp_path / name) for name in names}
+        until(lambda: gained(both), judge_server.stats)
+        assert gained(both)
 
 
 def kept(store: Path) -> int:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -24,6 +23,7 @@ from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, make_rows
 from tests.fakes.processes import ROOT
 from tests.fakes.slack import SlackServer
+from tests.fakes.sound import assert_sound
 
 pytestmark = pytest.mark.e2e
 
@@ -114,20 +114,6 @@ def scores(files: Files, run: str) -> pd.DataFrame:
     """All scores of a run, in the order of their paths."""
     paths = [info.path for info in files.below(f"scores/dt={NIGHT}/run={run}")]
     return pd.concat([pd.read_parquet(io.BytesIO(files.read(path))) for path in paths])
-
-
-def assert_sound(files: Files) -> None:
-    """Every file of the store can be read as what it is."""
-    infos = files.below()
-    assert infos
-    for info in infos:
-        data = files.read(info.path)
-        if info.path.endswith(".parquet"):
-            pq.read_table(io.BytesIO(data)).validate(full=True)
-        elif info.path.endswith(".json"):
-            json.loads(data)
-    if files.local:
-        assert [path for path in files.local.rglob(".*") if path.is_file()] == []
 
 
 def page(files: Files, night: date = NIGHT) -> str:

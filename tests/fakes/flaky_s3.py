@@ -53,6 +53,8 @@ class Stats:
     """What it was asked."""
 
     requests: int = 0
+    sent: int = 0
+    """Bytes of what was asked for."""
     failed: dict[str, int] = field(default_factory=dict)
     """By method and status; `out` where the bucket was out."""
     out_for: float = 0.0
@@ -159,6 +161,8 @@ class _Handler(BaseHTTPRequestHandler):
         found = dict(response.getheaders())
         reply = response.read()
         connection.close()
+        with self.server.lock:
+            self.server.stats.sent += len(reply)
         return response.status, found, reply
 
     def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:

@@ -17,7 +17,7 @@ from prefect.server.events.schemas.automations import AutomationCreate, EventTri
 from prefect.server.events.schemas.events import ReceivedEvent
 from prefect.server.utilities.user_templates import render_user_template_sync
 
-from flows.automation_file import PREFIX, plan, read_automations
+from flows.automation_file import PREFIX, plan, read_automations, without_telling
 from flows.automations import BLOCK, FILE, MESSAGE, TAG, block_values, seconds
 from ragmetrics.errors import InputError
 from tests.fakes.processes import ROOT
@@ -238,6 +238,15 @@ def test_the_file_is_what_prefects_own_command_takes() -> None:
     listed = yaml.safe_load(text)["automations"]
     read = [AutomationCore.model_validate(one) for one in listed]
     assert [one.name for one in read] == list(automations())
+
+
+def test_without_slack_what_else_they_do_is_left() -> None:
+    """A crashed run is still run again, and a dead one still marked; nothing needs a webhook."""
+    left = without_telling(read_automations(FILE, VALUES))
+    assert {short(one.name): [do.type for do in one.actions] for one in left} == {
+        "run crashed": ["change-flow-run-state"],
+        "zombie run": ["change-flow-run-state"],
+    }
 
 
 def write(folder: Path, **changes: Any) -> Path:

@@ -387,6 +387,9 @@ def test_a_bug_is_not_taken_for_a_failed_night(tmp_path: Path) -> None:
         ({"logs": "logs/{date:%Y-%m}/"}, DAYS[0], DAYS[1], 1, "template with the day in it"),
         ({}, DAYS[0], DAYS[1], 0, "should be one or more"),
         ({"metrics": ["recall"]}, DAYS[0], DAYS[1], 1, "recall"),
+        ({}, DAYS[0], date(9000, 1, 1), 1, "9000-01-01, is yet to come: it is 2"),
+        ({}, date(1, 1, 1), DAYS[0], 1, r"nights from 0001-01-01 .* 3,660 at a time are the most"),
+        ({}, DAYS[0], DAYS[1], 1, r"from 2026-11-10 to 2026-11-11 has a log: looked for in .*dt="),
     ],
 )
 def test_what_cannot_be_is_told_before_anything_is_begun(
@@ -409,8 +412,14 @@ def test_one_night_may_have_logs_without_a_date(tmp_path: Path) -> None:
 def test_without_a_last_night_it_goes_to_yesterday(tmp_path: Path) -> None:
     """In UTC, as a nightly without a date."""
     yesterday = datetime.now(UTC).date() - timedelta(days=1)
-    done = run_backfill(dataset(tmp_path), yesterday - timedelta(days=1))
-    assert done.dates("no logs") == [yesterday - timedelta(days=1), yesterday]
+    seen: list[date] = []
+    with pytest.raises(InputError, match=f"to {yesterday} has a log"):
+        run_backfill(
+            dataset(tmp_path),
+            yesterday - timedelta(days=1),
+            tell=lambda one, *_: seen.append(one.date),
+        )
+    assert seen == [yesterday - timedelta(days=1), yesterday]
     assert not (tmp_path / "store").exists()
 
 
@@ -445,6 +454,20 @@ def test_the_command_tells_what_became_of_the_nights(
     assert [one["outcome"] for one in again["nights"]] == ["kept", "kept", "no logs", *["kept"] * 3]
 
 
+def test_the_command_says_that_clusters_are_for_the_flow(
+    tmp_path: Path, run: Callable[..., Ended]
+) -> None:
+    """In one line, and does its work here."""
+    path = write_settings(tmp_path)
+    path.write_text("metrics: [context_recall]\nrunner: {name: dask, address: 'tcp://d:8786'}\n")
+    ended = run("backfill", "--settings", path, "--first", DAYS[0], "--last", DAYS[0])
+    assert (ended.code, ended.out) == (0, "1 nights: 1 published\n")
+    assert ended.err == (
+        "runner: dask is for the flow, python -m flows.backfill: this command scores on this "
+        "machine, in processes of its own\n"
+    )
+
+
 def test_the_command_can_be_stopped(tmp_path: Path, judge_server: JudgeServer) -> None:
     """By Ctrl-C, at once, whatever the judge is about to answer; the same command goes on, and
     has the judge's limits for itself."""
@@ -473,6 +496,14 @@ def test_the_command_can_be_stopped(tmp_path: Path, judge_server: JudgeServer) -
     assert list((tmp_path / "ragmetrics-store/workers").rglob("*.json")) == []
 
 
+def test_a_range_without_any_log_is_exit_code_2(tmp_path: Path, run: Callable[..., Ended]) -> None:
+    """No data is never green: one sentence names the place."""
+    path = write_settings(tmp_path)
+    ended = run("backfill", "--settings", path, "--first", DAYS[2], "--last", DAYS[2])
+    assert (ended.code, ended.out) == (2, "")
+    assert f"has a log: looked for in {tmp_path}/logs/dt={{date}}\n" in ended.err
+
+
 def test_the_command_fails_where_nights_are_left(tmp_path: Path, run: Callable[..., Ended]) -> None:
     """Exit code 1 and their names on stderr; 2 for what cannot be read."""
     path = write_settings(tmp_path)
@@ -481,6 +512,8 @@ def test_the_command_fails_where_nights_are_left(tmp_path: Path, run: Callable[.
     assert ended.code == 1
     assert f"{DAYS[2]}: " in ended.err
     assert "5 published, 1 failed" in ended.out
+    ended = run("backfill", "--settings", path, "--first", DAYS[2], "--last", DAYS[2], "--json")
+    assert (ended.code, json.loads(ended.out)["nights"][0]["outcome"]) == (1, "failed")
     ended = run("backfill", "--settings", path, "--first", "yesterday")
     assert (ended.code, ended.out) == (2, "")
     assert "should be a date like 2026-11-19" in ended.err

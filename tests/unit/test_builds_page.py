@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from markupsafe import escape
 
 from ragmetrics.gates.kept import save_gate
 from ragmetrics.gates.records import Gate
 from ragmetrics.gates.undecided import Undecided, keep
 from ragmetrics.night import run_night
 from ragmetrics.publish import rebuild_dashboard, refresh_builds
+from ragmetrics.report import builds_page
 from ragmetrics.report.builds_page import MOST_IN_FULL, write_builds
 from ragmetrics.report.markdown import gate_markdown
 from ragmetrics.settings import make_settings
@@ -86,6 +88,38 @@ def test_only_the_newest_are_shown_in_full(site: Files) -> None:
     assert html.count('<section class="judge"') == MOST_IN_FULL
     assert html.count('id="build-idx-34"') == 1
     assert "The newest 30 are shown in full below" in text(html)
+
+
+def test_the_page_is_bounded_and_says_so(site: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of builds, and of events without a verdict, only what is shown is asked for."""
+    monkeypatch.setattr(builds_page, "_MOST_LINES", 3)
+    monkeypatch.setattr(builds_page, "_MOST_UNDECIDED", 2)
+    gates = iter([gate(f"idx-{number}") for number in range(9, 0, -1)])
+    lost = iter([undecided(f"lost {number}") for number in range(9, 0, -1)])
+    write_builds(site, gates, lost, "helpdesk")
+    read = text(site.read("builds.html").decode())
+    assert "The newest builds, newest first: 3 held" in read
+    assert "Older builds are not shown; their verdicts are in the store" in read
+    assert ("idx-7 " in read, "idx-6 " in read) == (True, False)
+    assert ("lost 8" in read, "lost 7" in read) == (True, False)
+    assert (len(list(gates)), len(list(lost))) == (5, 7)
+    assert "Older builds" not in text(page(site, gate()))
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (0.0, "< 0.0001"),
+        (0.00009, "< 0.0001"),
+        (0.0001, "0.0001"),
+        (0.7, "0.7000"),
+        (None, "–"),
+    ],
+)
+def test_a_p_value_is_never_rounded_to_nothing(site: Files, value: float | None, told: str) -> None:
+    """No test is sure: a drop that could hardly be chance has a p below what is shown."""
+    read = page(site, gate(metrics=[metric_verdict(p_value=value)]))
+    assert f'<td class="num">{escape(told)}</td><td class="num">0.042</td>' in read
 
 
 def test_hostile_text_stays_text(site: Files) -> None:

@@ -106,7 +106,7 @@ def test_flags_go_before_the_settings(
 @pytest.mark.slow
 def test_ctrl_c_keeps_what_was_answered(settings: Path, search_server: SearchServer) -> None:
     """And says that the same command goes on."""
-    search_server.faults(latency_ms=1_500)
+    search_server.faults(fail={"hang": 1.0}, after=2)
     command = [sys.executable, "-m", "ragmetrics", "replay", "--settings", settings]
     command += ["--build", BUILD]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
@@ -116,7 +116,7 @@ def test_ctrl_c_keeps_what_was_answered(settings: Path, search_server: SearchSer
     process.send_signal(signal.SIGINT)
     assert process.communicate()[1].startswith("Stopped. The same command, without --again, goes")
     assert process.returncode == 130
-    search_server.faults(latency_ms=0)
+    search_server.faults(fail={})
     done = subprocess.run([*command, "--json"], cwd=ROOT, capture_output=True, check=True)
     told = json.loads(done.stdout)
     assert (told["found"] >= 1, told["rows"]) == (True, 12)

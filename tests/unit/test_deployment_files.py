@@ -1,57 +1,61 @@
 """What deployments/ holds fits together, and with the code: names, variables, commands, paths.
 
-There is no Docker daemon and no cluster here: these files are checked, not run.
+There is no Docker daemon and no cluster here: these files are checked, not run. What the containers
+would do is done without them in test_deploy_container.py.
 """
 
 from __future__ import annotations
 
 import configparser
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from ragmetrics.settings import Settings
 from tests.fakes.console import blocks
+from tests.fakes.containers import (
+    COMPOSE,
+    DEPLOYMENTS,
+    EnvFiles,
+    containers,
+    in_compose,
+    in_kubernetes,
+    kind,
+    objects,
+    pods,
+)
 from tests.fakes.processes import ROOT
 
-DEPLOYMENTS = ROOT / "deployments"
 README = (DEPLOYMENTS / "README.md").read_text(encoding="utf-8")
+DOCUMENT = ROOT / "docs/deploying.md"
 PREFECT = yaml.safe_load((DEPLOYMENTS / "prefect.yaml").read_text(encoding="utf-8"))
-COMPOSE = yaml.safe_load((DEPLOYMENTS / "docker-compose.yaml").read_text(encoding="utf-8"))
 DOCKERFILE = (DEPLOYMENTS / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", "")
 IN_IMAGE = [line.split()[1:] for line in DOCKERFILE.splitlines() if line.startswith("COPY ")]
 FOREIGN = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD", "PGDATA", "PYTHONUNBUFFERED"}
-OURS = {"RAGMETRICS_CHECKOUT", "RAGMETRICS_VERSION", "OPENAI_API_KEY", "SLACK_WEBHOOK_URL"}
-AWS = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL"}
+KEYS = {"OPENAI_API_KEY", "SLACK_WEBHOOK_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
+OURS = {"RAGMETRICS_CHECKOUT", "RAGMETRICS_VERSION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL"}
+PASSWORD = "a@b/c:d#e%20f+?=&$'"
+IN_CONTAINERS = [in_compose, in_kubernetes]
+Environment = Callable[[str, EnvFiles], dict[str, str]]
 
 
-def objects() -> list[dict[str, Any]]:
-    """Everything that the Kubernetes files hold."""
-    files = sorted((DEPLOYMENTS / "kubernetes").glob("*.yaml"))
-    return [one for file in files for one in yaml.safe_load_all(file.read_text(encoding="utf-8"))]
-
-
-def kind(*wanted: str) -> list[dict[str, Any]]:
-    """The Kubernetes objects of some kinds."""
-    return [one for one in objects() if one["kind"] in wanted]
-
-
-def pods() -> list[dict[str, Any]]:
-    """The Kubernetes objects that run containers."""
-    return kind("Deployment", "StatefulSet", "Job")
-
-
-def containers() -> list[dict[str, Any]]:
-    """All containers of the Kubernetes files."""
-    return [one for pod in pods() for one in pod["spec"]["template"]["spec"]["containers"]]
+def env_files() -> EnvFiles:
+    """What docs/deploying.md has people write, and the password that the README adds."""
+    files = {
+        block.name: dict(line.split("=", 1) for line in block.text.splitlines())
+        for block in blocks(DOCUMENT)
+        if block.name.endswith(".env")
+    }
+    files["server.env"]["POSTGRES_PASSWORD"] = PASSWORD
+    return files
 
 
 def units() -> list[configparser.RawConfigParser]:
@@ -67,13 +71,13 @@ def units() -> list[configparser.RawConfigParser]:
 
 def scripts() -> Iterator[str]:
     """Every command that a document, a container or a unit runs."""
-    for document in (DEPLOYMENTS / "README.md", ROOT / "docs/deploying.md"):
+    yield from (DEPLOYMENTS / "deploy.sh").read_text(encoding="utf-8").splitlines()
+    for document in (DEPLOYMENTS / "README.md", DOCUMENT):
         for block in blocks(document):
             if block.kind == "console":
                 yield from (command.line for command in block.commands)
     for one in (*COMPOSE["services"].values(), *containers()):
-        words = one.get("command") or []
-        yield from words[-1].splitlines() if words[:1] == ["sh"] else [shlex.join(words)]
+        yield shlex.join(one.get("command") or [])
     yield from (unit["Service"]["ExecStart"] for unit in units())
     yield shlex.join(yaml.safe_load(re.findall(r"^CMD (.*)$", DOCKERFILE, re.MULTILINE)[0]))
 
@@ -121,11 +125,10 @@ def variables() -> set[str]:
         named |= set(one.get("environment", {}))
     for one in containers():
         named |= {entry["name"] for entry in one.get("env", ())}
-    named |= set(kind("Secret")[0]["stringData"])
     for unit in units():
         named |= set(re.findall(r"(\w+)=", unit["Service"]["Environment"]))
     named |= set(re.findall(r"(\w+)=", DOCKERFILE.partition("ENV ")[2]))
-    for document in (README, (ROOT / "docs/deploying.md").read_text(encoding="utf-8")):
+    for document in (README, DOCUMENT.read_text(encoding="utf-8")):
         named |= set(re.findall(r"\b(?:PREFECT|RAGMETRICS|AWS)_\w+[A-Z]\b", document))
         named |= set(re.findall(r"^([A-Z_]+)=", document, re.MULTILINE))
     return named
@@ -138,7 +141,7 @@ def test_somebody_reads_every_variable(name: str) -> None:
     from prefect.settings.legacy import _get_settings_fields
     from prefect.settings.models.root import Settings as PrefectSettings
 
-    known = FOREIGN | OURS | AWS | set(_get_settings_fields(PrefectSettings))
+    known = FOREIGN | KEYS | OURS | set(_get_settings_fields(PrefectSettings))
     known |= {"PREFECT_DEFAULT_WORK_POOL_NAME"}  # an alias; test_deployments.py uses it
     known |= {f"RAGMETRICS_{field.upper()}" for field in Settings.model_fields}
     if name == "PREFECT_SERVER_ENCRYPTION_KEY":
@@ -194,7 +197,7 @@ def test_the_image_lets_in_what_it_copies_and_no_secret() -> None:
         for source in sources[:-1]:
             assert (ROOT / source).exists()
             assert f"!{source.rstrip('/')}" in allowed
-    assert not {"!.", "!ragmetrics.env", "!ragmetrics.yaml"} & set(allowed)
+    assert not {"!.", "!ragmetrics.env", "!server.env", "!ragmetrics.yaml"} & set(allowed)
 
 
 def test_the_image_runs_as_an_ordinary_user_on_a_python_that_is_supported() -> None:
@@ -242,16 +245,92 @@ def test_compose_services_refer_to_what_there_is() -> None:
             if how["condition"] == "service_healthy":
                 assert services[name]["healthcheck"]["test"]
             else:
-                assert services[name]["restart"] == "on-failure"
+                assert how["condition"] == "service_completed_successfully"
+                assert services[name]["restart"] == "no"
         for volume in service.get("volumes", ()):
-            source = volume.partition(":")[0]
-            assert source in COMPOSE["volumes"] or source == "../ragmetrics.yaml"
+            if isinstance(volume, dict):
+                assert (volume["source"], volume["read_only"]) == ("../ragmetrics.yaml", True)
+            else:
+                assert volume.partition(":")[0] in COMPOSE["volumes"]
         if "build" in service:
             context = DEPLOYMENTS / service["build"]["context"]
             assert (context / service["build"]["dockerfile"]).is_file()
-            assert service["env_file"] == "../ragmetrics.env"
-        for host in re.findall(r"://(?:[^@/]*@)?([a-z]+):\d", str(service)):
+            assert service["env_file"] in ("../ragmetrics.env", "../server.env")
+        for host in re.findall(r"://([a-z]+):\d", str(service)):
             assert host in services
+    assert in_compose("server", env_files())["PREFECT_SERVER_DATABASE_HOST"] in services
+
+
+@pytest.mark.parametrize("environment", IN_CONTAINERS)
+def test_a_container_has_the_secrets_that_it_needs_and_no_other(environment: Environment) -> None:
+    """Keys of judge, Slack and bucket are for worker and deploying; the server never sees them, nor
+    they the passwords of server and database."""
+    files = env_files()
+    for client in ("worker", "deploy"):
+        given = environment(client, files)
+        assert {*KEYS, "PREFECT_API_AUTH_STRING"} <= set(given)
+        assert given["PREFECT_API_URL"] == "http://server:4200/api"
+        assert PASSWORD not in given.values()
+        assert "PREFECT_SERVER_API_AUTH_STRING" not in given
+    given = environment("server", files)
+    assert (
+        given["PREFECT_SERVER_API_AUTH_STRING"]
+        == files["ragmetrics.env"]["PREFECT_API_AUTH_STRING"]
+    )
+    assert not KEYS & set(given)
+    assert given["PREFECT_SERVER_UI_API_URL"] == f"{given['PREFECT_UI_URL']}/api"
+
+
+def readme_server(_: str, files: EnvFiles) -> dict[str, str]:
+    """What the README has people set for a PostgreSQL of theirs."""
+    [block] = re.findall(r"^```sh\n(PREFECT_SERVER_DATABASE_.*?)^```", README, re.M | re.S)
+    given = dict(line.split("=", 1) for line in block.splitlines())
+    return given | {"PREFECT_SERVER_DATABASE_PASSWORD": files["server.env"]["POSTGRES_PASSWORD"]}
+
+
+@pytest.mark.parametrize("environment", [*IN_CONTAINERS, readme_server])
+def test_the_password_of_the_database_may_hold_anything(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What would end or break a URL's password does not: the server gets it as it was written."""
+    from prefect.settings.models.root import Settings as PrefectSettings
+    from sqlalchemy.engine import make_url
+
+    for name in [name for name in os.environ if name.startswith("PREFECT_")]:
+        monkeypatch.delenv(name)
+    for name, value in environment("server", env_files()).items():
+        monkeypatch.setenv(name, value)
+    secret = PrefectSettings().server.database.connection_url
+    assert secret
+    url = make_url(secret.get_secret_value())
+    assert url.drivername == "postgresql+asyncpg"
+    assert url.host in ("postgres", "db.example.com")
+    assert (url.username, url.password, url.database) == ("prefect", PASSWORD, "prefect")
+
+
+def test_compose_says_what_is_missing() -> None:
+    """Without a password of the database nothing starts, and the file to write it into is named."""
+    files = env_files()
+    del files["server.env"]["POSTGRES_PASSWORD"]  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match=r"POSTGRES_PASSWORD: set it in server\.env"):
+        in_compose("postgres", files)
+
+
+def test_a_deploy_that_cannot_succeed_ends() -> None:
+    """Compose starts it once. Kubernetes gives up at once after exit code 2, which is what the
+    script ends with where trying again is no use, and else after a number of tries."""
+    assert COMPOSE["services"]["deploy"]["restart"] == "no"
+    [job] = kind("Job")
+    [rule] = job["spec"]["podFailurePolicy"]["rules"]
+    [container] = job["spec"]["template"]["spec"]["containers"]
+    assert rule["action"] == "FailJob"
+    assert rule["onExitCodes"] == {
+        "containerName": container["name"],
+        "operator": "In",
+        "values": [2],
+    }
+    assert job["spec"]["template"]["spec"]["restartPolicy"] == "Never"  # a policy demands it
+    assert job["spec"]["backoffLimit"] <= 10
 
 
 def test_kubernetes_objects_refer_to_what_there_is() -> None:
@@ -276,10 +355,31 @@ def test_kubernetes_objects_refer_to_what_there_is() -> None:
             ports = {one["containerPort"] for one in container.get("ports", ())}
             for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
                 assert container.get(probe, {}).get("httpGet", {}).get("port") in {*ports, None}
-            for entry in container.get("envFrom", ()):
-                assert ("Secret", entry["secretRef"]["name"]) in named
-    for host in re.findall(r"://(?:[^@/]*@)?([a-z]+):\d", str(objects())):
-        assert ("Service", host) in named
+            names = [entry["secretRef"]["name"] for entry in container.get("envFrom", ())]
+            for entry in container["env"]:
+                if "valueFrom" in entry:
+                    names.append(entry["valueFrom"]["secretKeyRef"]["name"])
+            made = re.findall(r"create secret generic (\w+) --from-env-file=(\S+)", README)
+            assert dict(made) == {"ragmetrics": "ragmetrics.env", "server": "server.env"}
+            assert set(names) <= set(dict(made))
+    hosts = re.findall(r"://([a-z]+):\d", str(objects()))
+    hosts.append(in_kubernetes("server", env_files())["PREFECT_SERVER_DATABASE_HOST"])
+    assert {("Service", host) for host in hosts} <= named
+
+
+def test_nothing_in_kubernetes_runs_as_root_or_may_become_it() -> None:
+    """As the policy `restricted` of a namespace demands."""
+    for pod in pods():
+        spec = pod["spec"]["template"]["spec"]
+        assert spec["securityContext"]["runAsNonRoot"] is True
+        assert spec["securityContext"]["runAsUser"] > 0
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in spec["containers"]:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            assert container["resources"]["limits"]["memory"]
 
 
 def test_the_settings_in_kubernetes_are_settings() -> None:
@@ -288,21 +388,31 @@ def test_the_settings_in_kubernetes_are_settings() -> None:
     assert Settings(**yaml.safe_load(text)).store == "s3://my-bucket/ragmetrics"
 
 
-def test_the_kustomization_takes_all_files_but_the_secret() -> None:
-    """Secrets are made by hand; all else is in it, and kubectl, where there is one, agrees."""
-    folder = DEPLOYMENTS / "kubernetes"
+def test_the_kustomization_takes_all_files() -> None:
+    """And its image is that of all containers but the database's."""
     [kustomization] = [one for one in objects() if one["kind"] == "Kustomization"]
-    files = {file.name for file in folder.glob("*.yaml")}
-    assert files - {*kustomization["resources"]} == {"kustomization.yaml", "secret.yaml"}
+    files = {file.name for file in (DEPLOYMENTS / "kubernetes").glob("*.yaml")}
+    assert files - {*kustomization["resources"]} == {"kustomization.yaml"}
     images = {one["name"] for one in kustomization["images"]}
     assert {one["image"] for one in containers()} == {"postgres:16", *images}
-    if kubectl := shutil.which("kubectl"):
-        made = subprocess.run(
-            [kubectl, "kustomize", str(folder)], check=True, capture_output=True, text=True
-        )
-        assert {one["metadata"]["namespace"] for one in yaml.safe_load_all(made.stdout)} == {
-            "ragmetrics"
-        }
+
+
+def test_a_folder_of_ones_own_brings_image_and_settings(tmp_path: Path) -> None:
+    """The README's kustomization, beside a checkout, is one that kubectl takes."""
+    if not (kubectl := shutil.which("kubectl")):
+        pytest.skip("there is no kubectl on this machine")
+    shutil.copytree(DEPLOYMENTS / "kubernetes", tmp_path / "ragmetrics/deployments/kubernetes")
+    [own] = [one for one in blocks(DEPLOYMENTS / "README.md") if one.name == "kustomization.yaml"]
+    (tmp_path / own.name).write_text(own.text)
+    (tmp_path / "ragmetrics.yaml").write_text("dataset: towers\n")
+    made = subprocess.run(
+        [kubectl, "kustomize", str(tmp_path)], check=True, capture_output=True, text=True
+    )
+    all_of_it = list(yaml.safe_load_all(made.stdout))
+    assert {one["metadata"]["namespace"] for one in all_of_it} == {"ragmetrics"}
+    [settings] = [one for one in all_of_it if one["kind"] == "ConfigMap"]
+    assert settings["data"] == {"ragmetrics.yaml": "dataset: towers\n"}
+    assert made.stdout.count("image: registry.example.com/ragmetrics:0.1.0") == 3
 
 
 def test_units_run_what_an_installation_has() -> None:
@@ -311,5 +421,23 @@ def test_units_run_what_an_installation_has() -> None:
     for unit in units():
         service = unit["Service"]
         assert service["ExecStart"].startswith(f"{service['WorkingDirectory']}/.venv/bin/prefect ")
-        assert service["EnvironmentFile"] == f"{service['WorkingDirectory']}/ragmetrics.env"
         assert service["Restart"] == "always"
+    files = {unit["Service"]["EnvironmentFile"].rpartition("/")[2] for unit in units()}
+    assert files == {"ragmetrics.env", "server.env"}
+
+
+def test_systemd_understands_the_units(tmp_path: Path) -> None:
+    """Each key and value, for a checkout that is there."""
+    if not (analyze := shutil.which("systemd-analyze")):
+        pytest.skip("there is no systemd on this machine")
+    program = tmp_path / ".venv/bin/prefect"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    for file in (DEPLOYMENTS / "systemd").glob("*.service"):
+        unit = tmp_path / file.name
+        unit.write_text(file.read_text(encoding="utf-8").replace("/opt/ragmetrics", str(tmp_path)))
+    done = subprocess.run(
+        [analyze, "verify", "--man=no", *tmp_path.glob("*.service")], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")

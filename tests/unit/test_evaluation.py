@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import sys
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -14,6 +17,8 @@ import pytest
 
 import ragmetrics
 from ragmetrics.errors import InputError, SettingsError
+from ragmetrics.given import inputs_of
+from ragmetrics.rows import LogRow
 from ragmetrics.settings import make_settings
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import make_rows, write_jsonl
@@ -157,6 +162,16 @@ def test_times_and_arrays_of_a_table() -> None:
     result = ragmetrics.evaluate(table, ["context_relevance"])
     assert result.manifest.source.rows == 12
     assert result.manifest.source.oldest == table["timestamp"].min()
+
+
+def test_rows_are_read_while_another_thread_imports_pandas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module that is not there to its end has no tables, and nobody can have brought one."""
+    monkeypatch.setitem(sys.modules, "pandas", ModuleType("pandas"))
+    rows = [{**row, "timestamp": date(2026, 11, 19)} for row in ROWS]
+    inputs = inputs_of(make_settings({}), rows, tmp_path, None)
+    assert len([one for one in inputs.logs[0].read() if isinstance(one, LogRow)]) == 12
 
 
 def test_inside_a_running_event_loop() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import s3fs
+from hypothesis import HealthCheck, settings
 from openai import (
     APIConnectionError,
     AsyncOpenAI,
@@ -280,6 +281,12 @@ def test_rows_are_made_to_measure(tmp_path: Path) -> None:
     assert rows[0]["index_build"] == "b2"
     assert "response" not in rows[0]
     assert gzip.decompress(path.read_bytes()).splitlines()[-1] == b"not JSON"
+
+
+def test_no_property_fails_because_a_machine_stalls() -> None:
+    """Hypothesis has no deadline here, in CI or not."""
+    assert settings().deadline is None
+    assert HealthCheck.too_slow in settings().suppress_health_check
 
 
 def test_the_network_is_out_of_reach() -> None:

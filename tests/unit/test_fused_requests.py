@@ -22,6 +22,7 @@ from ragmetrics.registry import select
 from ragmetrics.rows import LogRow
 from ragmetrics.store.files import Files
 from ragmetrics.store.judgements import Judgements
+from tests.fakes.instant import instantly
 from tests.fakes.scripted import ScriptedJudge, a_broker, alone
 from tests.fakes.verdicts import reply
 
@@ -242,7 +243,7 @@ def test_a_part_stopped_early_leaves_others_their_answers() -> None:
         await other.stop()
         return found["context_relevance"]
 
-    found = asyncio.run(asyncio.wait_for(main(), 20))
+    found = instantly(main())
     assert found == PLAIN[0]["context_relevance"]
     # The fused request went with the one who stopped, before it was answered.
     assert sorted(judge.prompts) == ["grade"] * 3 + ["questions", "support"]

@@ -201,6 +201,27 @@ def test_the_build_that_was_promoted_last_serves(tmp_path: Path) -> None:
     assert [one.build for one in load_gates(open_store(settings))] == ["b3", "b2"]
 
 
+def test_an_old_build_announced_again_does_not_come_to_serve(tmp_path: Path) -> None:
+    """A builder that repeats itself finds the verdict, against the build that served then; the
+    build promoted last is the one that it was."""
+    settings = two_builds(tmp_path, ROWS, gate=loose(tmp_path))
+    for build in ("b3", "b4"):
+        write_build(tmp_path, build, ROWS)
+    first = gate(settings, "b2")
+    assert gate(settings, "b3", serving=None).serving == "b2"
+    assert gate(settings, "b2", serving=None) == first
+    assert gate(settings, "b4", serving=None).serving == "b3"
+
+
+def test_a_slip_takes_no_decision_back(tmp_path: Path) -> None:
+    """Against a build that does not exist nothing is compared: the promotion stays on record."""
+    settings = two_builds(tmp_path, ROWS, gate=loose(tmp_path))
+    promoted = gate(settings)
+    slip = gate(settings, serving="nosuch")
+    assert (slip.verdict, slip.scored_metrics) == ("inconclusive", [])
+    assert load_gate(open_store(settings), "b2") == promoted
+
+
 def test_else_the_build_that_the_newest_night_names(tmp_path: Path) -> None:
     """Most rows of the newest night were served by b1."""
     settings = two_builds(tmp_path, ROWS, gate=loose(tmp_path))
@@ -336,7 +357,7 @@ def test_a_gate_in_a_bucket(tmp_path: Path, s3: Bucket) -> None:
     found = gate(settings)
     assert (found.verdict, found.logs) == ("hold", f"{s3.uri}/builds/b2/")
     assert "store/gates/b2.json" in s3.keys("store/gates/")
-    assert load_gates(open_store(settings)) == [found]
+    assert list(load_gates(open_store(settings))) == [found]
     assert not (tmp_path / "store").exists()
 
 
@@ -475,7 +496,7 @@ def test_batches_that_take_long_leave_no_verdict(tmp_path: Path, judge_server: J
     settings = two_builds(tmp_path, ROWS[:3], judge=judge)
     with pytest.raises(JudgePending):
         gate(settings)
-    assert load_gates(open_store(settings)) == []
+    assert list(load_gates(open_store(settings))) == []
 
 
 def loose(folder: Path) -> dict[str, Any]:

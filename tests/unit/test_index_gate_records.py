@@ -93,6 +93,7 @@ def test_a_name_that_is_taken_stays_in_its_folder(name: str) -> None:
         ({"rules": []}, "gate.rules: should name a metric"),
         ({"rules": [{"metric": "a"}, {"metric": "a"}]}, "gate.rules: a has more than one rule"),
         ({"rules": [{"metric": "a", "max_drop": 0}]}, "gate.rules.0.max_drop: "),
+        ({"rules": [{"metric": "a", "max_drop": float("inf")}]}, "gate.rules.0.max_drop: "),
         ({"min_questions": 1}, "gate.min_questions: "),
         ({"max_missing": 1.5}, "gate.max_missing: "),
     ],

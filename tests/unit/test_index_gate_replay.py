@@ -9,10 +9,12 @@ import pytest
 from ragmetrics.errors import InputError
 from ragmetrics.gates.gate import run_gate
 from ragmetrics.gates.records import IndexBuild
+from ragmetrics.gates.replaying import check_below, replay_missing
 from ragmetrics.replay import ReplayShort, replay
 from ragmetrics.settings import Settings
 from tests.fakes.replays import hurry, log_rows, replaying
 from tests.fakes.retriever import SearchServer
+from tests.fakes.s3 import Bucket
 
 
 @pytest.fixture
@@ -50,11 +52,87 @@ def test_a_build_without_a_log_is_asked_the_golden_questions(
 def test_a_log_goes_where_the_event_says(
     tmp_path: Path, settings: Settings, search_server: SearchServer
 ) -> None:
-    """It is read there as well."""
-    place = str(tmp_path / "elsewhere")
+    """It is read there as well, below the folder of `gate: logs:`."""
+    place = str(tmp_path / "builds" / "elsewhere")
     found = run_gate(settings, asked(settings, logs=place))
     assert (found.logs, found.source.rows) == (place, 12)
-    assert (tmp_path / "elsewhere" / "replay.jsonl").exists()
+    assert (tmp_path / "builds" / "elsewhere" / "replay.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "{tmp}/home/run.jsonl",
+        "{tmp}/builds/../home/run.jsonl",
+        "{tmp}/builds/link/run.jsonl",
+        "{tmp}/builds-too/",
+        "file://{tmp}/home/run.jsonl",
+        "file:{tmp}/home/run.jsonl",
+        "memory://{tmp}/builds/run.jsonl",
+        "home/run.jsonl",
+    ],
+)
+def test_an_event_cannot_have_a_log_written_elsewhere(
+    tmp_path: Path,
+    settings: Settings,
+    search_server: SearchServer,
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+) -> None:
+    """Whoever may post events would write files of this name with the worker's rights."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "builds" / "link").symlink_to(tmp_path / "home")
+    with pytest.raises(InputError, match=r"^no log at .* below .*/builds/ alone, the folder of"):
+        run_gate(settings, asked(settings, logs=place.format(tmp=tmp_path)))
+    assert search_server.stats()["requests"] == 0
+    assert list((tmp_path / "home").iterdir()) == []
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "allowed"),
+    [
+        ("builds/x/", True),
+        ("builds/b2.jsonl", True),
+        ("builds/../store/b2.jsonl", False),
+        ("builds-too/", False),
+        ("store/", False),
+    ],
+)
+def test_nor_elsewhere_in_the_bucket(
+    settings: Settings, s3: Bucket, place: str, *, allowed: bool
+) -> None:
+    """By its address as it stands."""
+    logs = settings.gate.model_copy(update={"logs": f"{s3.uri}/builds/{{build}}/"})
+    in_bucket = settings.model_copy(update={"gate": logs})
+    build = asked(settings, logs=f"{s3.uri}/{place}")
+    if allowed:
+        assert replay_missing(in_bucket, build) is not None
+        written = s3.keys()
+        assert all(key.startswith("builds/") for key in written)
+    else:
+        with pytest.raises(InputError, match=r"^no log at s3://"):
+            replay_missing(in_bucket, build)
+        assert s3.keys() == []
+
+
+def test_nor_by_an_address_that_leads_on(settings: Settings) -> None:
+    """As fsspec follows those with `::`."""
+    logs = settings.gate.model_copy(update={"logs": "memory://builds/{build}/"})
+    within = settings.model_copy(update={"gate": logs})
+    check_below(within, "memory://builds/b2.jsonl")
+    with pytest.raises(InputError, match=r"no log at memory://builds/b2\.zip::"):
+        check_below(within, "memory://builds/b2.zip::memory://home/b2.zip")
+
+
+def test_with_a_log_a_gate_reads_it_anywhere(
+    tmp_path: Path, settings: Settings, search_server: SearchServer
+) -> None:
+    """Only what it would write is bound to a folder; `replay --out` writes where its user says."""
+    place = str(tmp_path / "elsewhere")
+    replay(settings, "b2", place)
+    assert run_gate(settings, asked(settings, logs=place)).source.rows == 12
 
 
 def test_a_replay_that_comes_short_is_no_verdict(

@@ -151,7 +151,7 @@ def test_a_command_that_is_stopped_says_how_to_go_on(
     logs: Path, judge_server: JudgeServer, tmp_path: Path
 ) -> None:
     """After Ctrl-C: where the replies are, and that the same command goes on."""
-    judge_server.faults(latency_ms=5_000)
+    judge_server.faults(latency_ms=60_000)
     command = [sys.executable, "-m", "ragmetrics", "score", str(logs), "--metrics", METRICS]
     command += ["--judge", "openai", "--base-url", judge_server.base_url]
     code, said = stopped(command, tmp_path, judge_server, 5, signal.SIGINT)

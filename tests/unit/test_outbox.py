@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from ragmetrics.alerts import deliver, outbox
 from ragmetrics.alerts.deliver import BOOK, alert, load_book
 from ragmetrics.alerts.state import Book, Message, Undelivered
+from ragmetrics.errors import StoreError
 from ragmetrics.records import Manifest
 from ragmetrics.settings import make_settings
 from ragmetrics.store.files import Files
@@ -21,6 +23,10 @@ from tests.fakes.slack import SlackServer
 
 SETTINGS = make_settings({})
 HELLO = Undelivered(night=FIRST, message=Message(text="hello", blocks=[{"type": "divider"}]))
+
+
+class Killed(BaseException):
+    """As by `kill -9`."""
 
 
 @pytest.fixture
@@ -168,9 +174,6 @@ def test_a_run_that_died_before_it_wrote_the_state_is_repeated(
     told(files, bad(0))
     before = load_book(files)
 
-    class Killed(BaseException):
-        """As by `kill -9`."""
-
     def die(*_: object) -> None:
         raise Killed
 
@@ -184,6 +187,49 @@ def test_a_run_that_died_before_it_wrote_the_state_is_repeated(
     assert load_book(files).states[finding("context_recall").key].since == FIRST
     assert files.below(outbox.FOLDER) == []
     assert before.states.keys() <= load_book(files).states.keys()
+
+
+@pytest.mark.parametrize("error", [Killed(), StoreError("the bucket is out")])
+@pytest.mark.parametrize(
+    ("noted", "deliveries"), [(0, [2, 1, 1]), (1, [1, 2, 1]), (2, [1, 1, 2]), (3, [1, 1, 2])]
+)
+def test_a_run_that_dies_after_slack_took_a_message_repeats_that_one_alone(
+    files: Files,
+    slack_server: SlackServer,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    noted: int,
+    deliveries: list[int],
+) -> None:
+    """Two messages wait, and tonight's is the third. Each is noted once Slack took it, and at last
+    the state: whichever note is the first that is not made, the rerun sends one message again."""
+    for number in (0, 1):
+        message = Message(text=f"of night {number}", blocks=[])
+        outbox.keep(files, [Undelivered(night=FIRST + timedelta(number), message=message)])
+    with monkeypatch.context() as dying:
+        notes = iter(range(noted))  # both acts count
+        for name in ("write", "remove"):
+            dying.setattr(Files, name, after(notes, slack_server, getattr(Files, name), error))
+        with pytest.raises(type(error)):
+            told(files, bad(2))
+    told(files, bad(2))
+    texts = Counter(message["text"] for message in slack_server.delivered)
+    assert list(texts.values()) == deliveries
+    assert told(files, bad(2)).message is None
+    assert files.below(outbox.FOLDER) == []
+
+
+def after(
+    notes: Iterator[int], slack: SlackServer, act: Callable[..., None], error: BaseException
+) -> Callable[..., None]:
+    """The act; from Slack's first ok on it raises the error, but for so many notes."""
+
+    def acting(*args: Any) -> None:
+        if slack.delivered and next(notes, None) is None:
+            raise error
+        act(*args)
+
+    return acting
 
 
 def test_messages_of_an_earlier_version_are_sent(files: Files, slack_server: SlackServer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -20,8 +21,12 @@ from ragmetrics.store.files import Files
 from ragmetrics.store.parts import (
     ROW_SCHEMA,
     SCORE_SCHEMA,
+    DamagedPart,
     PartWriter,
     RunRef,
+    copy_part,
+    is_whole,
+    read_columns,
     read_notes,
     read_rows,
     row_record,
@@ -30,6 +35,9 @@ from ragmetrics.store.parts import (
     scored_rows,
     workspace,
 )
+from tests.fakes.clients import Bucket
+from tests.fakes.flaky_s3 import FlakyS3
+from tests.fakes.processes import running
 
 REF = RunRef(date=date(2026, 11, 19), run="ab12", shards=2)
 FULL = LogRow(
@@ -114,6 +122,91 @@ def test_notes_travel_with_the_part(files: Files) -> None:
     """What a part cost is found with it."""
     write(files, "x.parquet", SCORE_SCHEMA, [])
     assert read_notes(files, "x.parquet") == {"usage": {"requests": 3}}
+
+
+def test_a_footer_is_read_without_its_part(
+    s3: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a part in a bucket its size is asked for, and its end: two requests, however large it is.
+    Where there is none, that takes no more."""
+    with running("tests.fakes.flaky_s3", "--upstream", s3.endpoint) as port:
+        counting = FlakyS3(port)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", counting.endpoint)
+        files, writer = Files(f"{s3.uri}/store"), PartWriter(tmp_path, SCORE_SCHEMA)
+        for _ in range(3_000):
+            writer.add(score_record(BARE, Score(0.5, os.urandom(200).hex())))
+        writer.finish(files, "x.parquet", {"usage": {"requests": 3}})
+        (part,) = files.below()
+        assert part.size > 600_000
+        counting.faults()  # counts anew
+        assert is_whole(files, "x.parquet")
+        assert read_notes(files, "x.parquet") == {"usage": {"requests": 3}}
+        asked = counting.stats()
+        assert (asked["requests"], asked["sent"] < 150_000) == (4, True)
+        assert not is_whole(files, "y.parquet")
+        assert counting.stats()["requests"] <= 6
+
+
+def test_a_long_footer_is_read_whole(files: Files) -> None:
+    """Each group of rows adds to it: it may be longer than the end that is looked at first."""
+    records = [score_record(BARE, Score(1.0))] * 300
+    write(files, "x.parquet", SCORE_SCHEMA, records, group_bytes=1)
+    assert footer_bytes(files, "x.parquet") > 64 << 10
+    assert read_notes(files, "x.parquet") == {"usage": {"requests": 3}}
+
+
+def footer_bytes(files: Files, path: str) -> int:
+    """The length of a part's footer, as the format has it."""
+    return int.from_bytes(files.read(path)[-8:-4], "little")
+
+
+def spoil(files: Files, path: str, *, footer: bool) -> None:
+    """Overwrite all that a part holds before its footer, or the footer but for its length."""
+    data, length = files.read(path), footer_bytes(files, path)
+    start, end = (len(data) - 8 - length, len(data) - 8) if footer else (4, len(data) - 8 - length)
+    files.write(path, data[:start] + b"\xff" * (end - start) + data[end:])
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "footer"])
+def test_a_part_without_its_footer_is_made_again(
+    files: Files, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is as good as none, and named."""
+    write(files, "x.parquet", SCORE_SCHEMA, [score_record(BARE, Score(1.0))])
+    if damage == "footer":
+        spoil(files, "x.parquet", footer=True)
+    else:
+        files.write("x.parquet", files.read("x.parquet")[: 0 if damage == "empty" else -100])
+    assert not is_whole(files, "x.parquet")
+    assert "x.parquet is damaged" in caplog.text
+    with pytest.raises(DamagedPart):
+        read_columns(files, "x.parquet", ["status"])
+
+
+def test_damage_before_the_footer_is_told_by_whoever_reads(files: Files) -> None:
+    """Columns, rows and copies: all name the part, and a copy is not begun."""
+    write(files, "x.parquet", SCORE_SCHEMA, [score_record(BARE, Score(1.0))] * 100)
+    write(files, "rows.parquet", ROW_SCHEMA, [row_record(FULL)])
+    for path in ("x.parquet", "rows.parquet"):
+        spoil(files, path, footer=False)
+        assert is_whole(files, path)
+    with pytest.raises(DamagedPart, match=r"x\.parquet is damaged"):
+        read_columns(files, "x.parquet", ["status"])
+    with pytest.raises(DamagedPart, match=r"x\.parquet is damaged"):
+        copy_part(files, "x.parquet", "y.parquet", {})
+    with pytest.raises(DamagedPart, match=r"rows\.parquet is damaged"):
+        list(read_rows(files, "rows.parquet"))
+    assert not files.exists("y.parquet")
+
+
+def test_a_copy_has_the_same_records_and_other_notes(files: Files) -> None:
+    """Piece by piece, as it was written."""
+    records = [score_record(FULL, Score(n / 50, "why", {"n": n})) for n in range(50)]
+    write(files, "x.parquet", SCORE_SCHEMA, records, group_bytes=1_000)
+    copy_part(files, "x.parquet", "y.parquet", {"taken_over": "ab12"})
+    names = SCORE_SCHEMA.names
+    assert read_columns(files, "y.parquet", names).equals(read_columns(files, "x.parquet", names))
+    assert read_notes(files, "y.parquet") == {"taken_over": "ab12"}
 
 
 def test_paths_are_hive_partitions() -> None:

@@ -45,7 +45,7 @@ def test_a_search_that_hangs_is_asked_again(tmp_path: Path, search_server: Searc
     """After `timeout_seconds`."""
     search_server.faults(fail={"hang": 1.0}, fail_attempts=1, match="tower 003")
     done = replay(replaying(tmp_path, search_server, timeout_seconds=1), BUILD)
-    assert (done.rows, done.setbacks) == (12, {"timeout": 1})
+    assert (done.rows, set(done.setbacks)) == (12, {"timeout"})
 
 
 def test_a_429_is_no_failure(tmp_path: Path, search_server: SearchServer) -> None:

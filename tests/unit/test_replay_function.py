@@ -171,7 +171,8 @@ def test_a_function_that_hangs_is_given_up(written: Path, word: str) -> None:
             return []
     """
     done = replayed(written, source, max_failed=0.1, timeout_seconds=0.5, retries=1)
-    assert (done.rows, done.failed, done.setbacks) == (11, {"timeout": 1}, {"timeout": 2})
+    assert (done.rows, done.failed) == (11, {"timeout": 1})
+    assert done.setbacks["timeout"] >= 2
 
 
 def test_threads_that_hang_do_not_pile_up(written: Path) -> None:

@@ -80,6 +80,7 @@ def test_a_replay_killed_at_any_moment_goes_on(
     file.write_text(yaml.safe_dump(values))
     command = [sys.executable, "-m", "ragmetrics", "replay", "--settings", file, "--build", BUILD]
     for kill in range(KILLS):
+        search_server.faults(fail={"hang": 1.0}, after=20 * (kill + 1))  # until it is killed
         process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 120
         while search_server.stats()["requests"] < 20 * (kill + 1):
@@ -89,6 +90,7 @@ def test_a_replay_killed_at_any_moment_goes_on(
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         assert logs_at(place) == []
+    search_server.faults(fail={})
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=150)
     assert done.returncode == 0, done.stderr
     assert logs_at(place) == ["replay.jsonl"]

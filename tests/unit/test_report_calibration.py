@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ragmetrics import publish
 from ragmetrics.calibration import calibrate
 from ragmetrics.calibration.history import History, load_history
 from ragmetrics.calibration.records import Calibration, Measured, MetricDrift, Untold
@@ -19,7 +20,7 @@ from ragmetrics.judges.corpus import Corpus
 from ragmetrics.night import run_night
 from ragmetrics.panel import panel_fingerprint
 from ragmetrics.publish import refresh_dashboard
-from ragmetrics.records import BrokenFile, JudgeInfo
+from ragmetrics.records import BrokenFile, JudgeInfo, Manifest
 from ragmetrics.report.calibration import standings, trusted
 from ragmetrics.report.calibration_figure import drift_figure, reliability_figure
 from ragmetrics.report.calibration_page import MOST_IN_FULL, write_calibrations
@@ -378,6 +379,26 @@ class TestWriting:
         site = files.at("dashboard")
         assert "with people on" in site.read(f"{NIGHT}/index.html").decode()
         assert 'href="calibration.html"' in site.read("index.html").decode()
+
+    def test_a_night_shows_a_calibration_that_ended_while_it_was_published(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It has its line on the page of calibrations and on the night's own, not a night later."""
+        write_jsonl(tmp_path / "logs" / f"{NIGHT}.jsonl", make_rows(10))
+        base = {"logs": f"{tmp_path}/logs/{{date}}.jsonl", "store": str(tmp_path / "store")}
+        settings = make_settings({**base, "metrics": ["context_relevance"]})
+        labelled = write_jsonl(tmp_path / "towers.jsonl", make_labelled(10))
+        files, save = open_store(settings), publish.save_manifest
+
+        def save_late(store: Files, manifest: Manifest) -> None:
+            calibrate(settings, [str(labelled)], files=store)
+            save(store, manifest)
+
+        monkeypatch.setattr(publish, "save_manifest", save_late)
+        run_night(settings, NIGHT)
+        site = files.at("dashboard")
+        assert "towers" in site.read("calibration.html").decode()
+        assert "with people on" in site.read(f"{NIGHT}/index.html").decode()
 
     def test_the_artifact_has_the_figures_and_the_drift(self) -> None:
         """As a table of markdown, in which no name is markup."""

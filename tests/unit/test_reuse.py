@@ -9,17 +9,19 @@ import pytest
 
 from ragmetrics.night import parts, stage_night
 from ragmetrics.registry import chosen_metrics
-from ragmetrics.reuse import look_back, staged_runs, take_over
+from ragmetrics.reuse import attempt_at, look_back, staged_runs, take_over
 from ragmetrics.score import judge_info, metric_fingerprint
 from ragmetrics.settings import Settings, make_settings
 from ragmetrics.stage import Staged, find_staged, open_store
-from ragmetrics.store.parts import read_columns, read_notes
+from ragmetrics.store.parts import is_whole, read_columns, read_notes
 from ragmetrics.workers import score_parts
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 SHARDS = 4
 METRICS = ["hit_rate", "mrr"]
 """They ask nobody."""
+LIVE = {"name": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1", "api_key_env": ""}
+"""A judge that nobody asks here."""
 
 
 def dataset(folder: Path, **more: Any) -> Settings:
@@ -120,6 +122,27 @@ def test_a_part_that_is_not_finished_is_not_taken(tmp_path: Path) -> None:
     assert not take_over(files, second.ref, ["ndcg"], 2)
 
 
+@pytest.mark.parametrize("columns", ["all", "one"])
+def test_a_part_with_damaged_data_is_scored_anew(
+    tmp_path: Path, columns: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Though its footer is good: found when its statuses are looked at, or when it is copied."""
+    settings, files = dataset(tmp_path), open_store(dataset(tmp_path))
+    log(tmp_path, "a.jsonl", make_rows(40, reference_contexts=["Museums are closed on Mondays."]))
+    path = scored(settings).ref.scores("mrr", 0)
+    data = files.read(path)
+    end = 40 if columns == "one" else len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    files.write(path, data[:4] + b"\xff" * (end - 4) + data[end:])
+    assert is_whole(files, path)
+    more = dataset(tmp_path, metrics=[*METRICS, "ndcg"])
+    second = stage_night(more, NIGHT)
+    assert not take_over(files, second.ref, ["mrr"], 0)
+    assert take_over(files, second.ref, ["mrr"], 1)
+    assert f"{path} is damaged" in caplog.text
+    anew = read_columns(files, scored(more).ref.scores("mrr", 0), ["status"])
+    assert anew["status"].unique().to_pylist() == ["scored"]
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -136,6 +159,26 @@ def test_what_changes_the_scores_is_not_taken(tmp_path: Path, change: dict[str, 
     assert offered(other, stage_night(other, NIGHT)) == []
 
 
+def test_fused_metrics_are_taken_over_in_the_same_company_only(tmp_path: Path) -> None:
+    """A verdict that was asked for beside others may be another one without them. What no request
+    is fused with is no company: metrics that ask nobody, and those in fixed words."""
+    judged = ["context_recall", "context_relevance"]
+    log(tmp_path, "a.jsonl", make_rows(40))
+
+    def taken(metrics: list[str], **more: Any) -> set[str]:
+        settings = dataset(tmp_path, metrics=metrics, judge=LIVE, **more)
+        offers = offered(settings, stage_night(settings, NIGHT))
+        return set[str]().union(*(found for _, _, found in offers))
+
+    assert taken([*judged, "hit_rate"], fuse="row") == set()
+    assert taken([*judged, "hit_rate"]) == {"hit_rate"}
+    fewer = [judged[0], "hit_rate"]
+    assert taken(fewer, fuse="row") == {"hit_rate"}
+    assert taken([judged[0], "mrr"]) == {judged[0]}
+    others = ["mrr", "ragas_context_recall"]
+    assert taken([*judged, *others], fuse="row") == {*judged, "mrr"}
+
+
 def test_another_judge_takes_only_what_asks_nobody(tmp_path: Path) -> None:
     """And a judge that weighs words takes over judged metrics only where all rows are the same."""
     log(tmp_path, "a.jsonl", make_rows(40))
@@ -144,8 +187,7 @@ def test_another_judge_takes_only_what_asks_nobody(tmp_path: Path) -> None:
     same_rows = dataset(tmp_path, metrics=[*both, "ndcg"])
     ((run, shards, metrics),) = offered(same_rows, stage_night(same_rows, NIGHT))
     assert (run, len(shards), metrics) == (first.ref.run, SHARDS, set(both))
-    live = {"name": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1", "api_key_env": ""}
-    other = dataset(tmp_path, metrics=both, judge=live)
+    other = dataset(tmp_path, metrics=both, judge=LIVE)
     offers = offered(other, stage_night(other, NIGHT))
     assert all(found == set(METRICS) for _, _, found in offers)
     assert offers
@@ -185,3 +227,18 @@ def test_the_cut_of_the_night_stays_when_it_grows_a_little(tmp_path: Path) -> No
     first = stage_night(settings, NIGHT)
     log(tmp_path, "b.jsonl", make_rows(45)[40:])
     assert stage_night(settings, NIGHT).ref.shards == first.ref.shards
+
+
+def test_the_newest_attempt_is_found_where_others_were_deleted(tmp_path: Path) -> None:
+    """Old runs may be removed; another run's ID that begins like it is none of its attempts."""
+    settings, files = dataset(tmp_path), open_store(dataset(tmp_path))
+    log(tmp_path, "a.jsonl", make_rows(5))
+    staged = stage_night(settings, NIGHT)
+    first = staged.ref
+
+    def called(run: str) -> Staged:
+        return staged.model_copy(update={"ref": first.model_copy(update={"run": run})})
+
+    there = [called(f"{first.run}-10"), called(f"{first.run}-9"), called("1234567890")]
+    assert attempt_at(files, first, there, None).run == f"{first.run}-10"
+    assert attempt_at(files, first, there[2:], None) == first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import sys
 from concurrent.futures import CancelledError
@@ -21,13 +22,16 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 import flows
 import ragmetrics
 from flows import backfill, scoring
-from flows.runners import THREADS, RunnerFailed, _threads, lost, open_runner
+from flows.runners import THREADS, RunnerFailed, _ray, _threads, lost, open_runner
 from ragmetrics.errors import JudgeError, RagmetricsError, SettingsError, StoreError, Unanswered
 from ragmetrics.replay.records import Replayed, ReplayShort
+from ragmetrics.runner_settings import RunnerSettings
 from ragmetrics.settings import make_settings
 from ragmetrics.store.parts import RunRef
 from ragmetrics.workers import Part, WorkerDied
 from tests.fakes.logs import NIGHT
+from tests.fakes.processes import ROOT
+from tests.fakes.runner_nights import need
 
 
 @pytest.mark.parametrize(
@@ -81,7 +85,7 @@ def test_a_backfill_with_a_missing_extra_stages_no_night(
 
 def test_a_cluster_class_that_is_not_there_is_told() -> None:
     """By the key that names it."""
-    pytest.importorskip("prefect_dask")
+    need("dask")
     cluster = {"cluster_class": "dask_nowhere.Cluster"}
     settings = make_settings({"runner": {"name": "dask", "cluster": cluster}})
     with (
@@ -125,9 +129,30 @@ def test_a_lost_process_is_no_fault_of_its_task() -> None:
 
 def test_a_worker_that_dask_gave_up_is_lost() -> None:
     """It has killed several workers."""
-    scheduler = pytest.importorskip("distributed.scheduler")
+    need("dask")
+    from distributed.scheduler import KilledWorker
+
     worker = type("Worker", (), {"address": "tcp://10.0.0.1:1"})()
-    assert lost(scheduler.KilledWorker("score-1", worker, 3))
+    assert lost(KilledWorker("score-1", worker, 3))
+
+
+def test_what_a_task_raised_on_ray_is_not_taken_for_a_lost_worker() -> None:
+    """A worker without our modules has not run out of memory."""
+    need("ray")
+    from ray.exceptions import RayTaskError, WorkerCrashedError
+
+    assert lost(WorkerCrashedError())
+    assert not lost(RayTaskError("score", "traceback", ModuleNotFoundError("tasks")))
+
+
+def test_workers_of_a_local_ray_find_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind what PYTHONPATH says here; and it is a Ray of our own, whatever else is running."""
+    need("ray")
+    monkeypatch.setenv("PYTHONPATH", "/mine")
+    runner: Any = _ray(RunnerSettings(name="ray", workers=2), 8, "http://127.0.0.1:1/api")
+    told = runner.init_kwargs["runtime_env"]["env_vars"]
+    assert told["PYTHONPATH"].split(os.pathsep) == ["/mine", str(ROOT)]
+    assert (runner.address, runner.init_kwargs["num_cpus"]) == ("local", 2)
 
 
 def test_each_part_that_died_is_told_where_no_runner_is_left(

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from ragmetrics import evaluate
 from ragmetrics.judges import sharing
 from ragmetrics.judges.gate import Bucket, Gate
-from ragmetrics.judges.pace import Pace
 from ragmetrics.judges.sharing import Presence, Share, join
 from ragmetrics.store.files import Files
 from tests.fakes.clients import Bucket as S3Bucket
 from tests.fakes.clients import JudgeServer
+from tests.fakes.instant import InstantLoop, instantly
 from tests.fakes.logs import make_rows
 from tests.fakes.processes import ROOT
 
@@ -63,23 +63,32 @@ class Watched:
 
     def __init__(self) -> None:
         self.told: list[Share | None] = []
+        self.now: Share | None = None
 
     def share(self, of: object, share: Share | None) -> None:
-        """Remember."""
+        """Remember what is new."""
         if share != self.now:
             self.told.append(share)
-
-    @property
-    def now(self) -> Share | None:
-        """What it was told last."""
-        return self.told[-1] if self.told else None
+        self.now = share
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twenty times as fast as in life; signs are void as late as ever, by the store's times."""
-    for name in ("LOOK_SECONDS", "GRACE_SECONDS", "LINGER_SECONDS"):
-        monkeypatch.setattr(sharing, name, getattr(sharing, name) / 20)
+class Folder(Files):
+    """A store in a folder, with the loop's clock for its own."""
+
+    def write(self, path: str, data: bytes) -> None:
+        """As ever, at the time of the loop."""
+        super().write(path, data)
+        stamp(Path(self.root) / path, now())
+
+
+def now() -> float:
+    """The time of the loop."""
+    return asyncio.get_running_loop().time()
+
+
+def stamp(sign: Path, moment: float) -> None:
+    """Let a sign have been written at that moment."""
+    os.utime(sign, (moment, moment))
 
 
 def appear(files: Files) -> tuple[Presence, Watched]:
@@ -92,9 +101,9 @@ def appear(files: Files) -> tuple[Presence, Watched]:
 
 async def until(what: Callable[[], bool]) -> None:
     """Wait until it is so."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not what():
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.01)
 
 
 def signs(folder: Path) -> list[Path]:
@@ -102,48 +111,62 @@ def signs(folder: Path) -> list[Path]:
     return sorted((folder / "workers").rglob("*.json"))
 
 
-@pytest.mark.usefixtures("quick")
 def test_alone_a_process_has_all_of_it(tmp_path: Path) -> None:
     """After the first look; until then, as little as any newcomer."""
 
     async def main() -> None:
-        presence, gate = appear(Files(str(tmp_path)))
+        presence, gate = appear(Folder(str(tmp_path)))
         await until(lambda: gate.now == WHOLE)
         assert gate.told == [Share(settled=False), WHOLE]
         await presence.depart()
 
-    asyncio.run(main())
+    instantly(main())
 
 
-@pytest.mark.usefixtures("quick")
-def test_two_have_half_each_and_the_newcomer_waits_for_the_other(tmp_path: Path) -> None:
-    """Whoever was there before gives way at its next look, and only then is its half taken."""
+@pytest.mark.parametrize("later", [0.0, 0.4, 2.5, 4.9])
+def test_two_have_half_each_and_the_newcomer_waits_for_the_other(
+    tmp_path: Path, later: float
+) -> None:
+    """Whoever was there before gives way at its next look, and only then is its half taken:
+    whenever it comes between two looks, its one place is all that there is too much."""
 
     async def main() -> None:
-        first, elder = appear(Files(str(tmp_path)))
-        await until(lambda: elder.now == WHOLE)
-        second, newcomer = appear(Files(str(tmp_path)))
-        together = 0
-        while newcomer.now is None or not newcomer.now.settled:
-            assert elder.now and newcomer.now
-            together = max(together, elder.now.places(12) + newcomer.now.places(12))
-            await asyncio.sleep(0.002)
-        assert together == 13
-        assert elder.now and elder.now.of == newcomer.now.of == 2
-        assert {elder.now.place, newcomer.now.place} == {0, 1}
-        await first.depart()
-        await second.depart()
+        _, elder = appear(Folder(str(tmp_path)))
+        await asyncio.sleep(later)
+        _, newcomer = appear(Folder(str(tmp_path)))
+        assert await most_until_settled(elder, newcomer) == 13
+        assert [gate.now and gate.now.of for gate in (elder, newcomer)] == [2, 2]
+        assert {gate.now and gate.now.place for gate in (elder, newcomer)} == {0, 1}
 
-    asyncio.run(main())
+    instantly(main())
 
 
-@pytest.mark.usefixtures("quick")
+def test_three_that_begin_at_once_have_a_third_each(tmp_path: Path) -> None:
+    """One of them may see nobody else at first; the others wait for it with one place each."""
+
+    async def main() -> None:
+        gates = [appear(Folder(str(tmp_path)))[1] for _ in range(3)]
+        assert await most_until_settled(*gates) == 14
+        assert [gate.now and gate.now.places(12) for gate in gates] == [4, 4, 4]
+
+    instantly(main())
+
+
+async def most_until_settled(*gates: Watched) -> int:
+    """The most places of a dozen that all had together before each had its part."""
+    most = 0
+    while not all(gate.now and gate.now.settled for gate in gates):
+        await asyncio.sleep(0.01)
+        most = max(most, sum(gate.now.places(12) for gate in gates if gate.now))
+    return most
+
+
 def test_what_one_leaves_the_other_takes(tmp_path: Path) -> None:
     """A process that departs removes its sign; the other has all of it at its next look."""
 
     async def main() -> None:
-        first, gate = appear(Files(str(tmp_path)))
-        second, other = appear(Files(str(tmp_path)))
+        first, gate = appear(Folder(str(tmp_path)))
+        second, other = appear(Folder(str(tmp_path)))
         await until(lambda: other.now is not None and other.now.of == 2 and other.now.settled)
         await first.depart()
         assert gate.now is None
@@ -152,31 +175,40 @@ def test_what_one_leaves_the_other_takes(tmp_path: Path) -> None:
         await second.depart()
         assert signs(tmp_path) == []
 
-    asyncio.run(main())
+    instantly(main())
 
 
-@pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("seconds", [-31, 31])
-def test_a_sign_that_nobody_renews_is_void(tmp_path: Path, seconds: float) -> None:
-    """Killed with -9, say. Told by the times of the store: a sign from the future is as dead."""
+def test_the_dead_leave_their_part_when_their_sign_is_void(tmp_path: Path) -> None:
+    """Killed with -9, say: within 40 s the other has it, and not before 30 s are over."""
 
     async def main() -> None:
-        dead = tmp_path / FOLDER / "dead.json"
-        dead.parent.mkdir(parents=True)
-        dead.write_text("{}")
-        presence, gate = appear(Files(str(tmp_path)))
+        files = Folder(str(tmp_path))
+        files.write(f"{FOLDER}/dead.json", b"{}")
+        _, gate = appear(files)
+        await until(lambda: gate.now == WHOLE)
+        assert sharing.VOID_SECONDS < now() <= sharing.VOID_SECONDS + 2 * sharing.LOOK_SECONDS
+
+    instantly(main())
+
+
+@pytest.mark.parametrize("seconds", [-31, 36])
+def test_a_sign_that_nobody_renews_is_void(tmp_path: Path, seconds: float) -> None:
+    """Told by the times of the store: a sign from the future is as dead. Long void, it goes."""
+
+    async def main() -> None:
+        files, dead = Folder(str(tmp_path)), tmp_path / FOLDER / "dead.json"
+        files.write(f"{FOLDER}/dead.json", b"{}")
+        _, gate = appear(files)
         await until(lambda: gate.now is not None and gate.now.of == 2)
-        os.utime(dead, (time.time() + seconds,) * 2)
+        stamp(dead, now() + seconds)
         await until(lambda: gate.now == WHOLE)
         assert dead.exists()
-        os.utime(dead, (time.time() + 10 * seconds,) * 2)
+        stamp(dead, now() + 10 * seconds)
         await until(lambda: not dead.exists())
-        await presence.depart()
 
-    asyncio.run(main())
+    instantly(main())
 
 
-@pytest.mark.usefixtures("quick")
 def test_a_store_that_cannot_be_written_costs_nothing_but_the_sharing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -184,40 +216,94 @@ def test_a_store_that_cannot_be_written_costs_nothing_but_the_sharing(
     (tmp_path / "workers").write_text("a file in the way")
 
     async def main() -> None:
-        presence, gate = appear(Files(str(tmp_path)))
+        presence, gate = appear(Folder(str(tmp_path)))
         await until(lambda: gate.now == WHOLE)
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(60)
         await presence.depart()
 
     with caplog.at_level(logging.WARNING):
-        asyncio.run(main())
+        instantly(main())
     (told,) = [one.getMessage() for one in caplog.records]
     assert told.startswith("limits of the judge are not shared for now")
 
 
-@pytest.mark.usefixtures("quick")
-def test_a_store_that_fails_later_leaves_the_share_as_it_was(tmp_path: Path) -> None:
-    """Nobody takes more because a look did not come off; well again, it is as before."""
+def test_a_store_that_fails_later_leaves_the_share_as_it_was(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody takes more because a look did not come off; well again, it is as before. Each time
+    that it fails is told, once."""
 
     async def main() -> None:
-        first, gate = appear(Files(str(tmp_path)))
-        second, other = appear(Files(str(tmp_path)))
-        await until(lambda: bool(gate.now and other.now and gate.now.settled and other.now.settled))
-        halves = [gate.now, other.now]
-        assert {one.of for one in halves if one} == {2}
-        (tmp_path / "workers").rename(tmp_path / "moved")  # at once: they write all the time
-        (tmp_path / "workers").write_text("a file in the way")
-        gate.told.clear()
-        other.told.clear()
-        await asyncio.sleep(0.5)
-        assert (gate.told, other.told) == ([], [])
-        (tmp_path / "workers").unlink()
-        await until(lambda: len(signs(tmp_path)) == 2)
+        first, gate, other = await halves(tmp_path)
+        for outage in (1, 2):
+            (tmp_path / "workers").rename(tmp_path / "moved")
+            (tmp_path / "workers").write_text("a file in the way")
+            await asyncio.sleep(15)
+            assert (gate.told, other.told) == ([], [])
+            (tmp_path / "workers").unlink()
+            (tmp_path / "moved").rename(tmp_path / "workers")
+            await asyncio.sleep(10)
+            assert (gate.told, other.told) == ([], [])
+            assert caplog.text.count("limits of the judge are not shared for now") == 2 * outage
         await first.depart()
         await until(lambda: other.now == WHOLE)
-        await second.depart()
 
-    asyncio.run(main())
+    instantly(main())
+
+
+def test_an_error_that_nobody_foresaw_ends_no_sharing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of a library, say: it is told with its traceback, the share stays, and the next look
+    follows. A process that looked no more would keep its half for ever, and lose it to others."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("Loop is not running")
+
+    async def main() -> None:
+        first, gate, other = await halves(tmp_path)
+        with monkeypatch.context() as broken:
+            broken.setattr(Folder, "below", fail)
+            await asyncio.sleep(15)
+        assert (gate.told, other.told) == ([], [])
+        await first.depart()
+        await until(lambda: other.now == WHOLE)
+
+    instantly(main())
+    for told in caplog.records:
+        assert "its share stays: RuntimeError('Loop is not running')" in told.getMessage()
+        assert told.exc_info
+    assert len(caplog.records) == 2
+
+
+def test_a_process_that_ends_tells_nothing_of_looks_that_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its sign is gone, and no thread is begun any more."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    async def main() -> None:
+        presence, gate = appear(Folder(str(tmp_path)))
+        await until(lambda: gate.now == WHOLE)
+        presence.withdraw()
+        with monkeypatch.context() as ending:
+            ending.setattr(InstantLoop, "run_in_executor", fail)
+            await asyncio.sleep(10)
+
+    instantly(main())
+    assert caplog.records == []
+
+
+async def halves(folder: Path) -> tuple[Presence, Watched, Watched]:
+    """Two processes that have half each, the first of them, and what is told them from now on."""
+    (first, gate), (_, other) = appear(Folder(str(folder))), appear(Folder(str(folder)))
+    await until(lambda: bool(gate.now and other.now and gate.now.settled and other.now.settled))
+    assert [one.now and one.now.of for one in (gate, other)] == [2, 2]
+    gate.told.clear()
+    other.told.clear()
+    return first, gate, other
 
 
 def test_signs_in_a_bucket(s3: S3Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,10 +321,9 @@ def test_signs_in_a_bucket(s3: S3Bucket, monkeypatch: pytest.MonkeyPatch) -> Non
         await second.depart()
         assert s3.keys("workers/") == []
 
-    asyncio.run(main())
+    instantly(main())
 
 
-@pytest.mark.usefixtures("quick")
 def test_between_two_parts_a_process_stays(tmp_path: Path) -> None:
     """It would be a newcomer at each of them; after a while without any it goes."""
 
@@ -254,7 +339,7 @@ def test_between_two_parts_a_process_stays(tmp_path: Path) -> None:
         await until(lambda: signs(tmp_path) == [])
         assert join(Files(str(tmp_path)), ENDPOINT, gate) is not presence
 
-    asyncio.run(main())
+    instantly(main())
 
 
 def test_limits_belong_to_address_model_and_key(tmp_path: Path) -> None:
@@ -270,7 +355,7 @@ def test_limits_belong_to_address_model_and_key(tmp_path: Path) -> None:
             for secret in ("llm.example", "sk-", "other"):
                 assert secret not in str(sign.relative_to(tmp_path)) + sign.read_text()
 
-    asyncio.run(main())
+    instantly(main())
 
 
 # What the gate makes of it
@@ -295,7 +380,7 @@ def test_a_gate_lets_in_no_more_than_its_share() -> None:
         await asyncio.sleep(0)
         assert all(one.done() for one in waiting)
 
-    asyncio.run(main())
+    instantly(main())
 
 
 def test_of_several_stores_the_smallest_share_counts() -> None:
@@ -309,7 +394,7 @@ def test_of_several_stores_the_smallest_share_counts() -> None:
         gate.share("one", None)
         assert gate.pace.limit == 6
 
-    asyncio.run(main())
+    instantly(main())
 
 
 def test_an_allowance_is_taken_up_at_its_new_pace() -> None:
@@ -328,34 +413,42 @@ def test_who_waits_for_the_allowance_hears_of_a_larger_share() -> None:
     """A newcomer's wait of a minute ends when it is told that it is alone."""
 
     async def main() -> None:
-        gate = Gate(64, requests_per_minute=600)
+        gate = Gate(64, requests_per_minute=600, clock=now)
         gate.share("store", Share(1, 2, settled=False))
         assert gate.pace.limit == 2
         await gate.enter(0)
         waiting = asyncio.ensure_future(gate.enter(0))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(2)
         assert not waiting.done()
         gate.share("store", WHOLE)
-        await asyncio.wait_for(waiting, 10)
+        await asyncio.sleep(0.1)
+        assert waiting.done()
 
-    asyncio.run(main())
+    instantly(main())
 
 
-def test_a_limit_that_was_found_out_comes_back_with_the_ceiling() -> None:
-    """One that the ceiling cut; not one at which there was trouble."""
-    pace = Pace(64)
-    assert pace.limit == 16
-    pace.bound(8)
-    assert pace.limit == 8
-    pace.bound(64)
-    assert pace.limit == 16
-    pace.bound(8)
-    for number in range(50):
-        pace.sent(number / 100, 8)
-    for number in range(50):
-        pace.refused(1 + number / 100, number / 100)
-    pace.bound(64)
-    assert pace.limit < 8
+def test_two_ask_as_often_in_a_minute_as_one_alone_may(tmp_path: Path) -> None:
+    """From the newcomer's first request on; and once it has its half, not less often either."""
+
+    async def ask(gate: Gate, asked: list[float]) -> None:
+        while True:
+            asked.append(await gate.enter(0))
+            await asyncio.sleep(0.1)
+            gate.answered(asked[-1], "grade")
+
+    async def main() -> list[float]:
+        asked: list[float] = []
+        for _ in range(2):
+            gate = Gate(64, requests_per_minute=1_200, clock=now)
+            Presence(Folder(str(tmp_path)), FOLDER, lambda: None).join(gate)
+            askers = [asyncio.ensure_future(ask(gate, asked)) for _ in range(16)]
+            await asyncio.sleep(80.5)
+            assert not any(one.done() for one in askers)
+        return asked
+
+    in_second = Counter(int(moment) for moment in instantly(main()))
+    assert max(in_second[second] for second in range(1, 161)) <= 21  # what bursts, does at first
+    assert sum(in_second[second] for second in range(101, 161)) == pytest.approx(1_200, abs=1)
 
 
 # Runs

@@ -497,12 +497,13 @@ def test_unconfirmed_message_raises(
 
 
 def test_hanging_slack_times_out(serve: Any) -> None:
-    """A server that never answers costs one timeout; the error is transient."""
-    server = serve(3.0)
-    started = time.monotonic()
+    """A server that never answers costs one timeout, and is not asked again; the error is
+    transient.
+    """
+    server = serve(3_600.0)
     with pytest.raises(SlackError, match=r"cannot be reached: .*timed out") as caught:
         send(HELLO, server.webhook, timeout=1)
-    assert time.monotonic() - started < 2.5
+    assert len(server.bodies) == 1
     assert caught.value.transient
 
 

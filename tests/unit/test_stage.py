@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import zlib
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from ragmetrics.errors import InputError
+from ragmetrics.errors import InputError, StoreError
 from ragmetrics.rows import LogRow
 from ragmetrics.settings import Settings, make_settings
 from ragmetrics.sharding import shard_of, shard_range
@@ -152,6 +153,15 @@ def test_the_golden_set_joins_by_question(tmp_path: Path) -> None:
     assert staged_row(tmp_path, *make_rows(1, reference=None), [golden]).reference == "Gold."
 
 
+def test_the_question_goes_before_the_id(tmp_path: Path) -> None:
+    """A log that merely counts its rows has the ids of other golden questions."""
+    golden = [
+        {"id": "1", "user_input": "What is the height of tower 0?", "reference": "Gold."},
+        {"id": "row-0000", "user_input": "Where do ferries leave?", "reference": "Another's."},
+    ]
+    assert staged_row(tmp_path, *make_rows(1, reference=None), golden).reference == "Gold."
+
+
 def test_a_row_keeps_its_own_reference(tmp_path: Path) -> None:
     """The golden set fills in; it does not overrule."""
     golden = {
@@ -230,6 +240,33 @@ def test_the_words_of_the_night_are_counted(tmp_path: Path) -> None:
     log(tmp_path, make_rows(5))
     settings = settings_in(tmp_path)
     assert load_corpus(open_store(settings), run(settings).ref).documents == 6
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[: len(data) // 2],
+        lambda data: b"garbage",
+        lambda data: zlib.compress(b""),
+        lambda data: zlib.compress(b"\xff" * 32),
+    ],
+    ids=["empty", "cut", "garbage", "nothing in it", "numbers out of range"],
+)
+def test_damaged_word_counts_are_told_and_staged_anew(
+    tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    """The error names the file; the next staging of the run writes what was there."""
+    log(tmp_path, make_rows(5))
+    settings = settings_in(tmp_path)
+    ref = run(settings).ref
+    counts = tmp_path / "store" / ref.folder("rows") / "corpus.bin"
+    whole = counts.read_bytes()
+    counts.write_bytes(damage(whole))
+    with pytest.raises(StoreError, match=r"corpus\.bin is damaged .* run its night or gate again"):
+        load_corpus(open_store(settings), ref)
+    assert run(settings).ref == ref
+    assert counts.read_bytes() == whole
 
 
 @pytest.mark.parametrize("template", ["logs/dt={date}", "logs/{date:dt=%Y-%m-%d}"])

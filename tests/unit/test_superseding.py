@@ -10,7 +10,7 @@ from ragmetrics.records import Source
 from ragmetrics.store.files import Files
 from ragmetrics.store.history import save_manifest
 from ragmetrics.superseding import differing, until_settled
-from tests.fakes.nights import night
+from tests.fakes.nights import night, summary
 
 
 @pytest.fixture
@@ -35,13 +35,31 @@ def test_the_difference_is_told_in_words(read: tuple[int, int, int], told: str) 
     assert differing(night(source=source), before) == told
 
 
+def test_verdicts_that_are_missing_are_part_of_the_difference() -> None:
+    """Of metrics that both runs have: a new one's are no news of the old one's rows."""
+    short = {"scored": 190, "judge_failed": 7, "unreadable": 3}
+    before = night(metrics=[summary("context_recall", 0.9, status=short)])
+    whole = summary("context_recall", 0.9, status={"scored": 200})
+    after = night(metrics=[whole, summary("mrr", 0.5, status={"unreadable": 5})])
+    assert differing(after, before) == "10 fewer missing verdicts"
+    assert differing(before, after) == "10 more missing verdicts"
+
+
 @pytest.mark.parametrize(
-    "path", ["runs/dt=2026-11-10/run=b.json", "gates/green.json", "gates/undecided/ab.json"]
+    "path",
+    [
+        "runs/dt=2026-11-10/run=b.json",
+        "gates/green.json",
+        "gates/undecided/ab.json",
+        "calibrations/set=towers/judge=f/20261110T000000.000000Z.json",
+    ],
 )
 def test_pages_are_written_again_where_something_was_saved_meanwhile(
     files: Files, path: str
 ) -> None:
-    """By a run, a gate, or an event without a verdict; once more is enough, and often is none."""
+    """By a run, a gate, an event without a verdict, or a calibration; once more is enough, and
+    often is none.
+    """
     save_manifest(files, night())
     written: list[bool] = []
 
@@ -54,6 +72,19 @@ def test_pages_are_written_again_where_something_was_saved_meanwhile(
     assert until_settled(files, write) == 2
     assert written == [False, True]
     assert until_settled(files, write) == 3
+
+
+def test_what_the_writing_itself_keeps_is_no_reason_to_write_again(files: Files) -> None:
+    """Comparisons of calibrations are made, and kept, by whoever first shows them."""
+    written: list[int] = []
+
+    def write() -> None:
+        written.append(len(written))
+        files.write("calibrations/drift/set=towers/judge=f/a.json", str(written).encode())
+        files.write("dashboard/index.html", str(written).encode())
+
+    until_settled(files, write)
+    assert written == [0]
 
 
 def test_a_store_that_is_never_quiet_ends_the_writing(files: Files) -> None:

@@ -1,0 +1,154 @@
+"""What the containers of deployments/ do, done without containers.
+
+The server runs on a real PostgreSQL with the variables that Compose sets, and the script that
+deploys with no more programs than the image has.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.clone import fresh_clone
+from tests.fakes.containers import DEPLOYMENTS, in_compose
+from tests.fakes.postgres import Postgres, postgres
+from tests.fakes.prefect_live import Live, prefect_live
+from tests.fakes.slack import SlackServer
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+PASSWORD = "a@b/c:d#e%20f+?=&$'"
+IN_SLIM = ("sh", "pwd", "dirname")
+"""What deploying takes of the image's system, which has no git."""
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[Postgres]:
+    """A PostgreSQL whose password would break a URL."""
+    with postgres(PASSWORD) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def live(database: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """Prefect's server as Compose starts it, but for the address of the database."""
+    files = {"server.env": {"POSTGRES_PASSWORD": PASSWORD}, "ragmetrics.env": {}}
+    given = in_compose("server", files)
+    here = {
+        "PREFECT_SERVER_DATABASE_HOST": "127.0.0.1",
+        "PREFECT_SERVER_DATABASE_PORT": str(database.port),
+    }
+    assert set(here) - {"PREFECT_SERVER_DATABASE_PORT"} <= set(given)
+    with prefect_live(tmp_path_factory.mktemp("prefect"), **{**given, **here}) as server:
+        yield server
+
+
+class Container:
+    """One that deploys: the image's files and programs, and the environment that it is given."""
+
+    def __init__(self, folder: Path, live: Live) -> None:
+        self._app = fresh_clone(folder / "app")
+        self._live = live
+        programs = folder / "bin"
+        programs.mkdir()
+        for program in IN_SLIM:
+            (programs / program).symlink_to(shutil.which(program) or "")
+        self._path = f"{Path(sys.executable).parent}:{programs}"
+
+    def deploy(self, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run the script to its end."""
+        return subprocess.run(
+            ["sh", "deployments/deploy.sh"],
+            cwd=self._app,
+            env={**self._live.environment, "PATH": self._path, **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    def made(self) -> tuple[int, set[str]]:
+        """How many deployments the server has, and which automations of ours."""
+        deployments = self._live.post("/deployments/filter")
+        automations = self._live.post("/automations/filter")
+        names = (one["name"] for one in automations)
+        return len(deployments), {name for name in names if name.startswith("ragmetrics: ")}
+
+
+@pytest.fixture
+def container(live: Live, tmp_path: Path) -> Container:
+    """A new one."""
+    return Container(tmp_path, live)
+
+
+def test_the_server_keeps_what_it_knows_in_postgresql(live: Live, database: Postgres) -> None:
+    """Its tables are there, and what is set by the API is in them: the password went through."""
+    assert live.get("/ready")
+    live.post("/variables/", {"name": "kept", "value": "in PostgreSQL"})
+    assert database.sql("select value from variable where name = 'kept'") == '"in PostgreSQL"'
+
+
+def test_without_slack_deploying_ends_before_it_begins(container: Container) -> None:
+    """Where nobody said that nobody need be told: one sentence with the fix, exit code 2, which
+    Kubernetes does not try again, and nothing on the server."""
+    before = container.made()
+    ended = container.deploy()
+    assert ended.returncode == 2
+    assert "SLACK_WEBHOOK_URL is not set" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert not ended.stdout
+    assert container.made() == before
+
+
+def test_deploying_may_go_without_slack(container: Container, live: Live) -> None:
+    """The variable left empty says so: all is deployed and planned; crashed runs are run again."""
+    ended = container.deploy(SLACK_WEBHOOK_URL="")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "Without Slack nobody is told" in ended.stdout
+    assert container.made() == (4, {"ragmetrics: run crashed", "ragmetrics: zombie run"})
+    live.wait_for(lambda: live.flow_runs(state_type="SCHEDULED"))
+
+
+def test_deploying_again_changes_what_changed(
+    container: Container, slack_server: SlackServer
+) -> None:
+    """With Slack the other automations come; a third time nothing does."""
+    for made, others in ((" created", 5), (" unchanged", 7)):
+        ended = container.deploy(SLACK_WEBHOOK_URL=slack_server.url)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        said = ended.stdout.replace("successfully created", "")
+        assert said.count(made) >= others
+        deployments, automations = container.made()
+        assert (deployments, len(automations)) == (4, 6)
+
+
+def test_an_address_that_is_none_ends_it_too(container: Container) -> None:
+    """Another try would end the same."""
+    ended = container.deploy(SLACK_WEBHOOK_URL="hooks.slack.com/services/T0/secret")
+    assert ended.returncode == 2
+    assert "is not set to the address of a Slack webhook" in ended.stderr
+
+
+def readme_command(program: str) -> list[str]:
+    """What the README has people run in the container of the database."""
+    text = (DEPLOYMENTS / "README.md").read_text(encoding="utf-8")
+    [found] = re.findall(rf"exec -T postgres ({program} .*?) [<>] prefect\.dump", text)
+    return str(found).split()
+
+
+def test_a_backup_brings_the_database_back() -> None:
+    """The README's two commands: what was written after the copy is gone, tables of a newer server
+    included, and what was there before is back."""
+    with postgres(PASSWORD) as database:
+        database.sql("create table variable (value text); insert into variable values ('before')")
+        copy = database.run(*readme_command("pg_dump"))
+        database.sql("create table newer (value text); update variable set value = 'after'")
+        database.run(*readme_command("pg_restore"), given=copy)
+        assert database.sql("select value from variable") == "before"
+        assert database.sql("select to_regclass('newer') is null") == "t"

@@ -1,0 +1,93 @@
+"""Nights on Ray, on real ones of this machine: as on threads, and one Ray for several at once."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from ragmetrics.backfill import Backfill
+from tests.fakes.clients import JudgeServer
+from tests.fakes.logs import NIGHT
+from tests.fakes.runner_nights import (
+    ROWS,
+    killing,
+    need,
+    run,
+    scores,
+    slow,
+    write_log,
+    write_settings,
+)
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.usefixtures("prefect_server")]
+
+RAY = {"name": "ray", "workers": 2}
+NIGHTS = [NIGHT + dt.timedelta(days=number) for number in range(3)]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def ray() -> None:
+    """The extra."""
+    need("ray")
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Writes a settings file for one runner, with a store of its own, for nights run elsewhere than
+    in the checkout: Ray's workers find it all the same.
+    """
+    for night in NIGHTS:
+        write_log(tmp_path, night)
+    monkeypatch.chdir(tmp_path)
+    return partial(write_settings, tmp_path)
+
+
+def is_running() -> bool:
+    """Whether this process has a Ray."""
+    import ray
+
+    return bool(ray.is_initialized())
+
+
+def test_a_night_has_the_same_scores_on_ray(settings: Callable[..., str], tmp_path: Path) -> None:
+    """Its workers write, value by value, what threads write; then Ray is gone."""
+    here = run(settings("threads", "threads")).manifest
+    there = run(settings("ray", RAY)).manifest
+    assert (there.run, there.metrics) == (here.run, here.metrics)
+    assert there.problems == []
+    pd.testing.assert_frame_equal(scores(tmp_path, "ray"), scores(tmp_path, "threads"))
+    assert not is_running()
+
+
+def test_nights_at_once_share_one_ray(settings: Callable[..., str], tmp_path: Path) -> None:
+    """It is neither started twice in the process nor ended with the first night."""
+    for name, runner in (("threads", "threads"), ("ray", RAY)):
+        done = backfill(settings(name, runner))
+        assert done.dates("published") == NIGHTS, str(done)
+    pd.testing.assert_frame_equal(scores(tmp_path, "ray"), scores(tmp_path, "threads"))
+    assert not is_running()
+
+
+def backfill(path: str) -> Backfill:
+    """Run the flow in this process, two nights at once."""
+    from flows import backfill as flows
+
+    done: Backfill = flows.backfill(path, NIGHTS[0], NIGHTS[-1], at_once=2)
+    return done
+
+
+def test_a_night_survives_the_death_of_a_worker(
+    settings: Callable[..., str], judge_server: JudgeServer
+) -> None:
+    """Killed in the middle of its part, whose rows others then score: the night ends whole."""
+    path = settings("ray", RAY, judge=slow(judge_server), metrics=["context_relevance"])
+    with killing(judge_server, after=8) as killed:
+        manifest = run(path).manifest
+    assert len(killed) == 1
+    (metric,) = manifest.metrics
+    assert (metric.scored, manifest.problems) == (ROWS, [])
