@@ -4,6 +4,9 @@ A night has 20,000 rows, of which 500 are judged by the expensive judge: grades 
 chances of 0.2, 0.3 and 0.5, so that the truth is 0.65. The cheap judge scores all rows, correlated
 with it by as much as the cell says. Where it says so, a question has 1 to 3 rows with the same
 grade, or the rows are of eight strata of unequal sizes, scored 0 or 1 with means from 0.3 to 0.98.
+
+Then nights whose sample is planned by the nights before, for a half width of 0.02, as the nightly
+does it: the first without any, the fourth by three.
 """
 
 from __future__ import annotations
@@ -13,9 +16,15 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from ragmetrics.records import Summary
+from ragmetrics.sample_means import STRATUM
+from ragmetrics.sample_settings import SampleSettings
+from ragmetrics.sampling import draw, known, wanted_rows
 from ragmetrics.stats.prediction_powered import Powered, allocate, prediction_powered
+from ragmetrics.summarise import MetricScores, summarise
 
 NIGHTS = 2_000
 SEED = 20_071
@@ -122,6 +131,68 @@ def measure(
     return Found(held, plain_held, 1 - width / plain_width, width, plain_width, weight)
 
 
+SERIES, PLANNED = 250, 4
+"""Series of nights, and nights of each, whose samples are planned."""
+HALF_WIDTH = 0.02
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What became of the nights at one place of their series."""
+
+    judged: float
+    half_width: float
+    """On average over the series."""
+    coverage: float
+
+
+def planned_night(
+    found: list[Summary], rows: int, half_width: float, random: np.random.Generator
+) -> Summary:
+    """A night with a cheap judge correlated 0.6, sampled by what was found before."""
+    expensive = random.choice(GRADES, rows, p=CHANCES)
+    sample = SampleSettings(half_width=half_width)
+    keys = random.integers(0, 2**63, rows).astype(np.uint64)
+    wanted = wanted_rows(sample, rows, known(found))
+    drawn, _ = draw(keys, np.zeros(rows, dtype=np.int32), [""], wanted)
+    value, status = np.full(rows, np.nan), np.full(rows, "not_sampled", dtype=object)
+    value[drawn], status[drawn] = expensive[drawn], "scored"
+    table = pd.DataFrame(
+        {
+            "question": np.arange(rows),
+            "value": value,
+            "status": status,
+            "cheap": cheap_scores(expensive, 0.6, random),
+            STRATUM: "",
+            "votes": None,
+            "spread": math.nan,
+        }
+    )
+    return summarise(MetricScores("graded", table), "")
+
+
+def measure_planned(
+    series: int = SERIES, rows: int = ROWS, half_width: float = HALF_WIDTH, seed: int = SEED
+) -> list[Planned]:
+    """Simulate series of planned nights."""
+    random = np.random.default_rng([seed, 6])
+    truth = float(CHANCES @ GRADES)
+    told = np.empty((series, PLANNED, 3))
+    for number in range(series):
+        found: list[Summary] = []
+        for place in range(PLANNED):
+            one = planned_night(found, rows, half_width, random)
+            assert one.low is not None
+            assert one.high is not None
+            told[number, place] = (
+                one.scored,
+                (one.high - one.low) / 2,
+                one.low <= truth <= one.high,
+            )
+            found.append(one)
+    return [Planned(*night) for night in told.mean(axis=0).tolist()]
+
+
 def main() -> None:
     """Print all figures."""
     print("| 500 of 20,000 rows | coverage | plain | half width | plain | narrower by | lambda |")
@@ -133,6 +204,11 @@ def main() -> None:
             f"| {one.plain_width / 2:.4f} | {one.gain:.1%} | {one.weight:.2f} |",
             flush=True,
         )
+    print(f"\n| half_width: {HALF_WIDTH} of 20,000 rows | judged | half width | coverage |")
+    print("|---" * 4 + "|")
+    for place, night in enumerate(measure_planned(), 1):
+        print(f"| night {place} | {night.judged:,.0f} | {night.half_width:.4f} ", end="")
+        print(f"| {night.coverage:.1%} |")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from ragmetrics.errors import JudgePending, RagmetricsError
 from ragmetrics.night import CoverageShort, NightResult, check_settings, parts, shortfalls
 from ragmetrics.settings import load_settings
 from ragmetrics.stage import open_store
+from tasks.calibrating import judge_labelled
 from tasks.steps import alert, publish, stage
 
 
@@ -50,6 +51,7 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     staged = stage(chosen, day, first_start())
     source = staged.source
     log.info("%s: %d rows, %d quarantined", day, source.rows, source.quarantined)
+    unjudged = judge_labelled(chosen)
     wanted = parts(chosen, staged)
     errors = score_all(chosen, staged.ref, wanted)
     pending = [error for error in errors if isinstance(error, JudgePending)]
@@ -57,7 +59,7 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
         return waiting  # type: ignore[no-any-return]  # a state, which Prefect takes for the result
     problems = [str(error) for error in errors]
     log.info("%d of %d parts scored", len(wanted) - len(problems), len(wanted))
-    manifest = publish(chosen, staged, problems)
+    manifest = publish(chosen, staged, problems + unjudged)
     delivery = alert(chosen, manifest)
     for finding in manifest.findings:
         if finding.level != "ok":

@@ -4,17 +4,23 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 __all__ = [
+    "Comparison",
     "Estimate",
     "Result",
     "Settings",
     "__version__",
     "aevaluate",
+    "compare",
     "estimate",
     "evaluate",
     "make_settings",
 ]
 
+_PLACES = {"Comparison": "comparing.records", "compare": "comparing.compare"}
+
 if TYPE_CHECKING:
+    from ragmetrics.comparing.compare import compare
+    from ragmetrics.comparing.records import Comparison
     from ragmetrics.estimates import Estimate
     from ragmetrics.evaluation import Result, aevaluate, estimate, evaluate
     from ragmetrics.settings import Settings, make_settings
@@ -25,5 +31,6 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         from importlib import import_module
 
-        return getattr(import_module("ragmetrics.evaluation"), name)
+        module = import_module(f"ragmetrics.{_PLACES.get(name, 'evaluation')}")
+        return getattr(module, name)
     raise AttributeError(f"module 'ragmetrics' has no attribute {name!r}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from ragmetrics.channel_settings import ChannelSettings
 from ragmetrics.judge_settings import Part
 
 
@@ -16,7 +18,8 @@ class Rule(Part):
     min: float | None = Field(None, allow_inf_nan=False)
     max_drop: float | None = Field(None, ge=0, allow_inf_nan=False)
     versus: str = "previous"
-    """`previous`, or `trailing:N` for the mean of the N nights before."""
+    """`previous`; `trailing:N` for the N nights before; `pinned:RUN` for one run of the store;
+    `serving` for the nights of the index build that serves."""
     by: str | None = None
     """A tag: the rule is held against each of its values."""
     min_rows: int = Field(20, ge=1)
@@ -31,10 +34,12 @@ class Rule(Part):
     @field_validator("versus")
     @classmethod
     def _versus(cls, versus: str) -> str:
-        kind, _, nights = versus.partition(":")
-        if versus == "previous" or (kind == "trailing" and nights.isdecimal() and int(nights) > 0):
+        kind, _, which = versus.partition(":")
+        known = versus in ("previous", "serving")
+        nights = kind == "trailing" and which.isdecimal() and int(which) > 0
+        if known or nights or (kind == "pinned" and re.fullmatch(r"[\w.-]{1,100}", which)):
             return versus
-        raise ValueError("should be previous or trailing:N")
+        raise ValueError("should be previous, trailing:N, pinned:RUN or serving")
 
     @model_validator(mode="after")
     def _has_limit(self) -> Rule:
@@ -55,7 +60,29 @@ class AlertSettings(Part):
     """Share of unreadable and failed rows of a metric above which an alert fires."""
     false_alarms: float = Field(0.01, gt=0, lt=1)
     """Share of nights on which nothing changed that may fire a drop rule all the same."""
+    drift_set: str | None = None
+    """A labelled set that the nightly judges afresh, to know a move of its judge from one of
+    retrieval."""
+    drift_rows: int = Field(50, ge=20)
+    """Rows of it that are judged."""
+    max_stale: float = Field(0.1, ge=0, le=1)
+    """How far the share of golden ids that no row retrieves any more may be above the usual,"""
+    max_unseen: float = Field(0.3, ge=0, le=1)
+    """and that of retrieved ids that no night before retrieved."""
     remind_days: int = Field(7, ge=1)
     redact: bool = False
     """Keep questions out of messages."""
     slack_webhook_env: str = "SLACK_WEBHOOK_URL"
+    slack_channel: str | None = Field(None, min_length=1, max_length=100)
+    """Where a bot posts, in threads, in place of the webhook: where its token is set."""
+    slack_token_env: str = "SLACK_BOT_TOKEN"  # noqa: S105 - the name of a variable
+    channels: tuple[ChannelSettings, ...] = ()
+    """More services that are told."""
+
+    @field_validator("channels")
+    @classmethod
+    def _once(cls, channels: tuple[ChannelSettings, ...]) -> tuple[ChannelSettings, ...]:
+        names = [one.url_env for one in channels]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"{twice} stands twice: one entry per address")
+        return channels

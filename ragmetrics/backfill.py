@@ -241,6 +241,7 @@ class _Work:
             if not self._again and self._is_done(day):
                 return PastNight(day, "kept")
             staged = self._steps.stage(day)
+            night.judge_labelled(self._settings)  # once a day, for all nights judged that day
         except RagmetricsError as error:
             return PastNight(day, "failed", str(error))
         return _Begun(staged, _in_thread(lambda: self._steps.score(staged)))

@@ -71,15 +71,10 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
         filled = [name for name in FIELDS if _has(row, name)]
         report.filled.update(name for name in filled if name != "id")  # each row is given one
         for metric in everything:
-            report.runnable[metric.name] += all(_met(need, filled) for need in metric.needs)
+            report.runnable[metric.name] += metric.fits(filled)
     if not report.files:
         raise InputError("no log file to check")
     return report
-
-
-def _met(need: str, filled: Sequence[str]) -> bool:
-    """Whether a row has a field, or one of the alternatives: `this + that | other`."""
-    return any(set(fields.split(" + ")) <= set(filled) for fields in need.split(" | "))
 
 
 def _reject(report: CheckReport, bad: Rejected) -> None:

@@ -18,8 +18,10 @@ from typer.core import TyperGroup
 
 from ragmetrics import (
     __version__,
+    cli_alerts,
     cli_backfill,
     cli_batches,
+    cli_compare,
     cli_gate,
     cli_prompts,
     cli_replay,
@@ -73,7 +75,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(cli_prompts.app, name="prompts")
+app.add_typer(cli_alerts.app, name="alerts")
 app.command()(cli_score.score)
+app.command()(cli_compare.compare)
 app.command()(cli_backfill.backfill)
 app.command()(cli_batches.batches)
 app.command()(cli_replay.replay)

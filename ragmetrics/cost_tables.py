@@ -9,13 +9,16 @@ from rich.console import Console
 
 from ragmetrics.alerts.markup import clean
 from ragmetrics.grid import print_grid
-from ragmetrics.records import BudgetReport, Usage
+from ragmetrics.records import BudgetReport, Manifest, Usage
 from ragmetrics.report.costs import (
     bill,
     budget,
     cached_share,
     cost_lines,
     limits,
+    narrowed,
+    sample_cost,
+    sampled,
     spent,
     was_over,
 )
@@ -81,6 +84,18 @@ def print_budget(console: Console, report: BudgetReport) -> None:
     console.print(f"  {budget(report)}", style=style, soft_wrap=True)
 
 
+def print_sample(console: Console, manifest: Manifest) -> None:
+    """Of a sampled run, how many rows were judged, what that cost and what all would have cost."""
+    report = manifest.sample
+    if report is None:
+        return
+    told = f"Sample: {sampled(report, manifest.source.rows)}; {sample_cost(report)}"
+    console.print(told, markup=False, soft_wrap=True)
+    if by := narrowed(manifest.metrics):
+        told = f"  intervals are narrower than those of the judged rows alone: {by}"
+        console.print(told, markup=False, soft_wrap=True)
+
+
 def print_estimate(console: Console, estimate: Estimate) -> None:
     """What a run would ask for and cost."""
     total, plan = estimate.total, estimate.plan
@@ -102,6 +117,13 @@ def print_estimate(console: Console, estimate: Estimate) -> None:
     if estimate.at_least:
         names = ", ".join(estimate.at_least)
         console.print(f"May ask for more, nobody can tell how they go on: {names}", soft_wrap=True)
+    if estimate.sample and estimate.whole:
+        for group in estimate.sample.groups:
+            names = ", ".join(group.metrics)
+            told = f"Sample: {group.judged:,} of {group.rows:,} rows by {names}"
+            console.print(told, markup=False, soft_wrap=True)
+        told = f"All rows would ask for {spent(estimate.whole)}"
+        console.print(told, markup=False, soft_wrap=True)
     if plan:
         told = f"The budget ({limits(plan.limits)}) is for {share(plan.share, 1)} of the questions"
         console.print(told, soft_wrap=True)

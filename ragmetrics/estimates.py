@@ -38,6 +38,7 @@ from ragmetrics.protocol import Answer, Ask, Embed, Status
 from ragmetrics.records import EMBEDDINGS, Limits, Usage
 from ragmetrics.registry import Metric, chosen_metrics
 from ragmetrics.rows import LogRow
+from ragmetrics.sample_plan import SamplePlan, load_sample
 from ragmetrics.score import priced, score_families
 from ragmetrics.settings import Settings
 from ragmetrics.sharding import shard_range
@@ -60,6 +61,10 @@ class Estimate:
     """Metrics that may ask for more: no baseline says how they go on."""
     plan: BudgetPlan | None
     """What the budget makes of it; None without one."""
+    sample: SamplePlan | None = None
+    """Which rows are judged; None: all."""
+    whole: Usage | None = None
+    """Of a sample, what all rows would cost."""
 
     def as_json(self) -> dict[str, Any]:
         """What `ragmetrics score --dry-run --json` prints."""
@@ -75,7 +80,17 @@ class Estimate:
             "about": self.about,
             "at_least": list(self.at_least),
             "budget": {"limits": plan.limits.model_dump(), "share": plan.share} if plan else None,
+            "sample": self._sample,
         }
+
+    @property
+    def _sample(self) -> dict[str, Any] | None:
+        if self.sample is None:
+            return None
+        groups = [
+            one.model_dump(include={"metrics", "rows", "judged"}) for one in self.sample.groups
+        ]
+        return {"groups": groups, "whole": self.whole.model_dump() if self.whole else None}
 
     @property
     def total(self) -> Usage:
@@ -85,8 +100,19 @@ class Estimate:
         )
 
 
-def estimate_run(settings: Settings, files: Files, ref: RunRef, kept: Files | None) -> Estimate:
-    """Estimate a staged run; `kept` is the store that has the judgements. Nothing is sent."""
+def estimate_run(
+    settings: Settings,
+    files: Files,
+    ref: RunRef,
+    kept: Files | None,
+    *,
+    whole: bool = False,
+) -> Estimate:
+    """Estimate a staged run; `kept` is the store that has the judgements. Nothing is sent.
+
+    Of a sampled run the rows that are judged, or the `whole` of it.
+    """
+    sample = None if whole else load_sample(files, ref)
     desks, vectors = open_desks(settings), VectorDesk(settings)
     metrics = {one.name: one for one in chosen_metrics(settings)}
     check_prices(settings)
@@ -97,7 +123,7 @@ def estimate_run(settings: Settings, files: Files, ref: RunRef, kept: Files | No
     for shard in range(ref.shards):
         low, high = shard_range(shard, ref.shards)
         for names in families:
-            part = _Part(desks, vectors, settings, open_ended)
+            part = _Part(desks, vectors, settings, sample, open_ended)
             part.costs = costs[part_key(names, shard)] = no_costs()
             for one in (*desks, vectors):
                 one.open(kept, low, high)
@@ -111,7 +137,7 @@ def estimate_run(settings: Settings, files: Files, ref: RunRef, kept: Files | No
                 one.close()
     by_metric = _by_metric(desks, vectors, settings)
     limits = Limits.model_validate(settings.budget.model_dump())
-    found = Estimate(census.rows, by_metric, about, sorted(open_ended), None)
+    found = Estimate(census.rows, by_metric, about, sorted(open_ended), None, sample)
     if not settings.budget.binds:
         return found
     return replace(found, plan=divide(limits, found.total, costs, census.population))
@@ -171,6 +197,7 @@ class _Part:
     desks: Sequence[Desk]
     vectors: VectorDesk
     settings: Settings
+    sample: SamplePlan | None
     open_ended: set[str]
     costs: Costs = field(default_factory=no_costs)
     about: bool = False
@@ -185,7 +212,8 @@ class _Part:
     def play(self, metrics: Sequence[Metric], row: LogRow) -> None:
         """Count what a row asks for, in the turns that a panel takes."""
         self._place = place_of(row.question_key)
-        judged = [one for one in metrics if one.prompts]
+        left_out = self.sample.left_out(row) if self.sample else ()
+        judged = [one for one in metrics if one.prompts and one.name not in left_out]
         plain = [one for one in metrics if not one.prompts]
         self._turn(self.desks[0], plain, row, 0)
         for desk in self.desks if judged else ():

@@ -6,6 +6,7 @@ import asyncio
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import count
 from pathlib import Path
@@ -15,12 +16,14 @@ from weakref import finalize
 from ragmetrics.errors import InputError
 from ragmetrics.estimates import Estimate, estimate_run, plan_budget
 from ragmetrics.given import inputs_of, overwrites
+from ragmetrics.judges.corpus import Corpus
 from ragmetrics.judges.recorded import Recorder
 from ragmetrics.night import parts
 from ragmetrics.protocol import Status
 from ragmetrics.publish import summarise_run
 from ragmetrics.records import Manifest, Usage
 from ragmetrics.registry import chosen_metrics
+from ragmetrics.sampling import plan_sample
 from ragmetrics.score import judge_info
 from ragmetrics.settings import (
     Judged,
@@ -58,6 +61,11 @@ class Result:
             for one in self.manifest.metrics
         )
         return f"Result({self.manifest.source.rows:,} rows: {', '.join(means)})"
+
+    @property
+    def files(self) -> Files:
+        """Where rows and scores lie."""
+        return self._files
 
     @property
     def usage(self) -> Usage:
@@ -122,6 +130,7 @@ class Result:
                     "status": one.status,
                     "spread": one.spread,
                     "agreement": one.agreement,
+                    "sample": one.sample.model_dump() if one.sample else None,
                     "judges": [judge.model_dump() for judge in one.judges],
                 }
                 for one in manifest.metrics
@@ -135,6 +144,7 @@ class Result:
                 for metric, of in manifest.usage_by_metric.items()
             },
             "budget": manifest.budget.model_dump() if manifest.budget else None,
+            "sample": manifest.sample.model_dump() if manifest.sample else None,
             "problems": manifest.problems,
             "splits": manifest.splits,
         }
@@ -171,7 +181,7 @@ def evaluate(
     Works inside a running event loop too, as in a notebook.
     Raises InputError for rows that are none, JudgeRefused for a judge that cannot be asked.
     """
-    chosen = _settings(settings, metrics, judge, model, base_url, golden)
+    chosen = settings_of(settings, metrics, judge, model, base_url, golden)
     chosen = with_preset(bounded(chosen, budget, fuse), preset)
     folder = tempfile.TemporaryDirectory(prefix="ragmetrics-")
     try:
@@ -179,8 +189,8 @@ def evaluate(
         if record is not None and overwrites(Path(record), chosen, inputs):
             raise InputError(f"recording {record}: is one of the files that are read")
         kept = Files(store, chosen.storage_options) if store else None
-        chosen = _temporary(chosen, folder.name)
-        staged = _run(chosen, inputs, kept, record, progress)
+        chosen = temporary(chosen, folder.name)
+        staged = score_inputs(chosen, inputs, kept, record=record, progress=progress)
         files = open_store(chosen)
         manifest, _ = summarise_run(chosen, files, staged, datetime.now(UTC))
     except BaseException:
@@ -214,24 +224,29 @@ def estimate(
     `store` has replies of earlier runs, which are not asked for again.
     Raises InputError for rows that are none, SettingsError for a price that a budget lacks.
     """
-    chosen = _settings(settings, metrics, judge, model, base_url, golden)
+    chosen = settings_of(settings, metrics, judge, model, base_url, golden)
     chosen = with_preset(bounded(chosen, budget, fuse), preset)
     kept = Files(store, chosen.storage_options) if store else None
     with tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder:
         inputs = inputs_of(chosen, rows, Path(folder), limit)
-        chosen = _temporary(chosen, folder)
+        chosen = temporary(chosen, folder)
         ref = plan(chosen, _NO_NIGHT, inputs, "")
         _staged(chosen, ref, inputs)
-        return estimate_run(chosen, open_store(chosen), ref, kept)
+        files = open_store(chosen)
+        sample = plan_sample(chosen, files, ref)
+        found = estimate_run(chosen, files, ref, kept)
+        if sample is None:
+            return found
+        return replace(found, whole=estimate_run(chosen, files, ref, kept, whole=True).total)
 
 
-def _temporary(settings: Settings, folder: str) -> Settings:
+def temporary(settings: Settings, folder: str) -> Settings:
     """The settings of a run whose rows and scores go with a folder."""
     store = str(Path(folder) / "store")
     return settings.model_copy(update={"store": store, "storage_options": {}})
 
 
-def _settings(
+def settings_of(
     settings: Settings | None,
     metrics: Sequence[MetricChoice] | None,
     judge: Judged,
@@ -239,6 +254,9 @@ def _settings(
     base_url: str | None,
     golden: str | None,
 ) -> Settings:
+    """The settings, or the default ones, with what goes before them. Raises InputError where they
+    name a metric that there is not.
+    """
     settings = settings or make_settings({})
     settings = judged_by(settings, judge, model, base_url)
     update: dict[str, Any] = {}
@@ -251,16 +269,24 @@ def _settings(
     return settings
 
 
-def _run(
+def score_inputs(
     settings: Settings,
     inputs: Inputs,
     kept: Files | None,
-    record: str | Path | None,
-    progress: Progress | None,
+    *,
+    record: str | Path | None = None,
+    progress: Progress | None = None,
+    weighed_by: Corpus | None = None,
 ) -> Staged:
+    """Stage and score rows in the settings' store, with replies found and kept in `kept`.
+
+    `weighed_by` are word counts in place of the rows' own. Raises InputError where no row can be
+    read, and the first of the reasons why parts could not be scored.
+    """
     info, embedder = judge_info(settings)
     ref = plan(settings, _NO_NIGHT, inputs, f"{info.fingerprint}/{embedder}")
-    staged = _staged(settings, ref, inputs)
+    staged = _staged(settings, ref, inputs, weighed_by)
+    plan_sample(settings, open_store(settings), ref)
     plan_budget(settings, open_store(settings), ref, kept)
     todo = parts(settings, staged)
     with Recorder(record) as recorder:
@@ -272,8 +298,10 @@ def _run(
     return staged
 
 
-def _staged(settings: Settings, ref: RunRef, inputs: Inputs) -> Staged:
-    staged = stage(settings, ref, inputs, datetime.now(UTC))
+def _staged(
+    settings: Settings, ref: RunRef, inputs: Inputs, weighed_by: Corpus | None = None
+) -> Staged:
+    staged = stage(settings, ref, inputs, datetime.now(UTC), weighed_by)
     if staged.source.problem:
         raise InputError(_nothing(staged))
     return staged

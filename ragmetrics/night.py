@@ -14,12 +14,15 @@ from datetime import UTC, date, datetime
 from ragmetrics.alert_settings import Rule
 from ragmetrics.alerts.deliver import Delivery, alert
 from ragmetrics.budget import BudgetPlan, check_prices
+from ragmetrics.calibration.nightly import judge_drift_set
 from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError
 from ragmetrics.estimates import plan_budget
 from ragmetrics.publish import publish
 from ragmetrics.records import JudgeInfo, Manifest
 from ragmetrics.registry import chosen_metrics
 from ragmetrics.reuse import attempt_at, look_back, staged_runs
+from ragmetrics.sample_plan import SamplePlan
+from ragmetrics.sampling import plan_sample
 from ragmetrics.score import judge_info, metric_fingerprint, score_families
 from ragmetrics.settings import Settings
 from ragmetrics.stage import Inputs, Staged, find_inputs, open_store, plan, stage
@@ -68,8 +71,8 @@ def stage_night(settings: Settings, day: date, begun: datetime | None = None) ->
     """Find the night's logs and stage them as a run, or find the run as it was staged.
 
     Where that ended before `begun`, now if None, and rows of it may get a verdict that have none,
-    it is left as it is, and this is another attempt, a run of its own. What the run's budget lets
-    be judged is decided here.
+    it is left as it is, and this is another attempt, a run of its own. Which rows are sampled, and
+    what the run's budget lets be judged of them, is decided here.
     """
     info, embedder = check_settings(settings)
     files, now = open_store(settings), datetime.now(UTC)
@@ -80,9 +83,19 @@ def stage_night(settings: Settings, day: date, begun: datetime | None = None) ->
         for metric in chosen_metrics(settings)
     }
     look_back(settings, files, staged, prints)
+    if sample := plan_sample(settings, files, ref, prints):
+        _warn_of_few_rows(settings, sample)
     if budget := plan_budget(settings, files, ref):
         _warn_of_small_sample(settings, budget)
     return staged
+
+
+def judge_labelled(settings: Settings) -> list[str]:
+    """Judge the labelled set that the settings name for judge drift, unless it was judged today;
+    return why it could not be.
+    """
+    problem = judge_drift_set(settings, open_store(settings), datetime.now(UTC))
+    return [problem] if problem else []
 
 
 def find_run(settings: Settings, day: date) -> RunRef:
@@ -113,6 +126,19 @@ def _warn_of_small_sample(settings: Settings, budget: BudgetPlan) -> None:
             budget.rows,
             needed,
         )
+
+
+def _warn_of_few_rows(settings: Settings, sample: SamplePlan) -> None:
+    """Say so where fewer rows are sampled than an alert needs."""
+    for rule in settings.alerts.rules or ():
+        group = sample.group(rule.metric)
+        if group and group.judged < min(rule.min_rows, group.rows):
+            log.warning(
+                "sample: %d rows of %s are judged, and its alert needs %d: it will say no_data",
+                group.judged,
+                rule.metric,
+                rule.min_rows,
+            )
 
 
 def parts(settings: Settings, staged: Staged) -> list[tuple[list[str], int]]:
@@ -150,6 +176,7 @@ def run_night(settings: Settings, day: date) -> NightResult:
     JudgePending, with nothing published, where batches take longer than the settings let it wait.
     """
     staged = stage_night(settings, day)
+    unjudged = judge_labelled(settings)
     try:
         problems = score_parts(settings, staged, parts(settings, staged))
     except JudgeRefused as error:
@@ -157,7 +184,7 @@ def run_night(settings: Settings, day: date) -> NightResult:
     for problem in problems:
         if isinstance(problem, JudgePending):
             raise problem
-    manifest = publish_night(settings, staged, [str(problem) for problem in problems])
+    manifest = publish_night(settings, staged, [*map(str, problems), *unjudged])
     delivery = alert_night(settings, manifest)
     if missing := shortfalls(manifest, delivery):
         raise CoverageShort(f"night {day}: " + "; ".join(missing))
@@ -173,5 +200,4 @@ def shortfalls(manifest: Manifest, delivery: Delivery) -> list[str]:
         and finding.level != "ok"
         and finding.severity == "critical"  # one judge of a panel is not
     ]
-    undelivered = [f"Slack message kept for the next run: {error}" for error in delivery.errors]
-    return [*missing, *undelivered]
+    return [*missing, *delivery.errors]

@@ -138,7 +138,14 @@ class Panel:
     async def _turn(
         self, member: Member, metrics: Sequence[Metric], row: LogRow, repeat: int
     ) -> dict[str, Score]:
-        """One judge's scores of one row: the metrics go side by side, wave by wave."""
+        """One judge's scores of one row."""
+        plays = await self.played(member, metrics, row, repeat)
+        return {one.metric.name: one.score for one in plays if one.score is not None}
+
+    async def played(
+        self, member: Member, metrics: Sequence[Metric], row: LogRow, repeat: int = 0
+    ) -> list[Play]:
+        """Metrics played on one row to their ends: they go side by side, wave by wave."""
         heavy = is_heavy(row)
         plays = [Play(metric, row, heavy=heavy) for metric in metrics]
         for one in plays:
@@ -148,7 +155,7 @@ class Panel:
             answers = iter(await self._answers(member, row.question_key, wanted))
             for one in asking:
                 await one.go_on([next(answers) for _ in one.requests])
-        return {one.metric.name: one.score for one in plays if one.score is not None}
+        return plays
 
     async def _answers(
         self, member: Member, row_key: str, wanted: Sequence[Wanted]

@@ -30,6 +30,8 @@ class Play:
         self.metric = metric
         self.requests: Sequence[Request] = ()
         self.score: Score | None = None
+        self.asked = False
+        """Whether it has asked for anything: else its score is the same by whatever judge."""
         self._row = row
         self._steps = metric.play(row)
         self._heavy = heavy
@@ -66,6 +68,8 @@ class Play:
             raise
         except Exception as error:
             raise self._failed(repr(error)) from error
+        else:
+            self.asked = self.asked or bool(self.requests)
 
     def _checked(self, value: object) -> Score:
         if not isinstance(value, Score):

@@ -37,6 +37,7 @@ class Status(StrEnum):
     UNREADABLE = "unreadable"
     JUDGE_FAILED = "judge_failed"
     OVER_BUDGET = "over_budget"
+    NOT_SAMPLED = "not_sampled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class Score:
     """The judges of a panel that gave no usable verdict."""
     spread: float | None = None
     """Standard deviation over a judge's repeats."""
+    cheap: float | None = None
+    """What the embedded judge makes of a row of a sampled night."""
 
     def __post_init__(self) -> None:
         if isinstance(self.value, float) and not math.isfinite(self.value):

@@ -9,11 +9,15 @@ from operator import or_
 
 from ragmetrics import __version__
 from ragmetrics.alerts.deliver import load_book
+from ragmetrics.alerts.explain import explain
+from ragmetrics.alerts.levels import fixed_sets
 from ragmetrics.alerts.rules import Night, evaluate
-from ragmetrics.alerts.state import Book, advance
+from ragmetrics.alerts.seen_ids import IdReader
+from ragmetrics.alerts.silences import silences, with_silences
+from ragmetrics.alerts.state import NO_SILENCES, Book, advance
 from ragmetrics.budget import BudgetPlan, load_plan, pays_for_embeddings
 from ragmetrics.calibration.history import History, load_history
-from ragmetrics.gates.kept import load_gates
+from ragmetrics.gates.kept import find_serving, load_gates
 from ragmetrics.gates.undecided import load_undecided
 from ragmetrics.protocol import Status
 from ragmetrics.records import (
@@ -33,12 +37,21 @@ from ragmetrics.report.site import (
     write_night,
     write_overview,
 )
+from ragmetrics.sample_costs import report_of
+from ragmetrics.sample_plan import load_sample
 from ragmetrics.score import judge_info, metric_fingerprint
 from ragmetrics.settings import Settings
 from ragmetrics.spent import Costs, costs_of
 from ragmetrics.stage import Staged, open_store
 from ragmetrics.store.files import Files
-from ragmetrics.store.history import find_manifest, nights, ref_of, run_of, save_manifest
+from ragmetrics.store.history import (
+    find_manifest,
+    named_run,
+    nights,
+    ref_of,
+    run_of,
+    save_manifest,
+)
 from ragmetrics.store.parts import ScoredRow, scored_rows
 from ragmetrics.summarise import MetricScores, find_segments, load_scores, summarise
 from ragmetrics.superseding import superseding, until_settled
@@ -78,10 +91,16 @@ def publish(
         earlier,
         lambda one, metric: load_scores(files, ref_of(one), metric, watched_tags(settings)),
         history.newest_drifts(manifest.judge),
+        fixed_sets=fixed_sets(settings, files, history.calibrations),
+        ids=IdReader(files),
+        find_run=lambda run: named_run(files, run),
+        serving=lambda: find_serving(files, manifest.dataset, manifest.date),
     )
     days = settings.alerts.remind_days
     book = _replayed(earlier, days) if silent else load_book(files)
-    _, findings = advance(book, evaluate(settings.alerts, night), manifest.date, days)
+    quiet = NO_SILENCES if silent else silences(files)
+    _, findings = advance(book, evaluate(settings.alerts, night), manifest.date, days, quiet)
+    findings = explain(night, findings)
     if silent:
         findings = [one.model_copy(update={"transition": None}) for one in findings]
     manifest = manifest.model_copy(
@@ -128,9 +147,10 @@ def summarise_run(
     info, embedder = judge_info(settings)
     chosen = chosen_metrics(settings)
     tags = watched_tags(settings)
+    plan = load_sample(files, ref)
     scores = {
         metric.name: load_scores(
-            files, ref, metric.name, tags, higher_is_better=metric.higher_is_better
+            files, ref, metric.name, tags, plan, higher_is_better=metric.higher_is_better
         )
         for metric in chosen
     }
@@ -138,6 +158,8 @@ def summarise_run(
     segments = find_segments(next(iter(scores.values())), settings.segments)
     costs = costs_of(settings, files, ref)
     free = _free(settings, costs.usage, info)
+    summaries = [summarise(scores[name], prints[name], None, info.panel) for name in scores]
+    by_metric = costs.by_metric_without(free)
     manifest = Manifest(
         dataset=settings.dataset,
         date=ref.date,
@@ -150,7 +172,7 @@ def summarise_run(
         source=staged.source,
         judge=info,
         shards=ref.shards,
-        metrics=[summarise(scores[name], prints[name], None, info.panel) for name in scores],
+        metrics=summaries,
         segments=[
             summarise(scores[name], prints[name], segment, info.panel)
             for segment in segments
@@ -160,8 +182,9 @@ def summarise_run(
         worst=[],
         usage=sum((one for name, one in costs.usage.items() if name not in free), Usage()),
         usage_by_judge=costs.usage,
-        usage_by_metric=costs.by_metric_without(free),
+        usage_by_metric=by_metric,
         budget=_budget(load_plan(files, ref), costs, free, scores),
+        sample=report_of(settings.sample, plan, scores, summaries, by_metric),
         problems=costs.problems(),
         splits=dict(costs.splits),
     )
@@ -195,7 +218,8 @@ def _budget(
 def watched_tags(settings: Settings) -> set[str]:
     """The tags that the settings name, which count however few rows have them."""
     ruled = {rule.by for rule in settings.alerts.rules or () if rule.by}
-    return ruled | set(settings.segments or ())
+    sampled = settings.sample.strata if settings.sample else ()
+    return ruled | set(settings.segments or ()) | set(sampled)
 
 
 def write_dashboard(files: Files, manifest: Manifest) -> None:
@@ -207,13 +231,19 @@ def write_dashboard(files: Files, manifest: Manifest) -> None:
     write_assets(site)
 
     def write() -> None:
-        everything, history = nights(files), load_history(files)
+        everything, history = _nights_now(files), load_history(files)
         told = next((night for night in everything if night.date == manifest.date), manifest)
         earlier = [night for night in everything if night.date < manifest.date]
         write_night(site, told, earlier, worst_rows(files, told), history.calibrations)
         _write_first_pages(files, site, everything, history)
 
     until_settled(files, write)
+
+
+def _nights_now(files: Files) -> list[Manifest]:
+    """All nights; of the newest, the alerts with what people have said of them since."""
+    everything = nights(files)
+    return [*everything[:-1], *(with_silences(one, silences(files)) for one in everything[-1:])]
 
 
 def _write_pages(
@@ -234,7 +264,7 @@ def refresh_dashboard(files: Files) -> History:
     write_assets(site)
 
     def write() -> History:
-        everything, history = nights(files), load_history(files)
+        everything, history = _nights_now(files), load_history(files)
         for newest in everything[-1:]:
             rows = worst_rows(files, newest)
             write_night(site, newest, everything[:-1], rows, history.calibrations)
@@ -250,7 +280,7 @@ def refresh_builds(files: Files) -> None:
     write_assets(site)
 
     def write() -> None:
-        _write_first_pages(files, site, nights(files), load_history(files))
+        _write_first_pages(files, site, _nights_now(files), load_history(files))
 
     until_settled(files, write)
 
@@ -266,7 +296,7 @@ def _write_first_pages(
 
 def rebuild_dashboard(files: Files, site: Files) -> str:
     """Write the whole site of a store anew; return the path of its first page."""
-    everything, history = nights(files), load_history(files)
+    everything, history = _nights_now(files), load_history(files)
     write_assets(site)
     for number, manifest in enumerate(everything):
         rows = worst_rows(files, manifest)

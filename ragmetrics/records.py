@@ -5,7 +5,8 @@ Manifest (one run of one night)
 ├── Summary       one metric over all rows, or over one segment of them
 ├── Finding       what one alert rule says of this night
 ├── Usage         what the judge was asked and what that cost
-└── BudgetReport  what it might have cost, and how much was judged for that
+├── BudgetReport  what it might have cost, and how much was judged for that
+└── SampleReport  how many rows were judged of all, and what all would have cost
 """
 
 from __future__ import annotations
@@ -14,17 +15,15 @@ from collections import Counter
 from datetime import date, datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from ragmetrics.causes import CarrierShare, DatedChange
+from ragmetrics.record import Record as Record
+from ragmetrics.silence import Severity, Silence
 
 MANIFEST_VERSION = 1
 EMBEDDINGS = "embeddings"
 """Their name in the usage, beside those of judges."""
-
-
-class Record(BaseModel):
-    """Base of stored records: unknown keys are kept out, values do not change."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class Segment(Record):
@@ -47,6 +46,24 @@ class JudgeSummary(Record):
     """Rows that it was asked about and gave no usable verdict on."""
 
 
+class SampledMean(Record):
+    """What the judged rows of a sampled night say of the mean alone, and what the embedded judge
+    adds to that.
+    """
+
+    rows: int | None
+    """That the mean is of, judged or not; None where nobody knows how many can be scored."""
+    mean: float
+    low: float | None
+    high: float | None
+    weight: float
+    """Of the embedded judge: 0 where it does not help, and the mean is that of the judged rows."""
+    spread: float | None
+    """Standard deviation of a row, as if all rows were questions of their own."""
+    correlation: float | None
+    """Of both judges over the judged rows."""
+
+
 class Summary(Record):
     """Mean of one metric with its interval, and what was left out of it.
 
@@ -61,6 +78,9 @@ class Summary(Record):
     high: float | None
     scored: int
     questions: int
+    mde: float | None = None
+    """How far the mean must be below a level to be told from it, one-sided at 5%, on four nights
+    of five; above it where lower is better."""
     status: dict[str, int]
     fingerprint: str
     """Of judge, prompts, metric version and parameters: only equal ones compare."""
@@ -74,6 +94,8 @@ class Summary(Record):
     spread: float | None = None
     """Mean standard deviation of a row's value over a judge's repeats."""
     higher_is_better: bool = True
+    sample: SampledMean | None = None
+    """Where a sample was judged: then mean and interval are of all rows, by both judges."""
 
     def loss(self, before: float) -> float:
         """How much worse the mean is than a value; negative where it is better."""
@@ -175,6 +197,23 @@ class BudgetReport(Record):
     """Of them, those of questions that were to be judged: what was left did not reach so far."""
 
 
+class SampleReport(Record):
+    """How a night was sampled, what that cost, and what all rows would have cost."""
+
+    rows: int | None
+    """Of each metric that were to be judged, or"""
+    half_width: float | None
+    """what the interval of each mean was to be either way."""
+    strata: list[str] = Field(default_factory=list)
+    seed: int = 0
+    judged: int = 0
+    """Rows that any metric was judged on."""
+    spent: Usage
+    whole: Usage | None
+    """About what all rows would have cost, by what the judged ones did; None where that cannot be
+    told, as their answers were known."""
+
+
 class JudgeInfo(Record):
     """Who gave the verdicts."""
 
@@ -186,6 +225,9 @@ class JudgeInfo(Record):
     """The names of its judges, where it is a panel of several."""
 
 
+FindingKind = Literal[
+    "metric", "no_data", "quarantine", "judge_failures", "judge_drift", "stale_labels"
+]
 Level = Literal["ok", "suspect", "breach", "no_data"]
 State = Literal["ok", "pending", "firing"]
 Transition = Literal["fired", "resolved", "reminded"]
@@ -199,9 +241,9 @@ class Finding(Record):
     """
 
     key: str
-    kind: Literal["metric", "no_data", "quarantine", "judge_failures", "judge_drift"]
+    kind: FindingKind
     level: Level
-    severity: Literal["critical", "warning"] = "critical"
+    severity: Severity = "critical"
     rule: str
     """The rule in words: `context_recall below 0.7`."""
     message: str
@@ -219,7 +261,13 @@ class Finding(Record):
     drop: float | None = None
     drop_low: float | None = None
     drop_high: float | None = None
+    explained: float | None = None
+    """Of a drop, what judge drift or stale labels explain; of a mean, how much higher it were."""
+    affects: list[str] = Field(default_factory=list)
+    """Of judge drift: the metrics in which the judge moved."""
     p_value: float | None = None
+    mde: float | None = None
+    """Smallest drop that these questions show, one-sided at 5%, on four nights of five."""
     limit: float | None = None
     for_nights: int | None = 2
     """Suspects fire after this many nights in a row; None: only a breach fires."""
@@ -227,6 +275,12 @@ class Finding(Record):
     transition: Transition | None = None
     since: date | None = None
     """First night of the present pending or firing spell."""
+    change: DatedChange | None = None
+    """Of a firing metric alert: when its level fell; None where no single night can be told."""
+    carriers: list[CarrierShare] | None = None
+    """What carries its drop, the largest share first; None: not looked into."""
+    silence: Silence | None = None
+    """Why people are not told of it, or not reminded."""
 
 
 class WorstRow(Record):
@@ -274,6 +328,7 @@ class Manifest(Record):
     """`usage` by metric, and of each by judge. What several metrics share stands with the one that
     asked first; of fused requests, with all of them, as `context_recall + context_relevance`."""
     budget: BudgetReport | None = None
+    sample: SampleReport | None = None
     problems: list[str] = Field(default_factory=list)
     """Why parts could not be scored at all, or not by all judges; rows of missing parts count
     as `judge_failed`."""

@@ -9,7 +9,7 @@ import hashlib
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -80,6 +80,13 @@ class Metric:
         parameters = dict(sorted(self.parameters.items()))
         parts = [self.name, self.version, parameters, self.wording.digest(self.prompts)]
         return hashlib.blake2b(dumps(parts).encode(), digest_size=6).hexdigest()
+
+    def fits(self, filled: Collection[str]) -> bool:
+        """Whether a row with these fields has all that it needs."""
+        return all(
+            any(set(fields.split(" + ")) <= set(filled) for fields in need.split(" | "))
+            for need in self.needs
+        )
 
     def play(self, row: LogRow) -> Steps[Score]:
         """Start the metric's steps on one row."""

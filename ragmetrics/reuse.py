@@ -6,7 +6,8 @@ A part is taken over where the rows of its shard are the same, byte by byte, and
 that its metrics depend on: version, metric, and judge or embedder where they ask one. A judge that
 weighs words by how common they are in the whole night gives other scores as soon as one row is
 added: of its metrics nothing is taken over. Nor is a part with rows that got no verdict, which may
-have better luck now, nor anything under a budget, which shares out what all rows may cost.
+have better luck now, nor anything under a budget, which shares out what all rows may cost, or of a
+sample, which is drawn from all rows.
 
 A night with nothing new is the same run again, however often it is run; but where that run ended
 with rows without a verdict it is another attempt, a run of its own: ID-2, ID-3 and so on.
@@ -131,7 +132,8 @@ def look_back(settings: Settings, files: Files, staged: Staged, prints: Mapping[
         for metric in chosen
     }
     others = (one for one in staged_runs(files, staged.ref.date) if one.ref.run != staged.ref.run)
-    offers = [] if settings.budget.binds else [_offer(files, staged, bases, one) for one in others]
+    shared_out = settings.budget.binds or settings.samples
+    offers = [] if shared_out else [_offer(files, staged, bases, one) for one in others]
     reuse = Reuse(bases=bases, earlier=tuple(one for one in offers if one)[:_MOST_RUNS])
     files.write(_path(staged.ref), reuse.model_dump_json(indent=1).encode())
     return reuse

@@ -27,6 +27,8 @@ from ragmetrics.records import EMBEDDINGS, JudgeInfo, Usage
 from ragmetrics.registry import Metric, chosen_metrics, families
 from ragmetrics.reuse import take_over
 from ragmetrics.rows import LogRow
+from ragmetrics.sample_plan import SamplePlan, load_sample
+from ragmetrics.sampled_panel import SampledPanel
 from ragmetrics.seats import Seats, take_seats
 from ragmetrics.settings import Settings
 from ragmetrics.sharding import shard_range
@@ -173,9 +175,10 @@ async def _score_part(
             if record is None and await asyncio.to_thread(take_over, files, ref, own, shard):
                 return 0
             corpus = await asyncio.to_thread(load_corpus, files, ref)
+            sample = await asyncio.to_thread(load_sample, files, ref)
             async with take_seats(settings, corpus, kept) as seats:
                 plan = funds.plan if funds else None
-                work = _Work(settings, files, kept, ref, family, shard, plan)
+                work = _Work(settings, files, kept, ref, family, shard, plan, sample, corpus)
                 with spending(funds.purse if funds else None):
                     return await work.score(seats, record)
 
@@ -210,6 +213,8 @@ class _Work:
     family: Sequence[Metric]
     shard: int
     plan: BudgetPlan | None
+    sample: SamplePlan | None
+    corpus: Corpus
 
     async def score(self, seats: Seats, record: Record | None) -> int:
         """Judge the rows and write the scores; return how many rows there were."""
@@ -238,11 +243,17 @@ class _Work:
             )
             for seat, kept in zip(seats.judges, stores, strict=True)
         ]
-        rows = await self._write(Panel(members, self.settings.aggregate, self.plan), vectors)
+        rows = await self._write(self._panel(members), vectors)
         for kept in (*stores, vectors_kept):
             if kept:
                 await asyncio.to_thread(kept.compact)
         return rows
+
+    def _panel(self, members: Sequence[Member]) -> Panel:
+        how = self.settings.aggregate
+        if self.sample is None:
+            return Panel(members, how, self.plan)
+        return SampledPanel(members, how, self.plan, self.sample, self.corpus)
 
     def _judgements(
         self, judge: Judge | Embedder, prompts: Sequence[str], ttl_days: int | None = None

@@ -32,6 +32,7 @@ from ragmetrics.judge_settings import (
 from ragmetrics.retriever_settings import RetrieverSettings
 from ragmetrics.rows import FIELDS, explain
 from ragmetrics.runner_settings import RunnerSettings
+from ragmetrics.sample_settings import SampleSettings
 
 DEFAULT_METRICS: tuple[str, ...] = (
     "context_relevance",
@@ -91,6 +92,8 @@ class Settings(BaseSettings):
     fuse: Literal["row"] | None = None
     """`row`: one request of a row carries its contexts once and asks for all metrics' verdicts."""
     budget: Budget = Budget()
+    sample: SampleSettings | None = None
+    """How many rows are judged; None: all of them."""
     embeddings: Annotated[EmbeddingSettings, BeforeValidator(_named)] = EmbeddingSettings()
     alerts: AlertSettings = AlertSettings()
     gate: GateSettings = GateSettings()
@@ -131,7 +134,15 @@ class Settings(BaseSettings):
     @property
     def reads_corpus(self) -> bool:
         """Whether somebody here weighs words by how common they are in all that was retrieved."""
-        return self.embeddings.name == "hashed" or not all(one.remote for one in self.panel)
+        free = not all(one.remote for one in self.panel)
+        return self.embeddings.name == "hashed" or free or self.samples
+
+    @property
+    def samples(self) -> bool:
+        """Whether the judge is asked about a sample of the rows; one that is embedded costs nothing
+        and scores all of them.
+        """
+        return self.sample is not None and any(one.name != "embedded" for one in self.panel)
 
     @classmethod
     def settings_customise_sources(
@@ -162,7 +173,7 @@ def load_settings(path: str | Path, **overrides: Any) -> Settings:
     if not isinstance(values, Mapping):
         raise SettingsError(f"{file}: should be a mapping of keys to values")
     settings = make_settings({**values, **overrides}, str(file))
-    base = file.parent
+    base, drift_set = file.parent, settings.alerts.drift_set
     return settings.model_copy(
         update={
             name: _beside(base, value)
@@ -172,6 +183,9 @@ def load_settings(path: str | Path, **overrides: Any) -> Settings:
         | {
             "labelled": tuple(_beside(base, place) for place in settings.labelled),
             "gate": settings.gate.model_copy(update={"logs": _beside(base, settings.gate.logs)}),
+            "alerts": settings.alerts.model_copy(
+                update={"drift_set": _beside(base, drift_set) if drift_set else None}
+            ),
         }
     )
 

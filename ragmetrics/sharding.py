@@ -108,6 +108,7 @@ def seconds_here(settings: Settings, size: Extent) -> float:
     if any(metric.prompts for metric in chosen_metrics(settings)):
         # A batch is cut as if it were answered here.
         kinds = [one.name.partition(":")[0] for one in settings.panel if one.name != "openai"]
+        kinds += ["embedded"] if settings.samples else []
         a_kb += sum(_KB_JUDGED[kind] for kind in kinds)
     return size.rows * a_row + size.text / 1_000 * a_kb
 

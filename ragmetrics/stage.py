@@ -164,6 +164,7 @@ def plan(
         settings.limits.row_bytes,
         [metric.digest for metric in chosen_metrics(settings)],
         settings.budget.model_dump(exclude_none=True),
+        *([settings.sample.model_dump()] if settings.sample and settings.samples else []),
         [[info.path, info.size, info.version] for info in (*inputs.log_files(), *golden)],
     ]
     digest = hashlib.blake2b(dumps(parts).encode("utf-8", "surrogatepass"), digest_size=5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,8 @@ import numpy as np
 from ragmetrics.protocol import Status
 from ragmetrics.records import JudgeSummary, Segment, Summary
 from ragmetrics.rows import question_key
+from ragmetrics.sample_means import STRATUM, sampled_mean, strata_of
+from ragmetrics.sample_plan import Group, SamplePlan, mark_of
 from ragmetrics.stats.agreement import krippendorff_alpha
 from ragmetrics.stats.intervals import mean_interval
 from ragmetrics.store.files import Files
@@ -27,7 +29,9 @@ _MOST_LANGUAGES = 100
 _MOST_TAGS = 50
 _BINS = 10
 _LANGUAGE = "language"
-_COLUMNS = ["question", "value", "status", "votes", "failed", "spread", "language", "tags"]
+_COLUMNS = ["question", "value", "status", "votes", "failed", "spread", "cheap"]
+_OWN = ["index_build", "language", "tags"]
+"""Columns that a row has, whether it was scored or not."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,9 @@ class MetricScores:
 
     metric: str
     table: pd.DataFrame
-    """Columns: question, value, status, votes, failed, spread, shard, position, and one per tag,
-    `tag:NAME`; the row's language is one of them."""
+    """Columns: question, value, status, votes, failed, spread, cheap, index_build, shard, position,
+    and one per tag, `tag:NAME`; the row's language is one of them. Of a sampled night `stratum`
+    too."""
     higher_is_better: bool = True
 
     @property
@@ -45,14 +50,17 @@ class MetricScores:
         """The rows with a value."""
         return self.table[self.table["status"] == Status.SCORED.value]
 
+    def of_segment(self, segment: Segment | None) -> MetricScores:
+        """Those of the rows of one segment, or of all; none where no row has the tag."""
+        if segment is None:
+            return self
+        column, table = f"tag:{segment.tag}", self.table
+        rows = table[table[column] == segment.value] if column in table else table[:0]
+        return replace(self, table=rows)
+
     def by_question(self, segment: Segment | None = None) -> dict[str, list[float]]:
         """The values of each question, of one segment or of all rows."""
-        rows = self.scored
-        if segment:
-            column = f"tag:{segment.tag}"
-            if column not in rows:
-                return {}
-            rows = rows[rows[column] == segment.value]
+        rows = self.of_segment(segment).scored
         grouped: dict[str, list[float]] = {}
         for question, value in zip(rows["question"], rows["value"], strict=True):
             grouped.setdefault(question, []).append(value)
@@ -86,30 +94,39 @@ def load_scores(
     ref: RunRef,
     metric: str,
     tags: Collection[str] = (),
+    sample: SamplePlan | None = None,
     *,
     higher_is_better: bool = True,
 ) -> MetricScores:
     """Read a metric's scores of a run, without their details; those of a missing part failed.
 
-    Of the tags come the most frequent ones, and those asked for by name.
+    Of the tags come the most frequent ones, and those asked for by name. With the plan of its
+    `sample`, each row has its stratum.
     """
     import pandas as pd
 
-    tables = [_read_scores(files, ref, metric, shard) for shard in range(ref.shards)]
+    group = sample.group(metric) if sample else None
+    tables = [_read_scores(files, ref, metric, shard, group) for shard in range(ref.shards)]
     names = _tag_names(tables) | set(tags)
     frames = []
     for shard, table in enumerate(tables):
         frame = table.drop_columns(["tags", "language"]).to_pandas()
         frame["shard"], frame["position"] = shard, np.arange(len(frame))
         frames.append(frame.assign(**_tag_columns(table, sorted(names))))
-    return MetricScores(metric, pd.concat(frames, ignore_index=True), higher_is_better)
+    whole = pd.concat(frames, ignore_index=True)
+    if sample and group:
+        whole[STRATUM] = strata_of(whole, sample.tags, group)
+    return MetricScores(metric, whole, higher_is_better)
 
 
-def _read_scores(files: Files, ref: RunRef, metric: str, shard: int) -> pa.Table:
+def _read_scores(
+    files: Files, ref: RunRef, metric: str, shard: int, sample: Group | None
+) -> pa.Table:
     path = ref.scores(metric, shard)
     if files.exists(path):
-        return read_columns(files, path, _COLUMNS)
-    return _missing(read_columns(files, ref.rows(shard), ["user_input", "language", "tags"]))
+        return read_columns(files, path, [*_COLUMNS, *_OWN])
+    columns = ["id", "user_input", *_OWN]
+    return _missing(read_columns(files, ref.rows(shard), columns), sample)
 
 
 def summarise(
@@ -124,7 +141,10 @@ def summarise(
         rows = rows[rows[f"tag:{segment.tag}"] == segment.value]
     scored = rows[rows["status"] == Status.SCORED.value]
     values = scored["value"].to_numpy(dtype=np.float64)
-    mean = mean_interval(values, scored["question"].to_numpy(dtype=str))
+    if STRATUM in rows:
+        mean, sample = sampled_mean(rows)
+    else:
+        mean, sample = mean_interval(values, scored["question"].to_numpy(dtype=str)), None
     counts, _ = np.histogram(np.clip(values, 0, 1), bins=_BINS, range=(0, 1))
     judges, agreement = _by_judge(rows, panel)
     spreads = rows["spread"].dropna()
@@ -136,6 +156,7 @@ def summarise(
         high=mean.high if mean else None,
         scored=len(scored),
         questions=mean.clusters if mean else 0,
+        mde=mean.mde if mean else None,
         status=dict(sorted(Counter(rows["status"]).items())),
         fingerprint=fingerprint,
         histogram=[int(count) for count in counts],
@@ -143,6 +164,7 @@ def summarise(
         agreement=agreement,
         spread=float(spreads.mean()) if len(spreads) else None,
         higher_is_better=scores.higher_is_better,
+        sample=sample,
     )
 
 
@@ -182,19 +204,26 @@ def find_segments(scores: MetricScores, tags: Sequence[str] | None) -> list[Segm
     return found
 
 
-def _missing(rows: pa.Table) -> pa.Table:
+def _missing(rows: pa.Table, sample: Group | None) -> pa.Table:
+    """The rows of a missing part: the judge failed on those that it was to be asked about."""
     import pyarrow as pa
 
+    keys = [question_key(text) for text in rows["user_input"].to_pylist()]
+    marks = (mark_of(*one) for one in zip(keys, rows["id"].to_pylist(), strict=True))
+    statuses = [
+        Status.JUDGE_FAILED if sample is None or sample.judges(mark) else Status.NOT_SAMPLED
+        for mark in marks
+    ]
     return pa.table(
         {
-            "question": [question_key(text) for text in rows["user_input"].to_pylist()],
+            "question": keys,
             "value": pa.nulls(len(rows), pa.float64()),
-            "status": [Status.JUDGE_FAILED.value] * len(rows),
+            "status": [one.value for one in statuses],
             "votes": pa.nulls(len(rows), pa.list_(pa.float64())),
             "failed": pa.nulls(len(rows), pa.list_(pa.string())),
             "spread": pa.nulls(len(rows), pa.float64()),
-            "language": rows["language"],
-            "tags": rows["tags"],
+            "cheap": pa.nulls(len(rows), pa.float64()),
+            **{name: rows[name] for name in _OWN},
         }
     )
 

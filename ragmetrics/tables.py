@@ -14,11 +14,12 @@ from rich.progress import track as rich_track
 
 from ragmetrics.alerts.markup import clean
 from ragmetrics.alerts.terminal import render
-from ragmetrics.cost_tables import print_budget, print_usage
+from ragmetrics.cost_tables import print_budget, print_sample, print_usage
 from ragmetrics.grid import print_grid
 from ragmetrics.protocol import Status
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.registry import Metric
+from ragmetrics.report.cards import detectable
 
 if TYPE_CHECKING:
     from ragmetrics.checking import CheckReport
@@ -58,17 +59,19 @@ def track(items: Sequence[T], what: str, console: Console) -> Iterator[T]:
 def print_summary(console: Console, manifest: Manifest) -> None:
     """Means with intervals, then all that stands behind them."""
     source = manifest.source
-    lines = [_summary_line(one) for one in manifest.metrics]
-    headers = ("metric", "mean", "95% interval", "scored", "questions", "not scored")
+    lines = [_summary_line(one, manifest) for one in manifest.metrics]
+    headers = ("metric", "mean", "95% interval", "detects", "scored", "questions", "not scored")
     told = [
         at
         for at, header in enumerate(headers)
-        if not (header == "questions" and all(line[4] == line[3] for line in lines))
-        and not (header == "not scored" and not any(line[5] for line in lines))
+        if not (header == "questions" and all(line[5] == line[4] for line in lines))
+        and not (header in ("detects", "not scored") and not any(line[at] for line in lines))
     ]
     names = [place for place, at in enumerate(told) if headers[at] in ("metric", "not scored")]
     shown = [[line[at] for at in told] for line in lines]
     print_grid(console, [headers[at] for at in told], shown, names=names)
+    if any(line[3] for line in lines):
+        console.print("detects: a change for the worse by so much would be seen on 4 nights of 5")
     _print_panel(console, manifest)
     print_source(console, source.rows, source.quarantined, source.reasons)
     _print_skipped(console, source.skipped)
@@ -78,6 +81,7 @@ def print_summary(console: Console, manifest: Manifest) -> None:
     if manifest.judge.note:
         console.print(f"Note: {manifest.judge.note}", markup=False, style="yellow")
     print_usage(console, manifest.usage_by_metric, manifest.usage)
+    print_sample(console, manifest)
     if manifest.budget:
         print_budget(console, manifest.budget)
     if manifest.splits:
@@ -85,10 +89,12 @@ def print_summary(console: Console, manifest: Manifest) -> None:
         console.print(f"Texts split by the plain splitter: {counts}", markup=False)
 
 
-def _summary_line(one: Summary) -> tuple[str, ...]:
+def _summary_line(one: Summary, manifest: Manifest) -> tuple[str, ...]:
     rest = [f"{n:,} {status}" for status, n in one.status.items() if status != Status.SCORED and n]
     counts = f"{one.scored:,}", f"{one.questions:,}"
-    return one.metric, number(one.mean), interval(one), *counts, ", ".join(rest)
+    least, _ = detectable(manifest, one)
+    detects = "" if least is None else number(least)
+    return one.metric, number(one.mean), interval(one), detects, *counts, ", ".join(rest)
 
 
 def _print_panel(console: Console, manifest: Manifest) -> None:
@@ -197,7 +203,7 @@ def print_messages(console: Console, results: Sequence[NightResult]) -> None:
             continue
         said = "sent" if delivery.sent else "not sent: SLACK_WEBHOOK_URL is not set"
         if delivery.errors:
-            said = f"not delivered, kept for the next run: {delivery.errors[0]}"
+            said = f"not delivered: {delivery.errors[0]}"
         console.rule(escape(f"Slack message of {result.manifest.date} ({said})"), align="left")
         console.print(render(delivery.message), markup=False, soft_wrap=True)
         console.print()

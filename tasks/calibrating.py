@@ -7,7 +7,7 @@ from datetime import datetime
 
 from prefect import task
 
-from ragmetrics import calibration
+from ragmetrics import calibration, night
 from ragmetrics.alerts.deliver import page_link
 from ragmetrics.calibration import Calibration, Drift
 from ragmetrics.publish import refresh_dashboard
@@ -26,6 +26,12 @@ def calibrate(
     """Hold every judge against every set; a later attempt finds the replies of the one before."""
     files = open_store(settings)
     return calibration.calibrate(settings, labelled, metrics, now=at, files=files)
+
+
+@task(name="judge the labelled set", **RETRIES)
+def judge_labelled(settings: Settings) -> list[str]:
+    """Judge the labelled set by which judge drift is told; return why it could not be."""
+    return night.judge_labelled(settings)
 
 
 @task(name="publish calibrations", **RETRIES)

@@ -14,8 +14,11 @@ LIST_LENGTH = 1_200
 Block = dict[str, Any]
 
 
-def bullets(title: str, lines: Iterable[str]) -> list[Block]:
-    """A section of bullets, cut with a count of the rest; nothing where there is no line."""
+def bullets(title: str, lines: Iterable[str], page: str | None = None) -> list[Block]:
+    """A section of bullets, cut with a count of the rest; nothing where there is no line.
+
+    The rest is a link where it stands on a page that a browser can open.
+    """
     lines = list(lines)
     if not lines:
         return []
@@ -26,8 +29,10 @@ def bullets(title: str, lines: Iterable[str]) -> list[Block]:
             break
         shown += f"\n• {line}"
         count += 1
-    more = f"\nand {len(lines) - count} more" if count < len(lines) else ""
-    return [section(shown + more)]
+    more = f"and {len(lines) - count} more"
+    if page and re.fullmatch(r"https?://[^\s<>|]{1,300}", page):
+        more = f"<{page.replace('&', '&amp;')}|{more}>"
+    return [section(f"{shown}\n{more}" if count < len(lines) else shown)]
 
 
 def plain(text: str) -> Block:

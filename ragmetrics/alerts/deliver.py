@@ -1,28 +1,31 @@
-"""Delivery: tonight's transitions as one message to Slack, and the state written after it went.
+"""Delivery: tonight's transitions as messages to the channels, and the state of all alerts.
 
 In this order, so that whatever dies in between, and whoever does the same at the same time, no
 message is lost:
 
-    the message into the outbox -> to Slack -> out of the outbox -> the state
+    the messages into the outbox -> the state -> each message to its channel, and out of the outbox
 
-Messages that wait since other nights go first, each to Slack and out of the outbox before the next.
-So a run that dies, or whose store fails, repeats at worst the one that Slack took last.
+Messages that wait since other nights go first, each to its channel and out of the outbox before the
+next. So a run that dies, or whose store fails, repeats at worst the one that was taken last; and a
+channel that fails repeats nothing of the others.
 """
 
 from __future__ import annotations
 
 import logging
-import os
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pydantic import ValidationError
 
 from ragmetrics.alerts import outbox
+from ragmetrics.alerts.channels import SLACK, Channel, Tell, channels
+from ragmetrics.alerts.silences import silences
 from ragmetrics.alerts.slack import compose
-from ragmetrics.alerts.state import Book, Message, advance, deliver
-from ragmetrics.errors import RagmetricsError, StoreError
-from ragmetrics.judge_settings import api_key
-from ragmetrics.records import Manifest
+from ragmetrics.alerts.state import Book, Message, Undelivered, advance, deliver
+from ragmetrics.errors import StoreError
+from ragmetrics.records import Finding, Manifest
 from ragmetrics.settings import Settings
 from ragmetrics.store.files import Files
 from ragmetrics.superseding import speaks
@@ -39,7 +42,7 @@ class Delivery:
     """None: nothing changed, nothing to say."""
     sent: bool
     errors: tuple[str, ...] = ()
-    """Why a message is still undelivered; it is kept, and the next run sends it."""
+    """Why messages are still undelivered; they are kept, and the next run sends them."""
 
 
 def load_book(files: Files) -> Book:
@@ -67,49 +70,89 @@ def _load_state(files: Files) -> Book:
 def alert(
     settings: Settings, files: Files, manifest: Manifest, run_url: str | None = None
 ) -> Delivery:
-    """Tell Slack what changed with this night, then write the state.
+    """Tell every channel what changed with this night.
 
-    Without a webhook in the environment nothing is sent and the state advances all the same; a
-    message that waits goes on waiting, anew where the night's own was taken back.
+    Without a webhook or bot in the environment nothing is sent to Slack and the state advances all
+    the same; a message that waits goes on waiting, anew where the night's own was taken back. Other
+    channels were asked for, so what they cannot be sent is kept.
     A run that does not speak for its night any more has nothing to say of it.
     """
     stored = _load_state(files)
     before = _with_outbox(stored, files)
+    reached = channels(settings.alerts, files)
     book, message = before, None
     spoke = speaks(files, manifest)
     if spoke:
-        book, findings = advance(
-            before, manifest.findings, manifest.date, settings.alerts.remind_days
-        )
-        message = compose(
+        days = settings.alerts.remind_days
+        book, findings = advance(before, manifest.findings, manifest.date, days, silences(files))
+        tell = partial(
+            compose,
             manifest,
-            findings,
             dashboard=dashboard_link(settings, files, manifest),
             redact=settings.alerts.redact,
             run_url=run_url,
         )
-    webhook = api_key(settings.alerts.slack_webhook_env, os.environ)
-    queued = book
-    if message and (webhook or book.outbox != before.outbox):  # or one that waits was taken back
-        queued = book.queue(message)
+        message = tell(findings)
+        again = {one.channel for one in before.outbox if one not in book.outbox}
+        book = _queued(book, reached, findings, tell, again)
     kept = [one for one in before.outbox if one not in stored.outbox]
-    outbox.keep(files, [one for one in queued.outbox if one not in kept])
-    book, failed = queued, list[RagmetricsError]()
-    if webhook is not None:
-        from ragmetrics.alerts.webhook import send
-
-        book, failed = deliver(
-            queued, lambda one: send(one, webhook), lambda one: outbox.drop(files, [one])
-        )
-    errors = tuple(str(error) for error in failed)
-    for error in errors:
-        log.error("Slack message not delivered, kept for the next run: %s", error)
+    outbox.keep(files, [one for one in book.outbox if one not in kept])
     if spoke:
         _save_state(settings, files, manifest, stored, book)
-    outbox.drop(files, [one for one in before.outbox if one not in queued.outbox])
-    return Delivery(
-        message, sent=webhook is not None and message is not None and not errors, errors=errors
-    )
+    outbox.drop(files, [one for one in before.outbox if one not in book.outbox])
+    errors = tuple(_send_all(files, book, reached))
+    for error in errors:
+        log.error("%s", error)
+    able = any(not one.lacks for one in reached)
+    return Delivery(message, sent=able and message is not None and not errors, errors=errors)
+
+
+def _queued(
+    book: Book,
+    reached: Sequence[Channel],
+    findings: Sequence[Finding],
+    tell: Tell,
+    again: Collection[str],
+) -> Book:
+    """The book with tonight's messages; `again` are channels whose message was taken back."""
+    messages = [
+        (channel.name, message)
+        for channel in reached
+        if not channel.lacks or channel.name != SLACK or channel.name in again
+        for message in channel.messages(findings, tell)
+    ]
+    if not messages or book.night is None:
+        return book
+    queued = [
+        Undelivered(
+            night=book.night,
+            message=message,
+            channel=name,
+            together=len(messages),
+            undo=book.undo,
+        )
+        for name, message in messages
+    ]
+    return book.model_copy(update={"outbox": (*book.outbox, *queued)})
+
+
+def _send_all(files: Files, book: Book, reached: Sequence[Channel]) -> Iterator[str]:
+    """Send what waits for each channel; why it is still undelivered, where it is."""
+    names = [one.name for one in reached]
+    for one in book.outbox:
+        if one.channel not in names:
+            log.warning("message of %s dropped: no channel %s any more", one.night, one.channel)
+            outbox.drop(files, [one])
+    for channel in reached:
+        mine = tuple(one for one in book.outbox if one.channel == channel.name)
+        if channel.lacks:
+            if mine and channel.name != SLACK:
+                yield f"message kept for the next run: {channel.lacks} is not set"
+            continue
+        waiting = book.model_copy(update={"outbox": mine})
+        _, failed = deliver(waiting, channel.send, lambda one: outbox.drop(files, [one]))
+        what = "Slack message" if channel.name == SLACK else "message"
+        yield from (f"{what} kept for the next run: {error}" for error in failed)
 
 
 def _save_state(
@@ -127,6 +170,7 @@ def _save_state(
             manifest.findings,
             manifest.date,
             settings.alerts.remind_days,
+            silences(files),
         )
         # Of the message that this run may still have in the outbox.
         book = book.model_copy(update={"undo": {**now.undo, **undo}})

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ragmetrics.calibration.records import Drift
+from ragmetrics.causes import BUILDS
 from ragmetrics.records import Manifest, Segment
 from ragmetrics.stats.comparisons import Drop, compare
 from ragmetrics.stats.orderings import LEAST, chance_of_order
 from ragmetrics.summarise import MetricScores
+
+if TYPE_CHECKING:
+    from ragmetrics.alerts.levels import FixedSets
+    from ragmetrics.alerts.seen_ids import IdReader
 
 Load: TypeAlias = Callable[[Manifest, str], MetricScores]
 """Reads a metric's scores of an earlier night."""
@@ -20,10 +24,35 @@ Questions: TypeAlias = Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True)
+class Baseline:
+    """What a drop is measured against: the rows of some nights, of one index build or of all."""
+
+    nights: Sequence[Manifest]
+    label: str = ""
+    build: str | None = None
+    """Of these nights, only the rows of this index build."""
+    spell: Sequence[Manifest] = ()
+    """The nights of the present spell before tonight, to be judged with it."""
+    fixed: bool = False
+    """Whether it is the same whatever the alert's history is."""
+
+
+def _no_run(_: str) -> Manifest | None:
+    return None
+
+
+def _no_build() -> Sequence[str]:
+    return ()
+
+
+@dataclass(frozen=True)
 class Night:
     """What the rules look at: the manifest so far, this night's scores, and the nights before.
 
-    `drifts` are the newest of this night's judges, one per labelled set.
+    `drifts` are the newest of this night's judges, one per labelled set. `find_run` finds any run
+    of the store by its name, `serving` the index builds that were promoted to serve this night,
+    newest first; both are asked only by rules that need them. `fixed_sets` know how the judges
+    scored labelled sets in each night.
     """
 
     manifest: Manifest
@@ -31,35 +60,58 @@ class Night:
     earlier: Sequence[Manifest]
     load: Load
     drifts: Sequence[Drift] = ()
-    _read: dict[tuple[str, date], MetricScores] = field(
+    find_run: Callable[[str], Manifest | None] = _no_run
+    serving: Callable[[], Sequence[str]] = _no_build
+    fixed_sets: FixedSets | None = None
+    ids: IdReader | None = None
+    """Reads which contexts a night retrieved."""
+    stale: set[str] = field(default_factory=set, init=False, compare=False)
+    """Questions of tonight whose labels name documents that are gone."""
+    baselines: dict[str, Baseline] = field(default_factory=dict, init=False, compare=False)
+    """What each alert's drop was measured against, as its finding tells it."""
+    _read: dict[tuple[str, str], MetricScores] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
     def comparable(self, metric: str) -> list[Manifest]:
         """The earlier nights that were scored in the same way by the same judge."""
-        now = self.manifest.summary(metric)
-        return [
-            one
-            for one in self.earlier
-            if now
-            and (summary := one.summary(metric))
-            and summary.scored
-            and summary.fingerprint == now.fingerprint
-        ]
+        return [one for one in self.earlier if self.compares(one, metric)]
+
+    def compares(self, one: Manifest, metric: str) -> bool:
+        """Whether a run scored the metric, in the same way by the same judge as tonight's."""
+        now, summary = self.manifest.summary(metric), one.summary(metric)
+        return bool(now and summary and summary.scored and summary.fingerprint == now.fingerprint)
 
     def questions(
-        self, metric: str, segment: Segment | None, nights: Sequence[Manifest]
+        self,
+        metric: str,
+        segment: Segment | None,
+        nights: Sequence[Manifest],
+        build: str | None = None,
     ) -> list[Questions]:
-        """The values of each question on some earlier nights."""
-        return [self._scores(one, metric).by_question(segment) for one in nights]
+        """The values of each question on some earlier nights, of one index build or of all."""
+        return [self.rows(metric, one, build).by_question(segment) for one in nights]
 
-    def _scores(self, one: Manifest, metric: str) -> MetricScores:
-        """Each night is read once for all segments of a metric, and kept until the next metric."""
-        if (metric, one.date) not in self._read:
+    def rows(self, metric: str, one: Manifest, build: str | None = None) -> MetricScores:
+        """A metric's scores of a night, of one index build or of all.
+
+        Each night is read once for all segments of a metric, and kept until the next metric.
+        """
+        if one.run == self.manifest.run and one.date == self.manifest.date:
+            return _of_build(self.scores[metric], build)
+        place = f"{one.date}/{one.run}"
+        if (metric, place) not in self._read:
             if any(name != metric for name, _ in self._read):
                 self._read.clear()
-            self._read[metric, one.date] = self.load(one, metric)
-        return self._read[metric, one.date]
+            self._read[metric, place] = self.load(one, metric)
+        return _of_build(self._read[metric, place], build)
+
+
+def _of_build(scores: MetricScores, build: str | None) -> MetricScores:
+    if build is None:
+        return scores
+    table = scores.table
+    return replace(scores, table=table[table[BUILDS] == build] if BUILDS in table else table[:0])
 
 
 def held_against(before: Sequence[Questions], now: Sequence[Questions]) -> Drop | None:
@@ -71,7 +123,7 @@ def held_against(before: Sequence[Questions], now: Sequence[Questions]) -> Drop 
     drop = compare(together(before), together(now))
     if drop is None or not drop.paired:
         return drop
-    chance = chance_of_order(_means(before), _means(now))
+    chance = chance_of_order(question_means(before), question_means(now))
     if chance is None or (chance <= LEAST and drop.p_value < chance):
         return drop
     return replace(drop, p_value=chance)
@@ -86,7 +138,8 @@ def together(nights: Sequence[Questions]) -> dict[str, list[float]]:
     return found
 
 
-def _means(nights: Sequence[Questions]) -> list[dict[str, float]]:
+def question_means(nights: Sequence[Questions]) -> list[dict[str, float]]:
+    """The mean of each question's rows, night by night."""
     return [
         {question: sum(values) / len(values) for question, values in night.items()}
         for night in nights

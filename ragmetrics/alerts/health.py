@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ragmetrics.alert_settings import AlertSettings
+from ragmetrics.alerts.judge_drift import SURE
 from ragmetrics.calibration.records import Drift, Figure, MetricDrift
 from ragmetrics.protocol import Status
 from ragmetrics.records import Finding, Level, Manifest, Summary
@@ -90,21 +91,29 @@ def _one_of_panel(settings: AlertSettings, manifest: Manifest, name: str) -> Fin
 def _judge_drift(manifest: Manifest, drift: Drift) -> Finding:
     """A warning, until a calibration shows no further change; one without verdicts shows nothing.
 
-    It silences no metric: what fell may have fallen by the judge, or not.
+    By itself it silences no metric: what fell may have fallen by the judge, or not. How much of a
+    drop the judge explains is told by `judge_drift`.
     """
+    changed = [one for one in drift.metrics if _surely_drifted(one)]
     told = [
-        _changed(one) if one.drifted else f"{one.metric}: {one.state}"
+        _changed(one) if one in changed else f"{one.metric}: {one.state}"
         for one in drift.metrics
-        if one.drifted or one.untold
+        if one in changed or one.untold
     ]
     since = f"{drift.judge} on {drift.name}, {drift.earlier:%Y-%m-%d} to {drift.later:%Y-%m-%d}"
     why = "" if drift.same_fingerprint else " (its settings or prompts have changed)"
     text = f"{since}: {'; '.join(told) or 'no drift shown'}{why}"
     rule = f"{drift.judge}: as it was when last calibrated on {drift.name}"
-    level: Level = "breach" if drift.drifted else "no_data" if drift.silent else "ok"
+    level: Level = "breach" if changed else "no_data" if drift.silent else "ok"
     finding = _health(manifest, "judge_drift", level, rule, text)
     key = f"{finding.key}/judge={drift.judge}/set={drift.name}"
-    return finding.model_copy(update={"key": key, "severity": "warning"})
+    affects = [one.metric for one in changed]
+    return finding.model_copy(update={"key": key, "severity": "warning", "affects": affects})
+
+
+def _surely_drifted(one: MetricDrift) -> bool:
+    """With a calibration every night, drift that chance shows once in twenty would be noise."""
+    return one.drifted and (one.p_value is None or one.p_value <= SURE)
 
 
 def _changed(one: MetricDrift) -> str:

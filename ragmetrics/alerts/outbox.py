@@ -1,4 +1,4 @@
-"""The outbox: messages that Slack has not confirmed yet, each in a file of its own.
+"""The outbox: messages that their channels have not confirmed yet, each in a file of its own.
 
 alerts/outbox/2026-11-19.DIGEST.json
 

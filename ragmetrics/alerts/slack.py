@@ -14,6 +14,8 @@ from ragmetrics.alerts.markup import clean, escape
 from ragmetrics.alerts.state import Message
 from ragmetrics.records import Finding, Manifest, Summary, WorstRow
 
+SEGMENTS = 3
+"""Of a metric: from so many on they share a line, which names so many."""
 SHOWN = 4
 """Fired findings shown with all their numbers; Slack rejects messages beyond about 12,000
 characters, whatever its limits per block."""
@@ -37,7 +39,9 @@ def compose(
     resolved = [f for f in findings if f.transition == "resolved"]
     if not (fired or reminded or resolved):
         return None
-    still = [f for f in findings if f.state == "firing" and f.transition != "fired"]
+    firing = [f for f in findings if f.state == "firing" and f.transition != "fired"]
+    snoozed = [f for f in firing if f.silence and f.silence.until]
+    still = sorted((f for f in firing if f not in snoozed), key=_loudest_first)
     metrics = {f.metric: None for f in fired + reminded if f.kind == "metric" and f.metric}
     title = _title(fired, reminded, resolved)
     numbers = f": {_change(fired[0])}" if len(fired) == 1 and fired[0].mean is not None else ""
@@ -46,10 +50,11 @@ def compose(
         {"type": "header", "text": plain(title)},
         context(_night(manifest)),
         *map(_section, fired[:SHOWN]),
-        *bullets("Fired too", map(_line, fired[SHOWN:])),
-        *bullets("Still firing", map(_line, still)),
-        *bullets("Back to normal", (_line(f) for f in resolved if f.level == "ok")),
-        *bullets("Closed", (_line(f) for f in resolved if f.level != "ok")),
+        *bullets("Fired too", _lines(fired[SHOWN:]), dashboard),
+        *bullets("Still firing", _lines(still), dashboard),
+        *bullets("Snoozed", map(_snoozed, snoozed), dashboard),
+        *bullets("Back to normal", _lines([f for f in resolved if f.level == "ok"]), dashboard),
+        *bullets("Closed", _lines([f for f in resolved if f.level != "ok"]), dashboard),
         *bullets("Lowest segments", _segments(manifest, list(metrics))),
         *bullets("Lowest rows" if redact else "Worst questions", _worst(manifest, metrics, redact)),
         *links({"dashboard": dashboard, "run": run_url}),
@@ -58,8 +63,15 @@ def compose(
     return Message(text=escape(title + numbers + night, 300), blocks=blocks)
 
 
-def _loudest_first(finding: Finding) -> tuple[bool, bool]:
-    return finding.severity != "critical", finding.segment is not None
+def _loudest_first(finding: Finding) -> tuple[bool, bool, bool, float]:
+    """Critical ones before warnings, the whole before segments, what explains metrics before them;
+    then by how far they are beyond their limit.
+    """
+    limit = finding.limit or 0.0
+    within = math.inf if finding.mean is None else finding.mean - limit
+    within = within if finding.drop is None else limit - finding.drop
+    kinds = finding.segment is not None, finding.kind == "metric"
+    return finding.severity != "critical", *kinds, within
 
 
 def _title(
@@ -86,6 +98,8 @@ def _what(finding: Finding) -> str:
         return f"judge failures in {finding.metric or 'the panel'}"
     if finding.kind == "judge_drift":
         return "judge drift"
+    if finding.kind == "stale_labels":
+        return "labels gone stale"
     if finding.kind == "no_data":
         return "broken logs" if finding.level == "breach" else "no data"
     if finding.state != "firing":
@@ -126,15 +140,47 @@ def _section(finding: Finding) -> Block:
         "Rows": f"{finding.n:,} rows, {finding.questions:,} questions",
         "Rule": escape(finding.rule, 120),
         "Since": str(finding.since or ""),
+        "Level": str(finding.change or ""),
+        "Carried by": "\n".join(escape(str(one), 120) for one in finding.carriers or ()),
     }
     shown = [mrkdwn(f"*{label}*\n{value}") for label, value in fields.items() if value]
     return {**section(title), "fields": shown}
 
 
+def _lines(findings: Sequence[Finding]) -> list[str]:
+    """A line each, in their order; one for several segments of a metric with which the same is."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for one in findings:
+        apart = str(one.silence or "") if one.segment else one.key
+        groups.setdefault((_what(one), apart), []).append(one)
+    return [line for group in groups.values() for line in _of_group(group)]
+
+
+def _of_group(group: Sequence[Finding]) -> list[str]:
+    if len(group) < SEGMENTS:
+        return [_line(one) for one in group]
+    first = group[0]
+    named = [
+        escape(str(one.segment), 60) + ("" if one.mean is None else f" {_change(one)}")
+        for one in group[:SEGMENTS]
+    ]
+    more = f" and {len(group) - SEGMENTS} more" if len(group) > SEGMENTS else ""
+    silence = f", {escape(str(first.silence), 200)}" if first.silence else ""
+    what = f"{escape(_what(first), 80)} in {len(group)} segments"
+    return [f"{what}: {', '.join(named)}{more}{silence}"]
+
+
 def _line(finding: Finding) -> str:
     was = "was firing since" if finding.transition == "resolved" else "firing since"
     since = f", {was} {finding.since}" if finding.since else ""
-    return escape(finding.message, 250) + since
+    silence = f", {escape(str(finding.silence), 200)}" if finding.silence else ""
+    longest = 500 if finding.transition == "reminded" else 250
+    return escape(finding.message, longest) + since + silence
+
+
+def _snoozed(finding: Finding) -> str:
+    segment = f" in {escape(str(finding.segment), 80)}" if finding.segment else ""
+    return f"{escape(_what(finding), 80)}{segment}, {escape(str(finding.silence), 200)}"
 
 
 def _night(manifest: Manifest) -> str:

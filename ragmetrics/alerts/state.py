@@ -2,31 +2,40 @@
 
     ok ──> pending ──> firing ──> ok        told: `fired`, `reminded` while it lasts, `resolved`
 
+What people were told is kept apart from what is: of a snoozed alert they hear nothing until the
+snooze is over, and then what has become of it; of an acknowledged one no reminders.
+
 Nothing here reads a file, a clock or the network. One run does, in this order:
 
-    book, findings = advance(book, findings, night, remind_days)
+    book, findings = advance(book, findings, night, remind_days, silences)
     book = book.queue(message)              if there is one
-    (write its outbox)
+    (write its outbox, then the book)
     book, errors = deliver(book, send)
-    (write the book)
 
-so that a run that dies before the write is told again by its rerun, and nothing is lost.
+so that a run that dies anywhere is told of by its rerun or by the next night, and nothing is lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.records import Finding, Record, State, Transition
+from ragmetrics.silence import Severity, Silence, worse
 
 UNJUDGED = 0
 """`for_nights` of findings that `advance` adds: nothing was judged. No rule says 0."""
+NO_SILENCES: Mapping[str, Silence] = MappingProxyType({})
+
+
+Tone = Literal["info", "success", "warning", "failure"]
+"""How services mark a message that know more than text."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,13 @@ class Message:
 
     text: str
     blocks: list[dict[str, Any]]
+    tone: Tone = "info"
+    about: tuple[str, ...] = ()
+    """Keys of the alerts that it is about, where that decides on its thread."""
+    opens: bool = False
+    """Whether their thread begins with it,"""
+    broadcast: bool = False
+    """or, told in their thread, it is shown in the channel too."""
 
 
 class AlertState(Record):
@@ -48,17 +64,34 @@ class AlertState(Record):
     last_night: date | None = None
     last_sent: date | None = None
     """Night of the last message about this alert."""
+    told: date | None = None
+    """First night of the spell that lasts for all that people were told, if one does."""
+    snoozed: bool = False
+    """Whether the newest night was kept from people: what is, is told once that is over."""
     finding: Finding | None = None
     """As judged on `last_night`."""
     previous: AlertState | None = None
     """As it was before `last_night`: where a rerun of that night starts from."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _told_all(cls, data: Any) -> Any:
+        """Before there were silences, what fired had been told."""
+        if isinstance(data, dict) and "told" not in data and data.get("state") == "firing":
+            return {**data, "told": data.get("since")}
+        return data
+
 
 class Undelivered(Record):
-    """A message that Slack has not confirmed yet."""
+    """A message that its channel has not confirmed yet."""
 
     night: date
     message: Message
+    channel: str = "slack"
+    together: int = 1
+    """Messages of the night that were queued with it, for all channels, itself included."""
+    undo: dict[str, AlertState] | None = None
+    """The alerts that it tells of as they were before; None: as the book says."""
 
 
 class Book(Record):
@@ -75,18 +108,26 @@ class Book(Record):
         """This book with tonight's message in the outbox; `advance` was called before."""
         if self.night is None:
             raise ValueError("no night to queue a message for: call advance first")
-        waiting = Undelivered(night=self.night, message=message)
+        waiting = Undelivered(night=self.night, message=message, undo=self.undo)
         return self.model_copy(update={"outbox": (*self.outbox, waiting)})
 
 
 def advance(
-    book: Book, findings: Sequence[Finding], night: date, remind_days: int
+    book: Book,
+    findings: Sequence[Finding],
+    night: date,
+    remind_days: int,
+    silences: Mapping[str, Silence] = NO_SILENCES,
 ) -> tuple[Book, list[Finding]]:
     """Move every alert to `night`; give the findings back with state, transition and since.
 
     - `breach` and `no_data` fire at once, `suspect` on the `for_nights`-th judged night in a row
       that is not ok, or never where that is None. A firing alert stays so until it is `ok`.
       Pending to ok is silent.
+    - A firing alert is told again after `remind_days`, and at once where its severity got worse.
+    - `silences` are by key. A snoozed alert has no transitions. On the first night after that,
+      people are told what it is: that it fired, that it still does, or that what they knew of has
+      resolved. An acknowledged one is not told again until it resolves or gets worse in severity.
     - A rerun of the newest night starts from the night before it. What was delivered is not told
       again; a message of this night still in the outbox is taken back and its transitions told
       anew. If the rerun comes to another result, people are told of the difference.
@@ -106,21 +147,19 @@ def advance(
     told: list[Finding] = []
     judged = [finding for finding in findings if finding.for_nights != UNJUDGED]
     # A judge's drift lasts for weeks and silences nothing, so it keeps no alert from being closed.
-    health = (one for one in judged if one.kind not in ("metric", "judge_drift"))
+    health = (one for one in judged if one.kind not in ("metric", "judge_drift", "stale_labels"))
     healthy = all(one.level == "ok" for one in health)
     for finding in judged:
-        was = book.states.get(finding.key, AlertState())
-        states[finding.key], said = _judge(was, finding, night, remind_days)
+        was, silence = book.states.get(finding.key, AlertState()), silences.get(finding.key)
+        states[finding.key], said = _judge(was, finding, night, remind_days, silence)
         told.append(said)
     for key, was in book.states.items():
         if key in states or was.finding is None or was.last_night is None:
             continue
         stale = healthy and (night - was.last_night).days >= remind_days
-        if was.state == "firing":
-            told.append(_unheard(was, was.finding, closed=stale))
-            states[key] = _closed(was, night) if stale else was
-        elif not stale:
-            states[key] = was
+        now, unheard = _unheard(was, was.finding, night, stale, silences.get(key))
+        states |= {key: now} if now else {}
+        told += [unheard] if unheard else []
     undo = {f.key: book.states.get(f.key, AlertState()) for f in told if f.transition}
     return Book(night=night, states=states, outbox=book.outbox, undo=undo), told
 
@@ -152,17 +191,24 @@ def deliver(
 
 
 def _take_back(book: Book, night: date) -> Book:
-    """The book as if this night's undelivered message had never been queued."""
+    """The book as if this night's undelivered messages had never been queued.
+
+    As it is where some of them went out: what people were told is not told again, and the others
+    still wait.
+    """
     kept = tuple(waiting for waiting in book.outbox if waiting.night != night)
-    if len(kept) == len(book.outbox):
+    back = [waiting for waiting in book.outbox if waiting.night == night]
+    if not back or len(back) < max(waiting.together for waiting in back):
         return book
-    # Of another night where the run died before it wrote the state: nothing to undo then.
-    undo = book.undo if book.night == night else {}
-    return book.model_copy(update={"outbox": kept, "states": {**book.states, **undo}})
+    states = dict(book.states)
+    for waiting in back:  # of a run that died before it wrote the state: they are so still
+        own = book.undo if book.night == night else {}
+        states |= own if waiting.undo is None else waiting.undo
+    return book.model_copy(update={"outbox": kept, "states": states})
 
 
 def _judge(
-    was: AlertState, finding: Finding, night: date, remind_days: int
+    was: AlertState, finding: Finding, night: date, remind_days: int, silence: Silence | None
 ) -> tuple[AlertState, Finding]:
     base = (was.previous or AlertState()) if was.last_night == night else was
     state: State = "ok"
@@ -172,30 +218,64 @@ def _judge(
         waits = finding.for_nights is None or nights < finding.for_nights
         sure = finding.level != "suspect" or not waits
         state = "firing" if sure or "firing" in (base.state, was.state) else "pending"
-    transition = _transition(was, state, night, remind_days)
+    silence = _in_force(silence, night, since, finding.severity)
+    transition = _transition(was, state, finding.severity, night, remind_days, silence)
     now = AlertState(
         state=state,
         since=since,
         nights=nights,
         last_night=night,
         last_sent=night if transition else was.last_sent,
+        told=_known(was, state, since, transition),
+        snoozed=_snoozes(silence),
         finding=finding,
         previous=_bare(base),
     )
-    spell = was.since if transition == "resolved" else since
-    said = {"state": state, "transition": transition, "since": spell}
+    spell = was.told if transition == "resolved" else since
+    said = {"state": state, "transition": transition, "since": spell, "silence": silence}
     return now, finding.model_copy(update=said)
 
 
-def _transition(was: AlertState, state: State, night: date, remind_days: int) -> Transition | None:
-    """What people have to be told: `was.state` is what they know."""
-    if state == "firing" and was.state != "firing":
+def _transition(
+    was: AlertState,
+    state: State,
+    severity: Severity,
+    night: date,
+    remind_days: int,
+    silence: Silence | None,
+) -> Transition | None:
+    """What people have to be told: `was.told` is what they know."""
+    if _snoozes(silence):
+        return None
+    if state != "firing":
+        return "resolved" if was.told else None
+    if not was.told:
         return "fired"
-    if state != "firing" and was.state == "firing":
-        return "resolved"
-    if state == "firing" and was.last_sent and (night - was.last_sent).days >= remind_days:
+    if silence:
+        return None
+    if was.snoozed or (was.finding and worse(was.finding.severity, severity)):
         return "reminded"
-    return None
+    due = was.last_sent and (night - was.last_sent).days >= remind_days
+    return "reminded" if due else None
+
+
+def _known(
+    was: AlertState, state: State, since: date | None, transition: Transition | None
+) -> date | None:
+    """First night of the spell that people know of, after this transition."""
+    if transition == "resolved":
+        return None
+    return since if transition or (was.told and state == "firing") else was.told
+
+
+def _in_force(
+    silence: Silence | None, night: date, since: date | None, severity: Severity
+) -> Silence | None:
+    return silence if silence and silence.holds(night, since, severity) else None
+
+
+def _snoozes(silence: Silence | None) -> bool:
+    return silence is not None and silence.until is not None
 
 
 def _bare(state: AlertState) -> AlertState:
@@ -207,9 +287,40 @@ def _closed(was: AlertState, night: date) -> AlertState:
     return AlertState(last_night=night, last_sent=night, finding=was.finding, previous=_bare(was))
 
 
-def _unheard(was: AlertState, last: Finding, *, closed: bool) -> Finding:
-    """What is said of a firing alert that nothing judges any more."""
+def _unheard(
+    was: AlertState, last: Finding, night: date, stale: bool, silence: Silence | None
+) -> tuple[AlertState | None, Finding | None]:
+    """What becomes, and what is said, of an alert that nothing judged tonight; None: nothing."""
+    firing = was.state == "firing"
+    if not (firing or was.told):
+        return None if stale else was, None
+    silence = _in_force(silence, night, was.since, last.severity)
+    if _snoozes(silence):
+        said = _unchecked(was, last, silence=silence) if firing else None
+        return was.model_copy(update={"snoozed": True}), said
+    if not firing:  # it resolved while it was snoozed, and people do not know that
+        update = {"state": "ok", "transition": "resolved", "since": was.told, "silence": None}
+        said = last.model_copy(update={**update, "for_nights": UNJUDGED})
+        now = was.model_copy(update={"told": None, "snoozed": False, "last_sent": night})
+        return None if stale else now, said
+    if stale:
+        said = _unchecked(was, last, "resolved") if was.told else None
+        return _closed(was, night), said
+    wakes: Transition | None = "reminded" if was.snoozed and not silence else None
+    transition = wakes if was.told else "fired"
+    known = {"told": was.since, "snoozed": False} | ({"last_sent": night} if transition else {})
+    return was.model_copy(update=known), _unchecked(was, last, transition, silence)
+
+
+def _unchecked(
+    was: AlertState,
+    last: Finding,
+    transition: Transition | None = None,
+    silence: Silence | None = None,
+) -> Finding:
+    """A firing alert that nothing judges any more, or one that is closed for that."""
     what = (last.metric or last.kind) + (f" of {last.segment}" if last.segment else "")
+    closed = transition == "resolved"
     end = "; its rule was removed or its segment is gone" if closed else ""
     return Finding(
         key=last.key,
@@ -222,8 +333,9 @@ def _unheard(was: AlertState, last: Finding, *, closed: bool) -> Finding:
         segment=last.segment,
         for_nights=UNJUDGED,
         state="ok" if closed else "firing",
-        transition="resolved" if closed else None,
-        since=was.since,
+        transition=transition,
+        since=was.told if closed else was.since,
+        silence=silence,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -32,17 +33,18 @@ def _lines(block: dict[str, Any]) -> Iterator[str]:
     if "text" in block:
         yield from _plain(block["text"]).split("\n")
     for field in block.get("fields", ()):
-        yield "  " + _plain(field).replace("\n", ": ")
+        yield "  " + _plain(field).replace("\n", ": ", 1).replace("\n", ", ")
     for element in block.get("elements", ()):
         link = f" {element['url']}" if "url" in element else ""
         yield _plain(element.get("text", element) if link else element) + link
 
 
 def _plain(text: dict[str, Any]) -> str:
-    """A text object as it reads: our own bold marks gone, Slack's three entities decoded."""
+    """A text object as it reads: our own bold marks and links gone, Slack's entities decoded."""
     if text["type"] == "plain_text":
         return str(text["text"])
-    return html.unescape(text["text"].replace("*", "").replace("\u2060", ""))
+    shown = re.sub(r"<[^<>|]*\|([^<>]*)>", r"\1", text["text"])
+    return html.unescape(shown.replace("*", "").replace("\u2060", ""))
 
 
 __all__ = ["render"]

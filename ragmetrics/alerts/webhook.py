@@ -54,7 +54,7 @@ def send(
             timeout=timeout,
             logger=logging.Logger("silent", logging.CRITICAL + 1),  # its own would log the URL
             retry_handlers=[
-                _RateLimit(retries),
+                RateLimit(retries),
                 ServerErrorRetryHandler(retries, interval),
                 ConnectionErrorRetryHandler(retries, interval),
             ],
@@ -73,7 +73,7 @@ def send(
     )
 
 
-class _RateLimit(RateLimitErrorRetryHandler):
+class RateLimit(RateLimitErrorRetryHandler):
     """Waits as long as a rate limit asks for, unless that is too long for a nightly."""
 
     def _can_retry(

@@ -33,7 +33,7 @@ ALARMS = 0.05
 _SWAPS = 4_000
 _WORK = 20_000_000
 """Counts (swaps x units) above which fewer swaps are drawn, at least `_FEWEST_SWAPS`."""
-_FEWEST_SWAPS = 1_000
+_FEWEST_SWAPS = 2_000
 _AT_ONCE = 2_000_000
 Pairs = list[tuple[Unit, Unit]]
 

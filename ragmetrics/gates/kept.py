@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from datetime import date
 from functools import partial
 
 from pydantic import ValidationError
@@ -29,6 +30,18 @@ def load_gates(files: Files) -> Iterator[Gate]:
     """
     infos = files.glob(f"{FOLDER}/*.json")
     return newest_first(infos, partial(_find, files), lambda gate: gate.finished_at)
+
+
+def find_serving(files: Files, dataset: str, day: date) -> list[str]:
+    """The build that was promoted last, on a day or before it, and the one that served before it.
+
+    Nothing where none was promoted: then the rows of the nights say which build serves.
+    """
+    for gate in load_gates(files):
+        promoted = (gate.verdict, gate.dataset) == ("promote", dataset)
+        if promoted and gate.finished_at.date() <= day:
+            return [gate.build, *([gate.serving] if gate.serving else [])]
+    return []
 
 
 def save_gate(files: Files, gate: Gate) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from ragmetrics.errors import InputError
 from ragmetrics.gate_settings import GateRule
 from ragmetrics.gates.kept import FOLDER
@@ -43,17 +45,23 @@ def gate_rules(settings: Settings) -> tuple[GateRule, ...]:
 
 
 def gate_run_settings(settings: Settings) -> Settings:
-    """The settings with which a gate's runs are scored: in STORE/gates, by the rules' metrics.
+    """The settings with which a gate's runs are scored: in STORE/gates, by the rules' metrics, all
+    rows of them.
 
     Judgements stay in the main store: pass it as `kept`.
     """
-    wanted = {rule.metric for rule in gate_rules(settings)}
-    metrics = tuple(kept for one in settings.metrics if (kept := _of(one, wanted)))
     store = open_store(settings).at(FOLDER).root
-    return settings.model_copy(update={"store": store, "metrics": metrics})
+    named = settings.model_copy(update={"store": store, "sample": None})
+    return scoring_only(named, {rule.metric for rule in gate_rules(settings)})
 
 
-def _of(choice: MetricChoice, wanted: set[str]) -> MetricChoice | None:
+def scoring_only(settings: Settings, wanted: Set[str]) -> Settings:
+    """The settings with no other metrics than these, in their order and with their parameters."""
+    metrics = tuple(kept for one in settings.metrics if (kept := _of(one, wanted)))
+    return settings.model_copy(update={"metrics": metrics})
+
+
+def _of(choice: MetricChoice, wanted: Set[str]) -> MetricChoice | None:
     if isinstance(choice, str):
         return choice if choice in wanted else None
     return {name: parameters for name, parameters in choice.items() if name in wanted} or None

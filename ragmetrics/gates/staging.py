@@ -75,7 +75,7 @@ class StagedGate(Record):
 
 
 @dataclass(frozen=True)
-class _Log:
+class BuildLog:
     """What was found where a build's log should be."""
 
     place: str
@@ -127,7 +127,21 @@ def _place(logs: str, build: str) -> str:
     return logs.replace(BUILD, build)
 
 
-def _find_log(settings: Settings, logs: str, build: str) -> _Log:
+def find_build_log(settings: Settings, build: str) -> BuildLog:
+    """The log of a build that was not given one: where the settings say, or where its gate had it.
+
+    Where there is none, what is wrong with the first of these. Raises a StoreError that a retry
+    may mend, and one of golden sets.
+    """
+    gated, found = load_gate(open_store(settings), build), []
+    for logs in dict.fromkeys([settings.gate.logs, *([gated.logs] if gated else [])]):
+        found.append(_find_log(settings, logs, build))
+        if found[-1].inputs:
+            return found[-1]
+    return found[0]
+
+
+def _find_log(settings: Settings, logs: str, build: str) -> BuildLog:
     """Look for a build's log. Raises a StoreError that a retry may mend, and one of golden sets."""
     place = _place(logs, build)
     try:
@@ -135,11 +149,11 @@ def _find_log(settings: Settings, logs: str, build: str) -> _Log:
     except (InputError, StoreError) as error:
         if error.transient:
             raise
-        return _Log(place, None, str(error))
+        return BuildLog(place, None, str(error))
     if not infos:
-        return _Log(place, None, f"no log at {place}")
+        return BuildLog(place, None, f"no log at {place}")
     found = (_read_as(settings, files, infos),)
-    return _Log(place, Inputs(found, golden_set(settings), golden_first=True))
+    return BuildLog(place, Inputs(found, golden_set(settings), golden_first=True))
 
 
 def _read_as(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
@@ -180,17 +194,14 @@ def _stage_before(
         return None, (
             "nothing says which build serves: name it, by `serving` in the event or --against"
         )
-    gated, problems = load_gate(open_store(settings), serving), []
-    for logs in dict.fromkeys([settings.gate.logs, *([gated.logs] if gated else [])]):
-        found = _find_log(settings, logs, serving)
-        if found.inputs:
-            return _stage(settings, run, serving, found), ""
-        problems.append(found.problem)
-    if by_nights := _by_nights(settings, run, serving):
+    found = find_build_log(settings, serving)
+    if found.inputs:
+        return _stage(settings, run, serving, found), ""
+    if by_nights := find_build_nights(settings, run, serving):
         return by_nights, ""
     return None, (
-        f"serving build {serving}: {problems[0]}, and no night has rows of it that were judged in "
-        "the same way"
+        f"serving build {serving}: {found.problem}, and no night has rows of it that were judged "
+        "in the same way"
     )
 
 
@@ -198,7 +209,7 @@ def _stage(
     settings: Settings,
     run: Settings,
     build: str,
-    found: _Log,
+    found: BuildLog,
     yardstick: str = "",
     weighed_by: Corpus | None = None,
 ) -> Side:
@@ -250,15 +261,15 @@ def _newest(settings: Settings, run: Settings, side: Side) -> tuple[Files, RunRe
     return open_store(settings), side.nights[0]
 
 
-def _by_nights(settings: Settings, run: Settings, serving: str) -> Side | None:
-    """The newest nights with rows of the serving build that were judged as the gate will judge;
-    of a judge that weighs words one night alone, as each has its own counts.
+def find_build_nights(settings: Settings, run: Settings, build: str) -> Side | None:
+    """The newest nights with rows of a build that were judged as `run` says; of a judge that
+    weighs words one night alone, as each has its own counts.
     """
     files, prints = open_store(settings), metric_fingerprints(run)
     found = [
         night
         for night in reversed(nights(files, last=_LOOKED_THROUGH))
-        if serving in night.source.index_builds and _judged_alike(night, prints)
+        if build in night.source.index_builds and _judged_alike(night, prints)
     ]
     if run.reads_corpus:
         counted = (one for one in found if files.exists(f"{ref_of(one).folder('rows')}/corpus.bin"))
@@ -268,7 +279,7 @@ def _by_nights(settings: Settings, run: Settings, serving: str) -> Side | None:
         return None
     first, last = found[-1].date, found[0].date
     when = f"night {last}" if first == last else f"nights {first} to {last}"
-    return Side(build=serving, logs=when, nights=[ref_of(one) for one in found])
+    return Side(build=build, logs=when, nights=[ref_of(one) for one in found])
 
 
 def _judged_alike(night: Manifest, prints: Mapping[str, str]) -> bool:
@@ -304,7 +315,7 @@ def _most_frequent(source: Source) -> str:
     return ""
 
 
-def _same_log(settings: Settings, ours: _Log, before: Side) -> list[str]:
+def _same_log(settings: Settings, ours: BuildLog, before: Side) -> list[str]:
     """A build that is compared with itself would always pass, however its place is spelled."""
     if ours.inputs is None or before.staged is None:
         return []

@@ -5,19 +5,15 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 
-from pydantic import SecretStr
-
+from ragmetrics.alerts.channels import Channel, slack_channel
 from ragmetrics.alerts.deliver import page_link
 from ragmetrics.alerts.gate_message import compose_gate, compose_undecided
 from ragmetrics.alerts.markup import clean
-from ragmetrics.alerts.state import Message
 from ragmetrics.gates.kept import load_gate, save_gate
 from ragmetrics.gates.records import Gate
 from ragmetrics.gates.undecided import Undecided, keep, was_told
-from ragmetrics.judge_settings import api_key
 from ragmetrics.report.builds_page import PAGE, anchor
 from ragmetrics.settings import Settings
 from ragmetrics.stage import open_store
@@ -38,14 +34,14 @@ def is_news(gate: Gate) -> bool:
 def tell_gate(settings: Settings, gate: Gate, run_url: str | None = None) -> Gate:
     """Send a gate that is news to Slack, unless it was; return it with `told` as it is now.
 
-    Without a webhook in the environment nothing is sent, and `told` stays false. Raises SlackError
-    where Slack did not confirm: a repeat sends it.
+    Without a webhook or bot in the environment nothing is sent, and `told` stays false. Raises
+    SlackError where Slack did not confirm: a repeat sends it.
     """
-    webhook = _webhook(settings)
-    if gate.told or webhook is None or not is_news(gate):
+    slack = _slack(settings)
+    if gate.told or slack.lacks or not is_news(gate):
         return gate
     page = builds_link(settings, gate.build)
-    _send(compose_gate(gate, page=page, redact=settings.alerts.redact, run_url=run_url), webhook)
+    slack.send(compose_gate(gate, page=page, redact=settings.alerts.redact, run_url=run_url))
     told, files = gate.model_copy(update={"told": True}), open_store(settings)
     if load_gate(files, gate.build) == gate:  # else there is a newer verdict, which is not told
         save_gate(files, told)
@@ -64,7 +60,7 @@ def tell_undecided(
     `carried` is what the event said, as text. Raises SlackError where Slack did not confirm. A
     store that cannot be reached keeps nobody from being told.
     """
-    files, webhook = open_store(settings), _webhook(settings)
+    files, slack = open_store(settings), _slack(settings)
     now = Undecided(
         dataset=settings.dataset,
         reason=clean(reason, _LONGEST),
@@ -75,20 +71,14 @@ def tell_undecided(
     if was_told(files, now):
         return now.model_copy(update={"told": True})
     keep(files, now)
-    if webhook is None:
+    if slack.lacks:
         return now
     shown = "" if settings.alerts.redact else now.carried
-    _send(compose_undecided(now.dataset, now.reason, shown, now.event_id, run_url), webhook)
+    slack.send(compose_undecided(now.dataset, now.reason, shown, now.event_id, run_url))
     told = now.model_copy(update={"told": True})
     keep(files, told)
     return told
 
 
-def _webhook(settings: Settings) -> SecretStr | None:
-    return api_key(settings.alerts.slack_webhook_env, os.environ)
-
-
-def _send(message: Message, webhook: SecretStr) -> None:
-    from ragmetrics.alerts.webhook import send
-
-    send(message, webhook)
+def _slack(settings: Settings) -> Channel:
+    return slack_channel(settings.alerts, open_store(settings))

@@ -21,6 +21,7 @@ from scipy import special
 
 from ragmetrics.gates.records import MetricVerdict, Verdict
 from ragmetrics.stats.comparisons import compare
+from ragmetrics.stats.families import adjusted
 from ragmetrics.stats.power import ALPHA, detectable, questions_needed, smallest
 
 
@@ -84,16 +85,16 @@ def measure(
     one, other = ({question: side[question] for question in shared} for side in (before, after))
     if (drop := compare(one, other)) is None:
         return None
-    means = np.array([[fmean(side[question]) for question in shared] for side in (one, other)])
-    count, spread = len(shared), float((means[0] - means[1]).std(ddof=1))
+    differences = np.array([fmean(one[question]) - fmean(other[question]) for question in shared])
+    count, spread = len(shared), float(differences.std(ddof=1))
     centre, error = _guarded(drop.drop, spread, count)
     bounds = (
         drop.drop + _t(count - 1) * spread / math.sqrt(count),
         centre + _t(count) * error,
     )
     return Fall(
-        before=float(means[0].mean()),
-        after=float(means[1].mean()),
+        before=drop.before,
+        after=drop.now,
         drop=drop.drop,
         low=drop.low,
         high=drop.high,
@@ -108,10 +109,10 @@ def weigh(
     evidence: Sequence[Evidence], *, min_questions: int, max_missing: float
 ) -> list[MetricVerdict]:
     """What each metric says, after control of the family."""
-    adjusted = _adjusted([one.fall.p_value for one in evidence if one.fall])
+    chances = adjusted([one.fall.p_value for one in evidence if one.fall])
     verdicts = []
     for one in evidence:
-        p_value = adjusted.pop(0) if one.fall else None
+        p_value = chances.pop(0) if one.fall else None
         verdict = _verdict(one, p_value, min_questions, max_missing)
         undecided = verdict == "inconclusive"
         further = _further(one, min_questions, max_missing) if undecided else None
@@ -170,15 +171,6 @@ def further_to_hold(drop: float, spread: float, questions: int) -> int | None:
 
 def _added(needed: int | None, questions: int) -> int | None:
     return None if needed is None else needed - questions
-
-
-def _adjusted(p_values: Sequence[float]) -> list[float]:
-    """Benjamini-Hochberg over the metrics of the gate."""
-    if not p_values:
-        return []
-    from scipy import stats  # takes most of a second: only a gate that compares pays it
-
-    return [float(p_value) for p_value in stats.false_discovery_control(p_values)]
 
 
 def _verdict(

@@ -9,7 +9,7 @@ from ragmetrics.records import Manifest, Summary
 from ragmetrics.report.condition import metric_states, needing_reader
 from ragmetrics.report.histogram import bin_label
 from ragmetrics.report.trends import Change, change, scored
-from ragmetrics.report.words import plural, share
+from ragmetrics.report.words import brief, number, plural, share
 
 STATUS = {
     "scored": "scored",
@@ -17,6 +17,7 @@ STATUS = {
     "unreadable": "unreadable verdict",
     "judge_failed": "judge failed",
     "over_budget": "over budget",
+    "not_sampled": "not in the sample",
 }
 
 
@@ -37,6 +38,8 @@ class Card:
     change: Change | None
     state: str | None
     """Of the worst rule on the metric over all rows; None where no rule watches it."""
+    detects: str
+    """How far it must fall to be seen; nothing where too few questions were asked to tell."""
     unscored: tuple[str, ...]
     bins: tuple[Bin, ...]
 
@@ -63,6 +66,7 @@ def _card(
         summary=summary,
         change=change(summary, earlier) if has_mean else None,
         state=state,
+        detects=detects(manifest, summary),
         unscored=tuple(
             f"{plural(rows, 'row')} {STATUS.get(status, status)}"
             for status, rows in sorted(summary.status.items())
@@ -70,6 +74,25 @@ def _card(
         ),
         bins=_bins(summary.histogram) if has_mean else (),
     )
+
+
+def detects(manifest: Manifest, summary: Summary) -> str:
+    """The smallest change for the worse that is seen on four nights of five, in words."""
+    least, against = detectable(manifest, summary)
+    if least is None:
+        return ""
+    what = "drop" if summary.higher_is_better else "rise"
+    return f"a {what} of {number(least)} or more{against} would be seen"
+
+
+def detectable(manifest: Manifest, summary: Summary) -> tuple[float | None, str]:
+    """The minimum detectable effect: of the comparison that a rule made over all rows, where there
+    is one, else of the mean against a known level."""
+    for finding in manifest.findings:
+        own = finding.kind == "metric" and finding.metric == summary.metric
+        if own and finding.segment is None and finding.drop is not None and finding.mde is not None:
+            return finding.mde, f" against {brief(finding.baseline_label, 60)}"
+    return summary.mde, ""
 
 
 def _bins(histogram: Sequence[int]) -> tuple[Bin, ...]:

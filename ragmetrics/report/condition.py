@@ -8,7 +8,7 @@ from datetime import date
 from typing import Literal
 
 from ragmetrics.records import Finding, Manifest, Summary
-from ragmetrics.report.costs import judged_rows, was_over
+from ragmetrics.report.costs import judged_rows, sampled, was_over
 from ragmetrics.report.words import finite, plural
 
 RuleState = Literal["firing", "pending", "no_data", "ok"]
@@ -151,6 +151,8 @@ def _notes(manifest: Manifest, state: NightState) -> tuple[str, ...]:
         notes.append(f"{files} could not be read to the end.")
     if manifest.budget and was_over(manifest.budget):
         notes.append(judged_rows(manifest.budget, manifest.source.rows))
+    if manifest.sample:
+        notes.append(f"A sample: {sampled(manifest.sample, manifest.source.rows)}.")
     notes += [f"Not scored: {problem}" for problem in manifest.problems[:_MOST_NOTES]]
     resolved = sum(f.transition == "resolved" for f in manifest.findings)
     if resolved:

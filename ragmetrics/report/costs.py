@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ragmetrics.records import EMBEDDINGS, BudgetReport, Limits, Manifest, Usage
+from ragmetrics.records import (
+    EMBEDDINGS,
+    BudgetReport,
+    Limits,
+    Manifest,
+    SampleReport,
+    Summary,
+    Usage,
+)
 from ragmetrics.report.words import NONE, brief, plain, plural, share
 
 
@@ -146,3 +154,38 @@ def was_over(report: BudgetReport) -> bool:
 def judged_rows(report: BudgetReport, rows: int) -> str:
     """In a sentence, how many of all rows were judged."""
     return f"A budget let {rows - report.rows_over:,} of {plural(rows, 'row')} be judged."
+
+
+def sampled(report: SampleReport, rows: int) -> str:
+    """In words, how many of all rows were judged: `500 of 20,000 rows judged, the others by the
+    embedded judge alone`.
+    """
+    told = f"{report.judged:,} of {plural(rows, 'row')} judged"
+    return told if report.judged >= rows else f"{told}, the others by the embedded judge alone"
+
+
+def sample_cost(report: SampleReport) -> str:
+    """In words, what a sample cost, and about what all rows would have cost."""
+    told = f"spent: {spent(report.spent)}"
+    if report.whole is None:
+        return f"{told}; all answers were known, so what all rows would have cost is not"
+    return f"{told}; all rows would have cost about {spent(report.whole)}"
+
+
+def narrowed(summaries: Sequence[Summary]) -> str:
+    """By how much the embedded judge narrows the interval of each metric that was sampled."""
+    told = (
+        f"{one.metric} {share(gain, 1) if gain >= 0.001 else 'not at all'}"
+        for one in summaries
+        if (gain := _gain(one)) is not None
+    )
+    return ", ".join(told)
+
+
+def _gain(one: Summary) -> float | None:
+    alone = one.sample
+    if alone is None or one.low is None or one.high is None:
+        return None
+    if alone.low is None or alone.high is None or alone.high <= alone.low:
+        return None
+    return 1 - (one.high - one.low) / (alone.high - alone.low)

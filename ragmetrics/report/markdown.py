@@ -102,7 +102,8 @@ def _figure(found: Figure | None) -> str:
 
 
 def _line(summary: Summary) -> str:
-    unscored = sum(rows for status, rows in summary.status.items() if status != "scored")
+    done = ("scored", "not_sampled")
+    unscored = sum(rows for status, rows in summary.status.items() if status not in done)
     cells = (
         _text(summary.metric),
         number(summary.mean),

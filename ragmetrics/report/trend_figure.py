@@ -32,6 +32,11 @@ def trend_figure(trend: Trend) -> Figure:
         right = (after.date - first) * 2 > last - first
         layout["shapes"].append(upright(middle))
         layout["annotations"].append(_break_label(middle, after.broken, right))
+    for point in trend.points:
+        if point.drifted:
+            middle, right = _midnight(point.date), (point.date - first) * 2 > last - first
+            layout["shapes"].append(upright(middle))
+            layout["annotations"].append(_break_label(middle, "judge drift", right))
     return {"data": traces(trend), "layout": layout}
 
 

@@ -37,6 +37,8 @@ class Point:
     summary: Summary | None
     broken: str = ""
     """Why the line breaks before this point."""
+    drifted: bool = False
+    """Whether the judge was told to have moved in this metric, this night for the first time."""
     fired: tuple[Finding, ...] = ()
     resolved: tuple[Finding, ...] = ()
 
@@ -109,10 +111,18 @@ def _trend(nights: Sequence[Manifest], name: str) -> Trend:
             broken = "metric changed" if same_judge else "judge changed"
         if summary:
             last = (night, summary)
-        points.append(Point(night.date, summary, broken, *_transitions(night, name)))
+        moved = _judge_moved(night, name)
+        points.append(Point(night.date, summary, broken, moved, *_transitions(night, name)))
     latest = points[-1].summary
-    moved = change(latest, nights[:-1]) if latest else None
-    return Trend(name, tuple(points), _limits(nights, name), moved)
+    since = change(latest, nights[:-1]) if latest else None
+    return Trend(name, tuple(points), _limits(nights, name), since)
+
+
+def _judge_moved(night: Manifest, name: str) -> bool:
+    return any(
+        f.kind == "judge_drift" and f.transition == "fired" and name in f.affects
+        for f in night.findings
+    )
 
 
 def _transitions(night: Manifest, name: str) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:

@@ -19,11 +19,14 @@ PAIRED_FROM = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """How far a mean fell: `drop` is positive where it is worse now.
+    """How far a mean fell: `drop` is `before` less `now`, positive where it is less now.
 
     `p_value` is one-sided, against the hypothesis that it did not fall.
     """
 
+    before: float
+    now: float
+    """The means of the questions that were compared."""
     drop: float
     low: float
     high: float
@@ -56,16 +59,15 @@ def compare(
     """
     shared = sorted(before.keys() & now.keys())
     if len(shared) >= 2 and len(shared) >= PAIRED_FROM * len(now):
-        differences = _means(before, shared) - _means(now, shared)
-        found = paired_contrast(differences)
-        guarded = _guarded(differences, (-1.0, 1.0))
-        return _drop(found, guarded, len(shared), True, confidence, alpha)
+        old, new = _means(before, shared), _means(now, shared)
+        guarded = _guarded(old - new, (-1.0, 1.0))
+        return _drop(paired_contrast(old - new), guarded, (old, new), True, confidence, alpha)
     if len(before) < 2 or len(now) < 2:
         return None
     old, new = _means(before, sorted(before)), _means(now, sorted(now))
     found = unpaired_contrast(old, new)
     guarded = max(found.error, math.hypot(*(_guarded(side, (0.0, 1.0)) for side in (old, new))))
-    return _drop(found, guarded, len(new), False, confidence, alpha)
+    return _drop(found, guarded, (old, new), False, confidence, alpha)
 
 
 def _guarded(values: Numbers, scale: tuple[float, float]) -> float:
@@ -80,15 +82,22 @@ def _means(values: Mapping[str, Sequence[float]], questions: Sequence[str]) -> N
 
 
 def _drop(
-    found: Contrast, guarded: float, questions: int, paired: bool, confidence: float, alpha: float
+    found: Contrast,
+    guarded: float,
+    means: tuple[Numbers, Numbers],
+    paired: bool,
+    confidence: float,
+    alpha: float,
 ) -> Drop:
     half = float(special.stdtrit(found.freedom, 0.5 + confidence / 2)) * found.error
     return Drop(
+        before=float(means[0].mean()),
+        now=float(means[1].mean()),
         drop=found.difference,
         low=found.difference - half,
         high=found.difference + half,
         p_value=found.p_value,
-        questions=questions,
+        questions=len(means[1]),
         paired=paired,
         mde=detectable(guarded, found.freedom, alpha=alpha),
     )

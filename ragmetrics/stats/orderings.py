@@ -10,8 +10,10 @@ for spread.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
@@ -31,6 +33,8 @@ LEAST = 1 / (_MOST_DEALS + 1)
 _ENOUGH = 50
 """Deals that fall as far, after which the chance is known well enough."""
 _FIRST_DEALS, _AT_ONCE = 256, 2_000_000
+_MOST_WAYS = 3_432
+"""Of choosing the nights of now: seven of fourteen."""
 _ROUNDING = 1e-9
 
 
@@ -50,24 +54,33 @@ def chance_of_order(
     Sources: Fisher 1935; Good 2005, "Permutation, Parametric and Bootstrap Tests"; Besag and
     Clifford 1991, "Sequential Monte Carlo p-values".
     """
-    sides = _sides(before, now)
-    if not sides:
+    groups = _groups(before, now)
+    if not groups:
         return None
-    moved = [(old, new) for old, new in sides if np.ptp(np.concatenate([old, new])) > 0]
-    if len(moved) > MOST_QUESTIONS:
+    moved = {shape: values[np.ptp(values, axis=1) > 0] for shape, values in groups.items()}
+    moved = {shape: values for shape, values in moved.items() if len(values)}
+    if sum(map(len, moved.values())) > MOST_QUESTIONS:
         return None
     if not moved:
         return 1.0
-    drop = sum(float(old.mean() - new.mean()) for old, new in moved)
+    drop = sum(
+        float((values[:, :old].mean(axis=1) - values[:, old:].mean(axis=1)).sum())
+        for (old, _), values in moved.items()
+    )
     deals = _Deals(moved, np.random.default_rng(seed))
-    return _share(deals, drop - _ROUNDING * max(1.0, abs(drop)))
+    return share_of_deals(deals, drop - _ROUNDING * max(1.0, abs(drop)))
 
 
-def _sides(before: Sequence[NightMeans], now: Sequence[NightMeans]) -> list[tuple[Values, Values]]:
-    """The values of each question before and now, of those that have both."""
+def _groups(
+    before: Sequence[NightMeans], now: Sequence[NightMeans]
+) -> dict[tuple[int, int], Values]:
+    """Questions x nights, first those of before, by how many of each the questions have."""
     old, new = _by_question(before), _by_question(now)
-    shared = sorted(old.keys() & new.keys())
-    return [(np.array(old[question]), np.array(new[question])) for question in shared]
+    alike: dict[tuple[int, int], list[list[float]]] = defaultdict(list)
+    for question in sorted(old.keys() & new.keys()):
+        values = [*old[question], *new[question]]
+        alike[len(old[question]), len(new[question])].append(values)
+    return {shape: np.array(values) for shape, values in alike.items()}
 
 
 def _by_question(nights: Sequence[NightMeans]) -> dict[str, list[float]]:
@@ -81,13 +94,12 @@ def _by_question(nights: Sequence[NightMeans]) -> dict[str, list[float]]:
 class _Deals:
     """Drops, summed over the questions, that come of dealing each one's values at random."""
 
-    def __init__(self, moved: Sequence[tuple[Values, Values]], random: np.random.Generator) -> None:
-        self._random = random
-        alike: dict[tuple[int, int], list[Values]] = defaultdict(list)
-        for old, new in moved:
-            alike[len(old), len(new)].append(np.concatenate([old, new]))
-        self._groups = {shape: np.stack(values) for shape, values in alike.items()}
-        self._cells = sum(values.size for values in self._groups.values())
+    def __init__(
+        self, groups: Mapping[tuple[int, int], Values], random: np.random.Generator
+    ) -> None:
+        self._random, self._groups = random, groups
+        self._ways = {shape: _ways(*shape, values) for shape, values in groups.items()}
+        self._cells = sum(values.size for values in groups.values())
 
     def __iter__(self) -> Iterator[Values]:
         """So many at a time as fit into some memory, a few at first."""
@@ -95,26 +107,46 @@ class _Deals:
         while left:
             size = max(1, min(size, left, _AT_ONCE // self._cells))
             yield sum(
-                (self._dealt(*shape, values, size) for shape, values in self._groups.items()),
+                (self._dealt(shape, values, size) for shape, values in self._groups.items()),
                 np.zeros(size),
             )
             left -= size
             size *= 4
 
-    def _dealt(self, old: int, new: int, values: Values, size: int) -> Values:
-        questions, nights = values.shape
-        if new == 1:  # most often, and many times faster than to shuffle
-            chosen = self._random.integers(0, nights, (size, questions))
-            now = values[np.arange(questions), chosen]
+    def _dealt(self, shape: tuple[int, int], values: Values, size: int) -> Values:
+        ways = self._ways[shape]
+        if ways is None:
+            dealt = np.broadcast_to(values, (size, *values.shape))
+            now = self._random.permuted(dealt, axis=2)[:, :, : shape[1]].sum(axis=2)
+            drops = _drops(values, now, *shape)
         else:
-            dealt = np.broadcast_to(values, (size, questions, nights))
-            now = self._random.permuted(dealt, axis=2)[:, :, :new].sum(axis=2)
-        drops: Values = (values.sum(axis=1) - now) / old - now / new
+            questions, count = ways.shape
+            chosen = self._random.integers(0, count, (size, questions), dtype=np.int32)
+            drops = ways[np.arange(questions), chosen]
         summed: Values = drops.sum(axis=1)
         return summed
 
 
-def _share(deals: _Deals, drop: float) -> float:
+def _drops(values: Values, now: Values, old: int, new: int) -> Values:
+    """Drops of the questions in the last axis, of which `now` are the sums of the values now."""
+    found: Values = (values.sum(axis=1) - now) / old - now / new
+    return found
+
+
+def _ways(old: int, new: int, values: Values) -> Values | None:
+    """The drop of each question by each way to choose from its nights those of now.
+
+    To draw one of them is many times faster than to shuffle the nights; None where there are too
+    many to be kept.
+    """
+    if math.comb(old + new, new) > _MOST_WAYS:
+        return None
+    chosen = np.array(list(combinations(range(old + new), new)))
+    now = np.stack([one[chosen].sum(axis=1) for one in values], axis=1)
+    return _drops(values, now, old, new).T
+
+
+def share_of_deals(deals: Iterable[Values], drop: float) -> float:
     """The share of deals that fall as far, known once there are enough of these."""
     seen = reached = 0
     for drops in deals:

@@ -34,6 +34,17 @@ def find_manifest(files: Files, ref: RunRef) -> Manifest | None:
     return None if data is None else _parse(files, f"{ref.folder('runs')}.json", data)
 
 
+def named_run(files: Files, run: str) -> Manifest | None:
+    """The manifest of a run of any night by its name, whether or not it speaks for its night.
+
+    None where there is none, or none that can be read.
+    """
+    matches = (_RUN.match(info.path) for info in files.below("runs"))
+    path = next((match[0] for match in matches if match and match[2] == run), None)
+    data = files.find(path) if path else None
+    return None if path is None or data is None else _parse(files, path, data)
+
+
 def nights(files: Files, *, before: date | None = None, last: int | None = None) -> list[Manifest]:
     """One manifest per night, oldest first; only nights `before` a date, only the `last` ones.
 

@@ -66,6 +66,7 @@ SCORE_SCHEMA = pa.schema(
         ("votes", pa.list_(pa.float64())),  # of a panel's judges, in the manifest's order
         ("failed", pa.list_(pa.string())),  # those of them without a usable verdict
         ("spread", pa.float64()),
+        ("cheap", pa.float64()),  # of a sampled night: the embedded judge's value
     ]
 )
 
@@ -188,6 +189,7 @@ def score_record(row: LogRow, score: Score) -> dict[str, Any]:
         "votes": score.votes,
         "failed": score.failed or None,
         "spread": score.spread,
+        "cheap": score.cheap,
     }
 
 
@@ -324,15 +326,15 @@ def _row(record: Mapping[str, Any]) -> LogRow:
 
 def _score(record: Mapping[str, Any]) -> Score:
     details = json.loads(record["details"]) if record["details"] else {}
-    votes = record.get("votes")
     return Score(
         record["value"],
         record["reason"] or "",
         details,
         Status(record["status"]),
-        votes=tuple(votes) if votes is not None else None,
+        votes=tuple(votes) if (votes := record.get("votes")) is not None else None,
         failed=tuple(record.get("failed") or ()),
         spread=record.get("spread"),
+        cheap=record.get("cheap"),
     )
 
 

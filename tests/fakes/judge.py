@@ -25,7 +25,7 @@ from aiohttp import web
 from tests.fakes.judge_batches import Batches
 from tests.fakes.processes import UNTIL_EOF, announce
 from tests.fakes.ragas_replies import ragas_reply
-from tests.fakes.verdicts import Json, embedding, nonsense, reply
+from tests.fakes.verdicts import Json, embedding, nonsense, reply, stricter
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -66,6 +66,8 @@ class Behaviour:
     """and whether it may be json_object."""
     nonsense: bool = False
     """Replies are no verdicts."""
+    strict: float = 0
+    """Share of the requests, by their hash, whose grade is one lower: a judge that drifted."""
     seed: int = 0
     """Changes which requests the faults hit."""
 
@@ -325,6 +327,8 @@ class Judge:
         content = ragas_reply(user, number)
         if content is None:
             content = reply(system, user, schema)
+        if int(key, 16) / 2**64 < self.behaviour.strict:
+            content = stricter(content)
         if fault in ("malformed", "truncated"):
             return content[: len(content) // 2]
         if fault == "prose":

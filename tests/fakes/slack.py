@@ -1,4 +1,4 @@
-"""A Slack webhook to test against: it records what is posted and fails when told to."""
+"""Slack to test against, webhook and API: it records what is posted and fails when told to."""
 
 from __future__ import annotations
 
@@ -19,15 +19,28 @@ _ANSWERS: dict[str, tuple[int, bytes]] = {
 }
 
 
+_API_ANSWERS: dict[str, tuple[int, dict[str, Any]]] = {
+    "500": (500, {"ok": False, "error": "internal_error"}),
+    "429": (429, {"ok": False, "error": "ratelimited"}),
+    "not_ok": (200, {"ok": False, "error": "channel_not_found"}),
+}
+TOKEN = "xoxb-a-secret-token"
+
+
 class SlackServer:
-    """A webhook on localhost."""
+    """A webhook, and chat.postMessage of the API, on localhost."""
 
     def __init__(self) -> None:
         self.received: list[dict[str, Any]] = []
         """All messages posted,"""
         self.delivered: list[dict[str, Any]] = []
         """and those answered with ok."""
+        self.posted: list[dict[str, Any]] = []
+        """What a bot posted and was told the `ts` of, which is in it."""
         self.url = ""
+        self.api = ""
+        self.retry_after = "0"
+        """Seconds that a 429 asks for."""
         self._failures: list[Failure] = []
         self._always: Failure | None = None
         self._stopped = threading.Event()
@@ -44,6 +57,7 @@ class SlackServer:
         with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
             server.daemon_threads = True
             self.url = f"http://127.0.0.1:{server.server_port}/services/T0/B0/secret"
+            self.api = f"http://127.0.0.1:{server.server_port}/api/"
             threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
             try:
                 yield self
@@ -66,16 +80,41 @@ class SlackServer:
         self.delivered.append(message)
         return _OK
 
+    def answer_api(self, body: bytes, token: str) -> tuple[int, bytes]:
+        """Take a bot's message; return the status and JSON that Slack's API answers."""
+        message = json.loads(body)
+        self.received.append(message)
+        failure = self._failures.pop(0) if self._failures else self._always
+        if failure == "hang":
+            self._stopped.wait()
+        status, said = _API_ANSWERS.get(failure or "", (200, {"ok": True}))
+        answer = dict(said)
+        if answer["ok"] and token != f"Bearer {TOKEN}":
+            answer = {"ok": False, "error": "invalid_auth"}
+        known = {one["ts"] for one in self.posted}
+        if answer["ok"] and message.get("thread_ts") not in {None, *known}:
+            answer = {"ok": False, "error": "thread_not_found"}
+        if answer["ok"]:
+            answer["ts"] = f"1763430000.{len(self.posted):06d}"
+            self.posted.append({**message, "ts": answer["ts"]})
+        return status, json.dumps(answer).encode()
+
 
 class _Handler(BaseHTTPRequestHandler):
     slack: SlackServer
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        status, text = self.slack.answer(body)
+        if api := self.path.startswith("/api/chat.postMessage"):
+            token = self.headers.get("Authorization", "")
+            status, text = self.slack.answer_api(body, token)
+        else:
+            status, text = self.slack.answer(body)
         self.send_response(status)
+        if api:
+            self.send_header("Content-Type", "application/json")
         if status == 429:
-            self.send_header("Retry-After", "0")
+            self.send_header("Retry-After", self.slack.retry_after)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)

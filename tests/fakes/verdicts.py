@@ -76,6 +76,14 @@ def nonsense(seed: int) -> str:
     return '{"banana": "purple"}' if seed % 2 else "Colourless green ideas sleep furiously."
 
 
+def stricter(content: str) -> str:
+    """A reply with its grade one lower, if it has one above 0."""
+    verdict = json.loads(content)
+    if isinstance(verdict.get("grade"), int):
+        verdict["grade"] = max(0, verdict["grade"] - 1)
+    return json.dumps(verdict, ensure_ascii=False)
+
+
 def embedding(text: str) -> list[float]:
     """A unit vector of the words' hashes; texts that share words point the same way."""
     vector = [0.0] * DIMENSIONS

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import date, timedelta
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -12,17 +13,21 @@ from hypothesis import strategies as st
 from ragmetrics.alerts.state import AlertState, Book, Message, advance, deliver
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.records import Finding, Level
+from ragmetrics.silence import Severity, Silence
 
 MONDAY = date(2026, 11, 16)
 HELLO = Message(text="hello", blocks=[{"type": "divider"}])
 
 
-def a_finding(level: Level, key: str = "a", for_nights: int | None = 2) -> Finding:
+def a_finding(
+    level: Level, key: str = "a", for_nights: int | None = 2, severity: Severity = "critical"
+) -> Finding:
     """A finding of a rule on recall."""
     return Finding(
         key=key,
         kind="metric",
         level=level,
+        severity=severity,
         rule="recall below 0.7",
         message="recall is low",
         metric="recall",
@@ -42,6 +47,34 @@ def play(
         book, told = advance(book, findings, MONDAY + timedelta(offset), remind_days)
         transitions.append(told[0].transition if told else None)
     return book, transitions, told
+
+
+def snoozed(until: int, key: str = "a") -> dict[str, Silence]:
+    """A snooze until so many days after MONDAY."""
+    day = MONDAY + timedelta(until)
+    return {key: Silence(key=key, at=datetime.now(UTC), until=day)}
+
+
+def acknowledged(since: date = MONDAY, severity: Severity = "critical") -> dict[str, Silence]:
+    """An acknowledgement of the alert that fires since then."""
+    return {"a": Silence(key="a", at=datetime.now(UTC), since=since, severity=severity)}
+
+
+def transitions_of(
+    levels: Sequence[Level | None],
+    silences: Mapping[str, Silence],
+    remind_days: int = 7,
+    severities: Mapping[int, Severity] | None = None,
+) -> list[str | None]:
+    """What is told on nights in a row; the silences were there before the second night."""
+    book, told = Book(), list[str | None]()
+    for offset, level in enumerate(levels):
+        severity = (severities or {}).get(offset, "critical")
+        findings = [a_finding(level, severity=severity)] if level else []
+        quiet = silences if offset else {}
+        book, said = advance(book, findings, MONDAY + timedelta(offset), remind_days, quiet)
+        told.append(said[0].transition if said else None)
+    return told
 
 
 class FlakyError(RagmetricsError):
@@ -138,6 +171,111 @@ def test_rerun_tells_again_what_was_not_delivered() -> None:
         book = book.queue(HELLO)
     book, told = advance(book, [a_finding("ok")], MONDAY, 7)
     assert (told[0].transition, book.outbox) == (None, ())
+
+
+def test_an_acknowledged_alert_is_not_reminded_of_and_is_resolved_aloud() -> None:
+    """Somebody is at it: only its end is news."""
+    told = transitions_of(["breach"] * 5 + ["ok"], acknowledged(), remind_days=2)
+    assert told == ["fired", None, None, None, None, "resolved"]
+
+
+def test_an_acknowledgement_is_good_for_one_spell() -> None:
+    """The next time it fires it is told, and reminded of."""
+    levels: list[Level | None] = ["breach", "ok", "breach", "breach", "breach"]
+    told = transitions_of(levels, acknowledged(), remind_days=2)
+    assert told == ["fired", "resolved", "fired", None, "reminded"]
+
+
+def test_a_severity_that_gets_worse_is_told_at_once_whatever_was_acknowledged() -> None:
+    """A warning was acknowledged, and it is critical now: it is told, and reminded of again."""
+    quiet, severities = acknowledged(severity="warning"), dict.fromkeys((0, 1), "warning")
+    told = transitions_of(["breach"] * 6, quiet, remind_days=3, severities=severities)
+    assert told == ["fired", None, "reminded", None, None, "reminded"]
+    assert transitions_of(["breach"] * 3, {}, severities=severities) == ["fired", None, "reminded"]
+
+
+def test_a_snoozed_alert_is_silent_and_then_told_as_it_is() -> None:
+    """Of what fired before, that it still does; the reminders count from there."""
+    told = transitions_of(["breach"] * 7, snoozed(until=3), remind_days=2)
+    assert told == ["fired", None, None, "reminded", None, "reminded", None]
+
+
+def test_what_fires_while_it_is_snoozed_is_told_as_fired_afterwards() -> None:
+    """With the first night of its spell; what is over by then was never there."""
+    assert transitions_of(["ok", "breach", "breach", "breach"], snoozed(until=3))[-1] == "fired"
+    assert transitions_of(["ok", "breach", "ok", "ok"], snoozed(until=3)) == [None] * 4
+
+
+def test_what_people_knew_of_and_is_over_is_told_as_resolved_after_the_snooze() -> None:
+    """Else the last that they heard would be that it fires; the spell is the one they knew of."""
+    book, quiet = Book(), snoozed(until=3)
+    for offset, level in enumerate(("breach", "breach", "ok", "ok")):
+        night = MONDAY + timedelta(offset)
+        book, (told,) = advance(book, [a_finding(level)], night, 7, quiet)
+    assert transitions_of(["breach", "ok", "ok", "ok"], quiet)[-1] == "resolved"
+    assert book.states["a"].told is None  # it fired on a snoozed night, so nobody knows of it
+    assert told.transition is None
+
+
+def test_a_rerun_after_a_snooze_tells_nothing_again() -> None:
+    """The first night that is told of again tells once what has become of the alert."""
+    book, quiet = Book(), snoozed(until=2)
+    for offset in range(3):
+        night = MONDAY + timedelta(offset)
+        book, told = advance(book, [a_finding("breach")], night, 7, quiet if offset else {})
+    assert told[0].transition == "reminded"
+    again, told = advance(book, [a_finding("breach")], night, 7, quiet)
+    assert (again.states, told[0].transition) == (book.states, None)
+
+
+def test_a_snooze_taken_back_is_over_with_the_next_run() -> None:
+    """Of a night that was kept from people, a rerun tells all the same."""
+    book, _ = advance(Book(), [a_finding("breach")], MONDAY, 7, snoozed(until=5))
+    _, told = advance(book, [a_finding("breach")], MONDAY, 7)
+    assert told[0].transition == "fired"
+
+
+def test_a_snoozed_alert_that_nothing_judges_is_closed_after_the_snooze() -> None:
+    """And not before: people hear of it once."""
+    levels: list[Level | None] = ["breach", *[None] * 7]
+    told = transitions_of(levels, snoozed(until=6), remind_days=3)
+    assert told == ["fired", None, None, None, None, None, "resolved", None]
+
+
+def test_what_resolved_in_a_snooze_is_told_though_nothing_judges_it_any_more() -> None:
+    """Its last finding was ok: it is back to normal, and not merely closed."""
+    book = Book()
+    for offset, level in enumerate(("breach", "ok", None, None)):
+        findings = [a_finding(level)] if level else []
+        quiet = snoozed(until=3) if offset else {}
+        book, told = advance(book, findings, MONDAY + timedelta(offset), 7, quiet)
+    assert [(one.transition, one.level, one.since) for one in told] == [("resolved", "ok", MONDAY)]
+
+
+def test_findings_carry_the_silence_in_force() -> None:
+    """So the dashboard and other messages can say why nobody is told."""
+    book, _ = advance(Book(), [a_finding("breach")], MONDAY, 7)
+    for quiet, said in (
+        (acknowledged(), "acknowledged"),
+        (acknowledged(since=MONDAY - timedelta(9)), None),  # of another spell
+        (snoozed(until=4), "snoozed until 2026-11-20"),
+        (snoozed(until=1), None),
+    ):
+        _, (told,) = advance(book, [a_finding("breach")], MONDAY + timedelta(1), 7, quiet)
+        assert (str(told.silence) if told.silence else None) == said
+
+
+def test_a_book_of_an_earlier_version_had_told_what_fired() -> None:
+    """It does not say so; the alert is not told a second time."""
+    book, _, _ = play(["breach"])
+    old = json.loads(book.model_dump_json())
+    for state in old["states"].values():
+        del state["told"], state["snoozed"]
+    book = Book.model_validate(old)
+    book, told = advance(book, [a_finding("breach")], MONDAY + timedelta(1), 7)
+    assert told[0].transition is None
+    _, told = advance(book, [a_finding("ok")], MONDAY + timedelta(2), 7)
+    assert (told[0].transition, told[0].since) == ("resolved", MONDAY)
 
 
 def test_older_night_changes_nothing() -> None:

@@ -51,6 +51,14 @@ def test_two_nights_together_are_dealt_together() -> None:
     assert chance_of_order(nights[:3], nights[3:]) == pytest.approx(0.1, rel=0.45)
 
 
+def test_of_many_nights_on_both_sides_the_values_are_shuffled() -> None:
+    """A question at 1 for eight nights and at 0 for eight: one of 12,870 ways to deal them."""
+    nights = _nights(np.array([[1.0]] * 8 + [[0.0]] * 8))
+    found = chance_of_order(nights[:8], nights[8:])
+    assert found is not None
+    assert 2e-5 <= found <= 2e-4
+
+
 def test_what_never_moved_and_falls_is_sure_although_few_questions_fall() -> None:
     """Five of sixty questions fall to 0 after six nights at 1: no chance by their history."""
     values = np.ones((7, 60))

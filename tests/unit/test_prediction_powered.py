@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from benchmarks.prediction_powered import cheap_scores, measure
+from benchmarks.prediction_powered import cheap_scores, measure, measure_planned
 from ragmetrics.stats.intervals import mean_interval
 from ragmetrics.stats.prediction_powered import (
     Powered,
@@ -275,3 +275,12 @@ def test_strata_keep_the_coverage(how: str) -> None:
     """Eight of unequal sizes, easy and hard."""
     found = measure(f"eight strata, sampled {how}", nights=250, rows=1_500, judged=200)
     assert 0.915 <= found.coverage <= 0.985
+
+
+def test_nights_are_as_wide_as_was_asked_for_once_there_is_one_to_plan_by() -> None:
+    """The first judges as many rows as any scores may need; the next ones fewer, and no more."""
+    first, *later = measure_planned(series=25, rows=3_000, half_width=0.05)
+    assert first.half_width < 0.045
+    for night in later:
+        assert night.judged < 0.6 * first.judged
+        assert night.half_width == pytest.approx(0.05, rel=0.06)

@@ -3,144 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from datetime import date
 
-import pandas as pd
 import pytest
 
 from ragmetrics.alert_settings import AlertSettings, Rule
 from ragmetrics.alerts.rules import Night, evaluate
 from ragmetrics.alerts.state import AlertState, Book, advance
-from ragmetrics.protocol import Status
-from ragmetrics.records import (
-    BrokenFile,
-    Finding,
-    JudgeInfo,
-    Level,
-    Manifest,
-    Segment,
-    Source,
-    Usage,
+from ragmetrics.records import BrokenFile, Level, Manifest, Segment
+from ragmetrics.summarise import MetricScores
+from tests.fakes.past import (
+    NOISY,
+    TONIGHT,
+    a_night,
+    fallen,
+    hold,
+    metric_findings,
+    recall,
+    scores,
+    story,
+    the,
+    uneven,
 )
-from ragmetrics.summarise import MetricScores, find_segments, summarise
-
-TONIGHT = date(2026, 11, 19)
-NOISY = [0.6, 1.0] * 20
-"""Forty questions with mean 0.8."""
-
-
-@dataclass(frozen=True)
-class Past:
-    """A night that happened: its manifest and its scores by metric."""
-
-    manifest: Manifest
-    scores: dict[str, MetricScores]
-
-
-def scores(
-    values: Sequence[float | None], metric: str = "context_recall", **tags: Sequence[str]
-) -> MetricScores:
-    """One row per question; None is a row that the judge failed on."""
-    table = pd.DataFrame(
-        {
-            "question": [f"q{i:03}" for i in range(len(values))],
-            "value": pd.Series(values, dtype="float64"),
-            "status": [
-                (Status.JUDGE_FAILED if value is None else Status.SCORED).value for value in values
-            ],
-            "votes": None,
-            "failed": None,
-            "spread": float("nan"),
-            "shard": 0,
-            "position": range(len(values)),
-        }
-    )
-    return MetricScores(metric, table.assign(**{f"tag:{tag}": tags[tag] for tag in tags}))
-
-
-def a_night(
-    *scored: MetricScores,
-    ago: int = 0,
-    judge: str = "judge-1",
-    findings: Sequence[Finding] = (),
-    shown: Sequence[str] | None = None,
-    **source: Any,
-) -> Past:
-    """A night so many days ago, scored by a judge; `source` says what was read."""
-    segments = find_segments(scored[0], shown) if scored else []
-    moment = datetime(2026, 11, 20, tzinfo=UTC)
-    manifest = Manifest(
-        dataset="demo",
-        date=TONIGHT - timedelta(ago),
-        run="run",
-        started_at=moment,
-        finished_at=moment,
-        ragmetrics="0",
-        source=Source(**{"logs": "logs", "files": 1, "rows": 100, **source}),
-        judge=JudgeInfo(name="judge", fingerprint=judge),
-        shards=1,
-        metrics=[summarise(one, judge) for one in scored],
-        segments=[summarise(one, judge, segment) for segment in segments for one in scored],
-        findings=list(findings),
-        worst=[],
-        usage=Usage(),
-    )
-    return Past(manifest, {one.metric: one for one in scored})
-
-
-def hold(rules: Sequence[Rule] | None, tonight: Past, *earlier: Past, **more: Any) -> list[Finding]:
-    """All findings of tonight; earlier nights are given oldest first."""
-    by_date = {one.manifest.date: one for one in earlier}
-    night = Night(
-        tonight.manifest,
-        tonight.scores,
-        [one.manifest for one in earlier],
-        lambda one, metric: by_date[one.date].scores[metric],
-    )
-    settings = AlertSettings(rules=None if rules is None else tuple(rules), **more)
-    return evaluate(settings, night)
-
-
-def metric_findings(*arguments: Any, **more: Any) -> list[Finding]:
-    """The findings of metric rules alone."""
-    return [one for one in hold(*arguments, **more) if one.kind == "metric"]
-
-
-def the(findings: Sequence[Finding], kind: str) -> Finding:
-    """The one finding of a kind."""
-    (found,) = [one for one in findings if one.kind == kind]
-    return found
-
-
-def recall(**limits: Any) -> list[Rule]:
-    """One rule on recall."""
-    return [Rule(metric="context_recall", **limits)]
-
-
-def fallen(by: float, values: Sequence[float] = NOISY) -> list[float]:
-    """The same questions, each answered so much worse."""
-    return [value - by for value in values]
-
-
-def uneven(by: float, spread: float = 0.22, shift: int = 0) -> list[float]:
-    """The same questions, some much worse and some better: a drop of doubtful significance."""
-    return [0.5 - by + (spread if (i + shift) % 4 < 2 else -spread) for i in range(20)]
-
-
-def story(rules: Sequence[Rule], *nights: Sequence[float], **more: Any) -> list[Finding]:
-    """Nights in a row, judged and told one after the other: the one rule's finding of each."""
-    book, past, told = Book(), list[Past](), list[Finding]()
-    for place, values in enumerate(nights, start=1):
-        tonight = a_night(scores(values), ago=len(nights) - place)
-        found = hold(rules, tonight, *past, **more)
-        book, findings = advance(book, found, tonight.manifest.date, 7)
-        judged = tonight.manifest.model_copy(update={"findings": findings})
-        past.append(replace(tonight, manifest=judged))
-        told.append(the(findings, "metric"))
-    return told
-
 
 # min
 
@@ -346,14 +230,18 @@ def test_more_nights_are_more_chances_of_a_false_alarm() -> None:
 # Spells
 
 
+QUIET = [uneven(0.0, shift=shift) for shift in (0, 3, 2, 1, 0, 1, 3)]
+"""A week at 0.5, on which each question moves as much as on the nights that follow."""
+
+
 def test_a_doubtful_drop_is_found_by_two_nights_together() -> None:
-    """Either night alone may be chance; both together, against the night before, are not."""
-    rule = recall(max_drop=0.05)
-    told = story(rule, [0.5] * 20, uneven(0.1), uneven(0.1, shift=2))
-    assert [one.state for one in told] == ["ok", "pending", "firing"]
-    assert (told[2].level, told[2].since) == ("breach", told[1].since)
-    assert told[2].drop == pytest.approx(0.1)
-    assert "fell from 0.500 (2026-11-17) to 0.400 over 2 nights; drop 0.100" in told[2].message
+    """Either night alone may be chance; both together, against the week before, are not."""
+    rule = recall(max_drop=0.05, versus="trailing:7")
+    told = story(rule, *QUIET, uneven(0.12), uneven(0.12, shift=2))
+    assert [one.state for one in told[6:]] == ["ok", "pending", "firing"]
+    assert (told[8].level, told[8].since) == ("breach", told[7].since)
+    assert told[8].drop == pytest.approx(0.12)
+    assert "fell from 0.500 (7 nights before) to 0.380 over 2 nights; drop 0.120" in told[8].message
 
 
 def test_suspects_of_a_drop_never_fire_by_their_number() -> None:
@@ -372,10 +260,11 @@ def test_a_collapse_after_a_doubtful_night_is_not_diluted() -> None:
 
 def test_nights_that_led_to_an_alarm_are_no_baseline() -> None:
     """The pending night was poor already: against it the drop that stays would look resolved."""
-    rule = recall(max_drop=0.05)
-    told = story(rule, [0.5] * 20, uneven(0.1), *[uneven(0.1, shift=2)] * 2, [0.4] * 20)
-    assert [one.state for one in told] == ["ok", "pending", *["firing"] * 3]
-    assert {one.baseline_label for one in told[1:]} == {"2026-11-15"}
+    rule = recall(max_drop=0.05, versus="trailing:7")
+    low = [uneven(0.12, shift=shift) for shift in (0, 2, 1, 3)]
+    told = story(rule, *QUIET, *low)
+    assert [one.state for one in told[6:]] == ["ok", "pending", *["firing"] * 3]
+    assert {round(one.baseline or 0, 6) for one in told[7:]} == {0.5}
 
 
 def test_a_pending_spell_that_ended_counts_as_baseline_again() -> None:

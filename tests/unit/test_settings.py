@@ -44,7 +44,7 @@ def test_relative_paths_are_beside_the_file(tmp_path: Path) -> None:
         ("alerts: {rules: [{metric: context_recall}]}", "a rule needs min or max_drop"),
         (
             "alerts: {rules: [{metric: a, max_drop: 0.1, versus: lastweek}]}",
-            "alerts.rules.0.versus: should be previous or trailing:N",
+            "alerts.rules.0.versus: should be previous, trailing:N, pinned:RUN or serving",
         ),
         ("alerts: {rules: [{metric: a, max_drop: .inf}]}", "alerts.rules.0.max_drop: "),
         ("alerts: {rules: [{metric: a, min: -.inf}]}", "alerts.rules.0.min: "),

@@ -1,0 +1,106 @@
+"""Baselines: which nights a drop is measured against, as `versus` of its rule says.
+
+previous      the last night that compares           pinned:RUN  one run of the store, always
+trailing:N    the last N of them                     serving     the nights of the build that serves
+
+Of all but a pinned run: nights on which the alert was firing, and those that led to it, are no
+measure: a drop that stays must not come to look resolved. A spell that is merely pending is left
+out as long as it lasts; it counts again once it is over, for to drop all poor nights for good would
+make of the best ones the measure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from ragmetrics.alert_settings import Rule
+from ragmetrics.alerts.evidence import Baseline, Night
+from ragmetrics.alerts.spells import MOST_NIGHTS, nights_out, spell_before
+from ragmetrics.records import Manifest
+
+SERVING_NIGHTS = 7
+"""Newest nights of the serving build that speak for it."""
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """Why there is nothing to compare with."""
+
+    reason: str
+    for_good: bool = False
+    """Whether no further night will mend it, but the settings have to be changed."""
+
+
+def find_baseline(rule: Rule, night: Night, key: str) -> Baseline | Lacking:
+    """What tonight is compared with, and the nights of the present spell."""
+    comparable = night.comparable(rule.metric)
+    start = spell_before(night.earlier, key, rule.for_ - 1) or night.manifest.date
+    spell = [one for one in comparable if one.date >= start][-(MOST_NIGHTS - 1) :]
+    kind, _, which = rule.versus.partition(":")
+    if kind == "pinned":
+        return _pinned(rule, night, which, spell)
+    before = usual_nights(night, rule.metric, key, start)
+    if not before:
+        return Lacking("no earlier night by the same judge")
+    if kind == "serving":
+        return _serving(night, before, spell)
+    nights = before[-1 if kind == "previous" else -int(which) :]
+    return Baseline(nights, _label(nights), spell=spell)
+
+
+def usual_nights(night: Night, metric: str, key: str, start: date | None) -> list[Manifest]:
+    """The nights before a spell that compare and on which the alert was not firing."""
+    out = nights_out(night.earlier, key)
+    first = start or night.manifest.date
+    return [one for one in night.comparable(metric) if one.date < first and one.date not in out]
+
+
+def _label(nights: Sequence[Manifest]) -> str:
+    return nights[0].date.isoformat() if len(nights) == 1 else f"{len(nights)} nights before"
+
+
+def _pinned(rule: Rule, night: Night, run: str, spell: Sequence[Manifest]) -> Baseline | Lacking:
+    found = night.find_run(run)
+    if found is None:
+        return Lacking(
+            f"no run {run} in the store: `versus: {rule.versus}` needs the name of a run, as in "
+            "runs/dt=DATE/run=NAME.json",
+            for_good=True,
+        )
+    if not night.compares(found, rule.metric):
+        return Lacking(
+            f"run {run} of {found.date} was not scored by {rule.metric}, or by another judge, "
+            "prompt or metric version: pin a run that was scored as tonight",
+            for_good=True,
+        )
+    return Baseline([found], f"run {run} of {found.date}", spell=spell, fixed=True)
+
+
+def _serving(
+    night: Night, before: Sequence[Manifest], spell: Sequence[Manifest]
+) -> Baseline | Lacking:
+    """The build that was promoted last, or that most rows of the newest night name. One that has
+    not served any night yet is preceded by the build that it was held against.
+    """
+    builds = list(night.serving()) or _most_rows(before)
+    if not builds:
+        return Lacking(
+            "nothing says which index build serves: none was promoted by a gate, and no row of "
+            "the nights before has an index_build",
+            for_good=True,
+        )
+    for build in builds:
+        if served := [one for one in before if build in one.source.index_builds]:
+            nights = served[-SERVING_NIGHTS:]
+            return Baseline(nights, f"index build {build}", build=build, spell=spell)
+    return Lacking(f"no night of index build {builds[0]} by the same judge")
+
+
+def _most_rows(before: Sequence[Manifest]) -> list[str]:
+    """The build of most rows of the newest night that names any."""
+    for one in reversed(before):
+        if builds := one.source.index_builds:
+            return [max(builds, key=lambda name: builds[name])]
+    return []

@@ -1,0 +1,195 @@
+"""Channels: where the alerts of a night are told, each with what it is told there.
+
+    slack      a webhook: one message a night
+               a bot: what fired as a message, what becomes of it in that message's thread
+    URL_ENV    any service that Apprise knows: one message a night, from a severity on
+
+Each channel has its messages in the outbox by itself, so one that fails repeats none of the others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeAlias
+
+from pydantic import SecretStr
+
+from ragmetrics.alert_settings import AlertSettings
+from ragmetrics.alerts.state import Message, Tone
+from ragmetrics.alerts.threads import load_threads
+from ragmetrics.judge_settings import api_key
+from ragmetrics.records import Finding
+from ragmetrics.store.files import Files
+
+SLACK = "slack"
+Tell: TypeAlias = Callable[[Sequence[Finding]], Message | None]
+"""Composes the message of some findings; None where they have no transition."""
+
+
+class Channel(Protocol):
+    """Somewhere to tell alerts."""
+
+    @property
+    def name(self) -> str:
+        """Of it in the outbox."""
+
+    @property
+    def lacks(self) -> str:
+        """The variable that it needs and that is not set; empty where it can be reached."""
+
+    def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
+        """What is told here of a night."""
+
+    def send(self, message: Message) -> None:
+        """Send one message; return only when it is confirmed, raise RagmetricsError otherwise."""
+
+
+@dataclass(frozen=True)
+class SlackWebhook:
+    """Slack by its webhook."""
+
+    variable: str
+    webhook: SecretStr | None
+    name: str = SLACK
+
+    @property
+    def lacks(self) -> str:
+        """The webhook's variable."""
+        return "" if self.webhook else self.variable
+
+    def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
+        """One."""
+        message = tell(findings)
+        return [message] if message else []
+
+    def send(self, message: Message) -> None:
+        """Post it."""
+        from ragmetrics.alerts.webhook import send
+
+        if self.webhook is not None:
+            send(message, self.webhook)
+
+
+@dataclass(frozen=True)
+class SlackBot:
+    """Slack by a bot token, in threads."""
+
+    token: SecretStr
+    channel: str
+    files: Files
+    name: str = SLACK
+    lacks: str = ""
+
+    def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
+        """What fired, as a message of its own; then what became of others, one for each thread.
+
+        What has resolved is shown in the channel too. Alerts whose thread is not known, as of those
+        that fired before there was a bot, are updated in the channel together.
+        """
+        fired = [one for one in findings if one.transition == "fired"]
+        groups: dict[str, list[Finding]] = {}
+        threads = load_threads(self.files).by_alert
+        for one in findings:
+            if one.transition in ("reminded", "resolved"):
+                thread = threads.get(one.key)
+                groups.setdefault(thread.ts if thread else "", []).append(one)
+        first = tell([_untold(one) if one.transition != "fired" else one for one in findings])
+        told = [_about(first, fired, opens=True)] if first and fired else []
+        for group in groups.values():
+            if message := tell(group):
+                told.append(_about(message, group))
+        return told
+
+    def send(self, message: Message) -> None:
+        """Post it where it belongs."""
+        from ragmetrics.alerts.slack_bot import Bot
+
+        Bot(self.token, self.channel, self.files).send(message)
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service that Apprise knows, by the variable that holds its address."""
+
+    name: str
+    address: SecretStr | None
+    severity: str
+
+    @property
+    def lacks(self) -> str:
+        """The variable."""
+        return "" if self.address else self.name
+
+    def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
+        """One, of the findings that are severe enough."""
+        critical = self.severity == "critical"
+        severe = [one for one in findings if one.severity == "critical" or not critical]
+        message = tell(severe)
+        return [replace(message, tone=tone_of(severe))] if message else []
+
+    def send(self, message: Message) -> None:
+        """Send it."""
+        from ragmetrics.alerts.apprise_channel import send
+
+        if self.address is not None:
+            send(message, self.name, self.address)
+
+
+def channels(
+    settings: AlertSettings, files: Files, environment: Mapping[str, str] = os.environ
+) -> list[Channel]:
+    """Where alerts are told, Slack first."""
+    return [
+        slack_channel(settings, files, environment),
+        *(
+            Service(one.url_env, api_key(one.url_env, environment), one.severity)
+            for one in settings.channels
+        ),
+    ]
+
+
+def slack_channel(
+    settings: AlertSettings, files: Files, environment: Mapping[str, str] = os.environ
+) -> Channel:
+    """Slack, by its bot where there are a token and a channel for it, else by its webhook."""
+    token = api_key(settings.slack_token_env, environment)
+    if settings.slack_channel and token:
+        return SlackBot(token, settings.slack_channel, files)
+    webhook = api_key(settings.slack_webhook_env, environment)
+    return SlackWebhook(settings.slack_webhook_env, webhook)
+
+
+def tone_of(findings: Sequence[Finding]) -> Tone:
+    """How a service marks a message: by what is worst in it."""
+    bad = [one for one in findings if one.transition in ("fired", "reminded")]
+    if not bad:
+        return "success"
+    return "failure" if any(one.severity == "critical" for one in bad) else "warning"
+
+
+def _untold(finding: Finding) -> Finding:
+    return finding.model_copy(update={"transition": None})
+
+
+def _about(message: Message, findings: Sequence[Finding], *, opens: bool = False) -> Message:
+    return replace(
+        message,
+        tone=tone_of(findings),
+        about=tuple(one.key for one in findings),
+        opens=opens,
+        broadcast=any(one.transition == "resolved" for one in findings),
+    )
+
+
+__all__ = [
+    "SLACK",
+    "Channel",
+    "SlackBot",
+    "SlackWebhook",
+    "Tell",
+    "channels",
+    "slack_channel",
+    "tone_of",
+]

@@ -1,0 +1,148 @@
+"""`max_drop` rules: how far a mean fell, tonight or since its spell began."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ragmetrics.alert_settings import Rule
+from ragmetrics.alerts.baselines import Lacking, find_baseline
+from ragmetrics.alerts.cases import (
+    Case,
+    Limit,
+    no_data,
+    of_segment,
+    start_finding,
+    too_few,
+    was_firing,
+)
+from ragmetrics.alerts.evidence import Baseline, Night, Questions, held_against, together
+from ragmetrics.alerts.judge_drift import less_judge_drift
+from ragmetrics.alerts.turnover import less_stale_labels
+from ragmetrics.records import Finding, Segment, Summary
+from ragmetrics.stats.comparisons import Drop
+
+
+def hold_drop(
+    rule: Rule, limit: float, segment: Segment | None, night: Night, now: Summary | None
+) -> Case | None:
+    """Measure tonight against the rule's baseline; `family.decide` says what it comes to.
+
+    None where a firing alert has nothing to be compared with: it must not look resolved.
+    """
+    named = Limit(
+        limit,
+        f"max_drop {limit:g} versus {rule.versus}",
+        f"drop of more than {limit:g} against {_versus(rule.versus)}",
+    )
+    finding = start_finding(rule, named, segment, night, now)
+    if short := too_few(rule, finding, now):
+        return short
+    baseline = find_baseline(rule, night, finding.key)
+    if isinstance(baseline, Lacking):
+        return _incomparable(rule, finding, night, baseline)
+    firing = was_firing(finding, night)
+    line = min(limit, rule.clear) if firing and rule.clear is not None else limit
+    measured = _measure(rule, segment, night, baseline, line)
+    if measured is None:
+        few = Lacking("too few questions shared with earlier nights")
+        return _incomparable(rule, finding, night, few)
+    night.baselines[finding.key] = measured.baseline
+    case = Case(
+        rule,
+        finding.model_copy(update=_told(finding, measured, limit)),
+        measured.drop,
+        # Tonight with one of `for` baselines, and two to `for` nights together.
+        rule.for_ if baseline.fixed else 2 * rule.for_ - 1,
+        measured.alone > line,
+        firing,
+    )
+    case = less_judge_drift(case, night, measured.alone, line)
+    return less_stale_labels(case, night, segment, line)
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """The surer of two drops: tonight's, or that of all nights of the spell together."""
+
+    drop: Drop
+    alone: float
+    """Tonight's own drop."""
+    before: float
+    after: float
+    baseline: Baseline
+    """Without a spell where tonight alone is told."""
+
+
+def _measure(
+    rule: Rule, segment: Segment | None, night: Night, baseline: Baseline, line: float
+) -> _Measured | None:
+    """None where there are less than two questions to compare."""
+    before = night.questions(rule.metric, segment, baseline.nights, baseline.build)
+    tonight: Questions = night.scores[rule.metric].by_question(segment)
+    alone = held_against(before, [tonight])
+    if alone is None:
+        return None
+    drop, now, spell = alone, [tonight], list(baseline.spell)
+    if spell and alone.drop > line:
+        everything = [*night.questions(rule.metric, segment, spell), tonight]
+        pooled = held_against(before, everything)
+        if pooled and pooled.drop > line and pooled.p_value < alone.p_value:
+            drop, now = pooled, everything
+    told = Baseline(
+        baseline.nights,
+        baseline.label,
+        baseline.build,
+        spell if drop is not alone else (),
+        baseline.fixed,
+    )
+    return _Measured(drop, alone.drop, _mean(before), _mean(now), told)
+
+
+def _told(finding: Finding, measured: _Measured, limit: float) -> dict[str, Any]:
+    """What the finding says of the drop, in numbers and in one sentence."""
+    drop, baseline = measured.drop, measured.baseline
+    over = f" over {len(baseline.spell) + 1} nights" if baseline.spell else ""
+    message = (
+        f"{finding.metric}{of_segment(finding.segment)} {'fell' if drop.drop > 0 else 'went'} "
+        f"from {measured.before:.3f} ({baseline.label}) to {measured.after:.3f}{over}; "
+        f"drop {drop.drop:.3f} [{drop.low:.3f}, {drop.high:.3f}] "
+        f"over {drop.questions} {'shared ' if drop.paired else ''}questions, limit {limit:g}"
+    )
+    return {
+        "message": message,
+        "baseline": measured.before,
+        "baseline_label": baseline.label,
+        "drop": drop.drop,
+        "drop_low": drop.low,
+        "drop_high": drop.high,
+        "p_value": drop.p_value,
+        "mde": drop.mde,
+        "for_nights": None,
+    }
+
+
+def _mean(nights: Sequence[Questions]) -> float:
+    rows = [value for values in together(nights).values() for value in values]
+    return sum(rows) / len(rows)
+
+
+def _incomparable(rule: Rule, finding: Finding, night: Night, lacking: Lacking) -> Case | None:
+    """Nothing to compare with yet is fine; what no further night can mend is no data."""
+    if lacking.for_good:
+        return no_data(rule, finding, f"{finding.metric}: {lacking.reason}")
+    if was_firing(finding, night):
+        return None
+    text = f"{finding.metric}: nothing to compare with yet: {lacking.reason}"
+    return Case(rule, finding.model_copy(update={"message": text}))
+
+
+def _versus(versus: str) -> str:
+    kind, _, which = versus.partition(":")
+    return {
+        "previous": "the previous night",
+        "trailing": f"the {which} nights before",
+        "pinned": f"run {which}",
+        "serving": "the serving index build",
+    }[kind]

@@ -1,0 +1,210 @@
+"""Judge drift: what the judge's own move explains of a metric's drop, and what is left of it.
+
+    left  = drop - f * move          f: share of the night's verdicts that were asked for anew
+    se^2  = se_drop^2 + f^2 * se_move^2
+
+`move` is how far the level of the fixed labelled set fell between the same nights. A drop is
+judged by what is left of it, so a metric that fell by its judge alone does not fire, and one that
+fell further does. Only a move that is sure, and in the direction of the drop, explains anything.
+Source: Kish 1965, "Survey Sampling", for the variance of a difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from scipy import special
+
+from ragmetrics.alerts.cases import Case
+from ragmetrics.alerts.evidence import Night
+from ragmetrics.alerts.levels import fresh_share
+from ragmetrics.calibration.targets import BASES
+from ragmetrics.records import Finding, Level, Manifest, Summary
+from ragmetrics.stats.comparisons import Drop
+from ragmetrics.stats.contrasts import Contrast
+
+NIGHTS = 7
+"""Before tonight, that the judges' level is held against."""
+SURE = 0.01
+"""Chance by which judges that did not change are said to have moved, in any metric."""
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """A mean as it were without the judges' move."""
+
+    without: Summary
+    explained: float
+    text: str
+
+
+def less_judge_drift(case: Case, night: Night, alone: float, line: float) -> Case:
+    """The case of a drop, with what the judges' move leaves of it between the same nights.
+
+    `alone` is tonight's own drop, which is held against `line`. The case stays as it is where the
+    level of the fixed set is not known of both sides, or did not surely fall.
+    """
+    baseline = night.baselines.get(case.finding.key)
+    if baseline is None or case.drop is None or not case.finding.metric:
+        return case
+    metric, tonight = case.finding.metric, night.manifest
+    found = _fall(night, metric, baseline.nights, [*baseline.spell, tonight])
+    if found is None:
+        return case
+    left, part = left_of(case.drop, found.move, found.share), found.share * found.move.drop
+    own = _fall(night, metric, baseline.nights, [tonight]) if baseline.spell else found
+    text = (
+        f"{case.finding.message}; {found.text}: judge drift explains {part:.3f} of it, and "
+        f"{left.drop:.3f}{_span(left)} is left"
+    )
+    return replace(
+        case,
+        finding=case.finding.model_copy(update={"message": text, "explained": part}),
+        drop=left,
+        beyond=alone - (own.share * own.move.drop if own else 0.0) > line,
+    )
+
+
+def less_drift(now: Summary, night: Night) -> Lifted | None:
+    """Tonight's mean as it were without the judges' move since the seven nights before, its
+    interval widened by that of the move; None as above."""
+    before = night.comparable(now.metric)[-NIGHTS:]
+    found = _fall(night, now.metric, before, [night.manifest])
+    if found is None or now.mean is None or now.low is None or now.high is None:
+        return None
+    part, half = found.share * found.move.drop, found.share * _half(found.move)
+    mean = now.mean + part
+    update = {
+        "mean": mean,
+        "low": mean - math.hypot(now.mean - now.low, half),
+        "high": mean + math.hypot(now.high - now.mean, half),
+    }
+    text = f"{found.text}: judge drift explains {part:.3f}, and without it the mean is {mean:.3f}"
+    return Lifted(now.model_copy(update=update), part, text)
+
+
+@dataclass(frozen=True)
+class _Fall:
+    """A sure fall of the judges' level, and the share of the night's verdicts that it reached."""
+
+    move: Drop
+    share: float
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        anew = "" if self.share == 1 else f", and {self.share:.0%} of the verdicts are new"
+        move = f"{self.move.drop:.3f}{_span(self.move)}"
+        return f"the judge's level on the labelled set fell by {move}{anew}"
+
+
+def _fall(
+    night: Night, metric: str, before: Sequence[Manifest], now: Sequence[Manifest]
+) -> _Fall | None:
+    move = night.fixed_sets.moved(metric, before, now) if night.fixed_sets else None
+    share = fresh_share(night.manifest, metric)
+    if move is None or move.drop <= 0 or move.p_value >= SURE or not share:
+        return None
+    return _Fall(move, share)
+
+
+def level_finding(
+    night: Night, findings: Iterable[Finding] = (), *, expected: bool = False
+) -> Finding | None:
+    """A warning where the judges' level on the fixed set moved, tonight against seven nights.
+
+    It fires too where it explains what `findings` say of a metric: nothing is explained by what
+    nobody hears of. Where the set was not judged, `no_data` if that was `expected`, else None.
+    """
+    fixed, manifest = night.fixed_sets, night.manifest
+    if fixed is None or not fixed.judged(manifest):
+        text = "it was not judged, so nothing is known of judge drift"
+        return _finding(manifest, "no_data", text) if expected else None
+    moves = {
+        one.metric: move
+        for one in manifest.metrics
+        if (move := fixed.moved(one.metric, night.comparable(one.metric)[-NIGHTS:], [manifest]))
+    }
+    sure = {
+        name: _told(move) for name, move in moves.items() if len(moves) * _two_sided(move) < SURE
+    }
+    explained = {
+        one.metric: one.explained
+        for one in findings
+        if one.metric and one.metric in BASES and one.explained
+    }
+    for name, part in explained.items():
+        sure.setdefault(name, f"fell by about {part:.3f}")
+    if not sure:
+        text = "no move shown" if moves else "no earlier night to compare with"
+        return _finding(manifest, "ok", text)
+    text = "; ".join(f"{name} {told}" for name, told in sure.items())
+    why = f"; it explains a drop of {', '.join(explained)}, or a part of it" if explained else ""
+    found = _finding(manifest, "breach", f"{text}{why}")
+    return found.model_copy(update={"affects": list(sure)})
+
+
+def _told(move: Drop) -> str:
+    down = "fell" if move.drop > 0 else "rose"
+    return (
+        f"{down} by {abs(move.drop):.3f} [{-move.high:+.3f}, {-move.low:+.3f}] "
+        f"over {move.questions} questions"
+    )
+
+
+def _finding(manifest: Manifest, level: Level, text: str) -> Finding:
+    return Finding(
+        key=f"{manifest.dataset}/judge_drift/level",
+        kind="judge_drift",
+        level=level,
+        severity="warning",
+        rule="the judge scores the labelled set as in the nights before",
+        message=f"{manifest.judge.name} on the labelled set: {text}",
+    )
+
+
+def left_of(drop: Drop, move: Drop, share: float = 1.0) -> Drop:
+    """A drop less a share of the judges' move between the same nights.
+
+    Its variance is the sum of both; p is one-sided, against the hypothesis that nothing is left,
+    and never below that of the drop itself.
+    """
+    own, other = _error(drop), share * _error(move)
+    error = math.hypot(own, other)
+    freedom = float(min(drop.questions, move.questions) - 1)
+    if own and other:  # Satterthwaite 1946
+        freedom = error**4 / (own**4 / (drop.questions - 1) + other**4 / (move.questions - 1))
+    left = Contrast(drop.drop - share * move.drop, error, freedom)
+    half = _quantile(freedom) * error
+    return replace(
+        drop,
+        drop=left.difference,
+        low=left.difference - half,
+        high=left.difference + half,
+        p_value=max(drop.p_value, left.p_value),
+    )
+
+
+def _error(drop: Drop) -> float:
+    """The standard error that a 95% interval was made of; of an unpaired one not too small."""
+    return _half(drop) / _quantile(drop.questions - 1 if drop.paired else math.inf)
+
+
+def _half(drop: Drop) -> float:
+    return (drop.high - drop.low) / 2
+
+
+def _quantile(freedom: float) -> float:
+    return float(special.ndtri(0.975) if freedom == math.inf else special.stdtrit(freedom, 0.975))
+
+
+def _two_sided(move: Drop) -> float:
+    """Of a fall never below twice its own p, which knows of more than the t test."""
+    found = Contrast(move.drop, _error(move), move.questions - 1).p_two_sided
+    return max(found, min(1.0, 2 * move.p_value)) if move.drop > 0 else found
+
+
+def _span(drop: Drop) -> str:
+    return f" [{drop.low:.3f}, {drop.high:.3f}]"

@@ -1,0 +1,101 @@
+"""The alerts as people ask for them: which there are, in what state, and which one is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from ragmetrics.alerts.silences import alert_id, holds
+from ragmetrics.alerts.state import AlertState, Book
+from ragmetrics.errors import InputError
+from ragmetrics.records import Finding
+from ragmetrics.silence import Silence
+
+_ORDER = ("firing", "pending", "ok")
+_NAMED = 5
+"""Alerts named where several are meant."""
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One alert after the newest night."""
+
+    key: str
+    state: AlertState
+    finding: Finding
+    silence: Silence | None
+    """The one in force."""
+    unchecked: date | None
+    """The last night that judged it, where that is not the newest."""
+
+    @property
+    def id(self) -> str:
+        """The short name that commands take for the key."""
+        return alert_id(self.key)
+
+    @property
+    def message(self) -> str:
+        """What was found, and when last where it was not on the newest night."""
+        late = f"; not checked since {self.unchecked}" if self.unchecked else ""
+        return f"{self.finding.message}{late}"
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of `ragmetrics alerts list --json`."""
+        silence = self.silence and self.silence.model_dump(mode="json", exclude={"key"})
+        state = self.state.model_dump(mode="json", include={"state", "since", "nights"})
+        return {
+            "id": self.id,
+            "key": self.key,
+            **state,
+            "level": self.finding.level,
+            "severity": self.finding.severity,
+            "last_night": _iso(self.state.last_night),
+            "last_told": _iso(self.state.last_sent),
+            "message": self.message,
+            "silence": silence,
+        }
+
+
+def all_alerts(book: Book, silences: Mapping[str, Silence]) -> list[Alert]:
+    """Every alert of the book: firing ones first, of these critical ones, then by key."""
+    found = []
+    for key, state in book.states.items():
+        if state.finding is None:
+            continue
+        one = silences.get(key)
+        unchecked = state.last_night if state.last_night != book.night else None
+        in_force = one if one and holds(book, one) else None
+        found.append(Alert(key, state, state.finding, in_force, unchecked))
+    return sorted(
+        found,
+        key=lambda one: (_ORDER.index(one.state.state), one.finding.severity, one.key),
+    )
+
+
+def open_alerts(alerts: Iterable[Alert]) -> list[Alert]:
+    """Those that are not ok, or that somebody silenced."""
+    return [one for one in alerts if one.state.state != "ok" or one.silence]
+
+
+def meant(alerts: Sequence[Alert], word: str) -> Alert:
+    """The alert of this key or id, or the only one whose key or id begins so.
+
+    Raises InputError where there is none, or more than one.
+    """
+    exact = [one for one in alerts if word in (one.key, one.id)]
+    found = exact or [
+        one for one in alerts if word and (one.key.startswith(word) or one.id.startswith(word))
+    ]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise InputError(f"no alert {word!r}: `ragmetrics alerts list --all` names those there are")
+    named = ", ".join(f"{one.id} ({one.key})" for one in found[:_NAMED])
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    raise InputError(f"{word!r} may mean {len(found)} alerts, give more of it: {named}{more}")
+
+
+def _iso(day: date | None) -> str | None:
+    return day.isoformat() if day else None

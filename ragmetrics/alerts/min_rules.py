@@ -1,0 +1,43 @@
+"""`min` rules: a mean held against a line that somebody drew."""
+
+from __future__ import annotations
+
+from ragmetrics.alert_settings import Rule
+from ragmetrics.alerts.cases import Case, Limit, of_segment, start_finding, too_few, was_firing
+from ragmetrics.alerts.evidence import Night
+from ragmetrics.alerts.judge_drift import less_drift
+from ragmetrics.alerts.turnover import less_stale_rows
+from ragmetrics.records import Level, Segment, Summary
+
+
+def hold_min(
+    rule: Rule, limit: float, segment: Segment | None, night: Night, now: Summary | None
+) -> Case:
+    """Breach where the mean and its whole interval are below the limit, suspect where the mean is.
+
+    A firing alert stays a suspect until the mean is back at `clear`.
+    """
+    named = Limit(limit, f"min {limit:g}", f"below {limit:g}")
+    finding = start_finding(rule, named, segment, night, now)
+    if (short := too_few(rule, finding, now)) or now is None or now.mean is None:
+        return short or Case(rule, finding)
+    firing, explained, drift = was_firing(finding, night), None, ""
+    level = _level(rule, limit, now, firing)
+    if level != "ok" and (lifted := less_drift(now, night)):
+        level, explained = _level(rule, limit, lifted.without, firing), lifted.explained
+        drift = f"; {lifted.text}"
+    if level != "ok" and (live := less_stale_rows(rule, now, night)):
+        left, drift = live
+        level = _level(rule, limit, left, firing) if left else "ok"
+        explained = (left.mean or 0.0) - now.mean if left else None
+    interval = "" if now.low is None or now.high is None else f" [{now.low:.3f}, {now.high:.3f}]"
+    text = f"{finding.metric}{of_segment(segment)} is {now.mean:.3f}{interval}, limit {limit:g}"
+    told = {"level": level, "message": text + drift, "mde": now.mde, "explained": explained}
+    return Case(rule, finding.model_copy(update=told))
+
+
+def _level(rule: Rule, limit: float, now: Summary, firing: bool) -> Level:
+    mean = now.mean or 0.0
+    if mean < limit:
+        return "breach" if now.surely_worse_than(limit) else "suspect"
+    return "suspect" if firing and rule.clear is not None and mean < rule.clear else "ok"

@@ -1,0 +1,68 @@
+"""Slack's mrkdwn as Slack reads it: pieces of text with their style, for a page to show.
+
+Whatever acts as markup there is shown to act here; so a preview shows it if escaping failed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Style = Literal["", "bold", "italic", "strike", "code", "link", "mention"]
+
+_INNER = r"[^\s{0}](?:[^{0}\n]*[^\s{0}])?"
+_TOKEN = re.compile(
+    r"<(?P<target>[^<>|\n]+)(?:\|(?P<label>[^<>\n]*))?>"
+    r"|`(?P<code>[^`\n]+)`"
+    + "".join(
+        rf"|(?<![\w{sign}]){re.escape(sign)}(?P<{name}>{_INNER.format(re.escape(sign))})"
+        rf"{re.escape(sign)}(?![\w{sign}])"
+        for name, sign in (("bold", "*"), ("italic", "_"), ("strike", "~"))
+    )
+)
+
+
+@dataclass(frozen=True)
+class Span:
+    """A piece of text in one style, not escaped; a link has its address."""
+
+    text: str
+    style: Style = ""
+    href: str = ""
+
+
+def spans(text: str) -> list[Span]:
+    """The pieces of a mrkdwn text, in order; styles within styles are left as they stand."""
+    found: list[Span] = []
+    end = 0
+    for match in _TOKEN.finditer(text):
+        found += _plain(text[end : match.start()])
+        found.append(_span(match))
+        end = match.end()
+    return found + _plain(text[end:])
+
+
+def web(address: object) -> str:
+    """The address, if a browser opens it over the network; else nothing."""
+    return address if isinstance(address, str) and re.match(r"https?://\S+$", address) else ""
+
+
+def _span(match: re.Match[str]) -> Span:
+    target, label = match["target"], match["label"]
+    if target is None:
+        style: Style = next(one for one in ("code", "bold", "italic", "strike") if match[one])
+        return Span(_decoded(match[style]), style)
+    shown = _decoded(target if label is None else label)
+    if target[0] in "!@#":
+        return Span(f"@{shown.lstrip('!@#')}", "mention")
+    return Span(shown, "link", web(_decoded(target)))
+
+
+def _plain(text: str) -> list[Span]:
+    return [Span(_decoded(text))] if text else []
+
+
+def _decoded(text: str) -> str:
+    """Slack's three entities, and no others, as the signs they stand for."""
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")

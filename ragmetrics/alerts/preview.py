@@ -1,0 +1,132 @@
+"""Previews: messages as Slack would show them, on a terminal and on a page, without sending any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from ragmetrics.alerts import samples
+from ragmetrics.alerts.deliver import dashboard_link
+from ragmetrics.alerts.gate_message import compose_gate
+from ragmetrics.alerts.mrkdwn import spans, web
+from ragmetrics.alerts.slack import compose
+from ragmetrics.alerts.state import Message
+from ragmetrics.alerts.terminal import render
+from ragmetrics.errors import InputError
+from ragmetrics.gates.kept import load_gate
+from ragmetrics.gates.records import is_name
+from ragmetrics.gates.telling import builds_link, is_news
+from ragmetrics.report import pages
+from ragmetrics.settings import Settings
+from ragmetrics.store.files import Files
+from ragmetrics.store.history import nights, run_of
+
+MOST_BLOCKS = 50
+LONGEST_TEXT = 3_000
+"""Characters of one text. Both are Slack's limits; it refuses a message beyond either."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A message under a title; None: nobody would be told, which the title says."""
+
+    title: str
+    message: Message | None
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks it has."""
+        return len(self.message.blocks) if self.message else 0
+
+    @property
+    def longest(self) -> int:
+        """Characters of its longest text."""
+        return max(map(len, _texts(self.message.blocks)), default=0) if self.message else 0
+
+    def as_json(self) -> dict[str, Any]:
+        """As Slack would get it; its Block Kit Builder takes `blocks`."""
+        message = self.message
+        told = {"text": message.text, "blocks": message.blocks} if message else None
+        return {"title": self.title, "message": told}
+
+
+def of_night(settings: Settings, files: Files, day: date | None) -> Preview:
+    """What the night's run told, or would have; the newest night where None.
+
+    Raises InputError where there is no such night.
+    """
+    newest = next(iter(nights(files, last=1)), None)
+    manifest = run_of(files, day) if day else newest
+    if manifest is None:
+        known = f"; the newest night is {newest.date}" if newest else ""
+        raise InputError(f"no night{f' of {day}' if day else ''} in {files.uri()}{known}")
+    message = compose(
+        manifest,
+        manifest.findings,
+        dashboard=dashboard_link(settings, files, manifest),
+        redact=settings.alerts.redact,
+    )
+    nothing = "" if message else ": nothing to tell"
+    return Preview(f"Night of {manifest.date}{nothing}", message)
+
+
+def of_build(settings: Settings, files: Files, build: str) -> Preview:
+    """What was told of an index build, if its verdict is news.
+
+    Raises InputError where the build has no verdict.
+    """
+    gate = load_gate(files, build) if is_name(build) else None
+    if gate is None:
+        raise InputError(f"no verdict on a build {build!r} in {files.uri()}: ragmetrics gate")
+    if not is_news(gate):
+        return Preview(f"Index build {build}: {gate.verdict}, nothing to tell", None)
+    page = builds_link(settings, build)
+    return Preview(
+        f"Index build {build}", compose_gate(gate, page=page, redact=settings.alerts.redact)
+    )
+
+
+def of_samples(redact: bool) -> list[Preview]:
+    """One message of every kind, of a made-up dataset."""
+    return [Preview(title, message) for title, message in samples.messages(redact)]
+
+
+def print_previews(console: Console, shown: Sequence[Preview]) -> None:
+    """Each as it reads in Slack."""
+    for one in shown:
+        if one.message is None:
+            console.print(f"{one.title}.", markup=False, soft_wrap=True)
+            continue
+        console.rule(one.title.replace("[", "\\["), align="left")
+        console.print(render(one.message), markup=False, soft_wrap=True)
+        console.print()
+
+
+def write_page(path: Path, shown: Sequence[Preview]) -> None:
+    """One page with all of them, which fetches nothing. Raises InputError where it cannot be."""
+    page = pages.render(
+        "messages.html",
+        0,
+        previews=shown,
+        spans=spans,
+        web=web,
+        most_blocks=MOST_BLOCKS,
+        longest_text=LONGEST_TEXT,
+    )
+    try:
+        path.write_bytes(page)
+    except OSError as error:
+        raise InputError(f"--html {path}: {error.strerror or error}") from None
+
+
+def _texts(blocks: Any) -> list[str]:
+    """Every text of some blocks."""
+    if isinstance(blocks, dict):
+        own = [blocks["text"]] if isinstance(blocks.get("text"), str) else []
+        return own + _texts([one for one in blocks.values() if not isinstance(one, str)])
+    return [text for one in blocks for text in _texts(one)] if isinstance(blocks, list) else []

@@ -1,0 +1,108 @@
+"""Silences: what people said of alerts, each in a file of its own.
+
+alerts/silences/2026-11-20T071502.104233Z.ID.json
+
+Commands write and remove them, nights read them: so neither writes over the other, and the state of
+the alerts stays the nights' own. Of several for one alert the newest counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, date
+
+from pydantic import ValidationError
+
+from ragmetrics.alerts.state import Book
+from ragmetrics.records import Finding, Manifest
+from ragmetrics.rows import explain
+from ragmetrics.silence import Severity, Silence
+from ragmetrics.store.files import Files
+
+FOLDER = "alerts/silences"
+ID_LENGTH = 8
+log = logging.getLogger(__name__)
+
+
+def alert_id(key: str) -> str:
+    """A short name of an alert, the same every night: `3f9a1c04`."""
+    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=ID_LENGTH // 2)
+    return digest.hexdigest()
+
+
+def silences(files: Files) -> dict[str, Silence]:
+    """The newest silence of each alert, be it over or not, by the alert's key.
+
+    What is no silence is logged and left aside. Raises StoreError where the store cannot be read.
+    """
+    return _newest(one for _, one in _found(files))
+
+
+def silence(files: Files, one: Silence) -> None:
+    """Write a silence; it takes the place of the alert's earlier one."""
+    files.write(_path(one), one.model_dump_json(indent=1).encode())
+
+
+def unsilence(files: Files, key: str) -> bool:
+    """Remove all silences of an alert; return whether there was any."""
+    paths = [path for path, one in _found(files) if one.key == key]
+    for path in paths:
+        files.remove(path)
+    return bool(paths)
+
+
+def sweep(files: Files, book: Book) -> None:
+    """Remove silences that are over, or whose place another took: nights read all that is there."""
+    found = list(_found(files))
+    newest = _newest(one for _, one in found)
+    for path, one in found:
+        if one != newest[one.key] or not holds(book, one):
+            files.remove(path)
+
+
+def holds(book: Book, one: Silence) -> bool:
+    """Whether a silence is in force, as the newest night left the alerts."""
+    state = book.states.get(one.key)
+    since: date | None = None
+    severity: Severity = one.severity
+    if state and state.finding and state.state == "firing":
+        since, severity = state.since, state.finding.severity
+    return one.holds(book.night or date.min, since, severity)
+
+
+def with_silences(manifest: Manifest, found: Mapping[str, Silence]) -> Manifest:
+    """A night whose findings carry the silences of their alerts that are in force on it."""
+
+    def of(finding: Finding) -> Silence | None:
+        one = found.get(finding.key)
+        since = finding.since if finding.state == "firing" else None
+        return one if one and one.holds(manifest.date, since, finding.severity) else None
+
+    told = [one.model_copy(update={"silence": of(one)}) for one in manifest.findings]
+    return manifest.model_copy(update={"findings": told})
+
+
+def _newest(found: Iterable[Silence]) -> dict[str, Silence]:
+    newest: dict[str, Silence] = {}
+    for one in found:
+        if one.key not in newest or one.at >= newest[one.key].at:
+            newest[one.key] = one
+    return newest
+
+
+def _found(files: Files) -> Iterator[tuple[str, Silence]]:
+    for info in files.below(FOLDER):
+        data = files.find(info.path)  # None: removed meanwhile
+        if data is None:
+            continue
+        try:
+            yield info.path, Silence.model_validate_json(data)
+        except ValidationError as error:
+            reason = explain(error)
+            log.error("%s is no silence, it is left aside: %s", files.uri(info.path), reason)
+
+
+def _path(one: Silence) -> str:
+    return f"{FOLDER}/{one.at.astimezone(UTC):%Y-%m-%dT%H%M%S.%fZ}.{alert_id(one.key)}.json"

@@ -1,0 +1,121 @@
+"""Posting with a Slack bot token: alerts into a channel, what becomes of them into their thread."""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any
+
+from pydantic import SecretStr
+from slack_sdk import WebClient
+from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.http_retry import FixedValueRetryIntervalCalculator
+from slack_sdk.http_retry.builtin_handlers import (
+    ConnectionErrorRetryHandler,
+    ServerErrorRetryHandler,
+)
+
+from ragmetrics.alerts.markup import clean
+from ragmetrics.alerts.state import Message
+from ragmetrics.alerts.threads import Thread, find_thread, keep_thread
+from ragmetrics.alerts.webhook import RateLimit, SlackError
+from ragmetrics.store.files import Files
+
+API = "SLACK_API_URL"
+"""Variable that holds another address of Slack's API, as of its service for governments."""
+_THREAD_GONE = ("thread_not_found", "cannot_reply_to_message")
+_TRANSIENT = (
+    "ratelimited",
+    "rate_limited",
+    "internal_error",
+    "fatal_error",
+    "service_unavailable",
+    "request_timeout",
+)
+
+
+@dataclass(frozen=True)
+class Bot:
+    """A bot in one channel. `channel` is its name or id."""
+
+    token: SecretStr
+    channel: str
+    files: Files
+    timeout: int = 10
+
+    def send(self, message: Message) -> None:
+        """Post a message; return only when Slack confirmed it, and its thread is kept.
+
+        One that opens a thread is remembered by its alerts; another goes into the thread of its
+        alerts, into the channel too where it says so. Raises SlackError as of the webhook; the
+        token is in no error text.
+        """
+        thread = None if message.opens else find_thread(self.files, message.about)
+        try:
+            told = self._post(message, thread)
+        except SlackApiError as error:
+            reason = str(error.response.get("error", ""))
+            if thread is None or reason not in _THREAD_GONE:
+                raise _refused(error) from None
+            told = self._post_again(message)
+        if message.opens:
+            thread = Thread(channel=self.channel, ts=str(told["ts"]))
+            keep_thread(self.files, message.about, thread)
+
+    def _post(self, message: Message, thread: Thread | None) -> Any:
+        interval = FixedValueRetryIntervalCalculator(1)
+        client = WebClient(
+            self.token.get_secret_value(),
+            base_url=_base_url(),
+            timeout=self.timeout,
+            logger=logging.Logger("silent", logging.CRITICAL + 1),
+            retry_handlers=[
+                RateLimit(1),
+                ServerErrorRetryHandler(1, interval),
+                ConnectionErrorRetryHandler(1, interval),
+            ],
+        )
+        where: dict[str, Any] = {}
+        if thread is not None and thread.channel == self.channel:
+            where = {"thread_ts": thread.ts, "reply_broadcast": message.broadcast}
+        try:
+            return client.chat_postMessage(
+                channel=self.channel,
+                text=message.text,
+                blocks=message.blocks,
+                unfurl_links=False,
+                **where,
+            )
+        except SlackApiError:
+            raise
+        except (SlackClientError, ValueError, LookupError) as error:
+            raise SlackError(f"Slack's API cannot be used: {type(error).__name__}") from None
+        except (OSError, HTTPException) as error:
+            reason = str(getattr(error, "reason", error)) or type(error).__name__
+            raise SlackError(f"Slack cannot be reached: {reason}", transient=True) from None
+
+    def _post_again(self, message: Message) -> Any:
+        """Without a thread, where that is gone."""
+        try:
+            return self._post(message, None)
+        except SlackApiError as error:
+            raise _refused(error) from None
+
+
+def _base_url() -> str:
+    url = os.environ.get(API, "").strip() or WebClient.BASE_URL
+    return url if url.endswith("/") else f"{url}/"
+
+
+def _refused(error: SlackApiError) -> SlackError:
+    status = int(getattr(error.response, "status_code", 0) or 0)
+    reason = clean(str(error.response.get("error", "")), 100) or "no reason given"
+    transient = reason in _TRANSIENT or status == 429 or status >= 500
+    return SlackError(
+        f"Slack did not take the message: status {status}, {reason!r}", transient=transient
+    )
+
+
+__all__ = ["API", "Bot"]

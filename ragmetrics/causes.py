@@ -1,0 +1,45 @@
+"""Causes: what a firing alert says of its drop, since when it is there and what carries it."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from ragmetrics.record import Record
+
+BUILDS = "index_build"
+"""The name by which index builds stand among the tags."""
+
+
+class DatedChange(Record):
+    """Since which night a level is lower, by the nights themselves."""
+
+    first: date
+    """The most likely first night of the lower level."""
+    nights: list[date]
+    """All that may be it, with 95% confidence."""
+
+    def __str__(self) -> str:
+        """`lower since the night of 2026-11-17 (or one of 2026-11-16 to 2026-11-18)`."""
+        span = f" (or one of {self.nights[0]} to {self.nights[-1]})" if self.nights[1:] else ""
+        return f"lower since the night of {self.first}{span}"
+
+
+class CarrierShare(Record):
+    """One value of a tag, or one index build, that is surely a part of a drop."""
+
+    tag: str
+    """`index_build` for the builds."""
+    value: str | None
+    """None: the rows without the tag."""
+    share: float
+    """Of the drop; above 1 where the other rows got better."""
+    questions: int
+    is_new: bool = False
+    """No row had it before."""
+
+    def __str__(self) -> str:
+        """`section=billing (62% of the drop)`."""
+        name = f"{self.tag}={self.value}" if self.value is not None else f"rows without {self.tag}"
+        if self.tag == BUILDS and self.value is not None:
+            name = f"index build {self.value}"
+        return f"{'new ' if self.is_new else ''}{name} ({self.share:.0%} of the drop)"

@@ -1,0 +1,110 @@
+"""`ragmetrics compare`: is B worse than A, by how much, where and by which questions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ragmetrics import tables
+from ragmetrics.cli_flags import (
+    BaseUrlFlag,
+    GoldenFlag,
+    JsonFlag,
+    MetricsFlag,
+    ModelFlag,
+    PresetFlag,
+    err,
+    names_of,
+    out,
+    print_json,
+    settings_here,
+)
+
+_SIDES = "a log (file, folder, glob), a date, the id of a run, or build:NAME"
+SideA = Annotated[str, typer.Argument(metavar="A", help=f"What was before: {_SIDES}.")]
+SideB = Annotated[str, typer.Argument(metavar="B", help="What is now: the same.")]
+ByFlag = Annotated[
+    str | None,
+    typer.Option("--by", help="Tags, separated by commas: compare each of their values too."),
+]
+JudgeFlag = Annotated[
+    str | None, typer.Option("--judge", help="Of logs: embedded, local, openai, recorded:PATH.")
+]
+RowsFlag = Annotated[
+    int, typer.Option("--rows", min=0, help="Most questions shown per metric that moved.")
+]
+FailFlag = Annotated[
+    float | None,
+    typer.Option(
+        "--fail-on-drop",
+        min=0.0,
+        help="Exit code 1 where B is worse by more than this, and surely worse.",
+    ),
+]
+StoreFlag = Annotated[
+    str | None, typer.Option("--store", help="Where runs and replies are; default: settings.")
+]
+SettingsFlag = Annotated[
+    Path | None, typer.Option("--settings", help="Default: ragmetrics.yaml, where there is one.")
+]
+
+
+def compare(
+    a: SideA,
+    b: SideB,
+    by: ByFlag = None,
+    metrics: MetricsFlag = None,
+    judge: JudgeFlag = None,
+    model: ModelFlag = None,
+    base_url: BaseUrlFlag = None,
+    golden: GoldenFlag = None,
+    preset: PresetFlag = None,
+    rows: RowsFlag = 5,
+    fail_on_drop: FailFlag = None,
+    store: StoreFlag = None,
+    settings: SettingsFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Compare two logs, nights, runs or index builds: paired by question where they share them."""
+    from ragmetrics.compare_tables import print_comparison
+    from ragmetrics.comparing.compare import compare as compare_sides
+
+    with tables.progress(err, "staging", quiet=as_json) as progress:
+        found = compare_sides(
+            a,
+            b,
+            by=names_of(by),
+            metrics=names_of(metrics),
+            judge=judge,
+            model=model,
+            base_url=base_url,
+            golden=golden,
+            preset=preset,
+            settings=settings_here(settings),
+            store=store,
+            rows=rows,
+            progress=progress,
+        )
+    if as_json:
+        print_json(found.as_json())
+    else:
+        print_comparison(out, found)
+    if fail_on_drop is not None:
+        _fail(found, fail_on_drop)
+
+
+def _fail(found: Any, limit: float) -> None:
+    """End with exit code 1 where something surely dropped, 2 where nobody can say."""
+    from ragmetrics.compare_tables import print_lost
+
+    lost = found.surely_lost(limit)
+    print_lost(err, lost, limit)
+    if lost:
+        raise typer.Exit(1)
+    if found.undecided:
+        names = ", ".join(one.metric for one in found.undecided)
+        text = f"ragmetrics: nothing says whether these dropped: {names}; --metrics leaves them out"
+        err.print(text, style="red", markup=False, soft_wrap=True)
+        raise typer.Exit(2)

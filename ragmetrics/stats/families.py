@@ -1,0 +1,26 @@
+"""Families: what the p values of many tests made together are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def adjusted(p_values: Sequence[float]) -> list[float]:
+    """The p values of one family after Benjamini and Hochberg, in their order.
+
+        q_(i) = min over j >= i of p_(j) * m / j, at most 1,   p_(1) <= ... <= p_(m)
+
+    To call those below a level surely so is wrong, in the mean, of no larger share of what was
+    called; where nothing at all is so, anything is called with a chance of at most the level. Holds
+    for tests that are independent or positively dependent. No p value: none.
+    Source: Benjamini and Hochberg 1995. As `scipy.stats.false_discovery_control`, whose import
+    takes most of a second.
+    """
+    chances = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(chances)
+    scaled = chances[order] * len(chances) / np.arange(1, len(chances) + 1)
+    found = np.empty_like(chances)
+    found[order] = np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)
+    return [float(chance) for chance in found]

@@ -1,0 +1,81 @@
+"""Nights whose judge may drift and whose retrieval may get worse, with a set judged each night."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ragmetrics.alerts.deliver import alert
+from ragmetrics.calibration.nightly import judge_drift_set
+from ragmetrics.night import parts
+from ragmetrics.publish import publish
+from ragmetrics.records import Finding, Manifest
+from ragmetrics.score import judge_info, score_part
+from ragmetrics.settings import Settings, make_settings
+from ragmetrics.stage import find_inputs, open_store, plan, stage
+from tests.fakes.clients import JudgeServer
+from tests.fakes.labelled import OTHER, make_labelled
+from tests.fakes.logs import write_jsonl
+
+FIRST = date(2026, 11, 10)
+STRICT = 0.4
+"""Lowers the mean grade of a row with one good context by 0.1."""
+
+
+class Nights:
+    """Nights of other questions each, by a judge over HTTP; half of a row's contexts answer.
+
+    Each is run at two in the morning after it, whatever the time is.
+    """
+
+    def __init__(self, folder: Path, judge: JudgeServer, rules: Any, begun: int = 0) -> None:
+        """`begun`: so many nights stand in the folder's store."""
+        self.folder, self._judge, self._number = folder, judge, begun
+        write_jsonl(folder / "fixed.jsonl", make_labelled(50))
+        self.settings: Settings = make_settings(
+            {
+                "dataset": "towers",
+                "logs": str(folder / "logs" / "{date}.jsonl"),
+                "store": str(folder / "store"),
+                "metrics": ["context_relevance", "context_precision"],
+                "judge": {"name": "openai", "model": "fake", "base_url": judge.base_url},
+                "alerts": {"drift_set": str(folder / "fixed.jsonl"), "rules": rules},
+            }
+        )
+
+    def run(self, *, strict: bool = False, lost: float = 0.0, judged: bool = True) -> Manifest:
+        """The next night: by a drifted judge, or with a share of the rows answered by nothing.
+
+        `judged`: whether the labelled set is judged, too.
+        """
+        self._judge.faults(strict=STRICT if strict else 0)
+        day = FIRST + timedelta(days=self._number)
+        now = datetime.combine(day, datetime.min.time(), UTC) + timedelta(days=1, hours=2)
+        self._write(day, lost)
+        inputs = find_inputs(self.settings, day)
+        info, embedder = judge_info(self.settings)
+        ref = plan(self.settings, day, inputs, f"{info.fingerprint}/{embedder}")
+        staged = stage(self.settings, ref, inputs, now)
+        if judged:
+            assert judge_drift_set(self.settings, open_store(self.settings), now) is None
+        for family, shard in parts(self.settings, staged):
+            score_part(self.settings, ref, family, shard)
+        self._number += 1
+        manifest = publish(self.settings, staged, now + timedelta(minutes=5))
+        alert(self.settings, open_store(self.settings), manifest)
+        return manifest
+
+    def _write(self, day: date, lost: float) -> None:
+        first = 1_000 * (self._number + 1)
+        rows = make_labelled(first + 80)[first:]
+        for place, row in enumerate(rows):
+            if int((place + 1) * lost) > int(place * lost):
+                row["retrieved_contexts"] = [OTHER, OTHER]
+            del row["labels"]
+        write_jsonl(self.folder / "logs" / f"{day}.jsonl", rows)
+
+
+def of_kind(manifest: Manifest, kind: str) -> list[Finding]:
+    """A night's findings of one kind."""
+    return [one for one in manifest.findings if one.kind == kind]

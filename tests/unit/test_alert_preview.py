@@ -1,0 +1,343 @@
+"""Previews: every message as Slack would show it, on a terminal and on a page, sent to nobody."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragmetrics.alerts import samples
+from ragmetrics.alerts.blocks import bullets
+from ragmetrics.alerts.mrkdwn import Span, spans
+from ragmetrics.alerts.preview import Preview, of_samples, write_page
+from ragmetrics.alerts.state import Message
+from ragmetrics.alerts.terminal import render
+from ragmetrics.gates.kept import save_gate
+from ragmetrics.store.files import Files
+from ragmetrics.store.history import save_manifest
+from tests.fakes.command import Run
+from tests.fakes.gated import gate, promoted
+from tests.fakes.nights import FIRST, HOSTILE, finding, night
+from tests.fakes.slack import SlackServer
+from tests.unit.test_slack import acting, validate
+
+KINDS = (
+    "Fired",
+    "Fired, a warning",
+    "Reminder, with one acknowledged and one snoozed",
+    "Resolved",
+    "Many at once",
+    "Judge drift",
+    "Labels gone stale",
+    "No data",
+    "Rows in quarantine",
+    "Judge failures",
+    "Index build held",
+    "Index build without verdict",
+)
+DRAWN = {"header", "section", "context", "actions", "divider"}
+
+
+class Page(HTMLParser):
+    """What a page would fetch or run, its links, and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.fetched, self.links, self.text = list[str](), list[str](), ""
+        self.tags = set[str]()
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        """Note what it points at."""
+        self.tags.add(tag)
+        for name, value in attributes:
+            if name in ("src", "srcset", "data", "action") or (tag == "link" and name == "href"):
+                self.fetched.append(f"{tag} {value}")
+            elif name == "href":
+                self.links.append(str(value))
+            assert not name.startswith("on"), (tag, name, value)
+
+    def handle_data(self, data: str) -> None:
+        """Note the text."""
+        self.text += data
+
+
+def page_of(path: Path, *messages: Message) -> Page:
+    """The page of some messages."""
+    write_page(path / "page.html", [Preview("A message", one) for one in messages])
+    return Page((path / "page.html").read_text("utf-8"))
+
+
+def message_of(*blocks: dict[str, Any]) -> Message:
+    """A message of these blocks."""
+    return Message("short", list(blocks))
+
+
+def mrkdwn(text: str) -> dict[str, Any]:
+    """A section of it."""
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text, "verbatim": True}}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """A store with a quiet night and one that fired."""
+    files = Files(str(tmp_path / "store"))
+    for one in (night(0), night(1, recall=0.7)):
+        save_manifest(files, one)
+    return files
+
+
+def preview(run: Run, files: Files, *words: object) -> Any:
+    """`ragmetrics alerts preview ... --store ...`."""
+    return run("alerts", "preview", *words, "--store", files.uri())
+
+
+@pytest.mark.parametrize("redact", [False, True])
+def test_every_kind_of_message_has_a_sample(redact: bool) -> None:
+    """Written by the code that writes the real ones, within Slack's limits, and fit to be drawn."""
+    told = samples.messages(redact)
+    assert tuple(title for title, _ in told) == KINDS
+    for _, message in told:
+        validate(message)
+        assert {block["type"] for block in message.blocks} <= DRAWN
+        assert ("refund" in json.dumps(message.blocks)) <= (not redact)
+
+
+def test_samples_show_what_their_title_says() -> None:
+    """By the headline, and what a reader of the channel has to see."""
+    told = {title: json.dumps(message.blocks) for title, message in samples.messages()}
+    for title, said in {
+        "Fired": "Critical: context_recall fell",
+        "Fired, a warning": "Warning: context_relevance is low",
+        "Reminder, with one acknowledged and one snoozed": "acknowledged by ada: the reranker",
+        "Resolved": "Back to normal",
+        "Many at once": "more",
+        "Judge drift": "quadratic kappa",
+        "Labels gone stale": "Warning: labels gone stale",
+        "No data": "no log file",
+        "Rows in quarantine": "rows quarantined",
+        "Judge failures": "quota exceeded",
+    }.items():
+        assert said in told[title], title
+    assert "Snoozed" in told["Reminder, with one acknowledged and one snoozed"]
+
+
+def test_many_alerts_are_one_message_worst_first() -> None:
+    """45 of five metrics: wholes before segments, which share a line, the furthest fallen first."""
+    (message,) = (one for title, one in samples.messages() if title == "Many at once")
+    validate(message)
+    sections = [block for block in message.blocks if "fields" in block]
+    shown = [section["text"]["text"].split(" ")[0].strip("*") for section in sections]
+    assert shown == ["context_recall", "faithfulness", "context_relevance", "response_relevancy"]
+    (too,) = (one for one in render(message).split("\n\n") if one.startswith("Fired too"))
+    first, second = too.split("\n• ")[1:3]
+    assert first.startswith("context_precision fell from 0.802")
+    assert " ".join(second.split()) == (
+        "context_recall fell in 8 segments: section=limits 0.842 → 0.634, "
+        "section=mobile 0.842 → 0.644, section=security 0.842 → 0.654 and 5 more"
+    )
+
+
+def test_what_has_no_room_is_on_the_dashboard(tmp_path: Path) -> None:
+    """`and N more` is a link to the night's page; where no browser opens that, it is text."""
+    page = "https://dash.example/a?b=1&c=2"
+    lines = [f"line {number}" for number in range(12)]
+    (linked,), (told,) = bullets("Many", lines, page), bullets("Many", lines, "/srv/dashboard")
+    assert linked["text"]["text"].endswith("\n<https://dash.example/a?b=1&amp;c=2|and 2 more>")
+    assert told["text"]["text"].endswith("\nand 2 more")
+    assert page_of(tmp_path, message_of(linked)).links == [page]
+    assert render(message_of(linked)).endswith("• line 9\nand 2 more")
+    long = "https://dash.example/" + "x" * 3_000
+    assert len(bullets("Many", lines, long)[0]["text"]["text"]) < 3_000
+
+
+def test_samples_are_shown_without_a_store(
+    run: Run, tmp_path: Path, slack_server: SlackServer
+) -> None:
+    """On the terminal, and on a page that names each; Slack hears nothing."""
+    ended = run("alerts", "preview", "--sample", "--html", tmp_path / "page.html")
+    assert (ended.code, ended.err) == (0, "")
+    page = Page((tmp_path / "page.html").read_text("utf-8"))
+    for kind in KINDS:
+        assert kind in ended.out
+        assert kind in page.text
+    assert slack_server.received == []
+
+
+def test_the_newest_night_is_shown_as_it_was_told(run: Run, files: Files) -> None:
+    """Without more words; with the numbers of its record."""
+    ended = preview(run, files)
+    assert ended.code == 0, ended.err
+    assert "Night of 2026-11-11" in ended.out
+    assert "context_recall fell from 0.930 to 0.700" in ended.out
+
+
+def test_a_night_that_tells_nothing_says_so(run: Run, files: Files, tmp_path: Path) -> None:
+    """On the terminal, and on the page."""
+    ended = preview(run, files, "--date", FIRST, "--html", tmp_path / "page.html")
+    assert ended.out.startswith(f"Night of {FIRST}: nothing to tell.")
+    assert "Nobody is told." in Page((tmp_path / "page.html").read_text("utf-8")).text
+
+
+def test_messages_are_shown_as_json(run: Run, files: Files) -> None:
+    """As Slack's Block Kit Builder takes them."""
+    (one,) = json.loads(preview(run, files, "--json").out)["messages"]
+    assert one["title"] == "Night of 2026-11-11"
+    assert one["message"]["blocks"][0]["type"] == "header"
+    (one,) = json.loads(preview(run, files, "--json", "--date", FIRST).out)["messages"]
+    assert one["message"] is None
+
+
+def test_a_gate_is_shown_where_it_is_news(run: Run, files: Files) -> None:
+    """A held build has its message, a promoted one has none."""
+    save_gate(files, gate())
+    save_gate(files, promoted())
+    assert "index build idx-43 is held" in preview(run, files, "--build", "idx-43").out
+    assert "idx-44: promote, nothing to tell" in preview(run, files, "--build", "idx-44").out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--date", "2026-11-30"], "no night of 2026-11-30"),
+        (["--date", "2026-11-30"], "the newest night is 2026-11-11"),
+        (["--build", "idx-1"], "no verdict on a build 'idx-1'"),
+        (["--build", "../runs"], "no verdict on a build '../runs'"),
+        (["--sample", "--build", "idx-1"], "one of them at a time"),
+        (["--date", "tomorrow"], "does not match the format"),
+        (
+            ["--sample", "--html", "/dev/null/page.html"],
+            "--html /dev/null/page.html: Not a directory",
+        ),
+    ],
+)
+def test_a_slip_is_one_clear_sentence(run: Run, files: Files, words: list[str], said: str) -> None:
+    """Exit code 2."""
+    ended = preview(run, files, *words)
+    assert ended.code == 2
+    assert said in " ".join(ended.err.split())
+
+
+def test_a_page_fetches_and_runs_nothing(tmp_path: Path) -> None:
+    """Its links wait for somebody to follow them, and tell nobody where they stood."""
+    page = page_of(tmp_path, *(message for _, message in samples.messages()))
+    assert page.fetched == []
+    assert not page.tags & {"script", "img", "iframe", "object", "form", "base"}
+    assert page.links
+    assert all(link.startswith("https://") for link in page.links)
+    html = (tmp_path / "page.html").read_text("utf-8")
+    assert "default-src 'none'" in html
+    assert "url(" not in html
+    assert "@import" not in html
+
+
+def test_a_page_shows_every_text_of_a_message(tmp_path: Path) -> None:
+    """Headline, fields, small print and buttons, with Slack's entities as the signs they are."""
+    message = message_of(
+        {"type": "header", "text": {"type": "plain_text", "text": "Head & <line>"}},
+        {**mrkdwn("*bold* T &amp; &lt;b&gt;"), "fields": [{"type": "mrkdwn", "text": "*A*\n1"}]},
+        {"type": "divider"},
+        {"type": "context", "elements": [{"type": "plain_text", "text": "*as it is*"}]},
+        {
+            "type": "actions",
+            "elements": [
+                {
+                    "type": "button",
+                    "text": {"type": "plain_text", "text": "Open"},
+                    "url": "https://e.example/?a=1&b=2",
+                }
+            ],
+        },
+    )
+    page = page_of(tmp_path, message)
+    for text in ("Head & <line>", "bold T & <b>", "A\n1", "*as it is*", "Open"):
+        assert text in page.text
+    assert page.links == ["https://e.example/?a=1&b=2"]
+    assert "5 of 50 blocks, the longest text 24 of 3,000 characters" in page.text
+
+
+def test_a_block_that_cannot_be_drawn_is_named(tmp_path: Path) -> None:
+    """Rather than left out."""
+    page = page_of(tmp_path, message_of({"type": "video", "title": "x"}))
+    assert "A block of type “video”, which this page cannot draw." in page.text
+
+
+@pytest.mark.parametrize("place", ["text", "field", "plain", "button", "title"])
+def test_hostile_text_is_text_on_the_page(tmp_path: Path, place: str) -> None:
+    """Wherever it stands, and though nothing escaped it before."""
+    plain = {"type": "plain_text", "text": HOSTILE}
+    url = 'javascript:alert(1)//"onmouseover="x'
+    blocks: dict[str, dict[str, Any]] = {
+        "text": mrkdwn(HOSTILE),
+        "field": {**mrkdwn("x"), "fields": [{"type": "mrkdwn", "text": f"*{HOSTILE}*"}]},
+        "plain": {"type": "header", "text": plain},
+        "button": {"type": "actions", "elements": [{"type": "button", "text": plain, "url": url}]},
+        "title": {"type": HOSTILE},
+    }
+    page = page_of(tmp_path, message_of(blocks[place]))
+    assert not page.tags & {"script", "img"}
+    assert not [link for link in page.links if "javascript" in link]
+    assert "alert(1)" in page.text
+
+
+def test_a_hostile_night_is_shown_inert(run: Run, files: Files, tmp_path: Path) -> None:
+    """From the log's text to the page: no markup, and no escape code on the terminal."""
+    one = finding(level="breach", transition="fired", message=HOSTILE + "\x1b[31m", rule=HOSTILE)
+    save_manifest(files, night(2, findings=[one]))
+    ended = preview(run, files, "--html", tmp_path / "page.html")
+    assert "\x1b" not in ended.out
+    page = Page((tmp_path / "page.html").read_text("utf-8"))
+    assert not page.tags & {"script", "img", "mark"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("plain", [Span("plain")]),
+        ("*bold* rest", [Span("bold", "bold"), Span(" rest")]),
+        ("_it_ ~no~ `*c*`", [("it", "italic"), ("no", "strike"), ("*c*", "code")]),
+        ("2*3*4 snake_case_name ~/x", [Span("2*3*4 snake_case_name ~/x")]),
+        ("* a * and *b*", [Span("* a * and "), Span("b", "bold")]),
+        ("&lt;b&gt; &amp;amp; &quot;", [Span("<b> &amp; &quot;")]),
+        ("<https://e.example/?a&amp;b|more>", [Span("more", "link", "https://e.example/?a&b")]),
+        ("<https://e.example>", [Span("https://e.example", "link", "https://e.example")]),
+        ("<javascript:x|more>", [Span("more", "link")]),
+        ("<!channel> <@U1> <!here|here>", ["@channel", "@U1", "@here"]),
+        ("&lt;!channel&gt;", [Span("<!channel>")]),
+        ("*one", [Span("*one")]),
+    ],
+)
+def test_mrkdwn_is_read_as_slack_reads_it(text: str, told: list[Any]) -> None:
+    """What acts there is shown to act, and nothing else does."""
+    found = spans(text)
+    if isinstance(told[0], tuple):
+        assert [(one.text, one.style) for one in found if one.style] == told
+    elif isinstance(told[0], str):
+        assert [one.text for one in found if one.style == "mention"] == told
+    else:
+        assert found == told
+
+
+@given(st.text(alphabet="ab*_~`<>|&!@# \n", max_size=60))
+def test_no_text_is_lost_or_invented_in_reading_mrkdwn(text: str) -> None:
+    """Letters come out as they went in, in order."""
+    letters = "".join(one for one in text if one in "ab")
+    shown = "".join(one.text for one in spans(text))
+    shown += "".join(one.href for one in spans(text))
+    if "|" not in text:
+        assert "".join(one for one in shown if one in "ab") == letters
+
+
+def test_what_acts_as_markup_is_seen_on_the_page(tmp_path: Path) -> None:
+    """A preview of text that nobody escaped shows the mention that Slack would make of it."""
+    message = message_of(mrkdwn("look <!channel>"))
+    assert acting(message)
+    assert "mark" in page_of(tmp_path, message).tags
+    for one in of_samples(redact=False):
+        assert one.message
+        assert "mark" not in page_of(tmp_path, one.message).tags

@@ -1,0 +1,291 @@
+"""Whatever happens, people hear a sound story: random nights, reruns, backfills, silences, deaths.
+
+Of each alert: never `fired` twice without `resolved` between, never `resolved` or `reminded`
+without `fired`; nothing on a snoozed night, no reminder of what was acknowledged; reruns change
+nothing.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from ragmetrics.alerts import deliver, webhook
+from ragmetrics.alerts.deliver import BOOK, alert, load_book
+from ragmetrics.alerts.silences import silence, silences, unsilence
+from ragmetrics.alerts.state import AlertState, Book, Message, advance
+from ragmetrics.alerts.webhook import SlackError
+from ragmetrics.records import Finding, Manifest
+from ragmetrics.settings import make_settings
+from ragmetrics.silence import Silence
+from ragmetrics.store.files import Files
+from ragmetrics.store.history import save_manifest
+from tests.fakes.nights import FIRST, night
+
+SETTINGS = make_settings({"alerts": {"remind_days": 3}})
+KEYS = st.sampled_from("ab")
+LEVELS = st.dictionaries(KEYS, st.sampled_from(["ok", "suspect", "breach", "no_data"]))
+SEVERITIES = st.sampled_from(["warning", "critical"])
+SLACK = st.sampled_from(["up", "up", "down", "refuses"])
+DEATHS = st.sampled_from(["before Slack has it", "after Slack has it", "before the state"])
+
+
+class Killed(BaseException):
+    """As by `kill -9`."""
+
+
+def findings_of(levels: dict[str, Any], severity: Any = "critical") -> list[Finding]:
+    """A finding of each key that was judged."""
+    text = "recall below 0.7"
+    return [
+        Finding(key=key, kind="metric", level=level, severity=severity, rule=text, message=text)
+        for key, level in levels.items()
+    ]
+
+
+def tell(manifest: Manifest, findings: Sequence[Finding], **_: Any) -> Message | None:
+    """A message of the transitions alone, which a test can read."""
+    told = [
+        {"key": one.key, "said": one.transition, "night": str(manifest.date)}
+        for one in findings
+        if one.transition
+    ]
+    return Message("", told) if told else None
+
+
+def story(told: Iterable[tuple[str, str]], key: str) -> bool:
+    """Whether an alert fires, for all that people heard; fails where it makes no sense."""
+    fires = False
+    for said in (said for which, said in told if which == key):
+        assert (said == "fired") != fires, [*told]
+        fires = said != "resolved"
+    return fires
+
+
+class Nights(RuleBasedStateMachine):
+    """Nights told from a real store, to a Slack that may be down, by runs that may die."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch, self.folder = pytest.MonkeyPatch(), tempfile.TemporaryDirectory()
+        self.files = Files(self.folder.name)
+        self.day, self.runs, self.begun = FIRST, 0, False
+        self.newest: list[Finding] = []
+        self.slack, self.heard = "up", list[tuple[str, str]]()
+        self.repeated: list[dict[str, Any]] | None = None
+        self.unheard_silence = False
+        self.patch.setenv("SLACK_WEBHOOK_URL", "https://hooks.example/services/T0/B0/secret")
+        self.patch.setattr(deliver, "compose", self.compose)
+        self.patch.setattr(webhook, "send", self.send)
+        write = Files.write
+
+        def written(files: Files, path: str, data: bytes) -> None:
+            if path == BOOK and self.slack == "before the state":
+                raise Killed
+            write(files, path, data)
+
+        self.patch.setattr(Files, "write", written)
+
+    def teardown(self) -> None:
+        """Slack is well at last: then people know how it is."""
+        self.run(self.day + timedelta(400), [])
+        book = load_book(self.files)
+        for key in "ab":
+            assert story(self.heard, key) == (book.states.get(key, AlertState()).told is not None)
+        assert book.outbox == ()
+        self.patch.undo()
+        self.folder.cleanup()
+
+    def compose(self, manifest: Manifest, findings: Sequence[Finding], **_: Any) -> Message | None:
+        """What is told keeps to the silences."""
+        quiet = silences(self.files)
+        for one in (one for one in findings if one.transition):
+            said = quiet.get(one.key)
+            assert not (said and said.until and manifest.date < said.until)
+            if one.transition == "reminded" and said and said.since == one.since:
+                assert (said.severity, one.severity) == ("warning", "critical")
+        return tell(manifest, findings)
+
+    def send(self, message: Message, *_: Any) -> None:
+        """Slack, in its present mood."""
+        if self.slack in ("down", "refuses"):
+            raise SlackError("Slack is out", transient=self.slack == "down")
+        if self.slack == "before Slack has it":
+            raise Killed
+        if self.repeated is None or message.blocks != self.repeated:
+            self.heard += [(block["key"], block["said"]) for block in message.blocks]
+        else:  # at most once: the next time it counts
+            self.repeated = None
+        if self.slack == "after Slack has it":
+            self.repeated = message.blocks
+            raise Killed
+
+    def run(self, day: date, findings: list[Finding], slack: str = "up") -> None:
+        """One run, which speaks for its night."""
+        self.runs, self.slack = self.runs + 1, slack
+        seen = datetime(2026, 12, 1, tzinfo=UTC) + timedelta(minutes=self.runs)
+        offset = (day - FIRST).days
+        manifest = night(offset, findings=findings, run=f"run-{self.runs}", seen_at=seen)
+        save_manifest(self.files, manifest)
+        alert(SETTINGS, self.files, manifest)
+        self.begun = True
+        if day >= self.day:
+            self.day, self.newest, self.unheard_silence = day, findings, False
+
+    @rule(days=st.integers(1, 5), levels=LEVELS, severity=SEVERITIES, slack=SLACK)
+    def a_night_follows(self, days: int, levels: Any, severity: Any, slack: str) -> None:
+        """Or follows after some without a run."""
+        self.run(self.day + timedelta(days), findings_of(levels, severity), slack)
+
+    @rule(levels=LEVELS, slack=SLACK)
+    def late_rows_change_the_newest_night(self, levels: Any, slack: str) -> None:
+        """A rerun comes to other findings."""
+        self.run(self.day, findings_of(levels), slack)
+
+    @precondition(lambda self: self.begun and not self.unheard_silence)
+    @rule(slack=SLACK)
+    def the_newest_night_is_run_again(self, slack: str) -> None:
+        """The same findings: no state changes, and only what waits is told."""
+        before = load_book(self.files)
+        waiting = [block for one in before.outbox for block in one.message.blocks]
+        heard = len(self.heard)
+        self.run(self.day, self.newest, slack)
+        assert load_book(self.files).states == before.states
+        assert len(self.heard) - heard in (0, len(waiting))
+
+    @precondition(lambda self: self.begun)
+    @rule(days=st.integers(1, 9), levels=LEVELS, slack=SLACK)
+    def a_night_of_the_past_is_told(self, days: int, levels: Any, slack: str) -> None:
+        """A backfill moves no alert."""
+        before = load_book(self.files)
+        self.run(self.day - timedelta(days), findings_of(levels), slack)
+        assert load_book(self.files).states == before.states
+
+    @rule(days=st.integers(0, 5), levels=LEVELS, death=DEATHS)
+    def a_run_dies_and_is_started_again(self, days: int, levels: Any, death: str) -> None:
+        """It may not die where nothing is told; else one message may come a second time."""
+        day, findings = self.day + timedelta(days), findings_of(levels)
+        try:
+            self.run(day, findings, death)
+        except Killed:
+            self.run(day, findings)
+        self.repeated = None
+
+    @precondition(lambda self: self.begun)
+    @rule(key=KEYS, severity=SEVERITIES)
+    def somebody_acknowledges(self, key: str, severity: Any) -> None:
+        """Where it fires."""
+        state = load_book(self.files).states.get(key)
+        if state and state.state == "firing":
+            self.say(Silence(key=key, at=self.now(), since=state.since, severity=severity))
+
+    @rule(key=KEYS, days=st.integers(1, 6))
+    def somebody_snoozes(self, key: str, days: int) -> None:
+        """Whether it fires or not."""
+        self.say(Silence(key=key, at=self.now(), until=self.day + timedelta(days)))
+
+    @rule(key=KEYS)
+    def somebody_takes_it_back(self, key: str) -> None:
+        """What is not there cannot be taken back."""
+        self.unheard_silence |= unsilence(self.files, key)
+
+    def say(self, one: Silence) -> None:
+        """Silence an alert; the next run hears of it."""
+        silence(self.files, one)
+        self.unheard_silence = True
+
+    def now(self) -> datetime:
+        """Later than before."""
+        self.runs += 1
+        return datetime(2026, 11, 1, tzinfo=UTC) + timedelta(minutes=self.runs)
+
+    @invariant()
+    def the_story_is_sound(self) -> None:
+        """So far."""
+        for key in "ab":
+            story(self.heard, key)
+
+
+TestNights = Nights.TestCase
+TestNights.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+
+steps = st.lists(
+    st.tuples(
+        st.integers(-1, 3),  # days to go on; 0 is a rerun, less is a backfill
+        LEVELS,
+        SEVERITIES,
+        st.dictionaries(KEYS, st.one_of(st.none(), st.integers(1, 5))),  # None: acknowledged
+    ),
+    max_size=25,
+)
+
+
+def quieted(book: Book, night: date, said: dict[str, int | None]) -> dict[str, Silence]:
+    """Snoozes of so many days, and acknowledgements of what fires."""
+    found = {}
+    for key, days in said.items():
+        since = book.states.get(key, AlertState()).since
+        until = night + timedelta(days) if days else None
+        found[key] = Silence(key=key, at=datetime.now(UTC), since=since, until=until)
+    return found
+
+
+@given(steps, st.integers(1, 5))
+@settings(max_examples=200, deadline=None)
+def test_whoever_is_told_of_everything_hears_a_sound_story(sequence: Any, remind: int) -> None:
+    """Of the states alone, all messages delivered: many more sequences, with all silences."""
+    book, day, heard = Book(), FIRST, list[tuple[str, str]]()
+    for days, levels, severity, said in sequence:
+        day += timedelta(days)
+        quiet = quieted(book, day, said)
+        book, told = advance(book, findings_of(levels, severity), day, remind, quiet)
+        heard += [(one.key, one.transition) for one in told if one.transition]
+        again, retold = advance(book, findings_of(levels, severity), day, remind, quiet)
+        assert again.states == book.states
+        assert not any(one.transition for one in retold)
+    for key in "ab":
+        assert story(heard, key) == (book.states.get(key, AlertState()).told is not None)
+
+
+@given(steps)
+@settings(max_examples=100, deadline=None)
+def test_without_silences_people_know_how_it_is(sequence: Any) -> None:
+    """What they were told and what is are apart only while somebody snoozes."""
+    book, day = Book(), FIRST
+    for days, levels, severity, _ in sequence:
+        day += timedelta(days)
+        book, _ = advance(book, findings_of(levels, severity), day, 3)
+        for state in book.states.values():
+            assert state.told == (state.since if state.state == "firing" else None)
+
+
+@given(steps)
+@settings(max_examples=100, deadline=None)
+def test_a_silence_that_is_over_changes_nothing(sequence: Any) -> None:
+    """As if it had never been."""
+    book, day = Book(), FIRST
+    for days, levels, severity, said in sequence:
+        day += timedelta(days)
+        over = {
+            key: one.model_copy(update={"until": day, "since": None})
+            for key, one in quieted(book, day, said).items()
+        }
+        given_findings = findings_of(levels, severity)
+        with_them = advance(book, given_findings, day, 3, over)
+        assert with_them == advance(book, given_findings, day, 3)
+        book = with_them[0]
+
+
+def test_a_story_that_is_not_sound_is_seen() -> None:
+    """The check of these tests can fail."""
+    for told in (["fired", "fired"], ["resolved"], ["reminded"], ["fired", "resolved", "reminded"]):
+        with pytest.raises(AssertionError):
+            story([("a", said) for said in told], "a")
+    assert story([("a", said) for said in ("fired", "reminded", "resolved", "fired")], "a")

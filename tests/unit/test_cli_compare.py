@@ -1,0 +1,146 @@
+"""`ragmetrics compare`: what is printed, and the exit code that a pipeline acts on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.fakes.build_logs import METRICS, damaged, golden
+from tests.fakes.command import Ended, Run
+from tests.fakes.logs import write_jsonl
+
+ROWS = golden(80)
+HOSTILE = "[red]tower[/red] \x1b[31m\u202e :smile:"
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> tuple[Path, Path]:
+    """Two logs, the second by an index that lost a fifth of its rows."""
+    now = damaged(ROWS, 0.2, seed=3)
+    return write_jsonl(tmp_path / "a.jsonl", ROWS), write_jsonl(tmp_path / "b.jsonl", now)
+
+
+def compare(run: Run, logs: tuple[Path, Path], *more: object) -> Ended:
+    """`ragmetrics compare A B`, by two metrics."""
+    return run("compare", *logs, "--metrics", ",".join(METRICS), *more)
+
+
+def test_two_logs_need_no_settings(run: Run, logs: tuple[Path, Path]) -> None:
+    """A line per metric, the questions that moved, and exit code 0: it is a report."""
+    ended = compare(run, logs)
+    assert (ended.code, ended.err) == (0, "")
+    for text in (*METRICS, "80 paired", "Moved furthest by context_recall:", "1.000 → 0.000"):
+        assert text in ended.out
+    assert ended.out.startswith(f"A: {logs[0]}, 80 rows of default\nB: {logs[1]}, 80 rows")
+    assert not list(Path.cwd().iterdir())
+
+
+def test_rows_are_as_many_as_asked_for(run: Run, logs: tuple[Path, Path]) -> None:
+    """Per metric; none at all with 0."""
+    assert compare(run, logs, "--rows", 2).out.count("→") == 2 * len(METRICS)
+    assert "Moved" not in compare(run, logs, "--rows", 0).out
+
+
+def test_by_tag_has_a_table_of_its_own(run: Run, logs: tuple[Path, Path]) -> None:
+    """With the values of the tag on both sides."""
+    lines = compare(run, logs, "--by", "channel", "--rows", 0).out.splitlines()
+    told = [line.split()[:2] for line in lines]
+    assert ["channel", "metric"] in told
+    assert sorted(one[0] for one in told if one and one[0] in ("app", "web")) == [
+        value for value in ("app", "web") for _ in METRICS
+    ]
+
+
+def test_of_many_segments_those_that_most_likely_got_worse_are_shown(
+    run: Run, logs: tuple[Path, Path]
+) -> None:
+    """And how many there are besides."""
+    ended = compare(run, logs, "--by", "index_build,language,number", "--rows", 0)
+    assert ended.code == 0
+    assert "Note: no row that was scored has the tag index_build" in ended.out
+    rows = [
+        [{**row, "tags": {"number": str(n // 2)}} for n, row in enumerate(side)]
+        for side in (ROWS, damaged(ROWS, 0.2, seed=3))
+    ]
+    many = compare(
+        run, (write_jsonl(logs[0], rows[0]), write_jsonl(logs[1], rows[1])), "--by", "number"
+    )
+    assert "and 60 that less likely got worse: --json has them all" in many.out
+
+
+def test_json_is_one_object(run: Run, logs: tuple[Path, Path]) -> None:
+    """With all that the terminal shows."""
+    ended = compare(run, logs, "--by", "channel", "--json")
+    told = json.loads(ended.out)
+    assert (ended.code, ended.err) == (0, "")
+    recall = next(one for one in told["metrics"] if one["metric"] == "context_recall")
+    assert recall["difference"] == pytest.approx(recall["mean_b"] - recall["mean_a"])
+    assert recall["low"] < recall["difference"] < recall["high"] < 0
+    assert recall["p_value"] < 0.001
+    assert {one["segment"]["value"] for one in told["segments"]} == {"app", "web"}
+
+
+def test_a_sure_drop_fails_where_that_was_asked(run: Run, logs: tuple[Path, Path]) -> None:
+    """Exit code 1, with what fell on stderr; a limit that was not passed is exit code 0."""
+    ended = compare(run, logs, "--fail-on-drop", 0.05)
+    assert ended.code == 1
+    assert "context_recall surely fell, and by 0.1" in ended.err
+    assert compare(run, logs, "--fail-on-drop", 0.9).code == 0
+    assert compare(run, (logs[0], logs[0]), "--fail-on-drop", 0).code == 0
+
+
+def test_what_nobody_can_tell_does_not_pass(run: Run, tmp_path: Path) -> None:
+    """A metric that A has and B cannot be scored by: exit code 2, if dropping was asked about."""
+    bare = [{name: row[name] for name in row if name != "reference"} for row in ROWS]
+    logs = write_jsonl(tmp_path / "a.jsonl", ROWS), write_jsonl(tmp_path / "b.jsonl", bare)
+    assert compare(run, logs).code == 0
+    ended = compare(run, logs, "--fail-on-drop", 0.05)
+    assert ended.code == 2
+    assert ended.err == (
+        "ragmetrics: nothing says whether these dropped: context_recall; "
+        "--metrics leaves them out\n"
+    )
+    assert "Not compared: context_recall: no row of B was scored" in ended.out
+
+
+def test_a_metric_that_applies_to_neither_side_is_no_obstacle(run: Run, tmp_path: Path) -> None:
+    """Rows without references were never scored by recall."""
+    bare = [{name: row[name] for name in row if name != "reference"} for row in ROWS]
+    log = write_jsonl(tmp_path / "a.jsonl", bare)
+    assert compare(run, (log, log), "--fail-on-drop", 0.05).code == 0
+
+
+def test_the_settings_of_the_folder_are_used(
+    run: Run, logs: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`ragmetrics.yaml`, as by `ragmetrics gate`, where no other is named."""
+    monkeypatch.chdir(logs[0].parent)
+    Path("ragmetrics.yaml").write_text(yaml.safe_dump({"dataset": "towers", "metrics": METRICS}))
+    ended = run("compare", "a.jsonl", "b.jsonl")
+    assert ended.code == 0
+    assert ended.out.startswith("A: a.jsonl, 80 rows of towers\n")
+
+
+def test_text_of_logs_is_shown_as_text(run: Run, tmp_path: Path) -> None:
+    """No markup, no escape code and no direction of a question or a tag reaches the terminal."""
+    rows = [
+        {**row, "user_input": f"{HOSTILE} {n}", "tags": {"channel": HOSTILE}}
+        for n, row in enumerate(ROWS)
+    ]
+    logs = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    write_jsonl(logs[0], rows)
+    write_jsonl(logs[1], damaged(rows, 0.2, seed=3))
+    ended = compare(run, logs, "--by", "channel")
+    assert "[red]tower[/red] [31m :smile:" in ended.out
+    assert not set("\x1b\u202e") & set(ended.out)
+
+
+def test_an_error_is_exit_code_2(run: Run, logs: tuple[Path, Path]) -> None:
+    """Nothing on stdout, one line on stderr."""
+    ended = run("compare", logs[0], "2026-11-19", "--json")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("ragmetrics: 2026-11-19: no run of that night in ")
+    assert ended.err.count("\n") == 1

@@ -1,0 +1,69 @@
+"""The minimum detectable effect beside each metric: on the night's page and on the terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from ragmetrics.records import Manifest, Segment
+from ragmetrics.report.cards import cards
+from ragmetrics.tables import print_summary
+from tests.fakes.nights import finding, night, summary
+from tests.fakes.past import NOISY, a_night, fallen, metric_findings, recall, scores
+
+
+def detects(manifest: Manifest) -> str:
+    """What the first card says."""
+    return cards(manifest, [])[0].detects
+
+
+def printed(manifest: Manifest) -> str:
+    """The table of a night on a terminal of 80 columns."""
+    console = Console(file=io.StringIO(), width=80)
+    print_summary(console, manifest)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_mean_says_what_it_could_tell_from_a_level() -> None:
+    """Of forty questions with a spread of 0.2: about 2.5 standard errors, and a little for what
+    was not seen.
+    """
+    (one,) = a_night(scores(NOISY)).manifest.metrics
+    assert one.mde == pytest.approx(2.5 * 0.2 / 40**0.5, rel=0.1)
+
+
+def test_a_drop_says_what_its_comparison_could_show() -> None:
+    """Questions that all fell alike show far less than their means, which differ."""
+    tonight, earlier = a_night(scores(fallen(0.1))), a_night(scores(NOISY), ago=1)
+    (found,) = metric_findings(recall(max_drop=0.05), tonight, earlier)
+    assert found.mde is not None
+    assert found.mde < (tonight.manifest.metrics[0].mde or 0)
+
+
+def test_a_card_says_it_in_words() -> None:
+    """Where a rule compared the whole night with others, that comparison's; else the mean's."""
+    plain = night(metrics=[summary("context_recall", 0.9, mde=0.0312)], findings=[])
+    assert detects(plain) == "a drop of 0.031 or more would be seen"
+    compared = finding(mde=0.012, drop=0.001, baseline=0.9, baseline_label="7 nights before")
+    watched = plain.model_copy(update={"findings": [compared]})
+    assert detects(watched) == "a drop of 0.012 or more against 7 nights before would be seen"
+    of_segment = compared.model_copy(update={"segment": Segment(tag="team", value="a")})
+    assert "0.031" in detects(plain.model_copy(update={"findings": [of_segment]}))
+
+
+def test_where_lower_is_better_a_rise_is_seen() -> None:
+    """That is what would be worse."""
+    one = summary("noise_sensitivity", 0.2, mde=0.05, higher_is_better=False)
+    assert detects(night(metrics=[one], findings=[])) == "a rise of 0.050 or more would be seen"
+
+
+def test_the_table_has_a_column_for_it() -> None:
+    """With a line that says what it means; nights of an earlier version have neither."""
+    shown = printed(night(metrics=[summary("context_recall", 0.9, mde=0.0312)], findings=[]))
+    assert shown.split()[:5] == ["metric", "mean", "95%", "interval", "detects"]
+    assert "0.031" in shown
+    assert "would be seen on 4 nights of 5" in shown
+    assert "detects" not in printed(night(metrics=[summary("context_recall", 0.9)], findings=[]))

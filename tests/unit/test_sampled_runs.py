@@ -1,0 +1,381 @@
+"""Sampled runs: the judge is asked about the sample, the embedded judge scores every row."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from rich.console import Console
+
+from ragmetrics import Result, evaluate
+from ragmetrics.cost_tables import print_estimate
+from ragmetrics.evaluation import estimate
+from ragmetrics.gates.rules import gate_run_settings
+from ragmetrics.judges.corpus import Corpus
+from ragmetrics.night import CoverageShort, parts, publish_night, run_night, stage_night
+from ragmetrics.panel import Member
+from ragmetrics.protocol import Prompt, Score, Status, Steps, ask
+from ragmetrics.registry import metric
+from ragmetrics.rows import LogRow
+from ragmetrics.sample_plan import Group, SamplePlan
+from ragmetrics.sampled_panel import SampledPanel
+from ragmetrics.settings import Settings, make_settings
+from ragmetrics.tables import print_summary
+from ragmetrics.workers import score_parts
+from tests.fakes.clients import JudgeServer
+from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+from tests.fakes.scripted import ScriptedJudge, a_broker
+
+METRICS = ["context_relevance", "context_recall"]
+PRICES = {"usd_per_million_prompt_tokens": 0.4, "usd_per_million_completion_tokens": 1.6}
+
+
+def sampling(server: JudgeServer, sample: dict[str, Any] | None, **more: Any) -> Settings:
+    """Settings of a paid judge that is asked about a sample."""
+    paid = {"name": "openai", "base_url": server.base_url, **PRICES}
+    return make_settings({"judge": paid, "sample": sample, **more})
+
+
+def by_status(result: Result, metric: str, status: Status) -> set[str]:
+    """The rows with a status."""
+    return {
+        one["id"]
+        for one in result.records()
+        if (one["metric"], one["status"]) == (metric, status.value)
+    }
+
+
+def test_the_judge_is_asked_about_the_sample_alone(judge_server: JudgeServer) -> None:
+    """Twenty of 60 rows: two contexts and a reference each; the others are told as not sampled."""
+    rows = make_rows(60, good=0.75)
+    result = evaluate(rows, METRICS, settings=sampling(judge_server, {"rows": 20}))
+    assert judge_server.stats()["by_path"]["/v1/chat/completions"] <= 20 * 3
+    for one in result.manifest.metrics:
+        assert one.status == {"scored": 20, "not_sampled": 40}
+        assert (one.scored, one.questions) == (20, 20)
+        assert one.sample is not None
+        assert one.sample.rows == 60
+    assert by_status(result, METRICS[0], Status.SCORED) == by_status(
+        result, METRICS[1], Status.SCORED
+    )
+    assert result.manifest.problems == result.unscored() == []
+
+
+def test_judged_rows_have_the_scores_that_a_full_run_gives(judge_server: JudgeServer) -> None:
+    """The same judge by the same prompts, so they compare."""
+    rows = make_rows(40, good=0.75)
+    whole = evaluate(rows, METRICS, settings=sampling(judge_server, None))
+    part = evaluate(rows, METRICS, settings=sampling(judge_server, {"rows": 15}))
+    values = {(one["id"], one["metric"]): one["value"] for one in whole.records()}
+    judged = [one for one in part.records() if one["status"] == "scored"]
+    assert len(judged) == 30
+    assert all(one["value"] == values[one["id"], one["metric"]] for one in judged)
+    assert {one.fingerprint for one in whole.manifest.metrics} == {
+        one.fingerprint for one in part.manifest.metrics
+    }
+
+
+@pytest.mark.parametrize("shards", [1, 5])
+def test_the_sample_does_not_hang_on_the_shards(judge_server: JudgeServer, shards: int) -> None:
+    """Nor does the mean."""
+    rows = make_rows(40, good=0.75)
+    once = evaluate(rows, METRICS, settings=sampling(judge_server, {"rows": 15}, shards=2))
+    again = evaluate(
+        rows[::-1], METRICS, settings=sampling(judge_server, {"rows": 15}, shards=shards)
+    )
+    for name in METRICS:
+        there, here = (by_status(one, name, Status.SCORED) for one in (once, again))
+        assert there == here
+    means = [[one.mean for one in run.manifest.metrics] for run in (once, again)]
+    assert means[0] == pytest.approx(means[1])
+
+
+def test_the_mean_is_moved_by_what_the_embedded_judge_makes_of_all_rows(
+    judge_server: JudgeServer,
+) -> None:
+    """It sees as the judge does which towers are in the context: nearer to the mean of all rows,
+    and surer of it.
+    """
+    rows = make_rows(300, good=0.6)
+    result = evaluate(
+        rows, ["context_recall"], settings=sampling(judge_server, {"rows": 50}), judge=None
+    )
+    (one,) = result.manifest.metrics
+    assert one.sample is not None
+    assert one.mean == pytest.approx(0.6, abs=0.01)
+    assert None not in (one.low, one.high, one.sample.low, one.sample.high)
+    assert one.sample.correlation == pytest.approx(1)
+    assert (one.high or 0) - (one.low or 0) < 0.5 * ((one.sample.high or 0) - (one.sample.low or 0))
+    assert result.as_json()["metrics"]["context_recall"]["sample"]["rows"] == 300
+
+
+def test_segments_are_sampled_means_too(judge_server: JudgeServer) -> None:
+    """Of all their rows, judged or not; strata hold the tags."""
+    rows = make_rows(120, good=0.75)
+    sample = {"rows": 40, "strata": ["channel"]}
+    result = evaluate(rows, ["context_recall"], settings=sampling(judge_server, sample))
+    found = {str(one.segment): one for one in result.manifest.segments}
+    assert {name: one.scored for name, one in found.items() if "channel" in name} == {
+        "channel=app": 20,
+        "channel=web": 20,
+    }
+    assert all(one.sample and one.sample.rows == 60 for one in found.values() if one.scored == 20)
+
+
+def test_an_embedded_judge_scores_all_rows(judge_server: JudgeServer) -> None:
+    """It costs nothing, so there is nothing to sample for."""
+    settings = sampling(judge_server, {"rows": 5})
+    result = evaluate(make_rows(12), METRICS, judge="embedded", settings=settings)
+    assert [one.status for one in result.manifest.metrics] == [{"scored": 12}] * 2
+    assert result.manifest.sample is None
+
+
+def test_metrics_that_ask_nobody_are_scored_on_all_rows(judge_server: JudgeServer) -> None:
+    """They cost nothing either."""
+    ids: dict[str, Any] = {"retrieved_context_ids": ["a", "b"], "reference_context_ids": ["a"]}
+    settings = sampling(judge_server, {"rows": 5})
+    result = evaluate(make_rows(12, **ids), ["context_recall", "hit_rate"], settings=settings)
+    recall, hits = result.manifest.metrics
+    assert (recall.scored, hits.scored) == (5, 12)
+    assert hits.sample is None
+
+
+def test_rows_that_no_judge_can_score_are_told_as_such(judge_server: JudgeServer) -> None:
+    """An empty question is not applicable, in the sample or not; it is nothing that is missing."""
+    rows = make_rows(30)
+    for row in rows[:10]:
+        row["user_input"] = " "
+    result = evaluate(rows, METRICS[:1], settings=sampling(judge_server, {"rows": 8}))
+    (one,) = result.manifest.metrics
+    assert one.status["not_applicable"] == 10
+    assert one.status["scored"] + one.status["not_sampled"] == 20
+    assert one.sample is not None
+    assert one.sample.rows == 20
+
+
+def test_embeddings_of_rows_that_are_not_judged_cost_nothing(judge_server: JudgeServer) -> None:
+    """The embedded judge's are made here: the endpoint embeds the sample's questions alone."""
+    settings = sampling(judge_server, {"rows": 4})
+    evaluate(make_rows(30), ["response_relevancy"], settings=settings)
+    asked = [text for text in judge_server.stats()["texts"] if "height of tower" in text]
+    assert 0 < len({text for text in asked if text.startswith("What is the height")}) <= 4 * 4
+
+
+def test_a_judge_that_fails_is_told_by_the_rows_it_was_asked_about(
+    judge_server: JudgeServer,
+) -> None:
+    """Not by those that were not sampled: half of the sample failing is half of it."""
+    judge_server.faults(fail={"500": 1.0})
+    settings = sampling(judge_server, {"rows": 10})
+    judge = settings.judge.model_copy(update={"retries": 0})
+    settings = settings.model_copy(update={"judge": judge})
+    result = evaluate(make_rows(30), METRICS[:1], settings=settings)
+    (one,) = result.manifest.metrics
+    assert one.status == {"judge_failed": 10, "not_sampled": 20}
+    assert one.mean is None
+    assert result.unscored() == METRICS[:1]
+
+
+def test_a_budget_bounds_the_sample(judge_server: JudgeServer) -> None:
+    """One that is enough for the sample, though not for all rows, leaves none of it out; a smaller
+    one some.
+    """
+    rows = make_rows(60, good=0.75)
+    enough = sampling(judge_server, {"rows": 20}, budget={"max_requests": 70})
+    result = evaluate(rows, METRICS, settings=enough)
+    assert result.manifest.budget is not None
+    assert (result.manifest.budget.share, result.manifest.budget.rows_over) == (1, 0)
+    small = sampling(judge_server, {"rows": 20}, budget={"max_requests": 30})
+    result = evaluate(rows, METRICS, settings=small)
+    status = result.manifest.metrics[0].status
+    assert status["not_sampled"] == 40
+    assert 0 < status["scored"] < 20
+    assert status["scored"] + status["over_budget"] == 20
+
+
+def test_a_panel_judges_the_sample(judge_server: JudgeServer) -> None:
+    """Its votes and its aggregate; the embedded judge beside it is none of it."""
+    panel = ["embedded", {"name": "openai", "base_url": judge_server.base_url}]
+    settings = make_settings({"judges": panel, "sample": {"rows": 6}})
+    result = evaluate(make_rows(20), METRICS[:1], settings=settings)
+    (one,) = result.manifest.metrics
+    assert one.status == {"scored": 6, "not_sampled": 14}
+    assert [judge.scored for judge in one.judges] == [6, 6]
+
+
+# What it costs
+
+
+def test_a_dry_run_tells_of_the_sample_and_of_the_whole(judge_server: JudgeServer) -> None:
+    """As many requests as the run then sends, and as many as it would have sent for all rows."""
+    rows, settings = make_rows(40, good=0.75), sampling(judge_server, {"rows": 10})
+    expected = estimate(rows, METRICS, settings=settings)
+    whole = estimate(rows, METRICS, settings=sampling(judge_server, None))
+    assert judge_server.stats()["requests"] == 0
+    evaluate(rows, METRICS, settings=settings)
+    assert judge_server.stats()["requests"] == expected.total.requests
+    assert expected.whole is not None
+    assert expected.whole.requests == whole.total.requests > 3 * expected.total.requests
+    told = told_by(lambda console: print_estimate(console, expected))
+    assert "Sample: 10 of 40 rows by context_relevance" in told
+    assert f"All rows would ask for {whole.total.requests:,} requests" in told
+    assert expected.as_json()["sample"]["groups"][0]["judged"] == 10
+
+
+def test_the_table_tells_what_the_sample_cost_and_what_all_would_have(
+    judge_server: JudgeServer,
+) -> None:
+    """Of 200 rows 50 were judged: all of them would have cost four times as much."""
+    settings = sampling(judge_server, {"rows": 50})
+    result = evaluate(make_rows(200, good=0.6), ["context_recall"], settings=settings)
+    report = result.manifest.sample
+    assert report is not None
+    assert (report.judged, report.spent.requests) == (50, 50)
+    assert report.whole is not None
+    assert report.whole.requests == 200
+    assert report.whole.usd == pytest.approx(4 * (report.spent.usd or 0), rel=0.01)
+    told = told_by(lambda console: print_summary(console, result.manifest))
+    assert "Sample: 50 of 200 rows judged, the others by the embedded judge alone" in told
+    assert "spent: 50 requests" in told
+    assert "all rows would have cost about 200 requests" in told
+    assert "narrower than those of the judged rows alone: context_recall" in told
+
+
+def told_by(show: Callable[[Console], None]) -> str:
+    """What is printed, on one line."""
+    printed = io.StringIO()
+    show(Console(file=printed, width=300))
+    return " ".join(printed.getvalue().split())
+
+
+# Elsewhere
+
+
+def test_gates_judge_all_rows(judge_server: JudgeServer) -> None:
+    """A build is promoted by what all of its questions say."""
+    settings = sampling(judge_server, {"rows": 5}, metrics=METRICS)
+    assert settings.samples
+    assert not gate_run_settings(settings).samples
+
+
+@pytest.fixture
+def nightly(judge_server: JudgeServer, tmp_path: Path) -> Callable[..., Settings]:
+    """Settings of a night of 30 rows, with a sample or without."""
+    write_jsonl(tmp_path / "logs" / f"dt={NIGHT}" / "a.jsonl", make_rows(30, good=0.75))
+    return lambda sample=None: sampling(
+        judge_server,
+        sample,
+        logs=f"{tmp_path}/logs/dt={{date}}/",
+        store=f"{tmp_path}/store",
+        metrics=METRICS,
+        alerts={"rules": []},
+    )
+
+
+def test_what_was_drawn_stands_beside_the_rows(
+    nightly: Callable[..., Settings], judge_server: JudgeServer, tmp_path: Path
+) -> None:
+    """The plan names the judged rows by marks, so that a retry judges the same ones."""
+    settings = nightly({"rows": 10})
+    first = run_night(settings, NIGHT).manifest
+    (path,) = (tmp_path / "store/rows").rglob("sample.json")
+    assert [len(one["marks"]) for one in json.loads(path.read_text())["groups"]] == [10, 10]
+    asked = judge_server.stats()["requests"]
+    again = run_night(settings, NIGHT).manifest
+    assert (again.run, again.metrics) == (first.run, first.metrics)
+    assert judge_server.stats()["requests"] == asked
+
+
+def test_a_night_that_is_judged_whole_afterwards_pays_for_the_rest_alone(
+    nightly: Callable[..., Settings], judge_server: JudgeServer
+) -> None:
+    """It takes over no part with rows that were not judged, and finds the replies to the others.
+    Sampled once more, it is the first run again.
+    """
+    first = run_night(nightly({"rows": 10}), NIGHT).manifest
+    asked = judge_server.stats()["requests"]
+    whole = run_night(nightly(), NIGHT).manifest
+    assert [one.status for one in whole.metrics] == [{"scored": 30}] * 2
+    assert whole.sample is None
+    assert whole.usage.answered_from_store == first.usage.requests == asked
+    sent = judge_server.stats()["requests"]
+    again = run_night(nightly({"rows": 10}), NIGHT).manifest
+    assert (again.run, again.metrics) == (first.run, first.metrics)
+    assert judge_server.stats()["requests"] == sent
+
+
+def test_of_a_part_that_is_missing_the_rows_of_the_sample_failed(
+    nightly: Callable[..., Settings],
+) -> None:
+    """The others are no failures of the judge: it would not have been asked about them."""
+    settings = nightly({"rows": 10}).model_copy(update={"shards": 3})
+    staged = stage_night(settings, NIGHT)
+    done = [part for part in parts(settings, staged) if part[1] < 2]
+    assert score_parts(settings, staged, done) == []
+    manifest = publish_night(settings, staged, ["no machine was left"])
+    for one in manifest.metrics:
+        assert one.status["scored"] + one.status["judge_failed"] == 10
+        assert one.status["not_sampled"] == 20
+        assert one.sample is not None
+        assert one.sample.rows == 30
+
+
+def test_few_rows_for_an_alert_are_warned_of(
+    nightly: Callable[..., Settings], caplog: pytest.LogCaptureFixture
+) -> None:
+    """When the night begins, not when the rule says no_data."""
+    rule = {"metric": "context_recall", "min": 0.5}
+    alerts = make_settings({"alerts": {"rules": [rule]}}).alerts
+    settings = nightly({"rows": 10}).model_copy(update={"alerts": alerts})
+    run_night(settings, NIGHT)
+    told = "10 rows of context_recall are judged, and its alert needs 20"
+    assert [told in one.message for one in caplog.records if one.levelname == "WARNING"] == [True]
+
+
+def test_a_night_without_logs_has_no_sample_to_fail_by(
+    judge_server: JudgeServer, tmp_path: Path
+) -> None:
+    """It is told as a night without data, like any other."""
+    places = {"logs": f"{tmp_path}/logs/dt={{date}}/", "store": f"{tmp_path}/store"}
+    settings = sampling(judge_server, {"half_width": 0.02, "strata": ["channel"]}, **places)
+    with pytest.raises(CoverageShort, match="no log file"):
+        run_night(settings, NIGHT)
+
+
+class Said(BaseModel):
+    """A verdict."""
+
+    grade: int
+
+
+UNKNOWN = Prompt("unknown", 1, Said, "Say how good it is.")  # which has no baseline
+
+
+@metric(version=1, prompts=[UNKNOWN], calls="1")
+def unknown(row: LogRow) -> Steps[Score]:
+    """What only an LLM can say."""
+    if not row.user_input:
+        return Score.not_applicable("empty question")
+    verdict = yield from ask(UNKNOWN, question=row.user_input)
+    return Score(verdict.grade / 2)
+
+
+def test_a_metric_that_the_embedded_judge_cannot_answer_is_sampled_all_the_same() -> None:
+    """By the judged rows alone: the others have no score of any judge, nor do they need one to be
+    told as not applicable.
+    """
+    group = Group(metrics=("unknown",), rows=3, judged=0, marks=())
+    judge = ScriptedJudge()
+    plan = SamplePlan(groups=(group,))
+    panel = SampledPanel([Member(a_broker(judge))], "mean", None, plan, Corpus())
+    rows = [LogRow("a", "When?", ()), LogRow("b", "", ())]
+    scores = [asyncio.run(panel.score([unknown], row))["unknown"] for row in rows]
+    assert [one.status for one in scores] == [Status.NOT_SAMPLED, Status.NOT_APPLICABLE]
+    assert [one.cheap for one in scores] == [None, None]
+    assert not judge.asked

@@ -1,0 +1,197 @@
+"""Slack by a bot token: what fired stands in the channel, what becomes of it in its thread."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragmetrics.alerts import deliver, outbox
+from ragmetrics.alerts.deliver import alert
+from ragmetrics.alerts.slack_bot import API
+from ragmetrics.alerts.threads import THREADS
+from ragmetrics.gates.telling import tell_undecided
+from ragmetrics.records import Manifest
+from ragmetrics.settings import make_settings
+from ragmetrics.store.files import Files
+from ragmetrics.store.history import save_manifest
+from tests.fakes.nights import finding, night
+from tests.fakes.slack import TOKEN, SlackServer
+
+SETTINGS = make_settings({"alerts": {"slack_channel": "#retrieval"}})
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """An empty store."""
+    return Files(str(tmp_path))
+
+
+@pytest.fixture
+def slack(slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch) -> SlackServer:
+    """Slack with a bot; there is a webhook too, which is not used then."""
+    monkeypatch.setenv("SLACK_BOT_TOKEN", TOKEN)
+    monkeypatch.setenv(API, slack_server.api)
+    return slack_server
+
+
+def told(files: Files, manifest: Manifest) -> deliver.Delivery:
+    """The night, published and told."""
+    save_manifest(files, manifest)
+    return alert(SETTINGS, files, manifest)
+
+
+def of(number: int, **levels: str) -> Manifest:
+    """A night with findings of some metrics."""
+    return night(number, findings=[finding(name, level=level) for name, level in levels.items()])
+
+
+def told_in(slack: SlackServer) -> list[tuple[str, Any, Any]]:
+    """Of each message: its sign, the message whose thread it is in, and if the channel shows it."""
+    return [
+        (one["text"].split(" ")[0], one.get("thread_ts"), one.get("reply_broadcast"))
+        for one in slack.posted
+    ]
+
+
+def test_reminders_and_resolutions_go_into_the_thread(files: Files, slack: SlackServer) -> None:
+    """What has resolved is shown in the channel as well."""
+    for number in range(8):
+        assert told(files, of(number, recall="breach")).errors == ()
+    told(files, of(8, recall="ok"))
+    first = slack.posted[0]["ts"]
+    assert told_in(slack) == [("🔴", None, None), ("🔔", first, False), ("🟢", first, True)]
+    assert {one["channel"] for one in slack.posted} == {"#retrieval"}
+    assert slack.delivered == []
+    assert slack.posted[0]["blocks"][0]["type"] == "header"
+
+
+def test_a_night_that_fires_one_and_resolves_another_says_so_apart(
+    files: Files, slack: SlackServer
+) -> None:
+    """The new one begins a thread of its own."""
+    told(files, of(0, recall="breach", relevance="ok"))
+    told(files, of(1, recall="ok", relevance="breach"))
+    told(files, of(2, recall="ok", relevance="ok"))
+    one, other = slack.posted[0]["ts"], slack.posted[1]["ts"]
+    assert told_in(slack) == [
+        ("🔴", None, None),
+        ("🔴", None, None),
+        ("🟢", one, True),
+        ("🟢", other, True),
+    ] or told_in(slack) == [
+        ("🔴", None, None),
+        ("🟢", one, True),
+        ("🔴", None, None),
+        ("🟢", slack.posted[2]["ts"], True),
+    ]
+
+
+def test_an_alert_that_fires_anew_begins_anew(files: Files, slack: SlackServer) -> None:
+    """Its old thread is over."""
+    for number, level in enumerate(["breach", "ok", "breach", "ok"]):
+        told(files, of(number, recall=level))
+    threads = [thread for _, thread, _ in told_in(slack)]
+    assert threads == [None, slack.posted[0]["ts"], None, slack.posted[2]["ts"]]
+
+
+def test_alerts_that_fired_together_are_updated_together(files: Files, slack: SlackServer) -> None:
+    """One reply a night and thread."""
+    told(files, of(0, recall="breach", relevance="breach"))
+    told(files, of(1, recall="ok", relevance="ok"))
+    assert len(slack.posted) == 2
+    assert "Resolved: recall, relevance" in slack.posted[1]["text"]
+
+
+def test_an_update_of_a_message_that_still_waits_finds_its_thread(
+    files: Files, slack: SlackServer
+) -> None:
+    """Slack is down for two nights; the third sends all in order."""
+    slack.fail("500")
+    told(files, of(0, recall="breach"))
+    told(files, of(1, recall="ok"))
+    slack.fail(None)
+    assert told(files, of(2, recall="ok")).errors == ()
+    assert told_in(slack) == [("🔴", None, None), ("🟢", slack.posted[0]["ts"], True)]
+    assert files.below(outbox.FOLDER) == []
+
+
+def test_alerts_of_before_the_bot_are_updated_in_the_channel(
+    files: Files, slack: SlackServer
+) -> None:
+    """Their first message came by the webhook, which has no thread to go to."""
+    save_manifest(files, of(0, recall="breach"))
+    alert(make_settings({}), files, of(0, recall="breach"))
+    assert len(slack.delivered) == 1
+    told(files, of(1, recall="ok"))
+    assert told_in(slack) == [("🟢", None, None)]
+
+
+@pytest.mark.parametrize("content", [b"{", b'{"by_alert": 3}', None])
+def test_a_thread_that_is_gone_costs_no_message(
+    files: Files, slack: SlackServer, content: bytes | None
+) -> None:
+    """The update stands in the channel: where nobody knows the thread, and where Slack does not."""
+    told(files, of(0, recall="breach"))
+    if content is None:
+        slack.posted.clear()
+    else:
+        files.write(THREADS, content)
+    assert told(files, of(1, recall="ok")).errors == ()
+    assert told_in(slack)[-1] == ("🟢", None, None)
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [("500", "internal_error"), ("not_ok", "channel_not_found"), ("429", "ratelimited")],
+)
+def test_what_slack_refuses_waits(
+    files: Files, slack: SlackServer, failure: Any, reason: str
+) -> None:
+    """With Slack's reason, and without the token."""
+    slack.fail(failure)
+    (error,) = told(files, of(0, recall="breach")).errors
+    assert reason in error
+    assert TOKEN not in error
+    slack.fail(None)
+    assert told(files, of(1, recall="breach")).errors == ()
+    assert len(slack.posted) == 1
+
+
+def test_a_wrong_token_is_named_by_slack_and_not_by_us(
+    files: Files, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """invalid_auth is what people look for."""
+    monkeypatch.setenv("SLACK_BOT_TOKEN", "xoxb-another-secret")
+    (error,) = told(files, of(0, recall="breach")).errors
+    assert "invalid_auth" in error
+    assert "another-secret" not in error
+
+
+def test_slack_that_cannot_be_reached_is_told(
+    files: Files, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message waits for the next run."""
+    monkeypatch.setenv(API, "http://127.0.0.1:9/api")
+    (error,) = told(files, of(0, recall="breach")).errors
+    assert "Slack cannot be reached" in error
+
+
+def test_what_gates_tell_comes_by_the_bot_too(
+    files: Files, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be no webhook."""
+    monkeypatch.delenv("SLACK_WEBHOOK_URL")
+    chosen = SETTINGS.model_copy(update={"store": files.uri()})
+    assert tell_undecided(chosen, "no log", "build 7").told
+    assert "got no verdict" in slack.posted[0]["text"]
+
+
+def test_without_a_token_the_webhook_is_used(
+    files: Files, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A channel alone is no bot."""
+    monkeypatch.delenv("SLACK_BOT_TOKEN")
+    told(files, of(0, recall="breach"))
+    assert len(slack.delivered) == 1
