@@ -9,6 +9,7 @@ from operator import or_
 
 from ragmetrics import __version__
 from ragmetrics.alerts.deliver import load_book
+from ragmetrics.alerts.falls import find_falls
 from ragmetrics.alerts.rules import Night, evaluate
 from ragmetrics.alerts.state import Book, advance
 from ragmetrics.budget import BudgetPlan, load_plan, pays_for_embeddings
@@ -87,6 +88,7 @@ def publish(
     manifest = manifest.model_copy(
         update={
             "findings": _as_told(findings, superseded, find_manifest(files, staged.ref)),
+            "falls": find_falls(settings.alerts, night, findings),
             "worst": _worst(files, night),
         }
     )

@@ -10,6 +10,7 @@ from ragmetrics.alert_settings import AlertSettings, Rule
 from ragmetrics.alerts.health import check_health
 from ragmetrics.alerts.markup import clean
 from ragmetrics.calibration.records import Drift
+from ragmetrics.changes import drop_text
 from ragmetrics.protocol import Status
 from ragmetrics.records import Finding, Level, Manifest, Segment, Summary
 from ragmetrics.stats.comparisons import Drop, compare
@@ -161,9 +162,11 @@ def _hold_drop(
     rows = [value for values in before.values() for value in values]
     mean = sum(rows) / len(rows)
     label = baseline[0].date.isoformat() if len(baseline) == 1 else f"{len(baseline)} nights before"
+    told = drop_text(drop.drop, drop.low, drop.high)
+    fell = drop.drop > 0 and told.startswith("drop")
     message = (
-        f"{rule.metric}{_of(segment)} {'fell' if drop.drop > 0 else 'went'} from {mean:.3f} "
-        f"({label}) to {now.mean:.3f}; drop {drop.drop:.3f} [{drop.low:.3f}, {drop.high:.3f}] over "
+        f"{rule.metric}{_of(segment)} {'fell' if fell else 'went'} from {mean:.3f} "
+        f"({label}) to {now.mean:.3f}; {told} over "
         f"{drop.questions} {'shared ' if drop.paired else ''}questions, limit {limit:g}"
     )
     update: dict[str, Any] = {
@@ -274,7 +277,7 @@ def _incomparable(rule: Rule, finding: Finding, night: Night, reason: str) -> _C
     if _was_firing(finding, night):
         return None
     text = f"{finding.metric}: nothing to compare with yet: {reason}"
-    return _Case(rule, finding.model_copy(update={"message": text}))
+    return _Case(rule, finding.model_copy(update={"message": text, "compared": False}))
 
 
 def _was_firing(finding: Finding, night: Night) -> bool:
