@@ -21,15 +21,16 @@ from pydantic import Field
 from rich.console import Console
 
 from flows.attempts import bound_starts, first_start
+from flows.progress import Label
 from flows.runners import check_runner, sharing_ray
 from flows.scoring import score_all
-from ragmetrics.alerts.deliver import Delivery
+from ragmetrics.alerts.deliver import Delivery, page_link
 from ragmetrics.backfill import Backfill, BackfillShort, PastNight, check_range, fill
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.night import check_settings, parts
 from ragmetrics.records import Manifest
 from ragmetrics.settings import Settings, load_settings
-from ragmetrics.stage import Staged
+from ragmetrics.stage import Staged, open_store
 from ragmetrics.text import sharing_splits
 from tasks.artifacts import artifact_key
 from tasks.backfilling import publish_past
@@ -75,6 +76,8 @@ def backfill(
             tell=progress.tell,
         )
     done.check()
+    link = page_link(chosen, open_store(chosen), "index.html")
+    get_run_logger().info("%s; dashboard: %s", "; ".join(str(done).splitlines()), link)
     return done
 
 
@@ -89,7 +92,8 @@ class _Tasks:
         return stage(self.settings, day, self.begun)
 
     def score(self, staged: Staged) -> Sequence[RagmetricsError]:
-        return score_all(self.settings, staged.ref, parts(self.settings, staged))
+        label = Label(self.settings.dataset, str(staged.ref.date), "backfill")
+        return score_all(self.settings, staged.ref, parts(self.settings, staged), label)
 
     def publish(self, staged: Staged, problems: Sequence[str], *, silent: bool) -> Manifest:
         return publish_past(self.settings, staged, problems, silent=silent)

@@ -13,6 +13,8 @@ from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 
 from flows.attempts import bound_starts
+from flows.failing import fail
+from flows.progress import Label
 from flows.scoring import score_all
 from flows.waiting import leaving, run_again
 from ragmetrics.alerts.markup import clean
@@ -20,6 +22,7 @@ from ragmetrics.errors import InputError, JudgePending, RagmetricsError
 from ragmetrics.gates.gate import StagedGate, gate_parts, gate_run_settings
 from ragmetrics.gates.records import Gate, make_index_build
 from ragmetrics.settings import Settings, load_settings
+from ragmetrics.store.parts import RunRef
 from tasks import gating
 
 Payload = dict[str, Any] | str
@@ -49,9 +52,9 @@ def index_build(
     serving), the path of a settings file, and the event's id. Out: the gate, as it is in
     gates/BUILD.json. May be repeated: finished parts and judgements are found in the store, the
     verdict does not change, and nothing is told twice.
-    Raises NoVerdict, after telling Slack, where the payload is wrong or the store or judge fails;
-    NotTold, with the verdict written, where dashboard, Slack or Prefect did not take it;
-    StartedTooOften where the run crashed three times.
+    Raises NoVerdict, after telling Slack, where the payload is wrong or the store or judge fails,
+    and ends as `FailedAndTold` if Slack took the message; NotTold, with the verdict written, where
+    dashboard, Slack or Prefect did not take it; StartedTooOften where the run crashed three times.
     """
     bound_starts("announce the build again: ragmetrics emit-build")
     chosen = leaving(load_settings(settings))
@@ -69,7 +72,7 @@ def index_build(
     except JudgePending:
         raise  # by hand: the same command goes on
     except RagmetricsError as error:
-        raise NoVerdict(_tell_undecided(chosen, error, build, event_id)) from error
+        return _without_verdict(chosen, error, build, event_id)  # type: ignore[no-any-return]
     return _tell(chosen, gate)
 
 
@@ -78,9 +81,16 @@ def _score(settings: Settings, staged: StagedGate) -> list[RagmetricsError]:
     run, errors, wanted = gate_run_settings(settings), [], 0
     for ref, parts in gate_parts(settings, staged):
         wanted += len(parts)
-        errors += score_all(run, ref, parts, settings.store)
+        label = Label(settings.dataset, _whose(staged, ref), "gate")
+        errors += score_all(run, ref, parts, label, kept=settings.store)
     get_run_logger().info("%d of %d parts scored", wanted - len(errors), wanted)
     return errors
+
+
+def _whose(staged: StagedGate, ref: RunRef) -> str:
+    """By what a run of a gate is known: its build, and the one that the gate is of."""
+    is_new = staged.now.staged is not None and staged.now.staged.ref == ref
+    return staged.build.build if is_new else f"{staged.serving} for {staged.build.build}"
 
 
 def _tell(settings: Settings, gate: Gate) -> Gate:
@@ -106,21 +116,22 @@ def _since(staged: StagedGate) -> dt.datetime:
     return min((one.started_at for one in staged.runs), default=staged.started_at)
 
 
-def _tell_undecided(
+def _without_verdict(
     settings: Settings, error: RagmetricsError, build: Payload, event_id: str | None
-) -> str:
-    """Tell Slack why there is no verdict, then the dashboard; return what the run says of it."""
+) -> Any:
+    """Tell Slack why there is no verdict, then the dashboard; fail the run."""
     carried = build if isinstance(build, str) else json.dumps(build, ensure_ascii=False)
     reason = said = clean(str(error), 1_000)
+    told = False
     try:
-        gating.tell_undecided(settings, reason, carried, event_id)
+        told = gating.tell_undecided(settings, reason, carried, event_id).told
     except RagmetricsError as untold:
         said += f"; and Slack was not told: {untold}"
     try:
         gating.publish_undecided(settings)
     except RagmetricsError as unshown:
         said += f"; and the dashboard does not show it: {unshown}"
-    return said
+    return fail(NoVerdict(said), told=told)
 
 
 def _read(payload: Payload) -> Any:

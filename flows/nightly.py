@@ -8,19 +8,30 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import sys
+from collections import Counter
 
 from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 from rich.console import Console
 
 from flows.attempts import bound_starts, first_start
+from flows.failing import fail
 from flows.runners import check_runner
 from flows.scoring import score_all
 from flows.waiting import come_back, leaving
 from ragmetrics import tables
 from ragmetrics.alerts.deliver import dashboard_link
 from ragmetrics.errors import JudgePending, RagmetricsError
-from ragmetrics.night import CoverageShort, NightResult, check_settings, parts, shortfalls
+from ragmetrics.night import (
+    CoverageShort,
+    NightResult,
+    check_settings,
+    coverage_short,
+    parts,
+    shortfalls,
+)
+from ragmetrics.records import Manifest
+from ragmetrics.report.condition import LABELS, by_state, rule_state
 from ragmetrics.settings import load_settings
 from ragmetrics.stage import open_store
 from tasks.calibrating import judge_labelled
@@ -40,8 +51,9 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     keeps it. Out: the night's manifest and what was told, or the state `Waiting` where batches are
     at work and the deployment will run the night again. May be repeated: finished parts, judgements
     and batches are found in the store, numbers do not change, and nothing is told twice.
-    Raises CoverageShort, after publishing and alerting, where not everything could be scored;
-    StartedTooOften where the run crashed three times.
+    Raises CoverageShort, after publishing and alerting, where not everything could be scored, and
+    ends as `FailedAndTold` if Slack took a message of it; StartedTooOften where the run crashed
+    three times.
     """
     log = get_run_logger()
     day = date or _night()
@@ -65,8 +77,22 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
         if finding.level != "ok":
             log.warning("%s: %s", finding.level, finding.message)
     if missing := shortfalls(manifest, delivery):
-        raise CoverageShort(f"night {day}: " + "; ".join(missing))
+        # What is sent of a night names all that fires, and so what is missing.
+        return fail(coverage_short(manifest, missing), told=delivery.sent)  # type: ignore[no-any-return]
+    log.info("%s", _outcome(manifest, dashboard_link(chosen, open_store(chosen), manifest)))
     return NightResult(manifest, delivery)
+
+
+def _outcome(manifest: Manifest, dashboard: str) -> str:
+    """A night in one sentence, for the log."""
+    scored = max((one.scored for one in manifest.metrics), default=0)
+    means = "".join(f", {one.metric} {tables.number(one.mean)}" for one in manifest.metrics)
+    counts = Counter(LABELS[rule_state(one)] for one in by_state(manifest.findings))
+    rules = ", ".join(f"{count} {state}" for state, count in counts.items())
+    return (
+        f"night {manifest.date}: {scored:,} of {manifest.source.rows:,} rows scored{means}; "
+        f"rules: {rules}; dashboard: {dashboard}"
+    )
 
 
 def _night() -> dt.date:

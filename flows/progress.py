@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, cast
 from uuid import UUID
 
 from prefect import get_run_logger
@@ -28,8 +28,6 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from ragmetrics.gates.staging import NO_NIGHT
-from ragmetrics.store.parts import RunRef
 from ragmetrics.workers import Part
 from tasks.artifacts import artifact_key
 
@@ -39,6 +37,21 @@ AGAIN = 60.0
 """Seconds until the server is tried again that did not take one."""
 _terminal = threading.Lock()
 """Held by the run whose bars are shown: a terminal has room for one of several nights at once."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """What people know a run by."""
+
+    dataset: str
+    name: str
+    """Of the night, its date; of a gate, the build's."""
+    kind: Literal["night", "gate", "backfill"] = "night"
+
+    @property
+    def key(self) -> str:
+        """Of its artifacts, which those of another kind do not replace."""
+        return f"ragmetrics-{artifact_key(self.dataset)}-{self.kind}-progress"
 
 
 @dataclass
@@ -60,8 +73,8 @@ class _Family:
 class Watch:
     """Counts the parts of a run as they end."""
 
-    def __init__(self, dataset: str, ref: RunRef, parts: Sequence[Part], bars: Progress) -> None:
-        self._key, self._night, self._bars = f"ragmetrics-{artifact_key(dataset)}", _day(ref), bars
+    def __init__(self, label: Label, parts: Sequence[Part], bars: Progress) -> None:
+        self._label, self._bars = label, bars
         self._silent_until = 0.0
         self._families: dict[tuple[str, ...], _Family] = {}
         for names, _ in parts:
@@ -88,11 +101,11 @@ class Watch:
             return
         family.told_at = time.monotonic()
         percent = 100.0 * family.ended / family.parts
-        said = f"{family}: {family.ended} of {family.parts} shards of {self._night}"
+        said = f"{family}: {family.ended} of {family.parts} shards of {self._label.name}"
         said += f", {family.failed} of them not scored" if family.failed else ""
         try:
             if family.artifact is None:
-                key = f"{self._key}-progress-{artifact_key('-'.join(family.names))}"
+                key = f"{self._label.key}-{artifact_key('-'.join(family.names))}"
                 made = create_progress_artifact(percent, key=key, description=said)
                 family.artifact = cast("UUID", made)  # it is a coroutine in async flows alone
             else:
@@ -103,7 +116,7 @@ class Watch:
 
 
 @contextmanager
-def watching(dataset: str, ref: RunRef, parts: Sequence[Part]) -> Iterator[Watch]:
+def watching(label: Label, parts: Sequence[Part]) -> Iterator[Watch]:
     """Watch the parts of a run, of each family as many as it has shards to score."""
     console = _console()
     columns = (
@@ -121,7 +134,7 @@ def watching(dataset: str, ref: RunRef, parts: Sequence[Part]) -> Iterator[Watch
     )
     try:
         with bars:
-            yield Watch(dataset, ref, parts, bars)
+            yield Watch(label, parts, bars)
     finally:
         if shown:
             _terminal.release()
@@ -133,7 +146,3 @@ def _console() -> Console:
         if isinstance(handler, PrefectConsoleHandler):
             return handler.console
     return Console(stderr=True)
-
-
-def _day(ref: RunRef) -> str:
-    return "a gate" if ref.date == NO_NIGHT else str(ref.date)

@@ -32,7 +32,8 @@ log = logging.getLogger("ragmetrics.flows")
 THREADS = 8
 """Twice as many as score at once in a process: the next one waits at the door."""
 WORKER_SECONDS = 300.0
-"""The longest wait for a cluster's first worker, which may have to wait for a machine itself."""
+"""The longest wait for a cluster's first worker, which may have to wait for a machine itself: of
+Ray, for its first CPU."""
 
 _CHECKOUT = str(Path(__file__).resolve().parents[1])
 
@@ -65,6 +66,8 @@ def open_runner(settings: Settings, parts: int) -> Iterator[TaskRunner[Any]]:
             if kind == "dask":
                 # The client starts the cluster, or reaches it.
                 _check_workers(runner.client, settings.runner)
+            elif kind == "ray":
+                _check_cpus(import_module("ray"), settings.runner)
         except RagmetricsError:
             raise
         except Exception as error:  # whatever a cluster's own classes raise
@@ -231,6 +234,29 @@ def _first_worker(
             f"runner: dask: {where} has had no worker for {seconds}; {mend}"
         ) from error
     return {"that came first": asked.result()}
+
+
+def _check_cpus(ray: Any, chosen: RunnerSettings) -> None:
+    """Raise RunnerFailed where a Ray has no CPU to run a task on, and none comes."""
+    if ray.cluster_resources().get("CPU", 0) >= 1:
+        return
+
+    def look() -> None:  # travels by value, as on Dask
+        pass
+
+    where, mend = "the Ray started here", "set `num_cpus` under `cluster:` to 1 or more"
+    if chosen.address:
+        where = f"the Ray at {chosen.address}"
+        mend = "start a node that has some: PYTHONPATH=CHECKOUT ray start --address HEAD:PORT"
+    seconds = f"{WORKER_SECONDS:.0f} s"
+    log.warning("runner: ray: %s has no CPU yet: waiting up to %s for one", where, seconds)
+    asked = ray.remote(num_cpus=1)(look).remote()  # a cluster may grow only as tasks come
+    try:
+        ray.get(asked, timeout=WORKER_SECONDS)
+    except TimeoutError as error:
+        raise RunnerFailed(
+            f"runner: ray: {where} has had no CPU for tasks for {seconds}; {mend}"
+        ) from error
 
 
 def _ray(chosen: RunnerSettings, parts: int, url: str) -> TaskRunner[Any]:

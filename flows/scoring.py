@@ -9,7 +9,7 @@ from typing import Any
 from prefect import get_run_logger
 from prefect.futures import PrefectFuture, as_completed
 
-from flows.progress import Watch, watching
+from flows.progress import Label, Watch, watching
 from flows.runners import RunnerFailed, lost, open_runner
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.settings import Settings
@@ -23,16 +23,23 @@ ROUNDS = 2
 
 
 def score_all(
-    settings: Settings, ref: RunRef, parts: Sequence[Part], kept: str | None = None
+    settings: Settings,
+    ref: RunRef,
+    parts: Sequence[Part],
+    label: Label | None = None,
+    *,
+    kept: str | None = None,
 ) -> list[RagmetricsError]:
     """Score the parts of a run; return why some could not be scored.
 
-    `kept` is the store that has the judgements; None: that of the settings. Parts whose process
-    died are scored again, by others. What is no error of ours is a bug, and raised.
+    `label` is what people see it by; None: its night's. `kept` is the store that has the
+    judgements; None: that of the settings. Parts whose process died are scored again, by others.
+    What is no error of ours is a bug, and raised.
     Raises SettingsError or RunnerFailed where there is nothing to run the parts on.
     """
-    with watching(settings.dataset, ref, parts) as watch, sharing_splits() as splits:
-        work = _Work(settings, ref, kept, str(splits))
+    label = label or Label(settings.dataset, str(ref.date))
+    with watching(label, parts) as watch, sharing_splits() as splits:
+        work = _Work(settings, ref, label.name, kept, str(splits))
         errors, died = work.round(parts, watch)
         for _ in range(1, ROUNDS):
             if not died:
@@ -56,6 +63,7 @@ class _Work:
 
     settings: Settings
     ref: RunRef
+    name: str
     kept: str | None
     splits: str
 
@@ -99,7 +107,7 @@ class _Work:
                 yield futures[future], self._error(future, futures[future])
 
     def _name(self, part: Part) -> str:
-        return f"{' + '.join(part[0])} · shard {part[1] + 1}/{self.ref.shards}"
+        return f"{' + '.join(part[0])} · shard {part[1] + 1}/{self.ref.shards} · {self.name}"
 
     def _error(self, future: PrefectFuture[Any], part: Part) -> BaseException | None:
         try:

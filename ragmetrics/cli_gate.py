@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ragmetrics import tables
 from ragmetrics.cli_flags import JsonFlag, err, out, print_json, settings_here
+from ragmetrics.cli_progress import telling
 from ragmetrics.errors import StoreError
 from ragmetrics.gates.records import Gate, make_index_build
 from ragmetrics.settings import Settings
@@ -41,7 +41,10 @@ def gate(
     settings: SettingsFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Hold an index build against the one that serves: exit code 0 promote, 1 hold, 2 neither."""
+    """Hold an index build against the one that serves: exit code 0 promote, 1 hold, 2 neither.
+
+    It is scored in this process: `runner:` of the settings is for Prefect's flows, and not used.
+    """
     from ragmetrics.gate_tables import print_gate
     from ragmetrics.gates.gate import run_gate
 
@@ -49,7 +52,7 @@ def gate(
     asked = make_index_build(
         {"dataset": chosen.dataset, "build": build, "serving": against, "logs": logs}
     )
-    with tables.progress(err, "staging", quiet=as_json) as progress:
+    with telling(err, "staging", quiet=as_json) as progress:
         found = run_gate(chosen, asked, progress)
     found = _told(chosen, found)
     _show(chosen)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ragmetrics import tables
 from ragmetrics.cli_flags import (
     INTERRUPTED,
     GoldenFlag,
@@ -17,6 +16,7 @@ from ragmetrics.cli_flags import (
     print_json,
     settings_here,
 )
+from ragmetrics.cli_progress import telling
 from ragmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def replay(
             "--limit makes a log that is not the whole build's: say where it goes with --out"
         )
     try:
-        with tables.progress(err, "asking", quiet=as_json) as progress:
+        with telling(err, "asking", quiet=as_json) as progress:
             replayed = run(chosen, build, output, progress, limit=limit, again=again)
     except ReplayShort as error:
         _tell(error.replayed, as_json, written=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from ragmetrics.alerts.markup import clean
+from ragmetrics.changes import drop_words
 from ragmetrics.gates.records import Gate, MetricVerdict
 from ragmetrics.grid import print_grid
 from ragmetrics.tables import number, print_source
@@ -46,6 +47,6 @@ def _print_fallen(console: Console, gate: Gate) -> None:
 
 
 def _line(one: MetricVerdict) -> tuple[str, ...]:
-    interval = "" if one.low is None else f" [{number(one.low)}, {number(one.high)}]"
-    means = number(one.before), number(one.after), number(one.drop) + interval
+    told = ("–",) if one.drop is None else drop_words(one.drop, one.low, one.high)
+    means = number(one.before), number(one.after), " ".join(told).rstrip()
     return one.metric, *means, number(one.upper), f"{one.max_drop:g}", f"{one.questions:,}"

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class CoverageShort(RagmetricsError):
-    """The night was published, but not all of it could be scored or told."""
+    """The night was published, but all or some of it could not be scored, or not be told."""
 
 
 @dataclass(frozen=True)
@@ -187,8 +187,16 @@ def run_night(settings: Settings, day: date) -> NightResult:
     manifest = publish_night(settings, staged, [*map(str, problems), *unjudged])
     delivery = alert_night(settings, manifest)
     if missing := shortfalls(manifest, delivery):
-        raise CoverageShort(f"night {day}: " + "; ".join(missing))
+        raise coverage_short(manifest, missing)
     return NightResult(manifest, delivery)
+
+
+def coverage_short(manifest: Manifest, missing: Sequence[str]) -> CoverageShort:
+    """The error that a published night ends with: what is missing, and what is there."""
+    there = "what could be scored is published"
+    if not any(one.scored for one in manifest.metrics):
+        there = "no row has a score, and the night is published as one without data"
+    return CoverageShort(f"night {manifest.date}: {'; '.join(missing)}; {there}")
 
 
 def shortfalls(manifest: Manifest, delivery: Delivery) -> list[str]:

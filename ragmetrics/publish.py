@@ -10,6 +10,7 @@ from operator import or_
 from ragmetrics import __version__
 from ragmetrics.alerts.deliver import load_book
 from ragmetrics.alerts.explain import explain
+from ragmetrics.alerts.falls import find_falls
 from ragmetrics.alerts.levels import fixed_sets
 from ragmetrics.alerts.rules import Night, evaluate
 from ragmetrics.alerts.seen_ids import IdReader
@@ -106,6 +107,7 @@ def publish(
     manifest = manifest.model_copy(
         update={
             "findings": _as_told(findings, superseded, find_manifest(files, staged.ref)),
+            "falls": find_falls(settings.alerts, night, findings),
             "worst": _worst(files, night),
         }
     )

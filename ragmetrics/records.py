@@ -4,6 +4,7 @@ Manifest (one run of one night)
 ├── Source        what was read, what was quarantined and why
 ├── Summary       one metric over all rows, or over one segment of them
 ├── Finding       what one alert rule says of this night
+├── Fall          a metric that no rule watches, and that surely got worse
 ├── Usage         what the judge was asked and what that cost
 ├── BudgetReport  what it might have cost, and how much was judged for that
 └── SampleReport  how many rows were judged of all, and what all would have cost
@@ -269,6 +270,8 @@ class Finding(Record):
     mde: float | None = None
     """Smallest drop that these questions show, one-sided at 5%, on four nights of five."""
     limit: float | None = None
+    compared: bool = True
+    """False of an `ok` that says nothing: a drop had no earlier night to be measured against."""
     for_nights: int | None = 2
     """Suspects fire after this many nights in a row; None: only a breach fires."""
     state: State = "ok"
@@ -281,6 +284,21 @@ class Finding(Record):
     """What carries its drop, the largest share first; None: not looked into."""
     silence: Silence | None = None
     """Why people are not told of it, or not reminded."""
+
+
+class Fall(Record):
+    """A metric without a rule that surely got worse: said in the headline, and by no alert."""
+
+    metric: str
+    before: float
+    now: float
+    label: str
+    """What it was compared with: `2026-11-18` or `7 nights before`."""
+    drop: float
+    """Positive where it is worse, also of a metric in which lower is better; so its interval."""
+    low: float
+    high: float
+    questions: int
 
 
 class WorstRow(Record):
@@ -319,6 +337,7 @@ class Manifest(Record):
     metrics: list[Summary]
     segments: list[Summary]
     findings: list[Finding]
+    falls: list[Fall] = Field(default_factory=list)
     worst: list[WorstRow]
     usage: Usage
     """Of judges and embeddings that are reached over a network: others cost nothing."""

@@ -104,14 +104,19 @@ def _ended_short(files: Files, ref: RunRef, moment: datetime) -> bool:
         return False
     usage = manifest.usage
     asked = usage.requests or usage.failures or manifest.problems
-    if not asked or not any(_lacks_verdicts(one) for one in manifest.metrics):
+    if not asked or not any(_has_gaps(one) for one in manifest.metrics):
         return False
     places = ((one.metric, shard) for one in manifest.metrics for shard in range(ref.shards))
     there = (path for place in places if is_whole(files, path := ref.scores(*place)))
-    return any(_unsettled(files, path) & _WITHOUT_VERDICT for path in there)
+    return any(lacks_verdicts(files, path) for path in there)
 
 
-def _lacks_verdicts(summary: Summary) -> bool:
+def lacks_verdicts(files: Files, path: str) -> bool:
+    """Whether a part has rows that a judge, or one of a panel, was asked of and gave no verdict."""
+    return not _WITHOUT_VERDICT.isdisjoint(_unsettled(files, path))
+
+
+def _has_gaps(summary: Summary) -> bool:
     failed = any(judge.failed for judge in summary.judges)
     return failed or not _WITHOUT_VERDICT.isdisjoint(summary.status)
 
@@ -228,4 +233,12 @@ def _bring(files: Files, source: RunRef, ref: RunRef, names: Sequence[str], shar
     log.info("%s, shard %d: taken over from run %s", ", ".join(names), shard + 1, source.run)
 
 
-__all__ = ["Earlier", "Reuse", "attempt_at", "look_back", "staged_runs", "take_over"]
+__all__ = [
+    "Earlier",
+    "Reuse",
+    "attempt_at",
+    "lacks_verdicts",
+    "look_back",
+    "staged_runs",
+    "take_over",
+]

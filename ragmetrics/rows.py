@@ -7,14 +7,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.text import normalise
 
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
 MAX_CONTEXTS = 1_000
+_LONGEST_PLACE = 100
 
 
 class BadRow(RagmetricsError):
@@ -147,13 +151,22 @@ def read_row(data: object, default_id: str) -> LogRow:
     return row
 
 
-def explain(error: ValidationError) -> str:
-    """Say in one line what pydantic found: `retrieved_contexts.2: should be a string`."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-"))
-    message = _PLAIN.get(first["type"]) or re.sub(r"^(Input|Value error,) ", "", first["msg"])
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return f"{place}: {message}{more}" if place else f"{message}{more}"
+def explain(error: ValidationError, most: int = 1) -> str:
+    """Say in one line what pydantic found: `retrieved_contexts.2: should be a string`.
+
+    The first `most` mistakes are told, of others only how many there are.
+    """
+    found = error.errors(include_url=False, include_input=False)
+    more = f" (and {len(found) - most} more)" if len(found) > most else ""
+    return "; ".join(map(_mistake, found[:most])) + more
+
+
+def _mistake(one: ErrorDetails) -> str:
+    place = ".".join(str(part) for part in one["loc"] if not str(part).startswith("function-"))
+    if len(place) > _LONGEST_PLACE:  # a key may be anything that somebody wrote
+        place = f"{place[: _LONGEST_PLACE - 1]}…"
+    message = _PLAIN.get(one["type"]) or re.sub(r"^(Input|Value error,) ", "", one["msg"])
+    return f"{place}: {message}" if place else message
 
 
 _PLAIN = {

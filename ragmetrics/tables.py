@@ -14,6 +14,7 @@ from rich.progress import track as rich_track
 
 from ragmetrics.alerts.markup import clean
 from ragmetrics.alerts.terminal import render
+from ragmetrics.changes import fall_text
 from ragmetrics.cost_tables import print_budget, print_sample, print_usage
 from ragmetrics.grid import print_grid
 from ragmetrics.protocol import Status
@@ -177,7 +178,7 @@ def print_metric(console: Console, metric: Metric) -> None:
 
 
 def print_nights(console: Console, results: Sequence[NightResult]) -> None:
-    """One line per night: the means that rules watch, and what fired."""
+    """One line per night: the means that rules watch, what fired, and what nothing watches."""
     findings = [one for result in results for one in result.manifest.findings]
     watched = list(dict.fromkeys(one.metric for one in findings if one.kind == "metric"))
     names = [name for name in watched if name]
@@ -187,6 +188,9 @@ def print_nights(console: Console, results: Sequence[NightResult]) -> None:
         means = [number(one.mean) if (one := manifest.summary(name)) else "" for name in names]
         told = [f"{one.transition}: {one.rule}" for one in manifest.findings if one.transition]
         styles.append("bold red" if any("fired" in one for one in told) else None)
+        told += [fall_text(fall) for fall in manifest.falls]
+        waiting = dict.fromkeys(one.metric or "" for one in manifest.findings if not one.compared)
+        told += [f"not compared yet: {', '.join(waiting)}"] if waiting else []
         rows = f"{manifest.source.rows:,}"
         lines.append([manifest.date.isoformat(), rows, *means, "\n".join(told)])
     headers = ["night", "rows", *names, "alerts"]
@@ -211,7 +215,7 @@ def print_messages(console: Console, results: Sequence[NightResult]) -> None:
 
 def number(value: float | None) -> str:
     """Three digits, or a dash where there is none."""
-    return "–" if value is None else f"{value:.3f}"
+    return "–" if value is None else f"{value:z.3f}"
 
 
 def interval(one: Summary) -> str:

@@ -13,7 +13,7 @@ from ragmetrics.stage import Staged
 from tasks.steps import RETRIES
 
 
-@task(name="publish", task_run_name="publish {staged.ref.date}", **RETRIES)
+@task(name="publish", task_run_name="publish · {staged.ref.date}", **RETRIES)
 def publish_past(
     settings: Settings, staged: Staged, problems: Sequence[str], *, silent: bool
 ) -> Manifest:

@@ -19,7 +19,7 @@ from tasks.artifacts import artifact_key, leave_artifact
 from tasks.steps import RETRIES
 
 
-@task(name="calibrate", **RETRIES)
+@task(name="calibrate", task_run_name="calibrate · {settings.dataset}", **RETRIES)
 def calibrate(
     settings: Settings, labelled: Sequence[str], metrics: Sequence[str] | None, at: datetime
 ) -> list[Calibration]:
@@ -28,13 +28,13 @@ def calibrate(
     return calibration.calibrate(settings, labelled, metrics, now=at, files=files)
 
 
-@task(name="judge the labelled set", **RETRIES)
+@task(name="judge the labelled set", task_run_name="judge the labelled set · {settings.dataset}", **RETRIES)
 def judge_labelled(settings: Settings) -> list[str]:
     """Judge the labelled set by which judge drift is told; return why it could not be."""
     return night.judge_labelled(settings)
 
 
-@task(name="publish calibrations", **RETRIES)
+@task(name="publish calibrations", task_run_name="publish · {settings.dataset}", **RETRIES)
 def publish(settings: Settings, found: Sequence[Calibration]) -> list[Drift | None]:
     """Refresh the dashboard and leave the figures as an artifact; return what changed since."""
     files = open_store(settings)

@@ -4,7 +4,7 @@ pass between them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
@@ -37,31 +37,36 @@ OUTCOMES: dict[Verdict, str] = {"promote": PASSED, "hold": HELD, "inconclusive":
 _MOST = 20
 
 
+def _by_flow_run(step: str) -> Callable[[], str]:
+    """Names a task run by its flow run, where an event need not name a build."""
+    return lambda: f"{step} · {flow_run.name}"
+
+
 class NotEmitted(RagmetricsError):
     """Prefect did not confirm an event."""
 
     transient = True
 
 
-@task(name="replay", task_run_name="replay for {build.build}", **RETRIES)
+@task(name="replay", task_run_name="replay · {build.build}", **RETRIES)
 def replay(settings: Settings, build: IndexBuild) -> Replayed | None:
     """Ask the retriever the golden questions, where the settings name one and there is no log."""
     return replay_missing(settings, build)
 
 
-@task(name="stage gate", task_run_name="stage {build.build}", **RETRIES)
+@task(name="stage gate", task_run_name="stage · {build.build}", **RETRIES)
 def stage(settings: Settings, build: IndexBuild) -> StagedGate:
     """Stage both builds' logs, or find them staged."""
     return gates.stage_gate(settings, build)
 
 
-@task(name="decide", task_run_name="decide {staged.build.build}", **RETRIES)
+@task(name="decide", task_run_name="verdict · {staged.build.build}", **RETRIES)
 def decide(settings: Settings, staged: StagedGate, problems: Sequence[str]) -> Gate:
     """Compare the builds and write the verdict."""
     return gates.decide(settings, staged, problems)
 
 
-@task(name="publish gate", **RETRIES)
+@task(name="publish gate", task_run_name="publish · {gate.build}", **RETRIES)
 def publish(settings: Settings, gate: Gate) -> Gate:
     """Refresh the dashboard, and leave the verdict as an artifact of the flow run."""
     refresh_builds(open_store(settings))
@@ -73,7 +78,7 @@ def publish(settings: Settings, gate: Gate) -> Gate:
     return gate
 
 
-@task(name="announce", **RETRIES)
+@task(name="announce", task_run_name="announce · {gate.build}", **RETRIES)
 def announce(settings: Settings, gate: Gate) -> Gate:
     """Emit the verdict as an event, for whatever swaps indexes; a repeat emits the same event.
 
@@ -109,13 +114,13 @@ async def _post(event: dict[str, Any]) -> None:
         await client.request("POST", "/events", json=[event])
 
 
-@task(name="tell", **RETRIES)
+@task(name="tell", task_run_name="tell · {gate.build}", **RETRIES)
 def tell(settings: Settings, gate: Gate) -> Gate:
     """Tell Slack what people have to hear of a gate, then note that they were told."""
     return telling.tell_gate(settings, gate, _run_url())
 
 
-@task(name="tell of no verdict", **RETRIES)
+@task(name="tell of no verdict", task_run_name=_by_flow_run("tell"), **RETRIES)
 def tell_undecided(
     settings: Settings, reason: str, carried: str, event_id: str | None
 ) -> Undecided:
@@ -123,7 +128,7 @@ def tell_undecided(
     return telling.tell_undecided(settings, reason, carried, event_id, _run_url())
 
 
-@task(name="publish no verdict", **RETRIES)
+@task(name="publish no verdict", task_run_name=_by_flow_run("publish"), **RETRIES)
 def publish_undecided(settings: Settings) -> None:
     """Show on the dashboard that a build got no verdict."""
     refresh_builds(open_store(settings))

@@ -47,7 +47,7 @@ RETRIES: dict[str, Any] = {
 }
 
 
-@task(name="stage", task_run_name="stage {day}", **RETRIES)
+@task(name="stage", task_run_name="stage · {day}", **RETRIES)
 def stage(settings: Settings, day: date, begun: datetime) -> Staged:
     """Stage the night's logs, or find them staged; `begun` is when the flow was first started."""
     return night.stage_night(settings, day, begun)
@@ -74,7 +74,7 @@ def score(
         return score_part(settings, ref, family, shard, kept=files)
 
 
-@task(name="publish", **RETRIES)
+@task(name="publish", task_run_name="publish · {staged.ref.date}", **RETRIES)
 def publish(settings: Settings, staged: Staged, problems: Sequence[str]) -> Manifest:
     """Write the manifest and the dashboard, and the headline as an artifact of the flow run."""
     manifest = night.publish_night(settings, staged, problems)
@@ -87,7 +87,7 @@ def publish(settings: Settings, staged: Staged, problems: Sequence[str]) -> Mani
     return manifest
 
 
-@task(name="alert", **RETRIES)
+@task(name="alert", task_run_name="alert · {manifest.date}", **RETRIES)
 def alert(settings: Settings, manifest: Manifest) -> Delivery:
     """Tell Slack what changed, then write the state of the alerts."""
     url = flow_run.ui_url

@@ -20,6 +20,7 @@ from ragmetrics.alerts.cases import (
 from ragmetrics.alerts.evidence import Baseline, Night, Questions, held_against, together
 from ragmetrics.alerts.judge_drift import less_judge_drift
 from ragmetrics.alerts.turnover import less_stale_labels
+from ragmetrics.changes import NO_CHANGE, drop_text
 from ragmetrics.records import Finding, Segment, Summary
 from ragmetrics.stats.comparisons import Drop
 
@@ -104,10 +105,11 @@ def _told(finding: Finding, measured: _Measured, limit: float) -> dict[str, Any]
     """What the finding says of the drop, in numbers and in one sentence."""
     drop, baseline = measured.drop, measured.baseline
     over = f" over {len(baseline.spell) + 1} nights" if baseline.spell else ""
+    change = drop_text(drop.drop, drop.low, drop.high)
+    fell = drop.drop > 0 and not change.startswith(NO_CHANGE)
     message = (
-        f"{finding.metric}{of_segment(finding.segment)} {'fell' if drop.drop > 0 else 'went'} "
-        f"from {measured.before:.3f} ({baseline.label}) to {measured.after:.3f}{over}; "
-        f"drop {drop.drop:.3f} [{drop.low:.3f}, {drop.high:.3f}] "
+        f"{finding.metric}{of_segment(finding.segment)} {'fell' if fell else 'went'} "
+        f"from {measured.before:.3f} ({baseline.label}) to {measured.after:.3f}{over}; {change} "
         f"over {drop.questions} {'shared ' if drop.paired else ''}questions, limit {limit:g}"
     )
     return {
@@ -135,7 +137,7 @@ def _incomparable(rule: Rule, finding: Finding, night: Night, lacking: Lacking) 
     if was_firing(finding, night):
         return None
     text = f"{finding.metric}: nothing to compare with yet: {lacking.reason}"
-    return Case(rule, finding.model_copy(update={"message": text}))
+    return Case(rule, finding.model_copy(update={"message": text, "compared": False}))
 
 
 def _versus(versus: str) -> str:

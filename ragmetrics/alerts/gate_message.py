@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from ragmetrics.alerts.blocks import Block, bullets, context, links, mrkdwn, plain, section
 from ragmetrics.alerts.markup import clean, escape
 from ragmetrics.alerts.state import Message
+from ragmetrics.changes import drop_text, drop_words
 from ragmetrics.gates.records import FallenQuestion, Gate, MetricVerdict
 
 SHOWN = 4
@@ -86,7 +87,7 @@ def _what(gate: Gate) -> str:
 def _section(one: MetricVerdict) -> Block:
     """One metric that holds the build, with all its numbers."""
     count = f"{one.questions:,}" + (f", {one.missing:,} missing" if one.missing else "")
-    drop = "" if one.drop is None else f"{one.drop:.3f}{_interval(one)}"
+    drop = "" if one.drop is None else " ".join(drop_words(one.drop, one.low, one.high)).rstrip()
     fields = {"Mean": _change(one), "Drop": drop, "Questions": count, "Limit": f"{one.max_drop:g}"}
     shown = [mrkdwn(f"*{label}*\n{value}") for label, value in fields.items() if value]
     return {**section(f"*{escape(one.metric, 80)} got worse*"), "fields": shown}
@@ -96,7 +97,7 @@ def _line(one: MetricVerdict) -> str:
     if one.drop is None:
         return f"{escape(one.metric, 80)}: not compared"
     return (
-        f"{escape(one.metric, 80)}: {_change(one)}, drop {one.drop:.3f}{_interval(one)}, "
+        f"{escape(one.metric, 80)}: {_change(one)}, {drop_text(one.drop, one.low, one.high)}, "
         f"{one.questions:,} questions, limit {one.max_drop:g}"
     )
 
@@ -104,11 +105,7 @@ def _line(one: MetricVerdict) -> str:
 def _change(one: MetricVerdict) -> str:
     if one.before is None or one.after is None:
         return ""
-    return f"{one.before:.3f} → {one.after:.3f}"
-
-
-def _interval(one: MetricVerdict) -> str:
-    return "" if one.low is None or one.high is None else f" [{one.low:.3f}, {one.high:.3f}]"
+    return f"{one.before:z.3f} → {one.after:z.3f}"
 
 
 def _fallen(gate: Gate, held: Sequence[MetricVerdict], redact: bool) -> Iterable[str]:

@@ -7,11 +7,12 @@ can act as markup. Slack's limits on blocks hold by construction.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from ragmetrics.alerts.blocks import Block, bullets, context, links, mrkdwn, plain, section
 from ragmetrics.alerts.markup import clean, escape
 from ragmetrics.alerts.state import Message
+from ragmetrics.changes import drop_words, fall_story
 from ragmetrics.records import Finding, Manifest, Summary, WorstRow
 
 SEGMENTS = 3
@@ -49,12 +50,13 @@ def compose(
     blocks = [
         {"type": "header", "text": plain(title)},
         context(_night(manifest)),
-        *map(_section, fired[:SHOWN]),
+        *(_section(one, titled=len(fired) > 1) for one in fired[:SHOWN]),
         *bullets("Fired too", _lines(fired[SHOWN:]), dashboard),
         *bullets("Still firing", _lines(still), dashboard),
         *bullets("Snoozed", map(_snoozed, snoozed), dashboard),
         *bullets("Back to normal", _lines([f for f in resolved if f.level == "ok"]), dashboard),
         *bullets("Closed", _lines([f for f in resolved if f.level != "ok"]), dashboard),
+        *bullets("Worse, and no rule alerts", (escape(fall_story(f), 250) for f in manifest.falls)),
         *bullets("Lowest segments", _segments(manifest, list(metrics))),
         *bullets("Lowest rows" if redact else "Worst questions", _worst(manifest, metrics, redact)),
         *links({"dashboard": dashboard, "run": run_url}),
@@ -84,7 +86,11 @@ def _title(
     groups: dict[str, list[Finding]] = {}
     for finding in fired or reminded or resolved:
         groups.setdefault(_what(finding), []).append(finding)
-    whats = [_where(what, group) for what, group in groups.items()]
+    whats = [
+        _where(what, group)
+        for what, group in groups.items()
+        if f"{what.removesuffix(' is low')} fell" not in groups  # says it of the same metric
+    ]
     more = f" and {len(whats) - 2} more" if len(whats) > 2 else ""
     return clean(f"{sign}: {', '.join(whats[:2])}{more}", 150)
 
@@ -116,35 +122,48 @@ def _where(what: str, group: Sequence[Finding]) -> str:
 
 
 def _change(finding: Finding) -> str:
-    before = "" if finding.baseline is None else f"{finding.baseline:.3f} → "
-    return f"{before}{finding.mean:.3f}"
+    before = "" if finding.baseline is None else f"{finding.baseline:z.3f} → "
+    return f"{before}{finding.mean:z.3f}"
 
 
-def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f" [{low:.3f}, {high:.3f}]"
+def _section(finding: Finding, *, titled: bool) -> Block:
+    """One fired finding with all its numbers, or in words where it has none.
 
-
-def _section(finding: Finding) -> Block:
-    """One fired finding with all its numbers, or in words where it has none."""
+    It needs no title where the message has no other.
+    """
     segment = f" in {escape(str(finding.segment), 80)}" if finding.segment else ""
-    title = f"*{escape(_what(finding), 80)}*{segment}"
+    title = f"*{escape(_what(finding), 80)}*{segment}\n" if titled or segment else ""
     if finding.mean is None or finding.level == "no_data":
         since = f"\nsince {finding.since}" if finding.since else ""
-        return section(f"{title}\n{escape(finding.message, 400)}{since}")
-    against = f" against {escape(finding.baseline_label, 60)}" if finding.baseline_label else ""
+        return section(f"{title}{escape(finding.message, 400) or '–'}{since}")
     fields = {
-        "Mean": _change(finding) + _interval(finding.low, finding.high) + against,
-        "Drop": ""
-        if finding.drop is None
-        else f"{finding.drop:.3f}{_interval(finding.drop_low, finding.drop_high)}",
-        "Rows": f"{finding.n:,} rows, {finding.questions:,} questions",
-        "Rule": escape(finding.rule, 120),
+        "Mean": f"{finding.mean:z.3f}{_interval(finding)}",
+        "Before": _before(finding),
+        "Drop": _drop(finding),
+        "Scored": f"{finding.n:,} rows, {finding.questions:,} questions",
         "Since": str(finding.since or ""),
         "Level": str(finding.change or ""),
         "Carried by": "\n".join(escape(str(one), 120) for one in finding.carriers or ()),
     }
     shown = [mrkdwn(f"*{label}*\n{value}") for label, value in fields.items() if value]
-    return {**section(title), "fields": shown}
+    return {**section(f"{title}Rule: {escape(finding.rule, 200)}"), "fields": shown}
+
+
+def _interval(finding: Finding) -> str:
+    if finding.low is None or finding.high is None:
+        return ""
+    return f" [{finding.low:z.3f}, {finding.high:z.3f}]"
+
+
+def _before(finding: Finding) -> str:
+    label = f" ({escape(finding.baseline_label, 60)})" if finding.baseline_label else ""
+    return "" if finding.baseline is None else f"{finding.baseline:z.3f}{label}"
+
+
+def _drop(finding: Finding) -> str:
+    if finding.drop is None:
+        return ""
+    return " ".join(drop_words(finding.drop, finding.drop_low, finding.drop_high)).rstrip()
 
 
 def _lines(findings: Sequence[Finding]) -> list[str]:
@@ -186,7 +205,8 @@ def _snoozed(finding: Finding) -> str:
 def _night(manifest: Manifest) -> str:
     source = manifest.source
     builds = sorted(source.index_builds.items(), key=lambda build: -build[1])
-    named = [f"{escape(name, 60)} ({rows:,} rows)" for name, rows in builds[:3]]
+    one = len(builds) == 1 and builds[0][1] == source.rows
+    named = [escape(name, 60) + ("" if one else f" ({rows:,} rows)") for name, rows in builds[:3]]
     more = f" and {len(builds) - 3} more" if len(builds) > 3 else ""
     return ", ".join(
         [
@@ -215,9 +235,10 @@ def _segments(manifest: Manifest, metrics: Sequence[str]) -> list[str]:
         ]
         # By the upper end of the interval: three unlucky rows are no reason to look there first.
         for mean, summary in sorted(scored, key=lambda pair: _surely_below(pair[1]))[:3]:
-            where = f"{escape(metric, 60)}, {escape(str(summary.segment), 80)}"
-            overall = f"; all rows {whole.mean:.3f}" if whole and whole.mean is not None else ""
-            lines.append(f"{where}: {mean:.3f} ({summary.scored:,} rows{overall})")
+            which = "" if len(metrics) == 1 else f"{escape(metric, 60)}, "
+            overall = f"; all rows {whole.mean:z.3f}" if whole and whole.mean is not None else ""
+            where = f"{which}{escape(str(summary.segment), 80)}"
+            lines.append(f"{where}: {mean:z.3f} ({summary.scored:,} rows{overall})")
     return lines
 
 
@@ -225,13 +246,14 @@ def _surely_below(summary: Summary) -> float:
     return math.inf if summary.high is None else summary.high
 
 
-def _worst(manifest: Manifest, metrics: Iterable[str], redact: bool) -> list[str]:
+def _worst(manifest: Manifest, metrics: Collection[str], redact: bool) -> list[str]:
     rows = sorted((r for r in manifest.worst if r.metric in metrics), key=lambda row: row.value)
     once: dict[str, WorstRow] = {}
     for row in rows:
         once.setdefault(row.id, row)
     lines = []
     for row in list(once.values())[:3]:
+        which = "" if len(metrics) == 1 else f"{escape(row.metric, 60)} "
         question = "" if redact else f"“{escape(row.user_input, 150)}” "
-        lines.append(f"{row.value:.3f} {escape(row.metric, 60)} {question}({escape(row.id, 60)})")
+        lines.append(f"{row.value:z.3f} {which}{question}({escape(row.id, 60)})")
     return lines

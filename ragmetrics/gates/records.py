@@ -12,7 +12,7 @@ import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ragmetrics.errors import InputError
 from ragmetrics.records import JudgeInfo, Record, Source, Usage
@@ -30,7 +30,27 @@ Verdict = Literal["promote", "hold", "inconclusive"]
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}"
 Name = Annotated[str, Field(pattern=f"^{_NAME}$")]
 """Of a data set or build: it becomes part of a file's name."""
-Place = Annotated[str, Field(min_length=1, max_length=1_000, pattern=r"^[^\x00-\x1f\x7f]+$")]
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_BUCKETS = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
+_MOST_TOLD = 5
+
+
+def _one_store(place: str) -> str:
+    """A folder or a bucket: a worker opens nothing else for whoever may post events."""
+    if "::" in place:
+        raise ValueError("holds `::`, by which one address leads to another: name the place itself")
+    scheme = _SCHEME.match(place)
+    if scheme and scheme[1] not in (*_BUCKETS, "file"):
+        known = ", ".join(f"{name}://" for name in _BUCKETS)
+        raise ValueError(f"{scheme[0]} is no store of logs: name a path, or a place in {known}")
+    return place
+
+
+Place = Annotated[
+    str,
+    Field(min_length=1, max_length=1_000, pattern=r"^[^\x00-\x1f\x7f]+$"),
+    AfterValidator(_one_store),
+]
 
 
 class IndexBuild(BaseModel):
@@ -58,11 +78,11 @@ def is_name(text: str) -> bool:
 
 
 def make_index_build(payload: Any) -> IndexBuild:
-    """Validate the payload of an event; raise InputError with the key and what is wrong with it."""
+    """Validate the payload of an event; raise InputError with what is wrong with which keys."""
     try:
         return IndexBuild.model_validate(payload)
     except ValidationError as error:
-        raise InputError(f"index build: {explain(error)}") from None
+        raise InputError(f"index build: {explain(error, most=_MOST_TOLD)}") from None
 
 
 class MetricVerdict(Record):

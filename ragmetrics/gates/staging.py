@@ -21,9 +21,9 @@ from ragmetrics.gates.kept import load_gate, load_gates
 from ragmetrics.gates.records import IndexBuild, is_name
 from ragmetrics.gates.rules import gate_run_settings, metric_fingerprints
 from ragmetrics.judges.corpus import Corpus
-from ragmetrics.protocol import Status
 from ragmetrics.records import Manifest, Record, Source
 from ragmetrics.registry import chosen_metrics
+from ragmetrics.reuse import lacks_verdicts
 from ragmetrics.rows import LogRow
 from ragmetrics.score import judge_info
 from ragmetrics.settings import Settings
@@ -31,14 +31,13 @@ from ragmetrics.stage import Inputs, Staged, golden_set, load_corpus, open_store
 from ragmetrics.store.files import FileInfo, Files
 from ragmetrics.store.history import nights, ref_of
 from ragmetrics.store.logs import LogSet, find_logs
-from ragmetrics.store.parts import RunRef, is_whole, read_columns
+from ragmetrics.store.parts import RunRef, is_whole
 
 NO_NIGHT = date(1970, 1, 1)
 """A gate's run has no day: repeated on another, it finds what is done."""
 _LOOKED_THROUGH = 30
 _NIGHTS = 7
 _MOST_ATTEMPTS = 10
-_UNSETTLED = {Status.JUDGE_FAILED.value, Status.UNREADABLE.value}
 
 
 class Side(Record):
@@ -241,10 +240,8 @@ def _ended_short(run: Settings, files: Files, ref: RunRef) -> bool:
     """Whether a run was scored to its end, and rows of it have no verdict."""
     names = [metric.name for metric in chosen_metrics(run)]
     paths = [ref.scores(name, shard) for name in names for shard in range(ref.shards)]
-    if not all(is_whole(files, path) for path in paths):
-        return False
-    found = (read_columns(files, path, ["status"])["status"] for path in paths)
-    return any(_UNSETTLED & set(one.unique().to_pylist()) for one in found)
+    ended = all(is_whole(files, path) for path in paths)
+    return ended and any(lacks_verdicts(files, path) for path in paths)
 
 
 def _yardstick(settings: Settings, run: Settings, before: Side) -> tuple[str, Corpus | None]:

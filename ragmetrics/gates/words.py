@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ragmetrics.alerts.markup import clean
+from ragmetrics.changes import drop_text
 from ragmetrics.gate_settings import GateSettings
 from ragmetrics.gates.records import MetricVerdict, Verdict
 from ragmetrics.gates.verdict import too_much_missing
@@ -62,8 +63,9 @@ def _fell(one: MetricVerdict) -> str:
 
 
 def _passed(one: MetricVerdict) -> str:
+    told = drop_text(one.drop or 0.0, None, None)
     return (
-        f"{one.metric}: drop {one.drop:.3f}, surely below {one.upper:.3f}, over "
+        f"{one.metric}: {told}; any drop is surely below {one.upper:.3f}, over "
         f"{one.questions:,} questions, limit {one.max_drop:g}"
     )
 
@@ -81,7 +83,7 @@ def _undecided(one: MetricVerdict, why: str, settings: GateSettings) -> str:
             f"{one.metric}: {one.questions:,} questions are scored in both builds, "
             f"{settings.min_questions:,} needed{_further(one)}"
         )
-    drop = f"{one.metric}: drop {one.drop:.3f} over {one.questions:,} questions"
+    drop = f"{one.metric}: drop {one.drop:z.3f} over {one.questions:,} questions"
     if one.drop is not None and one.drop > one.max_drop:
         return f"{drop} is above the limit {one.max_drop:g}, but not surely a drop{_further(one)}"
     return f"{drop} may be up to {one.upper:.3f}, limit {one.max_drop:g}{_further(one)}"

@@ -56,8 +56,8 @@ def replay(
     `place` is a folder or a .jsonl file, and may hold `{build}`; None: `gate: logs:` of the
     settings. Killed at any moment, the same call goes on: what was answered is found. A replay
     that is done is found too, unless golden set or retriever settings changed, or with `again`.
-    `limit` asks the first so many questions, for a try. `progress` hears of each question, on
-    another thread.
+    `limit` asks the first so many questions, for a try. `progress` hears when it begins, and then
+    of each question, on another thread.
 
     Raises InputError for settings that no replay can begin with or a place that has another log,
     RetrieverRefused at once where no question can be answered, ReplayShort, with no log written,
@@ -116,6 +116,7 @@ class _Run:
         found = self._done = len(kept)
         asker = Asker(retriever, self._retriever)
         missing = [question for question in self._questions.asked if question not in kept]
+        self._tell()
         loop.run(self._ask_all(retriever, asker, kept, missing))
         replayed = Replayed(
             build=self._build,
@@ -165,8 +166,11 @@ class _Run:
             else:
                 await kept.keep(question, line, empty=not row.retrieved_contexts)
             self._done += 1
-            if self._progress:
-                self._progress("asking", self._done, len(self._questions.asked))
+            self._tell()
+
+    def _tell(self) -> None:
+        if self._progress:
+            self._progress("asking", self._done, len(self._questions.asked))
 
     def _fail(self, error: NoAnswer) -> None:
         if not self._is_short():

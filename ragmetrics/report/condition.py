@@ -7,22 +7,26 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from ragmetrics.records import Finding, Manifest, Summary
+from ragmetrics.changes import fall_story, fall_text
+from ragmetrics.records import Fall, Finding, Manifest, Summary
 from ragmetrics.report.costs import judged_rows, sampled, was_over
 from ragmetrics.report.words import finite, plural
 
-RuleState = Literal["firing", "pending", "no_data", "ok"]
-NightState = Literal["firing", "no_data", "pending", "incomplete", "unwatched", "ok"]
+RuleState = Literal["firing", "pending", "no_data", "uncompared", "ok"]
+MetricState = RuleState | Literal["fell"]
+NightState = MetricState | Literal["incomplete", "unwatched"]
 
 LABELS: dict[str, str] = {
     "firing": "firing",
     "pending": "pending",
+    "fell": "fell, no rule",
     "no_data": "no data",
     "incomplete": "incomplete",
     "unwatched": "no rules",
+    "uncompared": "not compared yet",
     "ok": "ok",
 }
-_ORDER: tuple[RuleState, ...] = ("firing", "pending", "no_data", "ok")
+_ORDER: tuple[MetricState, ...] = ("firing", "pending", "fell", "no_data", "uncompared", "ok")
 
 _MOST_NOTES = 8
 
@@ -47,12 +51,14 @@ class Condition:
 
 
 def rule_state(finding: Finding) -> RuleState:
-    """The state of one rule; a breach fires at once, and no data is never ok."""
+    """The state of one rule; a breach fires at once, and what was not compared is never ok."""
     if finding.state == "firing" or finding.level == "breach":
         return "firing"
     if finding.level == "no_data":
         return "no_data"
-    return "pending" if finding.state == "pending" or finding.level == "suspect" else "ok"
+    if finding.state == "pending" or finding.level == "suspect":
+        return "pending"
+    return "ok" if finding.compared else "uncompared"
 
 
 def _urgency(finding: Finding) -> tuple[int, bool, str, str]:
@@ -72,9 +78,9 @@ def has_numbers(manifest: Manifest) -> bool:
     )
 
 
-def metric_states(manifest: Manifest) -> dict[str, RuleState]:
-    """The state of the worst rule on each metric over all rows, where it has a rule."""
-    states: dict[str, RuleState] = {}
+def metric_states(manifest: Manifest) -> dict[str, MetricState]:
+    """The state of the worst rule on each metric over all rows; without one, whether it fell."""
+    states: dict[str, MetricState] = {fall.metric: "fell" for fall in manifest.falls}
     for finding in by_state(manifest.findings):
         state = rule_state(finding)
         if finding.metric and not finding.segment and (finding.kind == "metric" or state != "ok"):
@@ -82,7 +88,7 @@ def metric_states(manifest: Manifest) -> dict[str, RuleState]:
     return states
 
 
-def needing_reader(metric: str, states: Mapping[str, RuleState]) -> tuple[int, bool]:
+def needing_reader(metric: str, states: Mapping[str, MetricState]) -> tuple[int, bool]:
     """Sort key: metrics that need a reader first, then those that a rule watches."""
     return _ORDER.index(states.get(metric, "ok")), metric not in states
 
@@ -102,7 +108,7 @@ def condition(manifest: Manifest) -> Condition:
 
 def _judge(manifest: Manifest) -> tuple[NightState, str, tuple[Finding, ...]]:
     """State, the words for it, and the findings that explain it."""
-    found: dict[RuleState, tuple[Finding, ...]] = {
+    found: dict[MetricState, tuple[Finding, ...]] = {
         state: tuple(f for f in by_state(manifest.findings) if rule_state(f) == state)
         for state in _ORDER
     }
@@ -116,14 +122,34 @@ def _judge(manifest: Manifest) -> tuple[NightState, str, tuple[Finding, ...]]:
         return "firing", f"{plural(len(firing), 'alert')} firing{also}", firing + pending
     if pending:
         return "pending", f"{plural(len(pending), 'alert')} pending, none firing", pending
+    if manifest.falls:
+        return "fell", f"no rule fired; {_fell(manifest.falls)}", blind
     if blind:
         return "incomplete", f"nothing firing, but {plural(len(blind), 'rule')} without data", blind
     if manifest.source.broken or manifest.problems:
         what = "read" if manifest.source.broken else "scored"
         return "incomplete", f"nothing firing, but not all was {what}", ()
-    if not manifest.findings:
+    return _watched(manifest, found["uncompared"])
+
+
+def _watched(
+    manifest: Manifest, waiting: tuple[Finding, ...]
+) -> tuple[NightState, str, tuple[Finding, ...]]:
+    """Fine is what a rule has held against something, as nobody else looked."""
+    rules = [finding for finding in manifest.findings if finding.kind == "metric"]
+    if not rules:
         return "unwatched", "scored, but no rule watches it", ()
+    if not any(rule_state(finding) == "ok" for finding in rules):
+        return "uncompared", "scored, but no rule could compare anything yet", waiting
+    whole = [finding for finding in waiting if finding.segment is None]
+    if whole:
+        return "ok", f"no rule fired, {plural(len(whole), 'rule')} not compared yet", ()
     return "ok", "fine", ()
+
+
+def _fell(falls: Sequence[Fall]) -> str:
+    many = f"{len(falls)} metrics without a rule got worse"
+    return fall_text(falls[0]) if len(falls) == 1 else many
 
 
 def _lowest(manifest: Manifest, findings: Sequence[Finding]) -> tuple[Summary, ...]:
@@ -153,6 +179,7 @@ def _notes(manifest: Manifest, state: NightState) -> tuple[str, ...]:
         notes.append(judged_rows(manifest.budget, manifest.source.rows))
     if manifest.sample:
         notes.append(f"A sample: {sampled(manifest.sample, manifest.source.rows)}.")
+    notes += [f"{fall_story(fall)}." for fall in manifest.falls[:_MOST_NOTES]]
     notes += [f"Not scored: {problem}" for problem in manifest.problems[:_MOST_NOTES]]
     resolved = sum(f.transition == "resolved" for f in manifest.findings)
     if resolved:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from ragmetrics.calibration.records import Calibration, Drift, Figure, Measured
 from ragmetrics.gates.records import Gate, MetricVerdict
 from ragmetrics.records import Manifest, Summary
-from ragmetrics.report.condition import condition, rule_state
-from ragmetrics.report.words import brief, count, interval, number, plain
+from ragmetrics.report.condition import LABELS, condition, rule_state
+from ragmetrics.report.words import brief, count, drop, interval, number, plain
 
 _MOST = 50
 _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -19,8 +19,9 @@ def summary_markdown(manifest: Manifest, dashboard: str) -> str:
     """State, findings and one table line per metric, with the way to the dashboard."""
     state = condition(manifest)
     lines = [f"## {_text(state.sentence)}", ""]
-    told = [*state.notes, *(f"{rule_state(f)}: {f.message}" for f in state.findings[:_MOST])]
-    lines += [f"- {_text(line)}" for line in told] + ([""] if told else [])
+    found = (f"{LABELS[rule_state(f)]}: {f.message}" for f in state.findings[:_MOST])
+    told = [f"- {_text(line)}" for line in (*state.notes, *found)]
+    lines += told + ([""] if told else [])
     if manifest.metrics:
         lines += ["| metric | mean | interval | rows | not scored |", "|:--|--:|:--|--:|--:|"]
         lines += [_line(summary) for summary in manifest.metrics[:_MOST]] + [""]
@@ -69,13 +70,13 @@ def gate_markdown(gate: Gate, dashboard: str) -> str:
 
 
 def _compared(one: MetricVerdict) -> str:
-    drop = f"{number(one.drop)} {interval(one.low, one.high)}".rstrip()
+    fell = number(None) if one.drop is None else " ".join(drop(one.drop, one.low, one.high))
     cells = (
         _text(one.metric),
         one.verdict,
         number(one.before),
         number(one.after),
-        drop,
+        fell.rstrip(),
         f"{one.max_drop:g}",
         count(one.questions),
     )

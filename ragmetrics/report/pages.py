@@ -73,6 +73,7 @@ def _environment() -> Environment:
     environment.tests["fine"] = lambda finding: rule_state(finding) == "ok"
     environment.globals |= {
         "interval": words.interval,
+        "drop_words": words.drop,
         "share": words.share,
         "money": costs.money,
         "all_costs": costs.all_costs,

@@ -1,6 +1,7 @@
 """The site: one page per night, one per metric with its worst rows, and the overview.
 
 index.html                              all nights
+nights.js                               their dates: a night's page finds the next one there
 calibration.html                        judges against labelled rows, where there are any
 builds.html                             index builds and their verdicts, where there are any
 2026-11-19/index.html                   one night
@@ -10,6 +11,7 @@ assets/                                 shared by all pages; nothing is fetched 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -109,7 +111,7 @@ def write_overview(
     calibrations: str | None = None,
     builds: str | None = None,
 ) -> str:
-    """Write the page of all nights, oldest first as given; return its path.
+    """Write the page of all nights, oldest first as given, and their list; return its path.
 
     `calibrations` and `builds` are the pages of the calibrations and of the index builds, where
     there are such.
@@ -133,6 +135,9 @@ def write_overview(
         calibrations=calibrations,
         builds=builds,
     )
+    # Before the page: whoever is sent to a night from there can go on to the next one.
+    dates = json.dumps([str(night.date) for night in nights])
+    site.write("nights.js", f"const NIGHTS = {dates};\n".encode())
     site.write("index.html", page)
     return "index.html"
 

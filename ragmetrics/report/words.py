@@ -6,6 +6,8 @@ import math
 import re
 from datetime import timedelta
 
+from ragmetrics.changes import NO_CHANGE, drop_words
+
 NONE = "–"
 LONGEST = 4_000
 """Characters of one text that are shown; what is longer is cut and says so."""
@@ -24,7 +26,7 @@ def finite(value: float | None) -> float | None:
 def number(value: float | None, digits: int = 3) -> str:
     """`0.912`, with a true minus sign; a dash where there is no number."""
     value = finite(value)
-    return NONE if value is None else _minus(f"{value:.{digits}f}")
+    return NONE if value is None else _minus(f"{value:z.{digits}f}")
 
 
 def p_value(value: float | None) -> str:
@@ -34,9 +36,15 @@ def p_value(value: float | None) -> str:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """A change with its sign: `+0.012`, `−0.231`, and `0.000` without one."""
+    """A change with its sign: `+0.012`, `−0.231`; `no change` for one that rounds to 0."""
     text = f"{value:+.{digits}f}"
-    return _minus(text) if float(text) else text[1:]
+    return _minus(text) if float(text) else NO_CHANGE
+
+
+def drop(value: float, low: float | None, high: float | None) -> tuple[str, str]:
+    """A drop and its interval, rounded as far as that bears it: `0.107`, `[0.071, 0.143]`."""
+    told, ends = drop_words(value, low, high)
+    return _minus(told), _minus(ends)
 
 
 def interval(low: float | None, high: float | None) -> str:

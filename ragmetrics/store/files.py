@@ -77,8 +77,9 @@ class Files:
     def _fs(self) -> tuple[fsspec.AbstractFileSystem, str]:
         options = {name: value for name, value in self._options.items() if name != SECONDS}
         if self.root.startswith(("s3://", "s3a://")):
-            # Cached listings never see what other workers write.
-            options = {"use_listings_cache": False, **options}
+            # Cached listings never see what other workers write; a file that may be fetched in
+            # pieces at once is asked for its size first, and most of ours are small.
+            options = {"use_listings_cache": False, "max_concurrency": 1, **options}
         with told("opening", self.root):
             fs, path = url_to_fs(self.root, **options)
         return fs, path.rstrip("/") or "/"

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from flows.failing import TOLD
 from tests.fakes.prefect_live import Live, prefect_live
 from tests.fakes.processes import ROOT
 from tests.fakes.slack import SlackServer
@@ -77,9 +78,10 @@ def start(live: Live, deployment: str, name: str) -> str:
     return run
 
 
-def go(live: Live, run: str, kind: str, message: str = "") -> None:
+def go(live: Live, run: str, kind: str, message: str = "", name: str | None = None) -> None:
     """Set the state of a run, as its engine would."""
-    live.post(f"/flow_runs/{run}/set_state", {"state": {"type": kind, "message": message}})
+    state = {"type": kind, "message": message, **({"name": name} if name else {})}
+    live.post(f"/flow_runs/{run}/set_state", {"state": state})
 
 
 def told(slack: SlackServer, about: str) -> list[dict[str, Any]]:
@@ -168,6 +170,17 @@ def test_a_failed_run_is_told_once_and_cannot_speak_for_us(live: Live, slack: Sl
     assert "evil" not in message["text"]
     assert "nightly failed" in message["text"]
     assert f"/runs/flow-run/{run}|open the run>" in message["text"]
+
+
+def test_a_failure_that_the_run_told_itself_is_not_told_again(
+    live: Live, slack: SlackServer
+) -> None:
+    """It ends as failed under another name; the next failure, which nobody told, is told."""
+    deployment = deploy(live, "telling")
+    go(live, start(live, deployment, "night-of-its-own-words"), "FAILED", "no log", TOLD)
+    go(live, start(live, deployment, "night-of-no-words"), "FAILED", "no bucket")
+    live.wait_for(lambda: told(slack, "night-of-no-words"), seconds=120)
+    assert told(slack, "night-of-its-own-words") == []
 
 
 def test_slack_down_for_a_moment_loses_no_message(live: Live, slack: SlackServer) -> None:

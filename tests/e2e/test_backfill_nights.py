@@ -80,11 +80,12 @@ def environment(live: Live) -> dict[str, str]:
 
 
 def finish(settings: Path, live: Live, *more: str) -> str:
-    """Run the backfill to its end; return what it printed."""
+    """Run the backfill to its end, which is the last that its log says; return what it printed."""
     done = subprocess.run(
         command(settings, *more), cwd=ROOT, env=environment(live), capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+    assert f"{len(DAYS)} nights: " in done.stderr and "; dashboard: " in done.stderr
     return done.stdout
 
 

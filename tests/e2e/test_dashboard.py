@@ -9,10 +9,18 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.records import Source
+from ragmetrics.records import Fall, JudgeInfo, JudgeSummary, Segment, Source, WorstRow
 from ragmetrics.report.site import write_assets, write_night, write_overview
 from ragmetrics.store.files import Files
-from tests.fakes.nights import METRICS, night, ten_nights, worst_rows
+from tests.fakes.nights import (
+    METRICS,
+    finding,
+    night,
+    summary,
+    ten_nights,
+    worst_row,
+    worst_rows,
+)
 
 pytestmark = pytest.mark.e2e
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
@@ -106,6 +114,37 @@ def test_pages_open_from_a_folder(browser: Any, site: Path, scheme: str, width: 
     context.close()
 
 
+@options(viewport={"width": 420, "height": 900})
+def test_long_names_fit_a_narrow_window(visit: Visit, tmp_path: Path) -> None:
+    """A word without a place to wrap makes no page scroll sideways, nor a chart leave its card."""
+    files, word = Files(str(tmp_path)), "x" * 90
+    metric, judge = "context_precision_without_reference", f"openai:{word}"
+    panel = [JudgeSummary(name=name, mean=0.4, scored=9, failed=1) for name in (word, "b")]
+    fall = {"metric": metric, "before": 0.89, "now": 0.58, "label": "7 nights before"}
+    names: dict[str, Any] = {
+        "dataset": word,
+        "judge": JudgeInfo(name=judge, fingerprint="f" * 64),
+        "metrics": [summary(metric, 0.5, judge, judges=panel), summary(word, 0.4, judge)],
+        "segments": [summary(metric, 0.3, judge, segment=Segment(tag=word, value=word))],
+        "findings": [finding(word, level="suspect", rule=word, message=word)],
+        "falls": [
+            Fall.model_validate({**fall, "drop": 0.3, "low": 0.2, "high": 0.4, "questions": 9})
+        ],
+        "worst": [WorstRow(id=word, metric=metric, value=0.0, user_input=word * 3)],
+        "problems": [word],
+    }
+    manifest = night(**names)
+    write_assets(files)
+    write_night(files, manifest, [], [worst_row(word, word * 3)])
+    write_overview(files, [manifest])
+    for name in ("index", "2026-11-10/index", f"2026-11-10/worst-{metric}"):
+        visit.page.goto((tmp_path / f"{name}.html").as_uri())
+        visit.page.wait_for_timeout(200)
+        assert visit.overflow() <= 0, name
+        plots = visit.page.locator(".plot").all()
+        assert all(plot.evaluate("p => p.scrollWidth <= p.clientWidth + 1") for plot in plots)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_charts_are_drawn_in_the_colours_of_the_page(browser: Any, site: Path, scheme: str) -> None:
     """Charts take their colours from the style sheet, and follow when the scheme changes."""
@@ -162,6 +201,32 @@ def test_the_worst_row_is_two_clicks_away(visit: Visit, site: Path) -> None:
     assert "How is an invoice changed?" in row.inner_text()
     assert row.evaluate("row => row.getBoundingClientRect().top < innerHeight")
     assert visit.complaints == []
+
+
+def test_a_night_links_to_the_next(visit: Visit, site: Path) -> None:
+    """Also where its page was written before the next night was there; the newest has none."""
+    page = visit.page
+    page.goto((site / "2026-11-18/index.html").as_uri())
+    page.get_by_role("link", name="2026-11-19").click()
+    page.wait_for_load_state()
+    assert page.url.endswith("2026-11-19/index.html")
+    assert not page.locator("#next").is_visible()
+    page.get_by_role("link", name="2026-11-18").click()
+    page.wait_for_load_state()
+    assert page.url.endswith("2026-11-18/index.html")
+    assert visit.complaints == []
+
+
+@options(java_script_enabled=False)
+def test_without_scripts_a_night_links_to_all_nights(visit: Visit, site: Path) -> None:
+    """From there the next one is a click away."""
+    page = visit.page
+    page.goto((site / "2026-11-18/index.html").as_uri())
+    assert not page.locator("#next").is_visible()
+    page.get_by_role("link", name="All nights").click()
+    page.wait_for_load_state()
+    assert page.url.endswith("index.html#nights")
+    assert page.locator(".nights").get_by_role("link", name="2026-11-19").is_visible()
 
 
 def test_a_hostile_question_is_inert(visit: Visit, site: Path) -> None:

@@ -79,7 +79,8 @@ def test_people_can_watch(settings: Callable[..., str]) -> None:
     run(settings("dask", {"name": "dask", "workers": 2}, dataset="watched"))
     from prefect.client.orchestration import get_client
 
-    wanted = {f"context_recall · shard {number}/3" for number in (1, 2, 3)}
+    wanted = {f"context_recall · shard {number}/3 · {NIGHT}" for number in (1, 2, 3)}
+    wanted |= {f"{step} · {NIGHT}" for step in ("stage", "publish", "alert")}
     deadline = time.monotonic() + 60
     with get_client(sync_client=True) as client:
         # The server writes task runs a little later.
@@ -89,7 +90,7 @@ def test_people_can_watch(settings: Callable[..., str]) -> None:
         found = client.request(
             "POST",
             "/artifacts/filter",
-            json={"artifacts": {"key": {"like_": "ragmetrics-watched-progress-%"}}},
+            json={"artifacts": {"key": {"like_": "ragmetrics-watched-night-progress-%"}}},
         ).json()
     assert {one["key"].rpartition("progress-")[2] for one in found} >= {
         "context-recall",

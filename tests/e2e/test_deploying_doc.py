@@ -8,6 +8,7 @@ and bucket, judge and Slack are servers of this machine.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -16,10 +17,12 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import boto3  # type: ignore[import-untyped]
 import pytest
@@ -32,11 +35,14 @@ from tests.fakes.offline import skip_or_fail
 from tests.fakes.processes import ROOT
 from tests.fakes.slack import SlackServer
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 DOCUMENT = ROOT / "docs/deploying.md"
 BUCKET = "my-bucket"
-SERVER = "http://127.0.0.1:4200/api/health"
+SERVER = "http://127.0.0.1:4200/api"
+BUILDS = ("2026-11-13", "2026-11-20")
+VERDICT = f"ragmetrics/gates/{BUILDS[1]}.json"
+QUESTIONS = 60  # as many as a gate needs
 LINK = Command(f"mkdir .venv; ln -s {shlex.quote(sys.prefix)}/* .venv/")
 
 
@@ -58,9 +64,13 @@ def publish(origin: Path) -> None:
 class Reader:
     """Somebody who follows the document, with an empty home."""
 
-    def __init__(self, home: Path, files: dict[str, str], running: ExitStack) -> None:
+    def __init__(
+        self, home: Path, files: dict[str, str], bucket: Bucket, running: ExitStack
+    ) -> None:
         self.home = home
         self.checkout = home / "ragmetrics"
+        self.run_id = ""
+        self._bucket = bucket
         self._files = files
         self.unused = set(files)
         self._running = running
@@ -71,7 +81,6 @@ class Reader:
             "COLUMNS": "200",
             "LANG": "C.UTF-8",
             "TERM": "xterm",
-            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         }
         self.terminal = Terminal(home, self._environment)
 
@@ -83,22 +92,33 @@ class Reader:
                 self._leave_running(block.commands)
             elif block.kind == "console":
                 for command in block.commands:
-                    self._type(command)
+                    self.type(command)
             elif block.name:
-                (self.checkout / block.name).write_text(self._as_here(block.text))
+                more, _, name = block.name.rpartition(" ")
+                with (self.checkout / name).open("a" if more else "w") as file:
+                    file.write(self._as_here(block.text))
             if block.kind == "console":
                 done += block.commands
         return done
 
-    def _type(self, command: Command) -> None:
+    def type(self, command: Command) -> str:
+        """Type a command, wait for what the reader waits for, and return what it printed."""
         if command.line == "make install":
             if not (self.checkout / ".venv").exists():
                 self.terminal.run(LINK)
-            return
+            return ""
         if command.line == "git pull":  # somebody has made a new version meanwhile
             (self.home / "origin" / "NEWS").write_text("A new version.\n")
             publish(self.home / "origin")
-        self.terminal.run(command)
+        line = re.sub(r"\bID\b", self.run_id, command.line)
+        printed = self.terminal.run(Command(line, command.output))
+        if found := re.search(r"UUID: (\S+)", printed):
+            self.run_id = found[1]
+        if "emit-build" in line:
+            wait_for(lambda: self._bucket.keys(VERDICT))
+        if "--state-type RUNNING" in line:
+            wait_for(lambda: "No flow runs found" in self.terminal.run(command))
+        return printed
 
     def _leave_running(self, commands: list[Command]) -> None:
         terminal = Terminal(self.home, self._environment)
@@ -107,7 +127,7 @@ class Reader:
         output = self.home / f"{len(list(self.home.glob('*.log')))}.log"
         self._running.enter_context(terminal.leave_running(commands[-1], output))
         if "server start" in commands[-1].line:
-            answering(SERVER)  # as the reader sees in the browser
+            wait_for(lambda: answer("health"))  # as the reader sees in the browser
 
     def _as_here(self, text: str) -> str:
         """A file of the document with the addresses and keys of this machine."""
@@ -118,27 +138,51 @@ class Reader:
         return text
 
 
-def answering(url: str, seconds: float = 120) -> None:
-    """Wait until an address answers."""
+def wait_for(what: Callable[[], object], seconds: float = 180) -> None:
+    """Wait until something is there (is true)."""
     deadline = time.monotonic() + seconds
-    while True:
-        try:
-            with urllib.request.urlopen(url, timeout=10):
-                return
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.3)
+    while not what():
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.5)
+
+
+def answer(path: str) -> Any:
+    """What the server answers to a GET with the document's password; None where nobody answers."""
+    request = urllib.request.Request(f"{SERVER}/{path}")
+    request.add_header("Authorization", f"Basic {base64.b64encode(b'admin:change-me').decode()}")
+    try:
+        with urllib.request.urlopen(request, timeout=10) as response:
+            return json.load(response)
+    except urllib.error.HTTPError:
+        raise
+    except OSError:
+        return None
 
 
 @pytest.fixture
 def bucket(s3: Bucket) -> Bucket:
-    """The document's bucket, with the document's night in it."""
+    """The document's bucket: its night, its golden set, which alone knows the right answers, and
+    the logs of its two builds.
+    """
     client = boto3.Session().client("s3")
     client.create_bucket(Bucket=BUCKET)
-    body = "".join(json.dumps(row) + "\n" for row in make_rows(12, night=NIGHT)).encode()
-    client.put_object(Bucket=BUCKET, Key=f"retrieval/dt={NIGHT}/log.jsonl", Body=body)
+    logs = {f"builds/{build}/": {"index_build": build} for build in BUILDS}
+    for folder, fields in {f"retrieval/dt={NIGHT}/": {}, **logs}.items():
+        rows = make_rows(QUESTIONS, night=NIGHT, reference=None, **fields)
+        put(client, f"{folder}log.jsonl", rows)
+    put(client, "golden.jsonl", make_rows(QUESTIONS, retrieved_contexts=None))
     return Bucket(BUCKET, s3.endpoint, client)
+
+
+def put(client: Any, key: str, rows: list[dict[str, Any]]) -> None:
+    """Write rows into the bucket."""
+    body = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    client.put_object(Bucket=BUCKET, Key=key, Body=body)
+
+
+def read(bucket: Bucket, key: str) -> Any:
+    """A JSON file of the bucket."""
+    return json.loads(bucket.client.get_object(Bucket=BUCKET, Key=key)["Body"].read())
 
 
 @pytest.fixture
@@ -169,22 +213,38 @@ def reader(
         ),
     }
     with ExitStack() as running:
-        yield Reader(tmp_path, files, running)
+        yield Reader(tmp_path, files, bucket, running)
 
 
 def test_the_document_can_be_followed_to_the_letter(
     reader: Reader, bucket: Bucket, slack_server: SlackServer
 ) -> None:
-    """Every command works and prints what it should; at the end the night is in the bucket, Slack
-    was heard, and the nightly is planned."""
+    """Every command works and prints what it should; at the end the night and the verdict on the
+    build are in the bucket, Slack was heard, no run has failed, and the nightly is planned."""
     typed = reader.follow(DOCUMENT)
     assert not reader.unused, "what the files of the document should hold"
     assert len(typed) == len(re.findall(r"^\$ ", DOCUMENT.read_text(), re.MULTILINE))
     page = bucket.client.head_object(Bucket=BUCKET, Key="ragmetrics/dashboard/index.html")
     assert page["ContentType"].startswith("text/html")
-    assert bucket.keys(f"ragmetrics/runs/dt={NIGHT}/")
+    [manifest] = bucket.keys(f"ragmetrics/runs/dt={NIGHT}/")
+    night, gate = read(bucket, manifest), read(bucket, VERDICT)
+    scored = {summary["metric"]: summary["scored"] for summary in night["metrics"]}
+    assert scored["context_recall"] == scored["context_relevance"] == QUESTIONS
+    assert (gate["verdict"], gate["build"], gate["serving"]) == ("promote", *reversed(BUILDS))
     assert (reader.checkout / "dashboard/index.html").is_file()
     assert "ragmetrics can be heard" in str(slack_server.delivered)
     assert not git(reader.checkout, "status", "--porcelain"), "git sees what the reader wrote"
-    planned = reader.terminal.run(Command(".venv/bin/prefect flow-run ls --state Scheduled"))
-    assert "nightly" in planned
+    runs = ".venv/bin/prefect flow-run ls"
+    assert "nightly" in reader.type(Command(f"{runs} --state Scheduled"))
+    bad = reader.type(Command(f"{runs} --state-type FAILED --state-type CRASHED"))
+    assert "No flow runs found" in bad
+    assert answer("admin/settings")["server"]["analytics_enabled"] is False
+    [logs] = [command for command in typed if "flow-run logs" in command.line]
+    assert_a_failed_run_says_why(reader, logs)
+
+
+def assert_a_failed_run_says_why(reader: Reader, logs: Command) -> None:
+    """The last line of the log, as the document has people read it, holds the reason."""
+    line = ".venv/bin/prefect deployment run nightly/nightly --param date=2026-11-18 --watch"
+    reader.type(Command(f"! {line}", ("Flow run finished in state 'Failed...",)))
+    assert "nothing to score: no log file at" in reader.type(Command(logs.line))

@@ -103,9 +103,9 @@ def example(language: str) -> str:
     return str(found)
 
 
-def ids(live: Live, build: str = "2026-11-20.1") -> set[str]:
+def ids(live: Live, build: str = "2026-11-20") -> set[str]:
     """The events of the build of the examples that the server knows."""
-    wanted = {"dataset": "helpdesk", "build": build}
+    wanted = {"dataset": "help-centre", "build": build}
     return {one["id"] for one in recorded(live) if one["payload"] == wanted}
 
 

@@ -232,7 +232,7 @@ BAD: dict[str, tuple[Any, str]] = {
         {"dataset": "plant", "build": "b", "bulid": "c"},
         "bulid: there is no such key",
     ),
-    "no payload": (None, "dataset: not there (and 1 more)"),
+    "no payload": (None, "dataset: not there; build: not there"),
     "another data set": ({"dataset": "mine", "build": "b"}, "of the data set mine"),
     "words for the server, and depth": (
         {"dataset": "plant", "build": {"__prefect_kind": "json", "value": "{", "more": DEEP}},
@@ -255,7 +255,7 @@ def test_every_payload_that_cannot_be_followed_ends_in_a_message(plant: Plant) -
     for what, (payload, why) in BAD.items():
         event = events[what] = plant.announce(payload)
         run = plant.ended(event)
-        assert run["state_type"] == "FAILED", what
+        assert (run["state_type"], run["state_name"]) == ("FAILED", "FailedAndTold"), what
         assert why in run["state"]["message"], what
         (message,) = plant.told(event)
         assert why in message, what
@@ -334,6 +334,35 @@ def test_a_dashboard_that_cannot_be_written_keeps_nobody_from_being_told(plant: 
     assert "dashboard" in run["state"]["message"]
     assert len(plant.told("index build unseen is held")) == 1
     assert len(plant.emitted("rag.index.held", "unseen")) == 1
+
+
+def test_a_build_without_verdict_that_slack_was_not_told_of_fails_as_any_run(plant: Plant) -> None:
+    """So that the automation tells it."""
+    plant.slack.fail("not_ok")
+    try:
+        run = plant.ended(plant.announce({"dataset": "plant"}))
+    finally:
+        plant.slack.fail(None)
+    assert (run["state_type"], run["state_name"]) == ("FAILED", "Failed")
+    assert "build: not there; and Slack was not told: " in run["state"]["message"]
+
+
+def test_task_runs_of_a_gate_are_named_by_its_build(plant: Plant) -> None:
+    """So that those of two gates at once can be told apart, and the two builds' in one gate."""
+    payload = {"dataset": "plant", "build": "damaged", "serving": "serving"}
+    run = plant.ended(plant.announce(payload))
+    where = {"flow_runs": {"id": {"any_": [run["id"]]}}}
+    steps = {f"{step} · damaged" for step in ("stage", "verdict", "publish", "announce", "tell")}
+
+    def names() -> set[str]:
+        return {one["name"] for one in plant.live.post("/task_runs/filter", where)}
+
+    def builds() -> set[str]:
+        return {name.rpartition(" · ")[2] for name in names() if " · shard 1/" in name}
+
+    # The server writes task runs a little later.
+    plant.live.wait_for(lambda: names() >= steps and len(builds()) == 2, seconds=60)
+    assert builds() == {"damaged", "serving for damaged"}
 
 
 def test_the_verdict_is_an_artifact(plant: Plant) -> None:

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from ragmetrics.night import CoverageShort
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, make_rows
 from tests.fakes.slack import SlackServer
@@ -156,11 +157,51 @@ def test_an_empty_night_alerts_and_fails(
     s3: Bucket, slack_server: SlackServer, settings: Callable[..., str]
 ) -> None:
     """No log is no green night: it is published as no data, told in Slack, and fails the run."""
-    with pytest.raises(Exception, match="nothing to score: no log file"):
+    with pytest.raises(CoverageShort, match="nothing to score: no log file"):
         run(settings())
     assert "nothing to score" in json.dumps(slack_server.delivered)
     page = s3.client.get_object(Bucket=s3.name, Key="store/dashboard/index.html")["Body"].read()
     assert b"o data" in page
+
+
+def test_a_failure_that_slack_has_is_left_alone_by_the_automations(
+    slack_server: SlackServer, settings: Callable[..., str]
+) -> None:
+    """A run that told ends in a state of its own. Its repeat has nothing to send, and ends as any
+    run that fails: that it did so again is told by the automation."""
+    from flows.failing import TOLD
+    from flows.nightly import nightly
+
+    path = settings()
+    told = nightly(path, NIGHT, return_state=True)
+    assert (told.type.value, told.name, len(slack_server.delivered)) == ("FAILED", TOLD, 1)
+    assert "CoverageShort: night" in told.message
+    untold = nightly(path, NIGHT, return_state=True)
+    assert (untold.name, len(slack_server.delivered)) == ("Failed", 1)
+
+
+def test_a_failure_that_slack_does_not_take_is_left_to_the_automations(
+    slack_server: SlackServer, settings: Callable[..., str]
+) -> None:
+    """Else nobody would hear of it."""
+    from flows.nightly import nightly
+
+    slack_server.fail("500")
+    assert nightly(settings(), NIGHT, return_state=True).name == "Failed"
+
+
+def test_the_log_of_a_night_ends_with_what_came_of_it(
+    s3: Bucket, settings: Callable[..., str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line: rows, means, the states of the rules, and where the dashboard is."""
+    put_log(s3, NIGHT, make_rows(ROWS, good=0.8))
+    caplog.set_level("INFO", "prefect.flow_runs")
+    run(settings())
+    (line,) = [one for one in caplog.messages if "rows scored" in one]
+    assert line.startswith(f"night {NIGHT}: {ROWS} of {ROWS} rows scored, context_relevance ")
+    assert "context_recall 0.800" in line
+    assert "; rules: " in line and " ok" in line
+    assert line.endswith(f"dashboard: {s3.uri}/store/dashboard/{NIGHT}/index.html")
 
 
 def test_a_wrong_key_fails_the_run_with_its_reason(

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from flows.runners import RunnerFailed
 from ragmetrics.backfill import Backfill
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT
@@ -71,6 +77,47 @@ def test_nights_at_once_share_one_ray(settings: Callable[..., str], tmp_path: Pa
         assert done.dates("published") == NIGHTS, str(done)
     pd.testing.assert_frame_equal(scores(tmp_path, "ray"), scores(tmp_path, "threads"))
     assert not is_running()
+
+
+@contextmanager
+def head_without_cpu(folder: Path) -> Iterator[str]:
+    """A Ray that others may join and that runs nothing itself, as on Kubernetes; its address."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    command = ["start", "--head", "--block", "--num-cpus=0", f"--port={port}"]
+    quiet = ["--include-dashboard=false", "--disable-usage-stats"]
+    log = folder / "ray.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ray.scripts.scripts", *command, *quiet],
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        while "Ray runtime started" not in log.read_text():
+            assert process.poll() is None, log.read_text()
+            time.sleep(0.2)
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.terminate()  # it ends what it started
+        process.wait(60)
+
+
+def test_a_ray_that_gets_no_cpu_is_not_waited_for_for_ever(
+    settings: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The night ends with one sentence: the address, and what to start there."""
+    monkeypatch.setattr("flows.runners.WORKER_SECONDS", 2.0)
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # whatever is in this user's home
+    with head_without_cpu(tmp_path) as address:
+        with pytest.raises(RunnerFailed) as error:
+            run(settings("ray", {"name": "ray", "address": address}))
+        assert str(error.value) == (
+            f"runner: ray: the Ray at {address} has had no CPU for tasks for 2 s; start a node "
+            "that has some: PYTHONPATH=CHECKOUT ray start --address HEAD:PORT"
+        )
+        assert not is_running()
 
 
 def backfill(path: str) -> Backfill:

@@ -19,6 +19,7 @@ from prefect.server.utilities.user_templates import render_user_template_sync
 
 from flows.automation_file import PREFIX, plan, read_automations, without_telling
 from flows.automations import BLOCK, FILE, MESSAGE, TAG, block_values, seconds
+from flows.failing import TOLD
 from ragmetrics.errors import InputError
 from tests.fakes.processes import ROOT
 
@@ -105,6 +106,7 @@ def interested(event: ReceivedEvent) -> set[str]:
     [
         ("Failed", "FAILED", 1, {"run failed"}),
         ("TimedOut", "FAILED", 2, {"run failed"}),
+        (TOLD, "FAILED", 1, set()),
         ("Crashed", "CRASHED", 0, {"run crashed for good"}),
         ("Crashed", "CRASHED", 1, {"run crashed"}),
         ("Crashed", "CRASHED", 3, {"run crashed"}),
@@ -118,7 +120,8 @@ def interested(event: ReceivedEvent) -> set[str]:
 def test_each_bad_end_fires_one_automation(
     state: str, kind: str, starts: int, fired: set[str]
 ) -> None:
-    """A failure is told; a crash is told once too, and by its number says if it is run again."""
+    """A failure is told, but not where the run has told it itself; a crash is told once too, and by
+    its number says if it is run again."""
     assert interested(state_event(state, kind, starts=starts)) == fired
 
 
@@ -134,7 +137,7 @@ def test_a_run_that_ends_in_any_way_is_no_zombie() -> None:
     """Each final state ends the wait for a heartbeat, those named by our flows included: a run
     that waits for batches has ended."""
     zombie = trigger("zombie run")
-    for state in ["Completed", "Waiting", "Failed", "TimedOut", "Crashed", "Cancelled"]:
+    for state in ["Completed", "Waiting", "Failed", TOLD, "TimedOut", "Crashed", "Cancelled"]:
         assert zombie.expects(f"prefect.flow-run.{state}")
     assert not zombie.expects("prefect.flow-run.Running")
     waiting = (ROOT / "flows" / "waiting.py").read_text("utf-8")
@@ -153,7 +156,8 @@ def test_the_zombie_window_is_longer_than_three_of_prefects_heartbeats() -> None
 def test_a_nightly_is_missed_from_its_last_end_on() -> None:
     """Every end starts the wait anew; one that failed has a message of its own and counts."""
     missing = trigger("nightly missing")
-    for state, kind in [("Completed", "COMPLETED"), ("Waiting", "COMPLETED"), ("Failed", "FAILED")]:
+    ends = {"Completed": "COMPLETED", "Waiting": "COMPLETED", "Failed": "FAILED", TOLD: "FAILED"}
+    for state, kind in ends.items():
         event = state_event(state, kind)
         assert missing.covers(event)
         assert missing.starts_after(event.event)
@@ -213,8 +217,8 @@ def test_what_runs_say_stands_in_plain_text_alone_and_fits(name: str) -> None:
 
 
 def test_a_night_with_gaps_and_a_broken_run_are_told_apart() -> None:
-    """Of a night that was published with gaps the message says so; of any other failure that its
-    work was not done."""
+    """Of a night that was published the message says what the night itself does; of any other
+    failure that its work was not done."""
     (action,) = automations()[f"{PREFIX}run failed"].actions
     assert isinstance(action, SendNotification)
 
@@ -223,10 +227,13 @@ def test_a_night_with_gaps_and_a_broken_run_are_told_apart() -> None:
         return render_user_template_sync(action.body, {"event": event})
 
     gaps = told("Flow run encountered an exception: CoverageShort: night 2026-11-19: 5 of 9 rows")
+    empty = told("CoverageShort: night 2026-11-19: no log file; no row has a score")
     broken = told("Flow run encountered an exception: StoreError: no such bucket")
-    assert "published with what could be scored" in gaps
-    assert "5 of 9 rows" in gaps
-    assert "before its work was done" in broken
+    assert gaps.endswith("5 of 9 rows")
+    assert empty.endswith("no row has a score")
+    assert broken.endswith(
+        "no such bucket\nThe run ended before its work was done, and is not run again by itself."
+    )
     assert "published" not in broken
 
 

@@ -46,7 +46,7 @@ def test_every_gate_has_its_verdict_and_evidence(site: Files) -> None:
         "idx-43 against idx-42",
         "context_recall fell by 0.107, more than 0.05",
         "0.821 → 0.714",
-        "0.107 [0.07, 0.14]",
+        "0.107 [0.071, 0.143]",
         "How do I get refund 0?",
         "builds/idx-43/",
         "embedded",
@@ -167,7 +167,7 @@ def test_the_artifact_has_verdict_numbers_and_the_way_to_the_page() -> None:
     """In Prefect's markdown, where no text of a log begins a link, a cell or a heading."""
     told = gate_markdown(gate(), "https://dash.example/builds.html#build-idx-43")
     assert told.startswith("## Index build idx-43 against idx-42: hold\n")
-    row = "| context_recall | hold | 0.821 | 0.714 | 0.107 [0.07, 0.14] | 0.05 | 150 |"
+    row = "| context_recall | hold | 0.821 | 0.714 | 0.107 [0.071, 0.143] | 0.05 | 150 |"
     assert row in told.replace("\\", "")
     assert "[Open the dashboard](<https://dash.example/builds.html#build-idx-43>)" in told
     hostile = gate_markdown(gate(say=HOSTILE), "store/builds.html")

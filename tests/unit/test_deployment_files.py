@@ -13,8 +13,10 @@ import shlex
 import shutil
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -33,6 +35,9 @@ from tests.fakes.containers import (
     pods,
 )
 from tests.fakes.processes import ROOT
+
+if TYPE_CHECKING:
+    from prefect.settings.models.root import Settings as PrefectSettings
 
 README = (DEPLOYMENTS / "README.md").read_text(encoding="utf-8")
 DOCUMENT = ROOT / "docs/deploying.md"
@@ -83,10 +88,10 @@ def scripts() -> Iterator[str]:
 
 
 def prefect_commands() -> list[str]:
-    """What follows the word `prefect` in all of them, but to `||`, `>` and the like."""
+    """What follows the word `prefect` in all of them, but to `|`, `>` and the like."""
     found = set()
     for script in scripts():
-        for part in re.split(r"\|\||&&|;|>", script.replace("\\\n", " ")):
+        for part in re.split(r"\|\|?|&&|;|>", script.replace("\\\n", " ")):
             program, _, rest = part.strip().partition(" ")
             if program.rpartition("/")[2] == "prefect":
                 found.add(rest)
@@ -111,6 +116,7 @@ def known(command: str) -> bool:
     from prefect.cli._app import _app as app
 
     words = [word for word in shlex.split(command) if word != "--no-prompt"]  # of all commands
+    words = [str(uuid.uuid4()) if word == "ID" else word for word in words]
     try:
         app.parse_args(words, print_error=False, exit_on_error=False)
     except CycloptsError:
@@ -281,6 +287,24 @@ def test_a_container_has_the_secrets_that_it_needs_and_no_other(environment: Env
     assert given["PREFECT_SERVER_UI_API_URL"] == f"{given['PREFECT_UI_URL']}/api"
 
 
+def in_a_terminal(container: str, files: EnvFiles) -> dict[str, str]:
+    """What a terminal has that read the file of the server, or of the worker."""
+    return dict(files["server.env" if container == "server" else "ragmetrics.env"])
+
+
+def prefect_settings(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> PrefectSettings:
+    """What Prefect reads in an environment."""
+    from prefect.settings.models.root import Settings as PrefectSettings
+
+    for name in [name for name in os.environ if name.startswith("PREFECT_")]:
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    return PrefectSettings()
+
+
 def readme_server(_: str, files: EnvFiles) -> dict[str, str]:
     """What the README has people set for a PostgreSQL of theirs."""
     [block] = re.findall(r"^```sh\n(PREFECT_SERVER_DATABASE_.*?)^```", README, re.M | re.S)
@@ -293,19 +317,27 @@ def test_the_password_of_the_database_may_hold_anything(
     environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What would end or break a URL's password does not: the server gets it as it was written."""
-    from prefect.settings.models.root import Settings as PrefectSettings
     from sqlalchemy.engine import make_url
 
-    for name in [name for name in os.environ if name.startswith("PREFECT_")]:
-        monkeypatch.delenv(name)
-    for name, value in environment("server", env_files()).items():
-        monkeypatch.setenv(name, value)
-    secret = PrefectSettings().server.database.connection_url
+    read = prefect_settings(environment("server", env_files()), monkeypatch)
+    secret = read.server.database.connection_url
     assert secret
     url = make_url(secret.get_secret_value())
     assert url.drivername == "postgresql+asyncpg"
     assert url.host in ("postgres", "db.example.com")
     assert (url.username, url.password, url.database) == ("prefect", PASSWORD, "prefect")
+
+
+@pytest.mark.parametrize("environment", [*IN_CONTAINERS, in_a_terminal])
+def test_no_usage_data_is_sent_and_workers_look_for_runs_often(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the files of docs/deploying.md say, by the names that Prefect knows; a server that has
+    analytics off switches them off for all that speak to it."""
+    server = prefect_settings(environment("server", env_files()), monkeypatch)
+    assert server.server.analytics_enabled is False
+    worker = prefect_settings(environment("worker", env_files()), monkeypatch)
+    assert worker.worker.query_seconds == 5
 
 
 def test_compose_says_what_is_missing() -> None:
@@ -383,9 +415,10 @@ def test_nothing_in_kubernetes_runs_as_root_or_may_become_it() -> None:
 
 
 def test_the_settings_in_kubernetes_are_settings() -> None:
-    """The example settings can be read."""
+    """The example can be read, and is that of docs/deploying.md."""
     text = kind("ConfigMap")[0]["data"]["ragmetrics.yaml"]
     assert Settings(**yaml.safe_load(text)).store == "s3://my-bucket/ragmetrics"
+    assert [text] == [one.text for one in blocks(DOCUMENT) if one.name == "ragmetrics.yaml"]
 
 
 def test_the_kustomization_takes_all_files() -> None:

@@ -8,16 +8,21 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+import yaml
 from pydantic import BaseModel
 
+from ragmetrics.night import run_night
 from ragmetrics.registry import Metric, bundled_metrics
 from ragmetrics.rows import FIELDS
-from ragmetrics.settings import DEFAULT_METRICS, Settings
+from ragmetrics.settings import DEFAULT_METRICS, Settings, make_settings
 from scripts import metrics_page
 from tests.fakes.command import Ended
+from tests.fakes.console import blocks
+from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.processes import ROOT
 
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+PAGES = [ROOT / "README.md", ROOT / "deployments/README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def keys(model: type[BaseModel]) -> Iterator[str]:
@@ -79,3 +84,34 @@ def test_no_page_names_a_machine_or_a_registry() -> None:
     """Nothing committed depends on where it was written."""
     for page in (*ROOT.glob("*.txt"), *ROOT.glob("*.md"), ROOT / "pyproject.toml"):
         assert not re.search(r"index-url|files\.pythonhosted|\.whl\b", page.read_text()), page
+
+
+def test_examples_share_their_names() -> None:
+    """One bucket, one data set and two builds: what one page has people write serves the next."""
+    text = "\n".join(page.read_text() for page in PAGES)
+    assert set(re.findall(r"s3://([\w-]+)", text)) == {"my-bucket"}
+    named = re.findall(
+        r"^dataset: (\S+)|--dataset (\S+)|\"dataset\": \"([^\"]+)", text, re.MULTILINE
+    )
+    assert {"".join(one) for one in named} == {"help-centre"}
+    builds = re.findall(r"--(?:build|against) (\d\S+)|\"build\": \"([^\"]+)", text)
+    assert {"".join(one) for one in builds} == {"2026-11-13", "2026-11-20"}
+
+
+@pytest.mark.parametrize("good", [0.0, 1.0], ids=["bad", "good"])
+def test_the_first_settings_see_a_very_bad_first_night(tmp_path: Path, good: float) -> None:
+    """Those of docs/deploying.md, with another judge: both rules fire where there is nothing yet to
+    compare with, and neither where all is well; the right answers are in the golden set alone."""
+    [text] = [
+        one.text for one in blocks(ROOT / "docs/deploying.md") if one.name == "ragmetrics.yaml"
+    ]
+    rows = make_rows(40, good=good, reference=None)
+    here = {
+        "logs": str(write_jsonl(tmp_path / "log.jsonl", rows)),
+        "golden": str(write_jsonl(tmp_path / "golden.jsonl", make_rows(40))),
+        "store": str(tmp_path / "store"),
+        "judge": "embedded",
+    }
+    night = run_night(make_settings({**yaml.safe_load(text), **here}), NIGHT)
+    firing = {one.metric for one in night.manifest.findings if one.state == "firing"}
+    assert firing == ({"context_recall", "context_relevance"} if good == 0 else set())

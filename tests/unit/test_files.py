@@ -8,9 +8,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
+from s3fs import S3FileSystem
 
 from ragmetrics.errors import StoreError
 from ragmetrics.store.files import Files
@@ -185,6 +186,24 @@ def test_listings_of_a_bucket_are_not_cached(s3: Bucket) -> None:
     s3.client.delete_object(Bucket=s3.name, Key="a")
     assert not files.exists("a")
     assert paths(files) == ["b"]
+
+
+def test_a_small_file_of_a_bucket_is_one_request(
+    s3: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its size is not asked for first."""
+    asked: list[str] = []
+    call = S3FileSystem._call_s3
+
+    async def noted(self: S3FileSystem, method: str, *given: Any, **more: Any) -> Any:
+        asked.append(method)
+        return await call(self, method, *given, **more)
+
+    files = Files(s3.uri + "/store")
+    files.write("a.json", b"{}")
+    monkeypatch.setattr(S3FileSystem, "_call_s3", noted)
+    assert files.read("a.json") == b"{}"
+    assert asked == ["get_object"]
 
 
 @pytest.mark.parametrize(

@@ -417,6 +417,24 @@ def test_a_repeat_asks_again_what_the_judge_failed_on(
     assert judge_server.stats()["by_path"][CHAT] == asked
 
 
+def test_a_repeat_asks_again_the_judge_of_a_panel_that_failed(
+    tmp_path: Path, judge_server: JudgeServer
+) -> None:
+    """As a night does: the rows have their scores, but by fewer judges than they should."""
+    judges = [{"name": "openai", "base_url": judge_server.base_url, "retries": 0}, "embedded"]
+    long = "Ferries leave the harbour every hour. " * 500
+    rows = [{**row, "retrieved_contexts": [*row["retrieved_contexts"], long]} for row in ROWS[:10]]
+    settings = two_builds(tmp_path, [*rows, *ROWS[10:]], judges=judges)
+    judge_server.faults(max_prompt_chars=10_000)
+    assert gate(settings).missing == 0
+    judge_server.reset()
+    gate(settings)
+    asked = judge_server.stats()["by_path"][CHAT]
+    assert 10 <= asked <= 20  # ten contexts, and the recall of ten rows
+    gate(settings)
+    assert judge_server.stats()["by_path"][CHAT] == asked
+
+
 def test_a_judge_that_refuses_leaves_the_gate_inconclusive(
     tmp_path: Path, judge_server: JudgeServer
 ) -> None:

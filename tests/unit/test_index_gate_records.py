@@ -47,6 +47,11 @@ def test_dataset_and_build_are_enough() -> None:
         ({"serving": "/"}, "serving: "),
         ({"serving": "2026-11-19.1"}, "serving: 2026-11-19.1 cannot be held against itself"),
         ({"biuld": "b2"}, "biuld: there is no such key"),
+        ({"logs": "simplecache::s3://b/log/"}, "logs: holds `::`"),
+        ({"logs": "zip://log.jsonl::builds/b2.zip"}, "logs: holds `::`"),
+        ({"logs": "https://example.com/log.jsonl"}, "logs: https:// is no store of logs: name a p"),
+        ({"logs": "memory://builds/b2/"}, "logs: memory:// is no store"),
+        ({"b" * 1_000: 1, "serving": 7}, "serving: should be a valid string; bbb"),
     ],
 )
 def test_a_wrong_payload_is_told_by_key(change: dict[str, Any], message: str) -> None:
@@ -56,6 +61,27 @@ def test_a_wrong_payload_is_told_by_key(change: dict[str, Any], message: str) ->
     assert str(error.value).startswith("index build: ")
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    """Whoever announces a build need not find one mistake after the other, but gets no book."""
+    with pytest.raises(InputError) as error:
+        make_index_build(
+            {"dataset": "helpdesk", "build": 7, "logs": "", "biuld": "b", "server": "a"}
+        )
+    for key in ("build: should be a valid string", "logs: ", "biuld: there is", "server: there is"):
+        assert key in str(error.value)
+    with pytest.raises(InputError, match=r"\(and 95 more\)$") as many:
+        make_index_build({**GOOD, **{f"{number:03d}" + "b" * 1_000: 1 for number in range(100)}})
+    assert len(str(many.value)) < 1_000
+
+
+@pytest.mark.parametrize(
+    "place", ["builds/b2/", "/srv/b2.jsonl", "file:///srv/b2/", "s3://b/b2/", "gs://b/b2", "C:/b2"]
+)
+def test_folders_and_buckets_are_places_for_logs(place: str) -> None:
+    """As in the settings."""
+    assert make_index_build({**GOOD, "logs": place}).logs == place
 
 
 @pytest.mark.parametrize("lacking", ["dataset", "build"])

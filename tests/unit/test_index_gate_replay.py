@@ -68,7 +68,6 @@ def test_a_log_goes_where_the_event_says(
         "{tmp}/builds-too/",
         "file://{tmp}/home/run.jsonl",
         "file:{tmp}/home/run.jsonl",
-        "memory://{tmp}/builds/run.jsonl",
         "home/run.jsonl",
     ],
 )

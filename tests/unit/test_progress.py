@@ -13,12 +13,11 @@ from prefect.logging.handlers import PrefectConsoleHandler
 from rich.console import Console
 
 from flows import progress
-from flows.progress import watching
-from ragmetrics.store.parts import RunRef
+from flows.progress import Label, watching
 from ragmetrics.workers import Part
 from tests.fakes.logs import NIGHT
 
-REF = RunRef(date=NIGHT, run="ab12", shards=2)
+LABEL = Label("towers", str(NIGHT))
 GRADES = ("context_relevance", "context_precision")
 PARTS: list[Part] = [(names, shard) for names in (GRADES, ("context_recall",)) for shard in (0, 1)]
 
@@ -72,7 +71,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
 
 def test_each_family_has_an_artifact_that_grows(shelf: Shelf) -> None:
     """From nothing to the whole, with how many parts of it are there and how many failed."""
-    with watching("help desk", REF, PARTS) as watch:
+    with watching(Label("help desk", str(NIGHT)), PARTS) as watch:
         for number, part in enumerate(PARTS):
             watch.ended(part, scored=number != 3)
     recall = [one[1:] for one in shelf.told if one[0].endswith("-context-recall")]
@@ -82,9 +81,27 @@ def test_each_family_has_an_artifact_that_grows(shelf: Shelf) -> None:
         (100.0, f"context_recall: 2 of 2 shards of {NIGHT}, 1 of them not scored"),
     ]
     assert set(shelf.keys.values()) == {
-        "ragmetrics-help-desk-progress-context-relevance-context-precision",
-        "ragmetrics-help-desk-progress-context-recall",
+        "ragmetrics-help-desk-night-progress-context-relevance-context-precision",
+        "ragmetrics-help-desk-night-progress-context-recall",
     }
+
+
+def test_a_gate_shows_nothing_in_the_place_of_a_night(shelf: Shelf) -> None:
+    """Nor does a backfill: each has keys of its own, of signs that Prefect takes."""
+    labels = [
+        Label("Help_Desk", str(NIGHT)),
+        Label("Help_Desk", "Build_42", "gate"),
+        Label("Help_Desk", str(NIGHT), "backfill"),
+    ]
+    for label in labels:
+        with watching(label, PARTS[2:]):
+            pass
+    assert list(shelf.keys.values()) == [
+        "ragmetrics-help-desk-night-progress-context-recall",
+        "ragmetrics-help-desk-gate-progress-context-recall",
+        "ragmetrics-help-desk-backfill-progress-context-recall",
+    ]
+    assert shelf.told[1][2] == "context_recall: 0 of 2 shards of Build_42"
 
 
 def test_the_server_is_not_asked_for_every_part(
@@ -93,7 +110,7 @@ def test_the_server_is_not_asked_for_every_part(
     """Parts that end within seconds are told of together, and the last one always."""
     monkeypatch.setattr(progress, "EVERY", 3_600.0)
     parts: list[Part] = [(("context_recall",), shard) for shard in range(50)]
-    with watching("towers", REF, parts) as watch:
+    with watching(LABEL, parts) as watch:
         for part in parts:
             watch.ended(part, scored=True)
     assert [percent for _, percent, _ in shelf.told] == [0.0, 100.0]
@@ -104,7 +121,7 @@ def test_a_server_that_takes_none_is_logged_once(
 ) -> None:
     """The night goes on, and the server is left alone for a while."""
     shelf.broken = True
-    with watching("towers", REF, PARTS) as watch:
+    with watching(LABEL, PARTS) as watch:
         for part in PARTS:
             watch.ended(part, scored=True)
     assert [record.message for record in caplog.records] == [
@@ -116,7 +133,7 @@ def test_a_server_that_takes_none_is_logged_once(
 def test_a_terminal_has_a_bar_per_family_between_whole_log_lines(terminal: io.StringIO) -> None:
     """What Prefect logs meanwhile stands above the bars, line by line."""
     log = logging.getLogger("prefect.flow_runs")
-    with watching("towers", REF, PARTS) as watch:
+    with watching(LABEL, PARTS) as watch:
         for part in PARTS:
             watch.ended(part, scored=True)
             log.warning("ended %s", part[1])
@@ -131,15 +148,15 @@ def test_a_terminal_has_a_bar_per_family_between_whole_log_lines(terminal: io.St
 @pytest.mark.usefixtures("shelf")
 def test_of_several_nights_at_once_one_has_the_terminal(terminal: io.StringIO) -> None:
     """As in a backfill, where the first may well end before the second; the next has it again."""
-    first = watching("towers", REF, PARTS)
-    second = watching("towers", REF, [(("hit_rate",), 0)])
+    first = watching(LABEL, PARTS)
+    second = watching(LABEL, [(("hit_rate",), 0)])
     first.__enter__()
     second.__enter__().ended((("hit_rate",), 0), scored=True)
     first.__exit__(None, None, None)
     second.__exit__(None, None, None)
     assert "context_recall" in terminal.getvalue()
     assert "hit_rate" not in terminal.getvalue()
-    with watching("towers", REF, [(("mrr",), 0)]):
+    with watching(LABEL, [(("mrr",), 0)]):
         pass
     assert "mrr" in terminal.getvalue()
 
@@ -147,6 +164,6 @@ def test_of_several_nights_at_once_one_has_the_terminal(terminal: io.StringIO) -
 @pytest.mark.usefixtures("shelf")
 def test_no_terminal_no_bars(capsys: pytest.CaptureFixture[str]) -> None:
     """A worker's log is not filled with them."""
-    with watching("towers", REF, PARTS) as watch:
+    with watching(LABEL, PARTS) as watch:
         watch.ended(PARTS[0], scored=True)
     assert capsys.readouterr() == ("", "")

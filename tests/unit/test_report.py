@@ -528,7 +528,8 @@ class TestWords:
         ]
         assert interval(0.88, 0.944) == "[0.88, 0.94]"
         assert interval(None, 0.9) == ""
-        assert [signed(0.0121), signed(-0.231), signed(-0.0001)] == ["+0.012", "−0.231", "0.000"]
+        assert [signed(0.0121), signed(-0.231), signed(-1e-4)] == ["+0.012", "−0.231", "no change"]
+        assert [number(-0.0001), interval(-0.001, 0.1)] == ["0.000", "[0.00, 0.10]"]
 
     def test_shares_are_never_rounded_away(self) -> None:
         """One row of a million is not nothing, and all but one are not all."""

@@ -25,6 +25,7 @@ from ragmetrics.alerts.terminal import render
 from ragmetrics.alerts.webhook import LONGEST_WAIT, SlackError, send
 from ragmetrics.records import (
     BudgetReport,
+    Fall,
     Finding,
     JudgeInfo,
     Limits,
@@ -220,28 +221,60 @@ def test_a_sampled_night_says_so_beside_the_judge() -> None:
 EXPECTED = """\
 🔴 Critical: context_recall fell
 
-docs, night of 2026-11-19, 1,240 rows, 3 in quarantine, index build idx-42 (1,240 rows)
+docs, night of 2026-11-19, 1,240 rows, 3 in quarantine, index build idx-42
 
-context_recall fell
-  Mean: 0.821 → 0.714 [0.680, 0.748] against 7 nights before
+Rule: context_recall: drop of more than 0.05 against the 7 nights before
+  Mean: 0.714 [0.680, 0.748]
+  Before: 0.821 (7 nights before)
   Drop: 0.107 [0.071, 0.143]
-  Rows: 1,240 rows, 880 questions
-  Rule: context_recall: drop of more than 0.05 against the 7 nights before
+  Scored: 1,240 rows, 880 questions
   Since: 2026-11-19
 
 Lowest segments
-• context_recall, section=billing: 0.500 (300 rows; all rows 0.714)
-• context_recall, section=returns: 0.600 (300 rows; all rows 0.714)
-• context_recall, section=api: 0.700 (300 rows; all rows 0.714)
+• section=billing: 0.500 (300 rows; all rows 0.714)
+• section=returns: 0.600 (300 rows; all rows 0.714)
+• section=api: 0.700 (300 rows; all rows 0.714)
 
 Worst questions
-• 0.000 context_recall “How do I get refund 0?” (row-0)
-• 0.100 context_recall “How do I get refund 1?” (row-1)
-• 0.200 context_recall “How do I get refund 2?” (row-2)
+• 0.000 “How do I get refund 0?” (row-0)
+• 0.100 “How do I get refund 1?” (row-1)
+• 0.200 “How do I get refund 2?” (row-2)
 
 Open the dashboard https://ragmetrics.example/docs
 
 Judge: embedded (A baseline.)"""
+
+
+def test_what_differs_within_a_message_is_named() -> None:
+    """Builds with their rows where there are several, metrics where two fell."""
+    source = a_manifest().source.model_copy(update={"index_builds": {"idx-42": 900, "idx-41": 340}})
+    fired = [a_finding(), a_finding(metric="faithfulness", key="b")]
+    text = render(write(*fired, manifest=a_manifest(source=source)))
+    assert "index build idx-42 (900 rows), idx-41 (340 rows)" in " ".join(text.split())
+    assert "context_recall fell\nRule: context_recall: drop of" in text
+    assert "faithfulness fell\n" in text
+    assert "• context_recall, section=billing: 0.500 (300 rows; all rows 0.714)" in text
+    assert "• 0.000 context_recall “How do I get refund 0?” (row-0)" in text
+
+
+def test_what_fell_without_a_rule_is_said_too() -> None:
+    """It sends no message of its own, but none leaves it out, and least of all a good one."""
+    fall = Fall(
+        metric="faithfulness",
+        before=0.9,
+        now=0.6,
+        label="7 nights before",
+        drop=0.3,
+        low=0.2,
+        high=0.4,
+        questions=80,
+    )
+    manifest = a_manifest(falls=[fall])
+    assert compose(manifest, [], dashboard=None, redact=False) is None
+    message = write(a_finding(transition="resolved", state="ok", level="ok"), manifest=manifest)
+    validate(message)
+    text = " ".join(render(message).split())
+    assert "Worse, and no rule alerts • faithfulness has no rule and fell from 0.900" in text
 
 
 def test_segment_is_named() -> None:
@@ -259,6 +292,14 @@ def test_min_rule_is_low() -> None:
     text = render(write(finding))
     assert text.startswith("🟡 Warning: context_recall is low")
     assert "Drop" not in text
+
+
+def test_a_metric_that_fell_is_named_once() -> None:
+    """The header need not say that it is low as well; the finding does."""
+    low = a_finding(key="min", baseline=None, baseline_label=None, drop=None)
+    message = write(a_finding(), low)
+    assert message.text.startswith("🔴 Critical: context_recall fell (docs")
+    assert "context_recall is low\nRule: " in render(message)
 
 
 @pytest.mark.parametrize(
@@ -312,7 +353,7 @@ def test_redacted_message_has_ids_only() -> None:
     """With `redact` no question is in the message, and the row ids are."""
     message = write(a_finding(), redact=True)
     assert "refund" not in json.dumps(message.blocks)
-    assert "• 0.000 context_recall (row-0)" in render(message)
+    assert "• 0.000 (row-0)" in render(message)
 
 
 @pytest.mark.parametrize("place", ["s3://bucket/dashboard/index.html", "/srv/__store__/x.html"])

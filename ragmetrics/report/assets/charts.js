@@ -1,4 +1,4 @@
-// Draws the page's figures with Plotly, in the page's own colours.
+// Draws the page's figures with Plotly, in the page's own colours, and links to the next night.
 // A figure is JSON in <script type="application/json" data-figure="ID">, drawn into #ID.
 // If anything fails, the page stays what it is without scripts: tables of the same numbers.
 "use strict";
@@ -26,7 +26,19 @@
     }
   }
 
+  // nights.js, which each night renews, knows of nights that came after this page.
+  function linkNext() {
+    const link = document.getElementById("next");
+    if (!link || typeof NIGHTS === "undefined") return;
+    const night = NIGHTS.find((date) => date > link.dataset.after);
+    if (!night) return;
+    link.href = `../${night}/index.html`;
+    link.textContent = `${night} →`;
+    link.hidden = false;
+  }
+
   document.addEventListener("DOMContentLoaded", () => {
+    linkNext();
     const sources = [...document.querySelectorAll("script[data-figure]")];
     try {
       draw(sources);

@@ -1,0 +1,86 @@
+"""Falls: metrics that no rule watches and that surely got worse, so that no night is called fine
+for want of a rule. They are said in the headline; only a rule alerts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+
+from ragmetrics.alert_settings import AlertSettings, Rule
+from ragmetrics.alerts.rules import DEFAULT_RULES, Night
+from ragmetrics.records import Fall, Finding, Manifest, Summary
+from ragmetrics.stats.comparisons import compare
+from ragmetrics.store.history import trailing
+from ragmetrics.summarise import MetricScores
+
+LEAST = 0.05
+"""A smaller drop is nothing to say of a night; that of the default rules."""
+ALPHA = 0.01
+"""Of all one-sided tests of a night together (Bonferroni): nights on which nothing changed are
+called fine. So the 95% interval of what is told excludes 0."""
+_NIGHTS = 7
+_LEAST_ROWS: int = Rule.model_fields["min_rows"].default
+
+
+def find_falls(settings: AlertSettings, night: Night, findings: Sequence[Finding]) -> list[Fall]:
+    """The falls of a night, given what its rules found, in the order of its metrics.
+
+    A metric is compared, paired by question where it can be, with the nights of the week before:
+    those of the same fingerprint on which it had not fallen already. A metric whose judge failed
+    has a finding that says so, and is left out.
+    """
+    rules = settings.rules if settings.rules is not None else DEFAULT_RULES
+    told = {rule.metric for rule in rules}
+    told |= {one.metric for one in findings if one.metric and one.level != "ok"}
+    family = [
+        one
+        for one in night.manifest.metrics
+        if one.metric not in told and one.scored >= _LEAST_ROWS
+    ]
+    falls = (_fall(night, one, ALPHA / len(family)) for one in family)
+    return [fall for fall in falls if fall]
+
+
+def _fall(night: Night, now: Summary, alpha: float) -> Fall | None:
+    nights = [
+        (one, before.mean)
+        for one in trailing(night.earlier, night.manifest.date, _NIGHTS)
+        if (before := one.summary(now.metric)) and before.mean is not None
+        if before.fingerprint == now.fingerprint and not _had_fallen(one, now.metric)
+    ]
+    # By the summaries alone: on most nights not one score has to be read.
+    if now.mean is None or not nights or now.loss(fmean(mean for _, mean in nights)) <= LEAST:
+        return None
+    then = _questions((night.load(one, now.metric) for one, _ in nights), now)
+    drop = compare(then, _questions([night.scores[now.metric]], now))
+    if drop is None or drop.drop <= LEAST or drop.p_value >= alpha:
+        return None
+    return Fall(
+        metric=now.metric,
+        before=fmean(mean for _, mean in nights),
+        now=now.mean,
+        label=nights[0][0].date.isoformat() if len(nights) == 1 else f"{len(nights)} nights before",
+        drop=drop.drop,
+        low=drop.low,
+        high=drop.high,
+        questions=drop.questions,
+    )
+
+
+def _had_fallen(manifest: Manifest, metric: str) -> bool:
+    """A drop that stays must not become the measure by which it looks fine."""
+    return any(fall.metric == metric for fall in manifest.falls)
+
+
+def _questions(nights: Iterable[MetricScores], now: Summary) -> dict[str, list[float]]:
+    """The values of each question, turned around where lower is better: what got worse fell."""
+    sign = 1 if now.higher_is_better else -1
+    values: dict[str, list[float]] = {}
+    for scores in nights:
+        for question, own in scores.by_question().items():
+            values.setdefault(question, []).extend(sign * value for value in own)
+    return values
+
+
+__all__ = ["find_falls"]

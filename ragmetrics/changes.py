@@ -1,0 +1,52 @@
+"""How far a mean fell, in words: rounded as far as the interval bears it, and never a bare 0."""
+
+from __future__ import annotations
+
+from ragmetrics.records import Fall
+
+NO_CHANGE = "no change"
+_WIDE = 0.1
+"""Width of an interval from which on a third digit says nothing."""
+
+
+def drop_words(drop: float, low: float | None, high: float | None) -> tuple[str, str]:
+    """A drop and its interval: `0.107`, `[0.071, 0.143]`, or `0.31`, `[0.25, 0.37]` where it is
+    wide. What rounds to 0 is `no change`; an interval without anything in it is left out.
+    """
+    known = low is not None and high is not None
+    digits = 2 if low is not None and high is not None and high - low >= _WIDE else 3
+    told, *ends = (f"{one or 0.0:z.{digits}f}" for one in (drop, low, high))
+    zero = f"{0:.{digits}f}"
+    interval = f"[{ends[0]}, {ends[1]}]" if known and {told, *ends} != {zero} else ""
+    return (NO_CHANGE if told == zero else told), interval
+
+
+def drop_text(drop: float, low: float | None, high: float | None) -> str:
+    """The same within a sentence: `drop 0.107 [0.071, 0.143]`, `no change [-0.012, 0.011]`."""
+    told, interval = drop_words(drop, low, high)
+    return f"{'' if told == NO_CHANGE else 'drop '}{told} {interval}".rstrip()
+
+
+def fall_text(fall: Fall) -> str:
+    """`context_recall has no rule and fell by 0.31 (0.25 to 0.37)`."""
+    return f"{fall.metric} has no rule and {_moved(fall)} by {_far(fall)}"
+
+
+def fall_story(fall: Fall) -> str:
+    """The same with the means and what it rests on."""
+    return (
+        f"{fall.metric} has no rule and {_moved(fall)} from {fall.before:z.3f} ({fall.label}) to "
+        f"{fall.now:z.3f}: by {_far(fall)} over {fall.questions:,} questions"
+    )
+
+
+def _moved(fall: Fall) -> str:
+    return "fell" if fall.now < fall.before else "rose"
+
+
+def _far(fall: Fall) -> str:
+    told, interval = drop_words(fall.drop, fall.low, fall.high)
+    return f"{told} ({interval[1:-1].replace(', ', ' to ')})"
+
+
+__all__ = ["NO_CHANGE", "drop_text", "drop_words", "fall_story", "fall_text"]

@@ -1,0 +1,134 @@
+"""Falls: what surely got worse in a metric that no rule watches, and what is no news."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ragmetrics.alert_settings import AlertSettings
+from ragmetrics.alerts.falls import find_falls
+from ragmetrics.alerts.rules import Night, evaluate
+from ragmetrics.night import run_night
+from ragmetrics.records import Fall
+from ragmetrics.report.condition import condition
+from ragmetrics.settings import make_settings
+from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+from tests.unit.test_rules import NOISY, Past, a_night, fallen, recall, scores, uneven
+
+UNWATCHED = AlertSettings(rules=())
+
+
+def falls(tonight: Past, *earlier: Past, settings: AlertSettings = UNWATCHED) -> list[Fall]:
+    """The falls of tonight after its rules; earlier nights are given oldest first."""
+    by_date = {one.manifest.date: one for one in earlier}
+    night = Night(
+        tonight.manifest,
+        tonight.scores,
+        [one.manifest for one in earlier],
+        lambda one, metric: by_date[one.date].scores[metric],
+    )
+    return find_falls(settings, night, evaluate(settings, night))
+
+
+def week(values: Sequence[float] = NOISY, metric: str = "context_recall") -> list[Past]:
+    """Three good nights."""
+    return [a_night(scores(values, metric), ago=ago) for ago in (3, 2, 1)]
+
+
+def test_a_sure_drop_without_a_rule_is_found() -> None:
+    """With its means, its interval, and what it was compared with."""
+    (found,) = falls(a_night(scores(fallen(0.3))), *week())
+    assert (found.metric, found.label, found.questions) == ("context_recall", "3 nights before", 40)
+    assert (found.before, found.now, found.drop) == pytest.approx((0.8, 0.5, 0.3))
+    assert found.low > 0
+
+
+def test_a_rule_sees_to_its_own_metric() -> None:
+    """What has a rule, of whatever kind, is for that rule to judge."""
+    for limits in ({"min": 0.1}, {"max_drop": 0.5}, {"max_drop": 0.5, "by": "section"}):
+        watched = AlertSettings(rules=tuple(recall(**limits)))
+        assert falls(a_night(scores(fallen(0.3))), *week(), settings=watched) == []
+
+
+def test_a_metric_whose_judge_failed_is_left_out() -> None:
+    """The failures have a finding of their own, and may be why the mean is low."""
+    broken = scores([*fallen(0.3)[:30], *[None] * 10])
+    assert falls(a_night(broken), *week()) == []
+
+
+@pytest.mark.parametrize("now", [NOISY, fallen(0.04), fallen(-0.3), uneven(0.1), fallen(0.3)[:19]])
+def test_what_is_not_sure_or_not_much_is_no_news(now: list[float]) -> None:
+    """No drop, a small one, a rise, one that may be chance, or too few rows."""
+    before = [0.5] * 20 if now == uneven(0.1) else NOISY
+    assert falls(a_night(scores(now)), *week(before)) == []
+
+
+def test_the_first_night_has_no_falls() -> None:
+    """There is no night by the same judge to compare with."""
+    assert falls(a_night(scores(NOISY))) == []
+    assert falls(a_night(scores(fallen(0.3)), judge="other"), *week()) == []
+
+
+def test_many_metrics_do_not_cry_wolf() -> None:
+    """One doubtful drop is told where it is alone; among ten metrics such a one is to be
+    expected.
+    """
+    doubtful, names = uneven(0.13), [f"metric_{i}" for i in range(9)]
+    steady = [scores([0.5] * 20, name) for name in names]
+    alone = falls(a_night(scores(doubtful)), *week([0.5] * 20))
+    before = a_night(scores([0.5] * 20), *steady, ago=1)
+    assert [fall.metric for fall in alone] == ["context_recall"]
+    assert falls(a_night(scores(doubtful), *steady), before) == []
+
+
+def test_a_drop_that_stays_is_told_again() -> None:
+    """Nights on which it had fallen are no measure, for a week: then it is as it is."""
+    bad = a_night(scores(fallen(0.3)), ago=1)
+    told = falls(bad, *week()[:2])
+    fell = replace(bad, manifest=bad.manifest.model_copy(update={"falls": told}))
+    (again,) = falls(a_night(scores(fallen(0.3))), *week()[:2], fell)
+    assert again.before == pytest.approx(0.8)
+    assert falls(a_night(scores(fallen(0.3))), fell) == []
+    old = [a_night(scores(NOISY), ago=ago) for ago in (9, 8)]
+    assert falls(a_night(scores(fallen(0.3))), *old, fell) == []
+
+
+def test_where_lower_is_better_a_rise_is_worse() -> None:
+    """No rule can watch such a metric at all."""
+    noise = "noise_sensitivity"
+
+    def night(values: list[float], ago: int = 0) -> Past:
+        return a_night(replace(scores(values, noise), higher_is_better=False), ago=ago)
+
+    (found,) = falls(night(fallen(-0.1)), night(NOISY, ago=1))
+    assert (found.metric, found.label) == (noise, "2026-11-18")
+    assert (found.before, found.now, found.drop) == pytest.approx((0.8, 0.9, 0.1))
+    assert falls(night(fallen(0.3)), night(NOISY, ago=1)) == []
+
+
+def test_a_night_is_not_fine_for_want_of_a_rule(tmp_path: Path) -> None:
+    """A dataset with one rule: what fell beside it is in the manifest and in the headline."""
+    before = NIGHT - timedelta(1)
+    for day, good in ((before, 0.9), (NIGHT, 0.5)):
+        rows = make_rows(60, good=good, night=day)
+        write_jsonl(tmp_path / "logs" / f"{day}.jsonl", rows)
+    settings = make_settings(
+        {
+            "logs": f"{tmp_path}/logs/{{date}}.jsonl",
+            "store": str(tmp_path / "store"),
+            "metrics": ["context_relevance", "context_recall"],
+            "alerts": {"rules": [{"metric": "context_relevance", "min": 0.01}]},
+        }
+    )
+    first, second = (run_night(settings, day).manifest for day in (before, NIGHT))
+    assert condition(first).words == "fine"
+    assert [fall.metric for fall in second.falls] == ["context_recall"]
+    told = condition(second)
+    assert told.state == "fell"
+    assert told.words.startswith("no rule fired; context_recall has no rule and fell by 0.")
+    page = (tmp_path / "store" / "dashboard" / "index.html").read_text()
+    assert "fine." not in page.split("</h1>")[0]

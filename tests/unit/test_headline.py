@@ -1,0 +1,150 @@
+"""The headline: a night is fine only where a rule compared something, and nothing else fell."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from ragmetrics import tables
+from ragmetrics.alerts.deliver import Delivery
+from ragmetrics.alerts.state import Book, advance
+from ragmetrics.night import NightResult
+from ragmetrics.records import Fall, Finding, Manifest, Segment
+from ragmetrics.report.condition import condition
+from ragmetrics.report.site import summary_markdown, write_night, write_overview
+from ragmetrics.store.files import Files
+from tests.fakes.nights import FIRST, finding, night
+from tests.unit.test_report import text
+from tests.unit.test_rules import NOISY, a_night, hold, recall, scores
+
+SEGMENT = Segment(tag="section", value="billing")
+FALL = Fall(
+    metric="context_relevance",
+    before=0.89,
+    now=0.58,
+    label="7 nights before",
+    drop=0.31,
+    low=0.25,
+    high=0.37,
+    questions=80,
+)
+
+
+def waiting(**change: Any) -> Finding:
+    """What a rule on a drop says of the first night."""
+    told: dict[str, Any] = {
+        "key": "context_recall/max_drop",
+        "rule": "context_recall: drop of more than 0.05 against the 7 nights before",
+        "message": "context_recall: nothing to compare with yet: no earlier night",
+        "compared": False,
+    }
+    return finding(**{**told, **change})
+
+
+def printed(*nights: Manifest) -> str:
+    """What the terminal shows of nights."""
+    out = io.StringIO()
+    console = Console(file=out, width=300)
+    tables.print_nights(console, [NightResult(one, Delivery(None, sent=False)) for one in nights])
+    return " ".join(out.getvalue().split())
+
+
+# What fell without a rule
+
+
+def test_a_fall_is_said_in_place_of_fine() -> None:
+    """With the metric, how far, and that no rule watches it; the means stand below."""
+    told = condition(night(falls=[FALL]))
+    assert told.sentence == (
+        "Night of 2026-11-10: no rule fired; context_relevance has no rule and fell by 0.31 "
+        "(0.25 to 0.37)."
+    )
+    assert told.notes == (
+        "context_relevance has no rule and fell from 0.890 (7 nights before) to 0.580: by 0.31 "
+        "(0.25 to 0.37) over 80 questions.",
+    )
+
+
+def test_several_falls_are_counted() -> None:
+    """The headline stays short, and each has its line."""
+    told = condition(night(falls=[FALL, FALL.model_copy(update={"metric": "faithfulness"})]))
+    assert told.words == "no rule fired; 2 metrics without a rule got worse"
+    assert len(told.notes) == 2
+
+
+def test_a_fall_stands_beside_an_alert() -> None:
+    """What fires is the headline, and the fall is not lost."""
+    told = condition(night(recall=0.7, falls=[FALL]))
+    assert (told.state, told.words) == ("firing", "1 alert firing")
+    assert told.notes[0].startswith("context_relevance has no rule and fell")
+
+
+def test_all_that_show_a_night_show_its_falls(tmp_path: Path) -> None:
+    """The overview, the night's page with a badge on the card, the artifact and the terminal."""
+    site, fell = Files(str(tmp_path)), night(falls=[FALL])
+    short = "context_relevance has no rule and fell by 0.31 (0.25 to 0.37)"
+    for path in (write_overview(site, [fell]), write_night(site, fell, [], [])):
+        page = site.read(path).decode()
+        assert short in text(page)
+        assert '<span class="badge is-fell">' in page
+    assert short in summary_markdown(fell, "https://example.com/")
+    assert short in printed(fell)
+
+
+# What no rule compared
+
+
+def test_the_first_night_of_a_drop_rule_is_not_compared_yet() -> None:
+    """It is no alert and no message, and neither is it fine."""
+    tonight = a_night(scores(NOISY))
+    findings = hold(recall(max_drop=0.05), tonight)
+    _, findings = advance(Book(), findings, tonight.manifest.date, 7)
+    assert not any(one.transition for one in findings)
+    told = condition(tonight.manifest.model_copy(update={"findings": findings}))
+    assert (told.state, told.words) == (
+        "uncompared",
+        "scored, but no rule could compare anything yet",
+    )
+    assert "nothing to compare with yet: no earlier night" in told.findings[0].message
+
+
+def test_the_second_night_is_compared() -> None:
+    """Then the rule says ok, and the night is fine."""
+    tonight = a_night(scores(NOISY))
+    findings = hold(recall(max_drop=0.05), tonight, a_night(scores(NOISY), ago=1))
+    assert condition(tonight.manifest.model_copy(update={"findings": findings})).words == "fine"
+
+
+def test_the_tables_say_not_compared_yet(tmp_path: Path) -> None:
+    """The rule's badge and reason on the page, and its metric on the terminal."""
+    site, first = Files(str(tmp_path)), night(findings=[waiting(), finding("context_relevance")])
+    page = site.read(write_overview(site, [first])).decode()
+    rules = text(page.split('<table class="rules">')[1].split("</table>")[0])
+    assert rules.count("not compared yet") == 1
+    assert "nothing to compare with yet: no earlier night" in rules
+    assert "not compared yet: context_recall" in printed(first)
+
+
+def test_one_rule_that_compared_is_enough_for_no_alarm() -> None:
+    """The others are counted; a segment that is new does not spoil a night."""
+    ok = finding("context_relevance")
+    assert condition(night(findings=[waiting(), ok])).sentence == (
+        f"Night of {FIRST}: no rule fired, 1 rule not compared yet."
+    )
+    assert condition(night(findings=[waiting(segment=SEGMENT), ok])).words == "fine"
+
+
+def test_checks_of_logs_and_judge_are_no_rules() -> None:
+    """They say that the night can be judged, and nothing of its scores."""
+    check = finding(kind="quarantine", rule="at most 5% quarantined", metric=None)
+    told = condition(night(findings=[check]))
+    assert (told.state, told.words) == ("unwatched", "scored, but no rule watches it")
+
+
+def test_rules_with_too_few_rows_compared_nothing() -> None:
+    """Segments that are all too small leave a night that nobody judged."""
+    small = finding(level="no_data", segment=SEGMENT)
+    assert condition(night(findings=[small])).state == "uncompared"
