@@ -28,7 +28,11 @@ def calibrate(
     return calibration.calibrate(settings, labelled, metrics, now=at, files=files)
 
 
-@task(name="judge the labelled set", task_run_name="judge the labelled set · {settings.dataset}", **RETRIES)
+@task(
+    name="judge the labelled set",
+    task_run_name="judge the labelled set · {settings.dataset}",
+    **RETRIES,
+)
 def judge_labelled(settings: Settings) -> list[str]:
     """Judge the labelled set by which judge drift is told; return why it could not be."""
     return night.judge_labelled(settings)
