@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import reduce
+from functools import cache, partial, reduce
 from operator import or_
 
 from ragmetrics import __version__
@@ -94,8 +94,8 @@ def publish(
         history.newest_drifts(manifest.judge),
         fixed_sets=fixed_sets(settings, files, history.calibrations),
         ids=IdReader(files),
-        find_run=lambda run: named_run(files, run),
-        serving=lambda: find_serving(files, manifest.dataset, manifest.date),
+        find_run=cache(partial(named_run, files)),
+        serving=cache(partial(find_serving, files, manifest.dataset, manifest.date)),
     )
     days = settings.alerts.remind_days
     book = _replayed(earlier, days) if silent else load_book(files)

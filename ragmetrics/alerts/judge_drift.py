@@ -110,18 +110,18 @@ def _fall(
     return _Fall(move, share)
 
 
-def level_finding(
-    night: Night, findings: Iterable[Finding] = (), *, expected: bool = False
-) -> Finding | None:
+def level_finding(night: Night, findings: Iterable[Finding] = ()) -> Finding | None:
     """A warning where the judges' level on the fixed set moved, tonight against seven nights.
 
     It fires too where it explains what `findings` say of a metric: nothing is explained by what
-    nobody hears of. Where the set was not judged, `no_data` if that was `expected`, else None.
+    nobody hears of. `no_data` where the set was not judged, None where there is none.
     """
     fixed, manifest = night.fixed_sets, night.manifest
-    if fixed is None or not fixed.judged(manifest):
+    if fixed is None:
+        return None
+    if not fixed.judged(manifest):
         text = "it was not judged, so nothing is known of judge drift"
-        return _finding(manifest, "no_data", text) if expected else None
+        return _finding(manifest, "no_data", text)
     moves = {
         one.metric: move
         for one in manifest.metrics

@@ -19,6 +19,7 @@ from ragmetrics.alerts.evidence import Questions, held_against
 from ragmetrics.calibration.history import judge_names, repeats
 from ragmetrics.calibration.kept import load_units
 from ragmetrics.calibration.records import Calibration
+from ragmetrics.calibration.sets import set_name
 from ragmetrics.calibration.targets import BASES
 from ragmetrics.calibration.units import Unit
 from ragmetrics.errors import InputError
@@ -82,7 +83,7 @@ class _Judged:
 
 @dataclass(frozen=True)
 class FixedSets:
-    """The labelled sets of a store, as the judges of its nights scored them.
+    """Labelled sets, as the judges of the nights scored them.
 
     `relevant_from` is that of context_precision: the grade of a context that counts as relevant.
     """
@@ -191,12 +192,20 @@ class FixedSets:
         ]
 
 
-def fixed_sets(settings: Settings, files: Files, calibrations: Sequence[Calibration]) -> FixedSets:
-    """The labelled sets of a store, scored as the settings score rows."""
+def fixed_sets(
+    settings: Settings, files: Files, calibrations: Sequence[Calibration]
+) -> FixedSets | None:
+    """The labelled set that the nightly judges, scored as the settings score rows; None where
+    there is none.
+    """
+    if settings.alerts.drift_set is None:
+        return None
+    name = set_name(settings.alerts.drift_set)
+    own = [one for one in calibrations if one.name == name]
     scored = {one.name: one for one in chosen_metrics(settings)}
     precision = scored.get("context_precision")
     relevant_from = precision.parameters.get("relevant_from", 1) if precision else 1
-    return FixedSets(files, calibrations, settings.aggregate, relevant_from)
+    return FixedSets(files, own, settings.aggregate, relevant_from)
 
 
 def fresh_share(night: Manifest, metric: str) -> float:

@@ -43,7 +43,7 @@ def evaluate(settings: AlertSettings, night: Night) -> list[Finding]:
         for case in _hold(rule, segment, night)
     ]
     found = decide(cases, settings.false_alarms)
-    level = level_finding(night, found, expected=settings.drift_set is not None)
+    level = level_finding(night, found)
     explaining = [one for one in (level, turnover) if one]
     return [_clean(finding) for finding in (*health, *explaining, *found)]
 

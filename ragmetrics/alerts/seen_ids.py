@@ -133,9 +133,9 @@ def _elements(column: Any) -> Ids:
     coded = pc.list_flatten(column).combine_chunks().dictionary_encode()
     if not len(coded):
         return _NONE
-    return _in_order([one or "" for one in coded.dictionary.to_pylist()])[
-        coded.indices.fill_null(0).to_numpy(zero_copy_only=False)
-    ]
+    hashes = _in_order([one or "" for one in coded.dictionary.to_pylist()])
+    found: Ids = hashes[coded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
+    return found
 
 
 def _rows(column: Any) -> NDArray[np.int64]:

@@ -15,10 +15,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from ragmetrics.alert_settings import AlertSettings, Rule
@@ -41,10 +40,6 @@ _SAME = 0.5
 """Of an id's sentences, and of such ids, those that are retrieved under other ids."""
 _STANDS = 0.1
 """A metric stands where it surely moved by less, up or down."""
-
-
-Part: TypeAlias = Callable[[SeenIds, Sequence[SeenIds]], Ids]
-"""Some ids of a night, as seen from others."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +89,7 @@ def turnover_finding(settings: AlertSettings, night: Night) -> Finding | None:
     tonight = night.ids.seen(night.manifest)
     if tonight is None or min(len(base), len(newest)) < FEWEST_NIGHTS:
         return None
-    gone_ids = _gone(tonight, base)
-    gone = _share(tonight, base, _gone, _known)
-    unseen = _share(tonight, newest, _unseen, _retrieved)
+    (gone, gone_ids), unseen = _gone(tonight, base), _unseen(tonight, newest)
     lost, new = gone.jumped(settings.max_stale), unseen.jumped(settings.max_unseen)
     numbers = (
         f"{gone.count:,} of {gone.of:,} golden ids that the {len(base)} nights before retrieved "
@@ -186,39 +179,41 @@ def _before(night: Night, key: str) -> Sequence[Manifest]:
     return [one for one in night.earlier if one.date < start][-NIGHTS:]
 
 
-def _share(tonight: SeenIds, base: Sequence[SeenIds], part: Part, whole: Part) -> Share:
-    """A share tonight, against these nights, beside the same of each of them among the others."""
-    usual = [
-        (len(part(one, others)), len(whole(one, others)))
-        for place, one in enumerate(base)
-        if (others := [*base[:place], *base[place + 1 :]])
-    ]
+def _gone(tonight: SeenIds, base: Sequence[SeenIds]) -> tuple[Share, Ids]:
+    """Golden ids that others of these nights retrieved and the night itself did not."""
+    nights = _counter(base)
+
+    def among(one: SeenIds, itself: bool) -> tuple[Ids, int]:
+        there = np.isin(one.golden, one.retrieved, assume_unique=True)
+        known = nights(one.golden) > (there if itself else 0)
+        return one.golden[known & ~there], int(known.sum())
+
+    gone, known = among(tonight, False)
+    usual = [among(one, True) for one in base]
+    count, of = sum(len(ids) for ids, _ in usual), sum(total for _, total in usual)
+    return Share(len(gone), known, count, of), gone
+
+
+def _unseen(tonight: SeenIds, base: Sequence[SeenIds]) -> Share:
+    """Retrieved ids that no other of these nights retrieved."""
+    nights = _counter(base)
     return Share(
-        len(part(tonight, base)),
-        len(whole(tonight, base)),
-        sum(count for count, _ in usual),
-        sum(of for _, of in usual),
+        int((nights(tonight.retrieved) == 0).sum()),
+        len(tonight.retrieved),
+        sum(int((nights(one.retrieved) == 1).sum()) for one in base),
+        sum(len(one.retrieved) for one in base),
     )
 
 
-def _retrieved(one: SeenIds, others: Sequence[SeenIds]) -> Ids:
-    return one.retrieved
+def _counter(base: Sequence[SeenIds]) -> Callable[[Ids], NDArray[np.int64]]:
+    """Counts in how many of these nights ids were retrieved."""
+    ids, counts = np.unique(np.concatenate([one.retrieved for one in base]), return_counts=True)
 
+    def count(wanted: Ids) -> NDArray[np.int64]:
+        places = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+        return np.where(ids[places] == wanted, counts[places], 0)
 
-def _known(one: SeenIds, others: Sequence[SeenIds]) -> Ids:
-    return np.intersect1d(one.golden, _together(others), assume_unique=True)
-
-
-def _gone(one: SeenIds, others: Sequence[SeenIds]) -> Ids:
-    return np.setdiff1d(_known(one, others), one.retrieved, assume_unique=True)
-
-
-def _unseen(one: SeenIds, others: Sequence[SeenIds]) -> Ids:
-    return np.setdiff1d(one.retrieved, _together(others), assume_unique=True)
-
-
-def _together(nights: Sequence[SeenIds]) -> Ids:
-    return reduce(np.union1d, (one.retrieved for one in nights))
+    return count
 
 
 def _vouched(night: Night, ids: IdReader, base: Sequence[Manifest], gone: Ids) -> str:

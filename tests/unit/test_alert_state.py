@@ -173,6 +173,17 @@ def test_rerun_tells_again_what_was_not_delivered() -> None:
     assert (told[0].transition, book.outbox) == (None, ())
 
 
+def test_a_rerun_that_died_undoes_nothing_that_was_told() -> None:
+    """It told of another result and died before it wrote the book: its message is taken back, and
+    what the first run of that night told stays told."""
+    book, _, _ = play(["breach"])
+    dead, _ = advance(book, [a_finding("ok")], MONDAY, 7)
+    left = book.model_copy(update={"outbox": dead.queue(HELLO).outbox})
+    again, told = advance(left, [a_finding("breach")], MONDAY, 7)
+    assert (told[0].transition, again.outbox) == (None, ())
+    assert again.states == book.states
+
+
 def test_an_acknowledged_alert_is_not_reminded_of_and_is_resolved_aloud() -> None:
     """Somebody is at it: only its end is news."""
     told = transitions_of(["breach"] * 5 + ["ok"], acknowledged(), remind_days=2)

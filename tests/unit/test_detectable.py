@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from ragmetrics.records import Manifest, Segment
 from ragmetrics.report.cards import cards
+from ragmetrics.report.site import write_night
+from ragmetrics.store.files import Files
 from ragmetrics.tables import print_summary
 from tests.fakes.nights import finding, night, summary
 from tests.fakes.past import NOISY, a_night, fallen, metric_findings, recall, scores
@@ -52,6 +55,14 @@ def test_a_card_says_it_in_words() -> None:
     assert detects(watched) == "a drop of 0.012 or more against 7 nights before would be seen"
     of_segment = compared.model_copy(update={"segment": Segment(tag="team", value="a")})
     assert "0.031" in detects(plain.model_copy(update={"findings": [of_segment]}))
+
+
+def test_the_page_of_the_night_shows_it(tmp_path: Path) -> None:
+    """On the card of the metric."""
+    files = Files(str(tmp_path))
+    one = night(metrics=[summary("context_recall", 0.9, mde=0.0312)], findings=[], worst=[])
+    page = files.read(write_night(files, one, [], [])).decode()
+    assert "a drop of 0.031 or more would be seen" in page
 
 
 def test_where_lower_is_better_a_rise_is_seen() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -95,18 +97,40 @@ def test_a_run_killed_while_it_tells_is_followed_by_one_that_tells_it(
     assert len(set(texts)) == 1
 
 
-def test_a_run_killed_before_it_wrote_the_state_is_told_by_its_rerun(
-    settings: Settings, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its message is in the outbox by then; the rerun takes it back and tells it anew, once."""
+@contextmanager
+def dying_before_the_state(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What runs in here dies when it would write the state of the alerts."""
 
     def dying(*_: object) -> None:
         raise Killed
 
-    with monkeypatch.context() as death:
+    with monkeypatch.context() as death, pytest.raises(Killed):
         death.setattr(deliver, "_save_state", dying)
-        with pytest.raises(Killed):
-            run_night(settings, NIGHT)
+        yield
+
+
+def test_what_nobody_heard_of_is_not_resolved_aloud_after_a_run_that_died(
+    settings: Settings, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Slack refused the night's alert, late rows put it right, and that rerun died in between."""
+    slack_server.fail("500")
+    with pytest.raises(CoverageShort):
+        run_night(settings, NIGHT)
+    write_jsonl(tmp_path / f"logs/dt={NIGHT}/a.jsonl", make_rows(30, night=NIGHT))
+    slack_server.fail(None)
+    with dying_before_the_state(monkeypatch):
+        run_night(settings, NIGHT)
+    run_night(settings, NIGHT)
+    assert slack_server.delivered == []
+    assert Files(settings.store).below(outbox.FOLDER) == []
+
+
+def test_a_run_killed_before_it_wrote_the_state_is_told_by_its_rerun(
+    settings: Settings, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its message is in the outbox by then; the rerun takes it back and tells it anew, once."""
+    with dying_before_the_state(monkeypatch):
+        run_night(settings, NIGHT)
     assert len(Files(settings.store).below(outbox.FOLDER)) == 1
     for night in (NIGHT, NIGHT, NEXT):
         run_night(settings, night)
