@@ -174,7 +174,7 @@ def preview(
     as_json: JsonFlag = False,
 ) -> None:
     """Show a message as Slack would, without sending it."""
-    from ragmetrics.alerts import preview as previews
+    from ragmetrics import previews
 
     if sum((night is not None, build is not None, sample)) > 1:
         raise InputError("--date, --build and --sample: one of them at a time")

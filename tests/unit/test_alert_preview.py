@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ragmetrics.alerts import samples
 from ragmetrics.alerts.blocks import bullets
 from ragmetrics.alerts.mrkdwn import Span, spans
-from ragmetrics.alerts.preview import Preview, of_samples, write_page
+from ragmetrics.previews import Preview, of_samples, write_page
 from ragmetrics.alerts.state import Message
 from ragmetrics.alerts.terminal import render
 from ragmetrics.gates.kept import save_gate
