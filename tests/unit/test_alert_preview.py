@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from ragmetrics.alerts import samples
 from ragmetrics.alerts.blocks import bullets
 from ragmetrics.alerts.mrkdwn import Span, spans
-from ragmetrics.previews import Preview, of_samples, write_page
 from ragmetrics.alerts.state import Message
 from ragmetrics.alerts.terminal import render
 from ragmetrics.gates.kept import save_gate
+from ragmetrics.previews import Preview, of_samples, write_page
 from ragmetrics.store.files import Files
 from ragmetrics.store.history import save_manifest
 from tests.fakes.command import Run
