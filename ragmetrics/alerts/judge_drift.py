@@ -56,7 +56,7 @@ def less_judge_drift(case: Case, night: Night, alone: float, line: float) -> Cas
     left, part = left_of(case.drop, found.move, found.share), found.share * found.move.drop
     own = _fall(night, metric, baseline.nights, [tonight]) if baseline.spell else found
     text = (
-        f"{case.finding.message}; {found.text}: judge drift explains {part:.3f} of it, and "
+        f"{case.finding.message}; {found.text}: judge drift explains {part:.3f}, and "
         f"{left.drop:.3f}{_span(left)} is left"
     )
     return replace(
