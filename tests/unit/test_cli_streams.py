@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,12 @@ def command(settings: Path, build: str, *more: str) -> list[str]:
     return [sys.executable, "-m", "ragmetrics", *asked]
 
 
+def complaints(stderr: bytes) -> list[str]:
+    """The lines on stderr, but for those that say how far the gate is."""
+    lines = stderr.decode().splitlines()
+    return [line for line in lines if not re.fullmatch(r"\w+: \d+ of \d+( after \d+ s)?", line)]
+
+
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
 @pytest.mark.parametrize("build", BUILDS)
 def test_any_encoding_takes_the_json(settings: Path, build: str, encoding: str) -> None:
@@ -51,7 +58,7 @@ def test_any_encoding_takes_the_json(settings: Path, build: str, encoding: str) 
         capture_output=True,
         check=False,
     )
-    assert (ended.returncode, ended.stderr) == (BUILDS[build], b"")
+    assert (ended.returncode, complaints(ended.stderr)) == (BUILDS[build], [])
     stored = settings.parent / "store" / "gates" / f"{build}.json"
     assert json.loads(ended.stdout) == json.loads(stored.read_bytes())
 
@@ -68,7 +75,7 @@ def test_characters_that_a_terminal_lacks_are_written_as_python_does(
         capture_output=True,
         check=False,
     )
-    assert (ended.returncode, ended.stderr) == (1, b"")
+    assert (ended.returncode, complaints(ended.stderr)) == (1, [])
     told = ended.stdout.decode(encoding)
     assert ASKED.encode("ascii", "backslashreplace").decode() in told
     assert "HOLD" in told
@@ -92,7 +99,7 @@ def test_a_reader_that_went_away_leaves_the_verdict(
         )
     finally:
         os.close(writes)
-    assert (ended.returncode, ended.stderr) == (BUILDS[build], b"")
+    assert (ended.returncode, complaints(ended.stderr)) == (BUILDS[build], [])
 
 
 @pytest.mark.parametrize("build", BUILDS)
@@ -100,7 +107,7 @@ def test_a_closed_stdout_leaves_the_verdict(settings: Path, build: str) -> None:
     """As `>&-` does."""
     shell = ["sh", "-c", 'exec "$@" >&-', "sh", *command(settings, build, "--json")]
     ended = subprocess.run(shell, cwd=ROOT, stderr=subprocess.PIPE, check=False)
-    assert (ended.returncode, ended.stderr) == (BUILDS[build], b"")
+    assert (ended.returncode, complaints(ended.stderr)) == (BUILDS[build], [])
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
@@ -114,13 +121,12 @@ def test_a_full_disk_is_no_verdict(settings: Path, build: str, more: tuple[str, 
             cwd=ROOT,
             stdout=full,
             stderr=subprocess.PIPE,
-            text=True,
             check=False,
         )
     assert ended.returncode == 74
-    assert ended.stderr == (
-        "ragmetrics: what was found could not be printed: No space left on device\n"
-    )
+    assert complaints(ended.stderr) == [
+        "ragmetrics: what was found could not be printed: No space left on device"
+    ]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
