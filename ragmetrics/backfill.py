@@ -18,8 +18,8 @@ from typing import Literal, Protocol, TypeVar
 
 from ragmetrics import night
 from ragmetrics.alerts.deliver import Delivery, load_book
+from ragmetrics.dashboard import refresh_dashboard
 from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError
-from ragmetrics.publish import refresh_dashboard
 from ragmetrics.records import Manifest
 from ragmetrics.settings import Settings
 from ragmetrics.stage import Staged, open_store

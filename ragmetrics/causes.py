@@ -1,4 +1,4 @@
-"""Causes: what a firing alert says of its drop, since when it is there and what carries it."""
+"""Drops: since when one is there, what carries it, and one that no rule watches."""
 
 from __future__ import annotations
 
@@ -43,3 +43,18 @@ class CarrierShare(Record):
         if self.tag == BUILDS and self.value is not None:
             name = f"index build {self.value}"
         return f"{'new ' if self.is_new else ''}{name} ({self.share:.0%} of the drop)"
+
+
+class Fall(Record):
+    """A metric without a rule that surely got worse: said in the headline, and by no alert."""
+
+    metric: str
+    before: float
+    now: float
+    label: str
+    """What it was compared with: `2026-11-18` or `7 nights before`."""
+    drop: float
+    """Positive where it is worse, also of a metric in which lower is better; so its interval."""
+    low: float
+    high: float
+    questions: int

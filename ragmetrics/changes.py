@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragmetrics.records import Fall
+from ragmetrics.causes import Fall
 
 NO_CHANGE = "no change"
 _WIDE = 0.1

@@ -152,7 +152,7 @@ def calibrate(
 ) -> None:
     """Hold a judge against labelled rows: agreement, AUC, reliability; exit code 1 on drift."""
     from ragmetrics import calibration, calibration_tables
-    from ragmetrics.publish import refresh_dashboard
+    from ragmetrics.dashboard import refresh_dashboard
     from ragmetrics.store.files import Files
 
     chosen = settings_at(settings)
@@ -219,7 +219,7 @@ def dashboard(
     open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
     """Write the dashboard of a store anew."""
-    from ragmetrics.publish import rebuild_dashboard
+    from ragmetrics.dashboard import rebuild_dashboard
     from ragmetrics.store.files import Files
 
     files = Files(store)

@@ -237,7 +237,7 @@ def _keep(files: Files, book: Book, one: Silence, alert: Alert) -> None:
 
 def _show(files: Files) -> None:
     """Write the dashboard anew; what was said stands where that fails."""
-    from ragmetrics.publish import refresh_dashboard
+    from ragmetrics.dashboard import refresh_dashboard
 
     try:
         refresh_dashboard(files)

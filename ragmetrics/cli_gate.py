@@ -114,7 +114,7 @@ def _told(settings: Settings, gate: Gate) -> Gate:
 
 def _show(settings: Settings) -> None:
     """Refresh the dashboard; the verdict stands where that fails."""
-    from ragmetrics.publish import refresh_builds
+    from ragmetrics.dashboard import refresh_builds
     from ragmetrics.stage import open_store
 
     try:

@@ -4,7 +4,6 @@ Manifest (one run of one night)
 ├── Source        what was read, what was quarantined and why
 ├── Summary       one metric over all rows, or over one segment of them
 ├── Finding       what one alert rule says of this night
-├── Fall          a metric that no rule watches, and that surely got worse
 ├── Usage         what the judge was asked and what that cost
 ├── BudgetReport  what it might have cost, and how much was judged for that
 └── SampleReport  how many rows were judged of all, and what all would have cost
@@ -18,7 +17,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from ragmetrics.causes import CarrierShare, DatedChange
+from ragmetrics.causes import CarrierShare, DatedChange, Fall
 from ragmetrics.record import Record as Record
 from ragmetrics.silence import Severity, Silence
 
@@ -284,21 +283,6 @@ class Finding(Record):
     """What carries its drop, the largest share first; None: not looked into."""
     silence: Silence | None = None
     """Why people are not told of it, or not reminded."""
-
-
-class Fall(Record):
-    """A metric without a rule that surely got worse: said in the headline, and by no alert."""
-
-    metric: str
-    before: float
-    now: float
-    label: str
-    """What it was compared with: `2026-11-18` or `7 nights before`."""
-    drop: float
-    """Positive where it is worse, also of a metric in which lower is better; so its interval."""
-    low: float
-    high: float
-    questions: int
 
 
 class WorstRow(Record):

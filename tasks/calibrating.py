@@ -10,7 +10,7 @@ from prefect import task
 from ragmetrics import calibration, night
 from ragmetrics.alerts.deliver import page_link
 from ragmetrics.calibration import Calibration, Drift
-from ragmetrics.publish import refresh_dashboard
+from ragmetrics.dashboard import refresh_dashboard
 from ragmetrics.report.calibration_page import PAGE
 from ragmetrics.report.markdown import calibration_markdown
 from ragmetrics.settings import Settings

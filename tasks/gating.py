@@ -17,6 +17,7 @@ from prefect.runtime import flow_run
 
 from ragmetrics import loop
 from ragmetrics.alerts.markup import clean
+from ragmetrics.dashboard import refresh_builds
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.gates import gate as gates
 from ragmetrics.gates import telling
@@ -24,7 +25,6 @@ from ragmetrics.gates.records import HELD, INCONCLUSIVE, PASSED, Gate, IndexBuil
 from ragmetrics.gates.replaying import replay_missing
 from ragmetrics.gates.staging import StagedGate
 from ragmetrics.gates.undecided import Undecided
-from ragmetrics.publish import refresh_builds
 from ragmetrics.replay.records import Replayed
 from ragmetrics.report.markdown import gate_markdown
 from ragmetrics.settings import Settings

@@ -9,7 +9,8 @@ from statistics import fmean
 
 from ragmetrics.alert_settings import AlertSettings, Rule
 from ragmetrics.alerts.rules import DEFAULT_RULES, Night
-from ragmetrics.records import Fall, Finding, Manifest, Summary
+from ragmetrics.causes import Fall
+from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.stats.comparisons import compare
 from ragmetrics.store.history import trailing
 from ragmetrics.summarise import MetricScores

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
+from ragmetrics.causes import Fall
 from ragmetrics.changes import fall_story, fall_text
-from ragmetrics.records import Fall, Finding, Manifest, Summary
+from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.report.costs import judged_rows, sampled, was_over
 from ragmetrics.report.words import finite, plural
 

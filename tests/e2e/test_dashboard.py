@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.records import Fall, JudgeInfo, JudgeSummary, Segment, Source, WorstRow
+from ragmetrics.causes import Fall
+from ragmetrics.records import JudgeInfo, JudgeSummary, Segment, Source, WorstRow
 from ragmetrics.report.site import write_assets, write_night, write_overview
 from ragmetrics.store.files import Files
 from tests.fakes.nights import (

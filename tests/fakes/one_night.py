@@ -11,10 +11,10 @@ import argparse
 import datetime as dt
 import time
 
+from ragmetrics.dashboard import refresh_builds
 from ragmetrics.gates.gate import run_gate
 from ragmetrics.gates.records import IndexBuild
 from ragmetrics.night import run_night
-from ragmetrics.publish import refresh_builds
 from ragmetrics.settings import load_settings
 from ragmetrics.stage import open_store
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from markupsafe import escape
 
+from ragmetrics.dashboard import rebuild_dashboard, refresh_builds
 from ragmetrics.gates.kept import save_gate
 from ragmetrics.gates.records import Gate
 from ragmetrics.gates.undecided import Undecided, keep
 from ragmetrics.night import run_night
-from ragmetrics.publish import rebuild_dashboard, refresh_builds
 from ragmetrics.report import builds_page
 from ragmetrics.report.builds_page import MOST_IN_FULL, write_builds
 from ragmetrics.report.markdown import gate_markdown

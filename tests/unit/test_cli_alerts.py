@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics import publish
+from ragmetrics import dashboard
 from ragmetrics.alerts import deliver
 from ragmetrics.alerts.deliver import BOOK, alert, load_book
 from ragmetrics.alerts.silences import FOLDER, alert_id, silences
@@ -331,7 +331,7 @@ def test_a_dashboard_that_cannot_be_written_undoes_no_silence(
     def full(_: Files) -> None:
         raise StoreError("writing dashboard/index.html: no space left")
 
-    monkeypatch.setattr(publish, "refresh_dashboard", full)
+    monkeypatch.setattr(dashboard, "refresh_dashboard", full)
     ended = alerts(run, files, "ack", RECALL)
     assert ended.code == 0
     assert "the dashboard does not show it yet: writing dashboard/index.html" in ended.err

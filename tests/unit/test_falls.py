@@ -12,8 +12,8 @@ import pytest
 from ragmetrics.alert_settings import AlertSettings
 from ragmetrics.alerts.falls import find_falls
 from ragmetrics.alerts.rules import Night, evaluate
+from ragmetrics.causes import Fall
 from ragmetrics.night import run_night
-from ragmetrics.records import Fall
 from ragmetrics.report.condition import condition
 from ragmetrics.settings import make_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

@@ -11,8 +11,9 @@ from rich.console import Console
 from ragmetrics import tables
 from ragmetrics.alerts.deliver import Delivery
 from ragmetrics.alerts.state import Book, advance
+from ragmetrics.causes import Fall
 from ragmetrics.night import NightResult
-from ragmetrics.records import Fall, Finding, Manifest, Segment
+from ragmetrics.records import Finding, Manifest, Segment
 from ragmetrics.report.condition import condition
 from ragmetrics.report.site import summary_markdown, write_night, write_overview
 from ragmetrics.store.files import Files

@@ -16,9 +16,9 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 
+from ragmetrics.dashboard import refresh_builds
 from ragmetrics.gates.kept import load_gates, save_gate
 from ragmetrics.gates.undecided import keep
-from ragmetrics.publish import refresh_builds
 from ragmetrics.report import builds_page
 from ragmetrics.store.files import FileInfo, Files
 from ragmetrics.store.newest import newest_first

@@ -14,12 +14,12 @@ from ragmetrics import publish
 from ragmetrics.calibration import calibrate
 from ragmetrics.calibration.history import History, load_history
 from ragmetrics.calibration.records import Calibration, Measured, MetricDrift, Untold
+from ragmetrics.dashboard import refresh_dashboard
 from ragmetrics.judge_settings import JudgeSettings
 from ragmetrics.judges import make_judge
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.night import run_night
 from ragmetrics.panel import panel_fingerprint
-from ragmetrics.publish import refresh_dashboard
 from ragmetrics.records import BrokenFile, JudgeInfo, Manifest
 from ragmetrics.report.calibration import standings, trusted
 from ragmetrics.report.calibration_figure import drift_figure, reliability_figure

@@ -23,9 +23,9 @@ from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import Message
 from ragmetrics.alerts.terminal import render
 from ragmetrics.alerts.webhook import LONGEST_WAIT, SlackError, send
+from ragmetrics.causes import Fall
 from ragmetrics.records import (
     BudgetReport,
-    Fall,
     Finding,
     JudgeInfo,
     Limits,
