@@ -233,7 +233,7 @@ class Finding(Record):
 
 
 class Fall(Record):
-    """A metric without a rule that surely got worse: said in the headline, and by no alert."""
+    """A metric without a drop rule that surely got worse: said in the headline, and by no alert."""
 
     metric: str
     before: float

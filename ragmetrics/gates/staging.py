@@ -7,6 +7,7 @@ get equal scores, and a serving build that was compared before keeps those it ha
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -18,7 +19,7 @@ from ragmetrics.errors import InputError, StoreError
 from ragmetrics.estimates import plan_budget
 from ragmetrics.gate_settings import BUILD
 from ragmetrics.gates.kept import load_gate, load_gates
-from ragmetrics.gates.records import IndexBuild, is_name
+from ragmetrics.gates.records import Gate, IndexBuild, is_name
 from ragmetrics.gates.rules import gate_run_settings, metric_fingerprints
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.records import Manifest, Record, Source
@@ -38,6 +39,7 @@ NO_NIGHT = date(1970, 1, 1)
 _LOOKED_THROUGH = 30
 _NIGHTS = 7
 _MOST_ATTEMPTS = 10
+_CHUNK = 1 << 20
 
 
 class Side(Record):
@@ -62,6 +64,8 @@ class StagedGate(Record):
     """The new build."""
     before: Side | None = None
     """The build that serves, where it has a log or nights."""
+    content: str = ""
+    """Digest of the new build's log; none where there is no log."""
     problems: list[str] = Field(default_factory=list)
     """Why there is nothing to compare."""
     started_at: datetime
@@ -87,14 +91,15 @@ def stage_gate(settings: Settings, build: IndexBuild) -> StagedGate:
 
     A log that is not there or cannot be read is no error but a problem of the gate, which then
     decides nothing. Raises InputError for a build of another data set or a rule that cannot be
-    held, JudgeRefused for a judge without its key, a transient StoreError.
+    held or a name that is taken, JudgeRefused for a judge without its key, a transient StoreError.
     """
     check_dataset(settings, build)
     started_at = datetime.now(UTC)
     run = gate_run_settings(settings)
     check_prices(run)
     ours = _find_log(settings, build.logs or settings.gate.logs, build.build)
-    serving = build.serving or _decided_against(settings, build.build)
+    known, content = _known(settings, build), _content(ours)
+    serving = build.serving or (known.serving if known and known.content == content else None)
     serving = serving or _find_serving(settings, build.build)
     before, lacking = _stage_before(settings, run, serving)
     problems = [f"build {build.build}: {ours.problem}"] if ours.problem else []
@@ -108,6 +113,7 @@ def stage_gate(settings: Settings, build: IndexBuild) -> StagedGate:
         serving=serving,
         now=now,
         before=before,
+        content=content,
         problems=problems,
         started_at=started_at,
     )
@@ -153,12 +159,33 @@ def _read_as(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> L
     return LogSet(files, infos, settings.columns, limit, preset=settings.preset)
 
 
-def _decided_against(settings: Settings, build: str) -> str | None:
-    """What a build was held against when it was decided. Announced again, it is so once more: else
-    a late repeat would be judged by its successors, and an old build promoted last would serve.
+def _known(settings: Settings, build: IndexBuild) -> Gate | None:
+    """What was decided on a build. Announced again with the same log, it is held against the same
+    build: else a late repeat would be judged by its successors, and an old one would serve again.
+
+    Raises InputError where the store has a verdict of that name on another data set.
     """
-    known = load_gate(open_store(settings), build)
-    return known.serving if known and known.is_decided else None
+    known = load_gate(open_store(settings), build.build)
+    if known and known.dataset != build.dataset:
+        raise InputError(
+            f"the store has a verdict on build {build.build} of the data set {known.dataset}: give "
+            f"{build.dataset} a store of its own, or the build another name"
+        )
+    return known if known and known.is_decided else None
+
+
+def _content(found: _Log) -> str:
+    """Of the bytes of a log's files, wherever and whenever they were written."""
+    if found.inputs is None:
+        return ""
+    digest = hashlib.blake2b(digest_size=16)
+    for logs in found.inputs.logs:
+        for info in sorted(logs.infos, key=lambda one: one.path):
+            digest.update(f"{info.size} ".encode())
+            with logs.files.open(info.path) as file:
+                while chunk := file.read(_CHUNK):
+                    digest.update(chunk)
+    return digest.hexdigest()
 
 
 def _find_serving(settings: Settings, build: str) -> str | None:
