@@ -46,7 +46,7 @@ class CarrierShare(Record):
 
 
 class Fall(Record):
-    """A metric without a rule that surely got worse: said in the headline, and by no alert."""
+    """A metric without a drop rule that surely got worse: said in the headline, and by no alert."""
 
     metric: str
     before: float

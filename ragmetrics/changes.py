@@ -28,15 +28,15 @@ def drop_text(drop: float, low: float | None, high: float | None) -> str:
 
 
 def fall_text(fall: Fall) -> str:
-    """`context_recall has no rule and fell by 0.31 (0.25 to 0.37)`."""
-    return f"{fall.metric} has no rule and {_moved(fall)} by {_far(fall)}"
+    """`context_recall has no drop rule and fell by 0.31 (0.25 to 0.37)`."""
+    return f"{fall.metric} has no drop rule and {_moved(fall)} by {_far(fall)}"
 
 
 def fall_story(fall: Fall) -> str:
     """The same with the means and what it rests on."""
     return (
-        f"{fall.metric} has no rule and {_moved(fall)} from {fall.before:z.3f} ({fall.label}) to "
-        f"{fall.now:z.3f}: by {_far(fall)} over {fall.questions:,} questions"
+        f"{fall.metric} has no drop rule and {_moved(fall)} from {fall.before:z.3f} ({fall.label}) "
+        f"to {fall.now:z.3f}: by {_far(fall)} over {fall.questions:,} questions"
     )
 
 

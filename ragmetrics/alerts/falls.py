@@ -1,5 +1,5 @@
-"""Falls: metrics that no rule watches and that surely got worse, so that no night is called fine
-for want of a rule. They are said in the headline; only a rule alerts.
+"""Falls: metrics that surely got worse and whose drops no rule watches, so that no night is called
+fine for want of one. They are said in the headline; only a rule alerts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def find_falls(settings: AlertSettings, night: Night, findings: Sequence[Finding
     has a finding that says so, and is left out.
     """
     rules = settings.rules if settings.rules is not None else DEFAULT_RULES
-    told = {rule.metric for rule in rules}
+    told = {rule.metric for rule in rules if rule.max_drop is not None and rule.by is None}
     told |= {one.metric for one in findings if one.metric and one.level != "ok"}
     family = [
         one

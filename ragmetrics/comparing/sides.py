@@ -11,9 +11,10 @@ from typing import Any
 
 from ragmetrics.errors import InputError
 from ragmetrics.evaluation import Result
+from ragmetrics.gates.build_logs import find_build_log
 from ragmetrics.gates.records import is_name
 from ragmetrics.gates.rules import metric_fingerprints
-from ragmetrics.gates.staging import find_build_log, find_build_nights
+from ragmetrics.gates.staging import find_build_nights
 from ragmetrics.given import inputs_of
 from ragmetrics.records import JudgeInfo, Manifest
 from ragmetrics.score import judge_info

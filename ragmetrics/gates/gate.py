@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from itertools import count
 
-from ragmetrics.errors import JudgePending, JudgeRefused, RagmetricsError
+from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError
 from ragmetrics.gates.evidence import (
     Compared,
     SideScores,
@@ -54,14 +54,17 @@ def decide(settings: Settings, staged: StagedGate, problems: Sequence[str] = ())
     """Compare the two builds, write the verdict to `gates/BUILD.json` and return it.
 
     `problems` say why parts could not be scored; their rows count as `judge_failed`. Repeating it
-    on the same scores gives the same record, with what was told of it. Where there was nothing to
-    compare, a decision that was made on numbers stays on record.
+    on the same scores gives the same record, with what was told of it.
+
+    Raises InputError where the build was decided before and this decides nothing: a slip in a
+    later command, or a golden set that was lost since, takes no decision back.
     """
     gate = _compared(settings, staged, problems) if staged.runs else _undecided(settings, staged)
     files = open_store(settings)
     known = load_gate(files, gate.build)
-    if known and known.is_decided and not staged.runs:
-        return gate  # a slip in a later command takes back nothing that was decided
+    nothing_new = not staged.runs or (known is not None and gate.content == known.content)
+    if known and known.is_decided and not gate.is_decided and nothing_new:
+        raise InputError(_stays(known, gate))
     gate = _as_known(gate, known)
     save_gate(files, gate)
     return gate
@@ -159,6 +162,7 @@ def _undecided(settings: Settings, staged: StagedGate) -> Gate:
         reasons=cleaned(staged.problems),
         quarantined=_source(staged.now).quarantined,
         logs=staged.now.logs,
+        content=staged.content,
         serving_logs=staged.before.logs if staged.before else None,
         judge=judge,
         source=_source(staged.now),
@@ -218,6 +222,13 @@ def _fallen(
     return find_fallen(open_store(run), staged.now.staged.ref, metrics, before, after)
 
 
+def _stays(known: Gate, gate: Gate) -> str:
+    return (
+        f"build {gate.build} has a verdict, {known.verdict} against {known.serving}, which stays: "
+        f"nothing can be decided now: {'; '.join(gate.reasons)}"
+    )
+
+
 def _as_known(gate: Gate, known: Gate | None) -> Gate:
     """A repeated gate is the one that it was; what was told of it need not be told again: that it
     is held, or for the same reasons undecided.
@@ -227,6 +238,9 @@ def _as_known(gate: Gate, known: Gate | None) -> Gate:
     times = {"started_at": gate.started_at, "finished_at": gate.finished_at, "told": gate.told}
     if known.model_copy(update=times) == gate:
         return known
+    if (known.verdict, known.serving, known.content) == (gate.verdict, gate.serving, gate.content):
+        # Else an old build that is gated again would be the one that was promoted last.
+        gate = gate.model_copy(update={"finished_at": known.finished_at})
     same = (known.verdict, known.serving) == (gate.verdict, gate.serving) and (
         gate.verdict == "hold" or known.reasons == gate.reasons
     )

@@ -158,6 +158,8 @@ class Gate(Record):
     """Rows of the new build's log that could not be read."""
     logs: str
     """Where the new build's rows were read,"""
+    content: str = ""
+    """Digest of that log: a copy of it is the same, a build that was mended is another."""
     serving_logs: str | None = None
     """and the serving one's: a place, or nights."""
     judge: JudgeInfo
@@ -170,6 +172,7 @@ class Gate(Record):
     """Why parts could not be scored; their rows count as `judge_failed`."""
     started_at: datetime
     finished_at: datetime
+    """When this was decided first."""
     told: bool = False
     """Whether Slack confirmed the message."""
 

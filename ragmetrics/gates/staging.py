@@ -7,30 +7,27 @@ get equal scores, and a serving build that was compared before keeps those it ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 
 from pydantic import Field
 
 from ragmetrics.budget import check_prices
-from ragmetrics.errors import InputError, StoreError
+from ragmetrics.errors import InputError
 from ragmetrics.estimates import plan_budget
-from ragmetrics.gate_settings import BUILD
+from ragmetrics.gates.build_logs import BuildLog, content_of, find_build_log, find_log, same_log
 from ragmetrics.gates.kept import load_gate, load_gates
-from ragmetrics.gates.records import IndexBuild, is_name
+from ragmetrics.gates.records import Gate, IndexBuild, is_name
 from ragmetrics.gates.rules import gate_run_settings, metric_fingerprints
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.records import Manifest, Record, Source
 from ragmetrics.registry import chosen_metrics
 from ragmetrics.reuse import lacks_verdicts
-from ragmetrics.rows import LogRow
 from ragmetrics.score import judge_info
 from ragmetrics.settings import Settings
-from ragmetrics.stage import Inputs, Staged, golden_set, load_corpus, open_store, plan, stage
-from ragmetrics.store.files import FileInfo, Files
+from ragmetrics.stage import Inputs, Staged, load_corpus, open_store, plan, stage
+from ragmetrics.store.files import Files
 from ragmetrics.store.history import nights, ref_of
-from ragmetrics.store.logs import LogSet, find_logs
 from ragmetrics.store.parts import RunRef, is_whole
 
 NO_NIGHT = date(1970, 1, 1)
@@ -62,6 +59,8 @@ class StagedGate(Record):
     """The new build."""
     before: Side | None = None
     """The build that serves, where it has a log or nights."""
+    content: str = ""
+    """Digest of the new build's log; none where there is no log."""
     problems: list[str] = Field(default_factory=list)
     """Why there is nothing to compare."""
     started_at: datetime
@@ -73,28 +72,20 @@ class StagedGate(Record):
         return [side.staged for side in sides if side and side.staged]
 
 
-@dataclass(frozen=True)
-class BuildLog:
-    """What was found where a build's log should be."""
-
-    place: str
-    inputs: Inputs | None
-    problem: str = ""
-
-
 def stage_gate(settings: Settings, build: IndexBuild) -> StagedGate:
     """Find both builds' logs and stage them as runs, or find the runs as they were staged.
 
     A log that is not there or cannot be read is no error but a problem of the gate, which then
     decides nothing. Raises InputError for a build of another data set or a rule that cannot be
-    held, JudgeRefused for a judge without its key, a transient StoreError.
+    held or a name that is taken, JudgeRefused for a judge without its key, a transient StoreError.
     """
     check_dataset(settings, build)
     started_at = datetime.now(UTC)
     run = gate_run_settings(settings)
     check_prices(run)
-    ours = _find_log(settings, build.logs or settings.gate.logs, build.build)
-    serving = build.serving or _decided_against(settings, build.build)
+    ours = find_log(settings, build.logs or settings.gate.logs, build.build)
+    known, content = _known(settings, build), content_of(ours)
+    serving = build.serving or (known.serving if known and known.content == content else None)
     serving = serving or _find_serving(settings, build.build)
     before, lacking = _stage_before(settings, run, serving)
     problems = [f"build {build.build}: {ours.problem}"] if ours.problem else []
@@ -108,6 +99,7 @@ def stage_gate(settings: Settings, build: IndexBuild) -> StagedGate:
         serving=serving,
         now=now,
         before=before,
+        content=content,
         problems=problems,
         started_at=started_at,
     )
@@ -122,57 +114,19 @@ def check_dataset(settings: Settings, build: IndexBuild) -> None:
         )
 
 
-def _place(logs: str, build: str) -> str:
-    return logs.replace(BUILD, build)
+def _known(settings: Settings, build: IndexBuild) -> Gate | None:
+    """What was decided on a build. Announced again with the same log, it is held against the same
+    build: else a late repeat would be judged by its successors, and an old one would serve again.
 
-
-def find_build_log(settings: Settings, build: str) -> BuildLog:
-    """The log of a build that was not given one: where the settings say, or where its gate had it.
-
-    Where there is none, what is wrong with the first of these. Raises a StoreError that a retry
-    may mend, and one of golden sets.
+    Raises InputError where the store has a verdict of that name on another data set.
     """
-    gated, found = load_gate(open_store(settings), build), []
-    for logs in dict.fromkeys([settings.gate.logs, *([gated.logs] if gated else [])]):
-        found.append(_find_log(settings, logs, build))
-        if found[-1].inputs:
-            return found[-1]
-    return found[0]
-
-
-def _find_log(settings: Settings, logs: str, build: str) -> BuildLog:
-    """Look for a build's log. Raises a StoreError that a retry may mend, and one of golden sets."""
-    place = _place(logs, build)
-    try:
-        files, infos = find_logs(place, settings.storage_options)
-    except (InputError, StoreError) as error:
-        if error.transient:
-            raise
-        return BuildLog(place, None, str(error))
-    if not infos:
-        return BuildLog(place, None, f"no log at {place}")
-    found = (_read_as(settings, files, infos),)
-    return BuildLog(place, Inputs(found, golden_set(settings), golden_first=True))
-
-
-def _read_as(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
-    """A log in our own layout is read as such, whatever the nights' logs look like: a replay of
-    the golden questions writes it so.
-    """
-    limit = settings.limits.row_bytes
-    ours = LogSet(files, infos, row_bytes=limit)
-    mapped = settings.preset or {"user_input", "retrieved_contexts"} & set(settings.columns)
-    if mapped and isinstance(next(iter(ours.read()), None), LogRow):
-        return ours
-    return LogSet(files, infos, settings.columns, limit, preset=settings.preset)
-
-
-def _decided_against(settings: Settings, build: str) -> str | None:
-    """What a build was held against when it was decided. Announced again, it is so once more: else
-    a late repeat would be judged by its successors, and an old build promoted last would serve.
-    """
-    known = load_gate(open_store(settings), build)
-    return known.serving if known and known.is_decided else None
+    known = load_gate(open_store(settings), build.build)
+    if known and known.dataset != build.dataset:
+        raise InputError(
+            f"the store has a verdict on build {build.build} of the data set {known.dataset}: give "
+            f"{build.dataset} a store of its own, or the build another name"
+        )
+    return known if known and known.is_decided else None
 
 
 def _find_serving(settings: Settings, build: str) -> str | None:
@@ -313,19 +267,4 @@ def _most_frequent(source: Source) -> str:
 
 
 def _same_log(settings: Settings, ours: BuildLog, before: Side) -> list[str]:
-    """A build that is compared with itself would always pass, however its place is spelled."""
-    if ours.inputs is None or before.staged is None:
-        return []
-    (mine,) = ours.inputs.logs
-    if _whole(mine.files, mine.infos).isdisjoint(
-        _whole(*find_logs(before.logs, settings.storage_options))
-    ):
-        return []
-    return [f"both builds have their log at {ours.place}: each needs its own"]
-
-
-def _whole(files: Files, infos: Sequence[FileInfo]) -> set[str]:
-    """What files are called, wherever one looks from."""
-    if files.local:
-        return {str((files.local / info.path).resolve()) for info in infos}
-    return {files.uri(info.path).replace("s3a://", "s3://", 1) for info in infos}
+    return same_log(settings, ours, before.logs) if before.staged else []

@@ -149,7 +149,7 @@ def _watched(
 
 
 def _fell(falls: Sequence[Fall]) -> str:
-    many = f"{len(falls)} metrics without a rule got worse"
+    many = f"{len(falls)} metrics without a drop rule got worse"
     return fall_text(falls[0]) if len(falls) == 1 else many
 
 

@@ -69,7 +69,8 @@ def unpaired_contrast(old: Numbers, new: Numbers) -> Contrast:
     a, b = float(old.var(ddof=1)) / n, float(new.var(ddof=1)) / m
     freedom = float(min(n, m) - 1)
     if a + b > 0:
-        freedom = (a + b) ** 2 / (a**2 / (n - 1) + b**2 / (m - 1))
+        share = a / (a + b)  # squares of the smallest numbers would be 0
+        freedom = 1 / (share**2 / (n - 1) + (1 - share) ** 2 / (m - 1))
     common = (a * n * (n - 1) + b * m * (m - 1)) / (n + m - 2)
     error = math.sqrt(max(a + b, common * (1 / n + 1 / m)))
     least = 1 / float(special.binom(n + m, m))

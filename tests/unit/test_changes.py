@@ -50,9 +50,9 @@ def a_fall(**change: object) -> Fall:
 
 def test_a_fall_in_words() -> None:
     """What fell, how far, that no rule watches it; then with all that it rests on."""
-    assert fall_text(a_fall()) == "context_recall has no rule and fell by 0.31 (0.25 to 0.37)"
+    assert fall_text(a_fall()) == "context_recall has no drop rule and fell by 0.31 (0.25 to 0.37)"
     assert fall_story(a_fall()) == (
-        "context_recall has no rule and fell from 0.890 (7 nights before) to 0.580: by 0.31 "
+        "context_recall has no drop rule and fell from 0.890 (7 nights before) to 0.580: by 0.31 "
         "(0.25 to 0.37) over 1,200 questions"
     )
 
@@ -60,4 +60,4 @@ def test_a_fall_in_words() -> None:
 def test_what_is_worse_when_high_rose() -> None:
     """The word follows the means, the numbers say how much worse it is."""
     told = fall_text(a_fall(metric="noise_sensitivity", before=0.1, now=0.41))
-    assert told == "noise_sensitivity has no rule and rose by 0.31 (0.25 to 0.37)"
+    assert told == "noise_sensitivity has no drop rule and rose by 0.31 (0.25 to 0.37)"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from ragmetrics.night import run_night
 from ragmetrics.report.condition import condition
 from ragmetrics.settings import make_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
-from tests.unit.test_rules import NOISY, Past, a_night, fallen, recall, scores, uneven
+from tests.fakes.past import NOISY, Past, a_night, fallen, recall, scores, uneven
 
 UNWATCHED = AlertSettings(rules=())
 
@@ -48,10 +49,16 @@ def test_a_sure_drop_without_a_rule_is_found() -> None:
 
 
 def test_a_rule_sees_to_its_own_metric() -> None:
-    """What has a rule, of whatever kind, is for that rule to judge."""
-    for limits in ({"min": 0.1}, {"max_drop": 0.5}, {"max_drop": 0.5, "by": "section"}):
-        watched = AlertSettings(rules=tuple(recall(**limits)))
-        assert falls(a_night(scores(fallen(0.3))), *week(), settings=watched) == []
+    """How far a metric may fall is for its drop rule to judge."""
+    watched = AlertSettings(rules=tuple(recall(max_drop=0.5)))
+    assert falls(a_night(scores(fallen(0.3))), *week(), settings=watched) == []
+
+
+@pytest.mark.parametrize("limits", [{"min": 0.1}, {"max_drop": 0.5, "by": "section"}])
+def test_a_rule_on_something_else_watches_no_drop(limits: dict[str, Any]) -> None:
+    """A floor far below, or a tag that no row has: the night is not fine for that."""
+    settings = AlertSettings(rules=tuple(recall(**limits)))
+    assert [one.metric for one in falls(a_night(scores(fallen(0.3))), *week(), settings=settings)]
 
 
 def test_a_metric_whose_judge_failed_is_left_out() -> None:
@@ -121,14 +128,14 @@ def test_a_night_is_not_fine_for_want_of_a_rule(tmp_path: Path) -> None:
             "logs": f"{tmp_path}/logs/{{date}}.jsonl",
             "store": str(tmp_path / "store"),
             "metrics": ["context_relevance", "context_recall"],
-            "alerts": {"rules": [{"metric": "context_relevance", "min": 0.01}]},
+            "alerts": {"rules": [{"metric": "context_relevance", "min": 0.01, "max_drop": 0.9}]},
         }
     )
     first, second = (run_night(settings, day).manifest for day in (before, NIGHT))
-    assert condition(first).words == "fine"
+    assert condition(first).state == "ok"
     assert [fall.metric for fall in second.falls] == ["context_recall"]
     told = condition(second)
     assert told.state == "fell"
-    assert told.words.startswith("no rule fired; context_recall has no rule and fell by 0.")
+    assert told.words.startswith("no rule fired; context_recall has no drop rule and fell by 0.")
     page = (tmp_path / "store" / "dashboard" / "index.html").read_text()
     assert "fine." not in page.split("</h1>")[0]

@@ -60,19 +60,19 @@ def test_a_fall_is_said_in_place_of_fine() -> None:
     """With the metric, how far, and that no rule watches it; the means stand below."""
     told = condition(night(falls=[FALL]))
     assert told.sentence == (
-        "Night of 2026-11-10: no rule fired; context_relevance has no rule and fell by 0.31 "
+        "Night of 2026-11-10: no rule fired; context_relevance has no drop rule and fell by 0.31 "
         "(0.25 to 0.37)."
     )
     assert told.notes == (
-        "context_relevance has no rule and fell from 0.890 (7 nights before) to 0.580: by 0.31 "
-        "(0.25 to 0.37) over 80 questions.",
+        "context_relevance has no drop rule and fell from 0.890 (7 nights before) to 0.580: by "
+        "0.31 (0.25 to 0.37) over 80 questions.",
     )
 
 
 def test_several_falls_are_counted() -> None:
     """The headline stays short, and each has its line."""
     told = condition(night(falls=[FALL, FALL.model_copy(update={"metric": "faithfulness"})]))
-    assert told.words == "no rule fired; 2 metrics without a rule got worse"
+    assert told.words == "no rule fired; 2 metrics without a drop rule got worse"
     assert len(told.notes) == 2
 
 
@@ -80,13 +80,13 @@ def test_a_fall_stands_beside_an_alert() -> None:
     """What fires is the headline, and the fall is not lost."""
     told = condition(night(recall=0.7, falls=[FALL]))
     assert (told.state, told.words) == ("firing", "1 alert firing")
-    assert told.notes[0].startswith("context_relevance has no rule and fell")
+    assert told.notes[0].startswith("context_relevance has no drop rule and fell")
 
 
 def test_all_that_show_a_night_show_its_falls(tmp_path: Path) -> None:
     """The overview, the night's page with a badge on the card, the artifact and the terminal."""
     site, fell = Files(str(tmp_path)), night(falls=[FALL])
-    short = "context_relevance has no rule and fell by 0.31 (0.25 to 0.37)"
+    short = "context_relevance has no drop rule and fell by 0.31 (0.25 to 0.37)"
     for path in (write_overview(site, [fell]), write_night(site, fell, [], [])):
         page = site.read(path).decode()
         assert short in text(page)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -217,9 +218,55 @@ def test_a_slip_takes_no_decision_back(tmp_path: Path) -> None:
     """Against a build that does not exist nothing is compared: the promotion stays on record."""
     settings = two_builds(tmp_path, ROWS, gate=loose(tmp_path))
     promoted = gate(settings)
-    slip = gate(settings, serving="nosuch")
-    assert (slip.verdict, slip.scored_metrics) == ("inconclusive", [])
+    with pytest.raises(InputError, match=r"promote against b1, which stays: .*nosuch: no log"):
+        gate(settings, serving="nosuch")
     assert load_gate(open_store(settings), "b2") == promoted
+
+
+def test_a_golden_set_that_was_lost_takes_no_decision_back(tmp_path: Path) -> None:
+    """The log is the one that was decided on, and tells nothing new."""
+    golden_set = tmp_path / "golden.jsonl"
+    golden_set.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    settings = two_builds(tmp_path, ROWS, gate=loose(tmp_path), golden=str(golden_set))
+    promoted = gate(settings)
+    golden_set.write_text("")
+    with pytest.raises(InputError, match="which stays"):
+        gate(settings)
+    assert load_gate(open_store(settings), "b2") == promoted
+
+
+def test_a_build_that_was_mended_is_held_against_what_serves_now(tmp_path: Path) -> None:
+    """Another log under the name of a build that was held is another build."""
+    settings = two_builds(tmp_path, damaged(ROWS, 0.6, seed=1), gate=loose(tmp_path))
+    write_build(tmp_path, "b3", ROWS)
+    assert gate(settings, "b2").verdict == "hold"
+    assert gate(settings, "b3").verdict == "promote"
+    write_build(tmp_path, "b2", damaged(ROWS, 0.01, seed=1))
+    assert gate(settings, "b2", serving=None).serving == "b3"
+
+
+def test_an_old_build_with_a_newer_copy_of_its_log_does_not_come_to_serve(tmp_path: Path) -> None:
+    """Nor does one that is decided the same by other limits: it was promoted when it was."""
+    settings = two_builds(tmp_path, ROWS, gate=loose(tmp_path))
+    for build in ("b3", "b4"):
+        write_build(tmp_path, build, ROWS)
+    gate(settings, "b2")
+    gate(settings, "b3")
+    write_build(tmp_path, "b2", ROWS)
+    limits = {"max_drop": 0.5}
+    wider = settings.model_copy(update={"gate": settings.gate.model_copy(update=limits)})
+    assert gate(wider, "b2", serving=None).serving == "b1"
+    assert gate(settings, "b4", serving=None).serving == "b3"
+
+
+def test_a_store_is_of_one_data_set(tmp_path: Path) -> None:
+    """A verdict on another data set's build of the same name is not written over."""
+    settings = two_builds(tmp_path, ROWS, gate=loose(tmp_path))
+    gate(settings)
+    other = settings.model_copy(update={"dataset": "bridges"})
+    build = IndexBuild(dataset="bridges", build="b2", serving="b1")
+    with pytest.raises(InputError, match="of the data set towers: give bridges a store of its own"):
+        stage_gate(other, build)
 
 
 def test_else_the_build_that_the_newest_night_names(tmp_path: Path) -> None:

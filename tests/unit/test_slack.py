@@ -274,7 +274,7 @@ def test_what_fell_without_a_rule_is_said_too() -> None:
     message = write(a_finding(transition="resolved", state="ok", level="ok"), manifest=manifest)
     validate(message)
     text = " ".join(render(message).split())
-    assert "Worse, and no rule alerts • faithfulness has no rule and fell from 0.900" in text
+    assert "Worse, and no rule alerts • faithfulness has no drop rule and fell from 0.900" in text
 
 
 def test_segment_is_named() -> None:
