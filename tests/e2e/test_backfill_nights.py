@@ -76,7 +76,8 @@ def command(settings: Path, *more: str) -> list[str]:
 
 def environment(live: Live) -> dict[str, str]:
     """That of a worker: the server, and the secrets of the moment."""
-    return {**os.environ, **{k: v for k, v in live.environment.items() if k.startswith("PREFECT")}}
+    ours = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT")}
+    return {**ours, **{k: v for k, v in live.environment.items() if k.startswith("PREFECT")}}
 
 
 def finish(settings: Path, live: Live, *more: str) -> str:
@@ -193,7 +194,7 @@ def test_prefect_shows_which_nights_were_done(
     assert run["name"] == f"backfill {DAYS[0]} to {DAYS[-1]}"
     assert run["state_type"] == "FAILED"
     where = {"flow_runs": {"id": {"any_": [run["id"]]}}}
-    wanted = {f"{step} {day}" for step in ("stage", "publish") for day in LOGGED}
+    wanted = {f"{step} · {day}" for step in ("stage", "publish") for day in LOGGED}
     live.wait_for(  # the server writes task runs a little later
         lambda: wanted <= {one["name"] for one in live.post("/task_runs/filter", where)}
     )
