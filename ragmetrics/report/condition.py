@@ -20,7 +20,7 @@ NightState = MetricState | Literal["incomplete", "unwatched"]
 LABELS: dict[str, str] = {
     "firing": "firing",
     "pending": "pending",
-    "fell": "fell, no rule",
+    "fell": "fell, no drop rule",
     "no_data": "no data",
     "incomplete": "incomplete",
     "unwatched": "no rules",

@@ -76,8 +76,9 @@ def command(settings: Path, *more: str) -> list[str]:
 
 def environment(live: Live) -> dict[str, str]:
     """That of a worker: the server, and the secrets of the moment."""
-    ours = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT")}
-    return {**ours, **{k: v for k, v in live.environment.items() if k.startswith("PREFECT")}}
+    of_prefect = {k: v for k, v in live.environment.items() if k.startswith("PREFECT")}
+    # Said anew: whatever imports flows.demo in this process asks for warnings alone.
+    return {**os.environ, **of_prefect, "PREFECT_LOGGING_LEVEL": "INFO"}
 
 
 def finish(settings: Path, live: Live, *more: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.errors import InputError, JudgePending, JudgeRefused
+from ragmetrics.errors import InputError, JudgePending, JudgeRefused, StoreError
 from ragmetrics.gates.gate import (
     decide,
     gate_parts,
@@ -24,6 +24,7 @@ from ragmetrics.gates.records import Gate, IndexBuild
 from ragmetrics.night import run_night
 from ragmetrics.settings import Settings
 from ragmetrics.stage import open_store
+from ragmetrics.store.files import Files
 from tests.fakes.build_logs import METRICS, damaged, gate_settings, golden, healthy, write_build
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, write_jsonl
@@ -257,6 +258,24 @@ def test_an_old_build_with_a_newer_copy_of_its_log_does_not_come_to_serve(tmp_pa
     wider = settings.model_copy(update={"gate": settings.gate.model_copy(update=limits)})
     assert gate(wider, "b2", serving=None).serving == "b1"
     assert gate(settings, "b4", serving=None).serving == "b3"
+
+
+def test_a_log_that_cannot_be_opened_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is decided, and the verdict says why."""
+    settings = two_builds(tmp_path, ROWS, gate=loose(tmp_path))
+    whole = Files.open
+
+    def refused(files: Files, path: str) -> Any:
+        if path.endswith("b2.jsonl"):
+            raise StoreError("permission denied")
+        return whole(files, path)
+
+    monkeypatch.setattr(Files, "open", refused)
+    found = gate(settings)
+    assert (found.verdict, found.content) == ("inconclusive", "")
+    assert "permission denied" in found.reasons[0]
 
 
 def test_a_store_is_of_one_data_set(tmp_path: Path) -> None:
