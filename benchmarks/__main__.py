@@ -3,14 +3,25 @@
 python -m benchmarks                  (all)
 python -m benchmarks engine --rows 200 --only speed,tokens
 python -m benchmarks scale --rows 2000
+python -m benchmarks intervals alarms sampled --rows 50     (the simulations, in short)
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from benchmarks import dask_scale, engine, false_alarms, judge_speed, scale, store_scale, two_cores
+from benchmarks import (
+    coverage,
+    dask_scale,
+    engine,
+    false_alarms,
+    judge_speed,
+    prediction_powered,
+    scale,
+    store_scale,
+    two_cores,
+)
 from ragmetrics.settings import DEFAULT_METRICS
 
 Options = argparse.Namespace
@@ -43,8 +54,20 @@ def _scale(options: Options) -> None:
     print(scale.report(options.rows or 2_000))
 
 
+def _intervals(options: Options) -> None:
+    _print(coverage.report(options.rows or coverage.NIGHTS))
+
+
 def _alarms(options: Options) -> None:
-    for line in false_alarms.report(options.rows or 1_000, 500):
+    _print(false_alarms.report(options.rows or 1_000, min(500, options.rows or 500)))
+
+
+def _sampled(options: Options) -> None:
+    _print(prediction_powered.report(options.rows or prediction_powered.NIGHTS))
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
         print(line, flush=True)
 
 
@@ -55,7 +78,9 @@ BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "cores": _cores,
     "dask": _dask,
     "scale": _scale,
+    "intervals": _intervals,
     "alarms": _alarms,
+    "sampled": _sampled,
 }
 
 
@@ -68,7 +93,9 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument(
-        "--rows", type=int, help="of the log, or of the smaller one; alarms: nights"
+        "--rows",
+        type=int,
+        help="of the log, or of the smaller one; intervals, alarms, sampled: nights of each kind",
     )
     parser.add_argument("--peer-rows", type=int, default=100, help="engine: of the peers' log")
     parser.add_argument("--only", default="", help=f"engine: {', '.join(engine.PARTS)}")

@@ -22,9 +22,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragmetrics.alert_settings import AlertSettings, Rule
+from ragmetrics.alerts.book import Book
 from ragmetrics.alerts.evidence import Night
 from ragmetrics.alerts.rules import evaluate
-from ragmetrics.alerts.state import Book, advance
+from ragmetrics.alerts.state import advance
 from ragmetrics.protocol import Status
 from ragmetrics.records import Finding, JudgeInfo, Manifest, Segment, Source, Summary, Usage
 from ragmetrics.stats.carriers import Carried, TaggedRows, find_carriers

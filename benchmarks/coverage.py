@@ -1,4 +1,4 @@
-"""Coverage of the intervals, power at the detectable effect: `python -m benchmarks.coverage`.
+"""Coverage of the intervals, power at the detectable effect: `python -m benchmarks intervals`.
 
 A night's true mean is drawn, 0.3 to 0.7 in the middle and 0.01 to 0.03 (0.97 to 0.99) at an end:
 at one fixed mean zeros and ones have no coverage of their own, as a mean of thirty of them takes
@@ -11,11 +11,13 @@ few values. Its scores are then drawn around it:
 Each question has one row, or 1 to 10 rows with equal chances, of which each has the question's
 score with a chance of 0.9 and else one of its own (correlation 0.81). n counts questions, and in
 the last block rows, of 1 to 10 a question.
+
+The interval of a drop is held against the truth where questions move as `DROPS` says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -121,6 +123,30 @@ def cover(cell: Cell, nights: int = NIGHTS, seed: int = SEED) -> Covered:
     return Covered(cell, share, width / max(told, 1), told / nights, held_t / max(told, 1))
 
 
+DROPS: Mapping[str, tuple[float, float, float]] = {
+    "1 in 50 loses 1": (1.0, 0.02, 0.0),
+    "1 in 20 loses 0.5": (0.5, 0.05, 0.0),
+    "1 in 5 loses 0.5, 1 in 10 gains it": (0.5, 0.2, 0.1),
+}
+"""How far a question moves between two nights, and its chances to fall and to rise."""
+DROP_SIZES = (30, 100, 300, 1_000)
+
+
+def cover_drop(kind: str, n: int, nights: int = NIGHTS, seed: int = SEED) -> float:
+    """How often the interval of a paired drop of n questions holds the truth."""
+    far, falls, rises = DROPS[kind]
+    random, truth = np.random.default_rng([seed, n, *map(ord, kind)]), far * (falls - rises)
+    names = [f"q{number}" for number in range(n)]
+    before, held = {name: [0.5] for name in names}, 0
+    for _ in range(nights):
+        chance = random.random(n)
+        now = 0.5 + far * ((chance > 1 - rises) * 1.0 - (chance < falls))
+        found = compare(before, dict(zip(names, now[:, None].tolist(), strict=True)))
+        assert found is not None
+        held += found.low - 1e-12 <= truth <= found.high + 1e-12
+    return held / nights
+
+
 def power(paired: bool, n: int, nights: int = NIGHTS, seed: int = SEED) -> float:
     """How often a drop of the detectable size is found, by comparisons of n questions."""
     random = np.random.default_rng([seed, n, paired])
@@ -170,18 +196,19 @@ def _told(one: Covered) -> str:
     return f"{one.share:.1%}{few}{mark} ({one.t_share:.1%})"
 
 
-def main() -> None:
-    """Print all figures."""
+def report(nights: int = NIGHTS) -> Iterator[str]:
+    """All figures, block by block."""
     for layout in LAYOUTS:
-        found = [cover(cell) for cell in cells() if cell.layout == layout]
-        print(f"{table(found, layout)}\n", flush=True)
-    print(f"Power at the detectable effect (nominal {POWER:.0%}):")
+        found = [cover(cell, nights) for cell in cells() if cell.layout == layout]
+        yield f"{table(found, layout)}\n"
+    yield f"| a drop | {' | '.join(f'n = {n:,}' for n in DROP_SIZES)} |\n{'|---' * 5}|"
+    for kind in DROPS:
+        shares = (f"{cover_drop(kind, n, nights):.1%}" for n in DROP_SIZES)
+        yield f"| {kind} | {' | '.join(shares)} |"
+    yield f"\nPower at the detectable effect (nominal {POWER:.0%}):"
     for n in (30, 100, 300):
-        print(
-            f"{n:>5} questions: paired {power(True, n):.1%}, unpaired {power(False, n):.1%}, "
-            f"a mean against a limit {power_of_a_limit(n):.1%}"
+        yield (
+            f"{n:>5} questions: paired {power(True, n, nights):.1%}, "
+            f"unpaired {power(False, n, nights):.1%}, "
+            f"a mean against a limit {power_of_a_limit(n, nights):.1%}"
         )
-
-
-if __name__ == "__main__":
-    main()

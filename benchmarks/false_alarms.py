@@ -1,13 +1,12 @@
 """False alarms and detection: the alert rules, night after night, on nights whose truth is known.
 
-python -m benchmarks.false_alarms [--nights 1000] [--trials 500]
+python -m benchmarks alarms [--rows NIGHTS]
 
 The nights are those of `alarm_world`, the rules and the state machine those of a run.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -170,7 +169,7 @@ def report(nights: int, trials: int, seed: int = 6) -> Iterator[str]:
             f"of {seen.trials} trials{where if segment else ''}"
         )
     for for_ in (1, 2, 4):
-        stayed = lasting(np.random.default_rng(seed), trials // 10, for_)
+        stayed = lasting(np.random.default_rng(seed), max(1, trials // 10), for_)
         yield (
             f"traffic falls by {LASTING} for good, for: {for_}, versus trailing:7: fired by night "
             f"1, 2, ... in {stayed.fired_by} of {stayed.trials} trials, resolved too early in "
@@ -188,17 +187,3 @@ DROPS = (
     ("30 rows, all of one segment,", LOSING, True),
     ("4 rows, all of one segment,", 4, True),
 )
-
-
-def main() -> None:
-    """Print the figures."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.false_alarms")
-    parser.add_argument("--nights", type=int, default=1_000)
-    parser.add_argument("--trials", type=int, default=500)
-    options = parser.parse_args()
-    for line in report(options.nights, options.trials):
-        print(line, flush=True)
-
-
-if __name__ == "__main__":
-    main()

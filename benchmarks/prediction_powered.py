@@ -1,9 +1,10 @@
-"""What a cheap judge adds to a sample: `python -m benchmarks.prediction_powered`.
+"""What a cheap judge adds to a sample: `python -m benchmarks sampled`.
 
 A night has 20,000 rows, of which 500 are judged by the expensive judge: grades 0, 0.5 and 1 with
 chances of 0.2, 0.3 and 0.5, so that the truth is 0.65. The cheap judge scores all rows, correlated
 with it by as much as the cell says. Where it says so, a question has 1 to 3 rows with the same
-grade, or the rows are of eight strata of unequal sizes, scored 0 or 1 with means from 0.3 to 0.98.
+grade, or the rows are of eight strata of unequal sizes, scored 0 or 1 with means from 0.3 to 0.98,
+or the expensive judge finds one row in five to be none, which the cheap one takes for a bad one.
 
 Then nights whose sample is planned by the nights before, for a half width of 0.02, as the nightly
 does it: the first without any, the fourth by three.
@@ -12,7 +13,8 @@ does it: the first without any, the fourth by three.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -20,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragmetrics.records import Summary
-from ragmetrics.sample_means import STRATUM
+from ragmetrics.sample_means import STRATUM, sampled_mean
 from ragmetrics.sample_settings import SampleSettings
 from ragmetrics.sampling import draw, known, wanted_rows
 from ragmetrics.stats.prediction_powered import Powered, allocate, prediction_powered
@@ -95,11 +97,34 @@ def stratified_night(
     return found, float(share @ right)
 
 
+def night_with_none(
+    correlation: float, rows: int, judged: int, random: np.random.Generator
+) -> tuple[Powered, float]:
+    """A sample of rows at large, of which one in five turns out to have nothing to be judged."""
+    expensive = random.choice(GRADES, rows, p=CHANCES)
+    none = random.random(rows) < 0.2
+    cheap = cheap_scores(np.where(none, 0.0, expensive), correlation, random)
+    sample = np.isin(np.arange(rows), random.choice(rows, judged, replace=False))
+    values = {
+        "question": np.arange(rows),
+        "value": np.where(sample & ~none, expensive, np.nan),
+        "status": np.select([sample & none, sample], ["not_applicable", "scored"], "not_sampled"),
+        "cheap": cheap,
+        STRATUM: "",
+    }
+    best, alone = sampled_mean(pd.DataFrame(values))
+    assert best is not None
+    assert alone is not None
+    plain = replace(best, mean=alone.mean, low=alone.low, high=alone.high)
+    return Powered(best, plain, alone.weight, rows), float(CHANCES @ GRADES)
+
+
 CELLS = {
     "correlation 0.6": partial(flat_night, 0.6, 1),
     "correlation 0": partial(flat_night, 0.0, 1),
     "correlation 0.9": partial(flat_night, 0.9, 1),
     "correlation 0.6, 1-3 rows a question": partial(flat_night, 0.6, 3),
+    "correlation 0.6, one row in five is none": partial(night_with_none, 0.6),
     "eight strata, sampled in proportion": partial(stratified_night, 0.6, False),
     "eight strata, sampled by Neyman": partial(stratified_night, 0.6, True),
 }
@@ -193,23 +218,18 @@ def measure_planned(
     return [Planned(*night) for night in told.mean(axis=0).tolist()]
 
 
-def main() -> None:
-    """Print all figures."""
-    print("| 500 of 20,000 rows | coverage | plain | half width | plain | narrower by | lambda |")
-    print("|---" * 7 + "|")
+def report(nights: int = NIGHTS) -> Iterator[str]:
+    """All figures, line by line."""
+    yield "| 500 of 20,000 rows | nights | coverage | plain | half width | plain | narrower by |"
+    yield "|---" * 7 + "|"
     for name in CELLS:
-        one = measure(name)
-        print(
-            f"| {name} | {one.coverage:.1%} | {one.plain_coverage:.1%} | {one.width / 2:.4f} "
-            f"| {one.plain_width / 2:.4f} | {one.gain:.1%} | {one.weight:.2f} |",
-            flush=True,
+        one = measure(name, nights)
+        yield (
+            f"| {name} | {nights:,} | {one.coverage:.1%} | {one.plain_coverage:.1%} "
+            f"| {one.width / 2:.4f} | {one.plain_width / 2:.4f} | {one.gain:.1%} |"
         )
-    print(f"\n| half_width: {HALF_WIDTH} of 20,000 rows | judged | half width | coverage |")
-    print("|---" * 4 + "|")
-    for place, night in enumerate(measure_planned(), 1):
-        print(f"| night {place} | {night.judged:,.0f} | {night.half_width:.4f} ", end="")
-        print(f"| {night.coverage:.1%} |")
-
-
-if __name__ == "__main__":
-    main()
+    yield f"\n| half_width: {HALF_WIDTH} of 20,000 rows | judged | half width | coverage |"
+    yield "|---" * 4 + "|"
+    for place, night in enumerate(measure_planned(min(nights, SERIES)), 1):
+        told = f"{night.judged:,.0f} | {night.half_width:.4f} | {night.coverage:.1%}"
+        yield f"| night {place} | {told} |"

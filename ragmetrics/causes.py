@@ -19,8 +19,12 @@ class DatedChange(Record):
     """All that may be it, with 95% confidence."""
 
     def __str__(self) -> str:
-        """`lower since the night of 2026-11-17 (or one of 2026-11-16 to 2026-11-18)`."""
-        span = f" (or one of {self.nights[0]} to {self.nights[-1]})" if self.nights[1:] else ""
+        """`lower since the night of 2026-11-17 (or one of 2026-11-16 to 2026-11-18)`, or, of two
+        nights, `(or 2026-11-16)`.
+        """
+        others = [night for night in self.nights if night != self.first]
+        span = f" (or one of {self.nights[0]} to {self.nights[-1]})" if others[1:] else ""
+        span = f" (or {others[0]})" if len(others) == 1 else span
         return f"lower since the night of {self.first}{span}"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import count
@@ -38,7 +38,7 @@ from ragmetrics.protocol import Answer, Ask, Embed, Status
 from ragmetrics.records import EMBEDDINGS, Limits, Usage
 from ragmetrics.registry import Metric, chosen_metrics
 from ragmetrics.rows import LogRow
-from ragmetrics.sample_plan import SamplePlan, load_sample
+from ragmetrics.sample_plan import Marks, SamplePlan, load_sample
 from ragmetrics.score import priced, score_families
 from ragmetrics.settings import Settings
 from ragmetrics.sharding import shard_range
@@ -202,6 +202,7 @@ class _Part:
     costs: Costs = field(default_factory=no_costs)
     about: bool = False
     _place: int = 0
+    _marks: Marks = field(default_factory=Marks)
     _vectors: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def close(self) -> None:
@@ -212,7 +213,9 @@ class _Part:
     def play(self, metrics: Sequence[Metric], row: LogRow) -> None:
         """Count what a row asks for, in the turns that a panel takes."""
         self._place = place_of(row.question_key)
-        left_out = self.sample.left_out(row) if self.sample else ()
+        left_out: Collection[str] = ()
+        if self.sample:
+            left_out = self.sample.left_out(self._marks.of(row.question_key, row.id))
         judged = [one for one in metrics if one.prompts and one.name not in left_out]
         plain = [one for one in metrics if not one.prompts]
         self._turn(self.desks[0], plain, row, 0)

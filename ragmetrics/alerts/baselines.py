@@ -4,9 +4,9 @@ previous      the last night that compares           pinned:RUN  one run of the 
 trailing:N    the last N of them                     serving     the nights of the build that serves
 
 Of all but a pinned run: nights on which the alert was firing, and those that led to it, are no
-measure: a drop that stays must not come to look resolved. A spell that is merely pending is left
-out as long as it lasts; it counts again once it is over, for to drop all poor nights for good would
-make of the best ones the measure.
+measure: a drop that stays must not come to look resolved. Nor are nights with too few rows. A spell
+that is merely pending is left out as long as it lasts; it counts again once it is over, for to drop
+all poor nights for good would make of the best ones the measure.
 """
 
 from __future__ import annotations
@@ -50,11 +50,10 @@ def find_baseline(rule: Rule, night: Night, key: str) -> Baseline | Lacking:
     return Baseline(nights, _label(nights), spell=spell)
 
 
-def usual_nights(night: Night, metric: str, key: str, start: date | None) -> list[Manifest]:
+def usual_nights(night: Night, metric: str, key: str, start: date) -> list[Manifest]:
     """The nights before a spell that compare and on which the alert was not firing."""
     out = nights_out(night.earlier, key)
-    first = start or night.manifest.date
-    return [one for one in night.comparable(metric) if one.date < first and one.date not in out]
+    return [one for one in night.comparable(metric) if one.date < start and one.date not in out]
 
 
 def _label(nights: Sequence[Manifest]) -> str:

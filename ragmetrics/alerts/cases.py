@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from ragmetrics.alert_settings import Rule
 from ragmetrics.alerts.evidence import Night
 from ragmetrics.alerts.markup import clean
+from ragmetrics.alerts.spells import was_firing
 from ragmetrics.protocol import Status
 from ragmetrics.records import Finding, Segment, Summary
 from ragmetrics.stats.comparisons import Drop
+from ragmetrics.store.history import trailing
+
+WEEK = 7
+"""Nights before, by whose rows a segment is known to be one that can be watched."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +66,11 @@ def start_finding(
     )
 
 
-def too_few(rule: Rule, finding: Finding, now: Summary | None) -> Case | None:
+def too_few(rule: Rule, finding: Finding, night: Night, now: Summary | None) -> Case | None:
     """No data, where there are fewer scored rows than the rule needs; None where there are enough.
 
-    The rows that were not scored are told by reason.
+    The rows that were not scored are told by reason. A segment that never had enough of them in the
+    week before is not compared yet: of a tag with hundreds of values most are such.
     """
     if now is not None and now.mean is not None and now.scored >= rule.min_rows:
         return None
@@ -74,21 +80,29 @@ def too_few(rule: Rule, finding: Finding, now: Summary | None) -> Case | None:
     if now is not None and now.status:
         rest = [f"{n} {status}" for status, n in now.status.items() if status != Status.SCORED]
         text += f" ({', '.join(rest)})" if rest else ""
+    most = max(rows, _most_rows(finding, night))
+    if finding.segment and 0 < most < rule.min_rows and not was_firing(night.earlier, finding.key):
+        return Case(rule, finding.model_copy(update={"message": text, "compared": False}))
     return no_data(rule, finding, text)
+
+
+def _most_rows(finding: Finding, night: Night) -> int:
+    """The most scored rows that the segment had on a night of the week before, as far as told."""
+    week = trailing(night.earlier, night.manifest.date, WEEK)
+    told = [one.n for earlier in week for one in earlier.findings if one.key == finding.key]
+    which = finding.metric, finding.segment
+    shown = [
+        one.scored
+        for earlier in week
+        for one in earlier.segments
+        if (one.metric, one.segment) == which
+    ]
+    return max([*told, *shown], default=0)
 
 
 def no_data(rule: Rule, finding: Finding, message: str) -> Case:
     """A rule that could not be held, and why."""
     return Case(rule, finding.model_copy(update={"level": "no_data", "message": message}))
-
-
-def was_firing(finding: Finding, night: Night) -> bool:
-    """Whether the alert was firing on the night before."""
-    if not night.earlier:
-        return False
-    return any(
-        one.key == finding.key and one.state == "firing" for one in night.earlier[-1].findings
-    )
 
 
 def of_segment(segment: Segment | None) -> str:

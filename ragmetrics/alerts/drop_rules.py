@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ragmetrics.alert_settings import Rule
+from ragmetrics.alert_settings import Rule, drop_name
 from ragmetrics.alerts.baselines import Lacking, find_baseline
 from ragmetrics.alerts.cases import (
     Case,
@@ -15,10 +15,10 @@ from ragmetrics.alerts.cases import (
     of_segment,
     start_finding,
     too_few,
-    was_firing,
 )
-from ragmetrics.alerts.evidence import Baseline, Night, Questions, held_against, together
+from ragmetrics.alerts.evidence import Baseline, Night, Questions, held_against
 from ragmetrics.alerts.judge_drift import less_judge_drift
+from ragmetrics.alerts.spells import was_firing
 from ragmetrics.alerts.turnover import less_stale_labels
 from ragmetrics.changes import NO_CHANGE, drop_text
 from ragmetrics.records import Finding, Segment, Summary
@@ -34,16 +34,16 @@ def hold_drop(
     """
     named = Limit(
         limit,
-        f"max_drop {limit:g} versus {rule.versus}",
+        drop_name(limit, rule.versus),
         f"drop of more than {limit:g} against {_versus(rule.versus)}",
     )
     finding = start_finding(rule, named, segment, night, now)
-    if short := too_few(rule, finding, now):
+    if short := too_few(rule, finding, night, now):
         return short
     baseline = find_baseline(rule, night, finding.key)
     if isinstance(baseline, Lacking):
         return _incomparable(rule, finding, night, baseline)
-    firing = was_firing(finding, night)
+    firing = was_firing(night.earlier, finding.key)
     line = min(limit, rule.clear) if firing and rule.clear is not None else limit
     measured = _measure(rule, segment, night, baseline, line)
     if measured is None:
@@ -106,7 +106,8 @@ def _told(finding: Finding, measured: _Measured, limit: float) -> dict[str, Any]
     drop, baseline = measured.drop, measured.baseline
     over = f" over {len(baseline.spell) + 1} nights" if baseline.spell else ""
     change = drop_text(drop.drop, drop.low, drop.high)
-    fell = drop.drop > 0 and not change.startswith(NO_CHANGE)
+    # Means are of all rows, and the drop of the questions compared: either may go the other way.
+    fell = drop.drop > 0 and measured.after < measured.before and not change.startswith(NO_CHANGE)
     message = (
         f"{finding.metric}{of_segment(finding.segment)} {'fell' if fell else 'went'} "
         f"from {measured.before:.3f} ({baseline.label}) to {measured.after:.3f}{over}; {change} "
@@ -120,21 +121,22 @@ def _told(finding: Finding, measured: _Measured, limit: float) -> dict[str, Any]
         "drop_low": drop.low,
         "drop_high": drop.high,
         "p_value": drop.p_value,
-        "mde": drop.mde,
         "for_nights": None,
     }
 
 
 def _mean(nights: Sequence[Questions]) -> float:
-    rows = [value for values in together(nights).values() for value in values]
-    return sum(rows) / len(rows)
+    total, rows = 0.0, 0
+    for values in (values for night in nights for values in night.values()):
+        total, rows = total + sum(values), rows + len(values)
+    return total / rows
 
 
 def _incomparable(rule: Rule, finding: Finding, night: Night, lacking: Lacking) -> Case | None:
     """Nothing to compare with yet is fine; what no further night can mend is no data."""
     if lacking.for_good:
         return no_data(rule, finding, f"{finding.metric}: {lacking.reason}")
-    if was_firing(finding, night):
+    if was_firing(night.earlier, finding.key):
         return None
     text = f"{finding.metric}: nothing to compare with yet: {lacking.reason}"
     return Case(rule, finding.model_copy(update={"message": text, "compared": False}))

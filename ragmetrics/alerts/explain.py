@@ -6,11 +6,12 @@ Nothing of it is done on a night on which no metric alert fires: it reads the ni
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 
 from ragmetrics.alerts.baselines import usual_nights
 from ragmetrics.alerts.evidence import Baseline, Night, question_means
 from ragmetrics.alerts.markup import clean
-from ragmetrics.alerts.spells import MOST_NIGHTS
+from ragmetrics.alerts.spells import MOST_NIGHTS, spell_before
 from ragmetrics.causes import BUILDS, CarrierShare, DatedChange
 from ragmetrics.records import Finding, Manifest, Segment
 from ragmetrics.stats.carriers import Carried, TaggedRows, find_carriers
@@ -42,11 +43,12 @@ def _is_drop(finding: Finding) -> bool:
 def _explained(night: Night, finding: Finding) -> Finding:
     """The finding with its change and carriers; as it is where no earlier night compares."""
     metric = finding.metric or ""
-    usual = usual_nights(night, metric, finding.key, finding.since)[-USUAL_NIGHTS:]
+    since = spell_before(night.earlier, finding.key) or night.manifest.date
+    usual = usual_nights(night, metric, finding.key, since)[-USUAL_NIGHTS:]
     baseline = night.baselines.get(finding.key) or Baseline(usual)
     if not baseline.nights:
         return finding
-    change = _date(night, finding, usual)
+    change = _date(night, finding, usual, since)
     carried = _carry(night, finding, baseline)
     carriers = _named(carried) if carried else None
     told = [finding.message, *([str(change)] if change else []), *_carriers_in_words(carried)]
@@ -54,9 +56,11 @@ def _explained(night: Night, finding: Finding) -> Finding:
     return finding.model_copy(update=update)
 
 
-def _date(night: Night, finding: Finding, usual: Sequence[Manifest]) -> DatedChange | None:
+def _date(
+    night: Night, finding: Finding, usual: Sequence[Manifest], since: date
+) -> DatedChange | None:
     """Over the usual nights, the first ones of the spell, and tonight."""
-    metric, since = finding.metric or "", finding.since or night.manifest.date
+    metric = finding.metric or ""
     spell = [one for one in night.comparable(metric) if one.date >= since][: MOST_NIGHTS - 1]
     before = _first(usual[::-1], metric)
     nights = [*before[::-1], *_first([*spell, night.manifest], metric)]

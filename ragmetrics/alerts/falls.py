@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from ragmetrics.alert_settings import AlertSettings, Rule
+from ragmetrics.alerts.judge_drift import left_tonight
 from ragmetrics.alerts.rules import DEFAULT_RULES, Night
+from ragmetrics.alerts.turnover import live_questions
 from ragmetrics.causes import Fall
 from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.stats.comparisons import compare
@@ -29,11 +31,11 @@ def find_falls(settings: AlertSettings, night: Night, findings: Sequence[Finding
 
     A metric is compared, paired by question where it can be, with the nights of the week before:
     those of the same fingerprint on which it had not fallen already. A metric whose judge failed
-    has a finding that says so, and is left out.
+    has a finding that says so, and is left out. What judge drift or stale labels explain is none.
     """
     rules = settings.rules if settings.rules is not None else DEFAULT_RULES
     told = {rule.metric for rule in rules if rule.max_drop is not None and rule.by is None}
-    told |= {one.metric for one in findings if one.metric and one.level != "ok"}
+    told |= {one.metric for one in findings if one.metric and _says_something(one)}
     family = [
         one
         for one in night.manifest.metrics
@@ -41,6 +43,11 @@ def find_falls(settings: AlertSettings, night: Night, findings: Sequence[Finding
     ]
     falls = (_fall(night, one, ALPHA / len(family)) for one in family)
     return [fall for fall in falls if fall]
+
+
+def _says_something(finding: Finding) -> bool:
+    """Whether a finding is of the metric itself: a segment of too few rows says nothing of it."""
+    return finding.level != "ok" and (finding.segment is None or finding.level != "no_data")
 
 
 def _fall(night: Night, now: Summary, alpha: float) -> Fall | None:
@@ -53,8 +60,16 @@ def _fall(night: Night, now: Summary, alpha: float) -> Fall | None:
     # By the summaries alone: on most nights not one score has to be read.
     if now.mean is None or not nights or now.loss(fmean(mean for _, mean in nights)) <= LEAST:
         return None
-    then = _questions((night.load(one, now.metric) for one, _ in nights), now)
-    drop = compare(then, _questions([night.scores[now.metric]], now))
+    then, tonight = (
+        live_questions(now.metric, _questions(scores, now), night)
+        for scores in (
+            (night.load(one, now.metric) for one, _ in nights),
+            [night.scores[now.metric]],
+        )
+    )
+    drop = compare(then, tonight)
+    if drop is not None:
+        drop = left_tonight(drop, night, now.metric, [one for one, _ in nights])
     if drop is None or drop.drop <= LEAST or drop.p_value >= alpha:
         return None
     return Fall(

@@ -13,21 +13,33 @@ from ragmetrics.stats.families import adjusted
 def decide(cases: Sequence[Case], false_alarms: float) -> list[Finding]:
     """The findings of all cases, in their order.
 
-        q = Benjamini-Hochberg(min(1, p * comparisons)) over the drop rules
+        q = Benjamini-Hochberg(p') over the drop rules
+        p' = min(1, p * comparisons) where tonight is beyond the line, else 1
 
     A rule makes one of several comparisons each night, as its history may lead to: p times their
-    number holds whichever it was (Bonferroni).
+    number holds whichever it was (Bonferroni). One that is not beyond its line cannot fire: counted
+    as sure, small drops of many rules would let through false ones of others.
     """
-    chances = (case.drop.p_value * case.comparisons for case in cases if case.drop)
-    sure = iter(adjusted([min(1.0, chance) for chance in chances]))
+    chances = [_chance(case, case.drop) for case in cases if case.drop]
+    sure = iter(adjusted(chances))
     return [
-        _decided(case, case.drop, next(sure), false_alarms) if case.drop else case.finding
+        _decided(case, case.drop, next(sure), false_alarms, len(chances))
+        if case.drop
+        else case.finding
         for case in cases
     ]
 
 
-def _decided(case: Case, drop: Drop, p_value: float, false_alarms: float) -> Finding:
-    """Beyond the line and surely: breach. An alert fires as long as its evidence stands."""
+def _chance(case: Case, drop: Drop) -> float:
+    return min(1.0, drop.p_value * case.comparisons) if case.beyond else 1.0
+
+
+def _decided(case: Case, drop: Drop, p_value: float, false_alarms: float, family: int) -> Finding:
+    """Beyond the line and surely: breach. An alert fires as long as its evidence stands.
+
+    `mde` is that of the rule if it alone of its family finds a drop: at the level of the smallest
+    p in Benjamini-Hochberg.
+    """
     limit, sure = case.rule.max_drop or 0.0, p_value < false_alarms
     level: Level = "ok"
     message = case.finding.message
@@ -40,5 +52,6 @@ def _decided(case: Case, drop: Drop, p_value: float, false_alarms: float) -> Fin
         level = "suspect"
     elif case.beyond:
         message += "; the nights since do not bear the alarm out"
-    update = {"level": level, "p_value": p_value, "message": message}
+    mde = drop.detectable(false_alarms / (family * case.comparisons), limit)
+    update = {"level": level, "p_value": p_value, "mde": mde, "message": message}
     return case.finding.model_copy(update=update)

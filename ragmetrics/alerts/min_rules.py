@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ragmetrics.alert_settings import Rule
-from ragmetrics.alerts.cases import Case, Limit, of_segment, start_finding, too_few, was_firing
+from ragmetrics.alert_settings import Rule, least_name
+from ragmetrics.alerts.cases import Case, Limit, of_segment, start_finding, too_few
 from ragmetrics.alerts.evidence import Night
 from ragmetrics.alerts.judge_drift import less_drift
+from ragmetrics.alerts.spells import was_firing
 from ragmetrics.alerts.turnover import less_stale_rows
 from ragmetrics.records import Level, Segment, Summary
 
@@ -17,11 +18,11 @@ def hold_min(
 
     A firing alert stays a suspect until the mean is back at `clear`.
     """
-    named = Limit(limit, f"min {limit:g}", f"below {limit:g}")
+    named = Limit(limit, least_name(limit), f"below {limit:g}")
     finding = start_finding(rule, named, segment, night, now)
-    if (short := too_few(rule, finding, now)) or now is None or now.mean is None:
+    if (short := too_few(rule, finding, night, now)) or now is None or now.mean is None:
         return short or Case(rule, finding)
-    firing, explained, drift = was_firing(finding, night), None, ""
+    firing, explained, drift = was_firing(night.earlier, finding.key), None, ""
     level = _level(rule, limit, now, firing)
     if level != "ok" and (lifted := less_drift(now, night)):
         level, explained = _level(rule, limit, lifted.without, firing), lifted.explained

@@ -5,6 +5,8 @@ rules x segments -> cases (`min_rules`, `drop_rules`) -> decided together (`fami
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ragmetrics.alert_settings import AlertSettings, Rule
 from ragmetrics.alerts.cases import Case
 from ragmetrics.alerts.drop_rules import hold_drop
@@ -23,14 +25,16 @@ DEFAULT_RULES = (
     Rule(metric="context_relevance", max_drop=0.05, versus="trailing:7"),
     Rule(metric="context_recall", max_drop=0.05, versus="trailing:7"),
 )
+_ANY = "(any)"
+"""In place of a tag's value where no row has one."""
 
 
 def evaluate(settings: AlertSettings, night: Night) -> list[Finding]:
     """All findings of a night. What explains a metric's finding stands first and silences it:
-    with nothing to score, no metric rule is held.
+    with nothing to score, no metric rule is held. A labelled set without verdicts silences nothing.
     """
     health = check_health(settings, night.manifest, night.drifts)
-    if any(finding.level == "no_data" for finding in health):
+    if any(one.kind == "no_data" and one.level == "no_data" for one in health):
         return [_clean(finding) for finding in health]
     turnover = turnover_finding(settings, night)
     silenced = {finding.metric for finding in health if finding.level == "breach"}
@@ -65,18 +69,23 @@ def _applicable(night: Night) -> list[Rule]:
 
 
 def _segments(rule: Rule, night: Night) -> list[Segment | None]:
+    """The values of the rule's tag of which a row was scored, tonight or in the week before: where
+    the metric never applied, as recall to questions without a reference, there is nothing to lose.
+    Where there is none, the rule watches nothing, and has no data.
+    """
     if rule.by is None:
         return [None]
     before = {
         summary.segment.value
         for one in trailing(night.earlier, night.manifest.date, 7)
         for summary in one.segments
+        if summary.metric == rule.metric and summary.scored
         if summary.segment and summary.segment.tag == rule.by
     }
     # Tonight's by the rows: the manifest's segments are only those that are shown.
     scores = night.scores.get(rule.metric)
-    now = {segment.value for segment in find_segments(scores, [rule.by])} if scores else set()
-    values = before | now
+    tonight = find_segments(replace(scores, table=scores.scored), [rule.by]) if scores else []
+    values = before | {segment.value for segment in tonight} or {_ANY}
     return [Segment(tag=rule.by, value=value) for value in sorted(values)]
 
 

@@ -17,6 +17,7 @@ from scipy import special
 
 from ragmetrics.stats.comparisons import PAIRED_FROM
 from ragmetrics.stats.contrasts import Contrast, Numbers, paired_contrast, unpaired_contrast
+from ragmetrics.stats.families import adjusted
 
 ALARMS = 0.05
 """Share of values named in error among those named."""
@@ -279,10 +280,8 @@ def _named(found: list[Carrier], alarms: float) -> list[Carrier]:
     tested = [i for i, one in enumerate(found) if one.p_value is not None]
     if not tested:
         return found
-    from scipy import stats  # takes most of a second: only what fell is looked into
-
-    adjusted = stats.false_discovery_control([found[i].p_value or 0.0 for i in tested])
-    for i, p_value in zip(tested, adjusted.tolist(), strict=True):
+    family = adjusted([found[i].p_value or 0.0 for i in tested])
+    for i, p_value in zip(tested, family, strict=True):
         one = found[i]
         carries = one.within + one.mix > 0 and p_value < alarms
         found[i] = replace(one, p_value=p_value, named=carries)

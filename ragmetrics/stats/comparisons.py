@@ -11,7 +11,7 @@ from scipy import special
 
 from ragmetrics.stats.contrasts import Contrast, Numbers, paired_contrast, unpaired_contrast
 from ragmetrics.stats.intervals import CONFIDENCE, Estimate
-from ragmetrics.stats.power import ALPHA, detectable
+from ragmetrics.stats.power import ALPHA, POWER, detectable
 
 PAIRED_FROM = 0.5
 """Share of tonight's questions that must be on both sides for a paired comparison."""
@@ -33,8 +33,21 @@ class Drop:
     p_value: float
     questions: int
     paired: bool
+    error: float
+    """Standard error, with half a question more at either end: never 0."""
+    freedom: float
     mde: float
     """Smallest drop that so many questions with such a spread show with 80% power."""
+
+    def detectable(self, alpha: float, limit: float = 0.0) -> float:
+        """Smallest true drop that is found with 80% power: above a limit, and significant.
+
+            max((t_(1-alpha) + t_0.80) * se, limit + t_0.80 * se)
+
+        Source: Julious 2004, "Sample sizes for clinical trials with normal data".
+        """
+        shown = limit + float(special.stdtrit(self.freedom, POWER)) * self.error
+        return max(detectable(self.error, self.freedom, alpha=alpha), shown)
 
 
 def compare(
@@ -52,6 +65,7 @@ def compare(
 
     p is not below 2^-n of n pairs, nor 1 / C(n_1 + n_2, n_1) of two sides: so often the signs (the
     sides) fall as they would speak most for a drop where nothing changed.
+    The interval of scores in [0, 1] ends at -1 and 1, as no drop of theirs is larger.
     `mde` is for a one-sided test at `alpha`, and counts half a question more at either end of the
     differences (of the values), so that it does not vanish where they are all alike.
     Less than two questions to compare: None. No spread at all: an interval without width.
@@ -90,14 +104,19 @@ def _drop(
     alpha: float,
 ) -> Drop:
     half = float(special.stdtrit(found.freedom, 0.5 + confidence / 2)) * found.error
+    low, high = found.difference - half, found.difference + half
+    if all(side.min() >= 0 and side.max() <= 1 for side in means):
+        low, high = max(low, -1.0), min(high, 1.0)
     return Drop(
         before=float(means[0].mean()),
         now=float(means[1].mean()),
         drop=found.difference,
-        low=found.difference - half,
-        high=found.difference + half,
+        low=low,
+        high=high,
         p_value=found.p_value,
         questions=len(means[1]),
         paired=paired,
+        error=guarded,
+        freedom=found.freedom,
         mde=detectable(guarded, found.freedom, alpha=alpha),
     )

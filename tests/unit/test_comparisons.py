@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from benchmarks.coverage import power
+from benchmarks.coverage import cover_drop, power
 from ragmetrics.stats.comparisons import Drop, compare
 from ragmetrics.stats.power import detectable
 
@@ -222,3 +222,25 @@ def test_fewer_than_two_questions_cannot_be_compared(
 def test_two_questions_can() -> None:
     """Two are enough, and prove little."""
     assert drop(side([0.9, 0.8]), side([0.3, 0.7])).p_value > 0.1
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.05])
+def test_a_drop_of_the_detectable_size_is_above_the_limit_and_significant(limit: float) -> None:
+    """On four of five nights; simulated."""
+    random = np.random.default_rng(5)
+    before, noise = side([0.7] * 60), random.normal(0, 0.05, (400, 60))
+    told = [drop(before, side((0.7 + one).tolist())) for one in noise]
+    effect = float(np.mean([one.detectable(0.001, limit) for one in told]))
+    fallen = [drop(before, side((0.7 - effect + one).tolist())) for one in noise]
+    share = float(np.mean([one.drop > limit and one.p_value < 0.001 for one in fallen]))
+    assert 0.74 <= share <= 0.88
+
+
+@pytest.mark.parametrize(("n", "least", "most"), [(30, 0.7, 0.87), (300, 0.9, 0.97)])
+def test_the_interval_of_a_drop_needs_questions_that_moved(
+    n: int, least: float, most: float
+) -> None:
+    """One question in twenty loses 0.5: of thirty too few to know it, as the docs say. Simulated:
+    benchmarks/coverage.py has more of it.
+    """
+    assert least <= cover_drop("1 in 20 loses 0.5", n, nights=300) <= most

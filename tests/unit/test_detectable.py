@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from scipy import stats
 
 from ragmetrics.records import Manifest, Segment
 from ragmetrics.report.cards import cards
@@ -14,7 +15,7 @@ from ragmetrics.report.site import write_night
 from ragmetrics.store.files import Files
 from ragmetrics.tables import print_summary
 from tests.fakes.nights import finding, night, summary
-from tests.fakes.past import NOISY, a_night, fallen, metric_findings, recall, scores
+from tests.fakes.past import NOISY, a_night, metric_findings, recall, scores, uneven
 
 
 def detects(manifest: Manifest) -> str:
@@ -38,12 +39,29 @@ def test_a_mean_says_what_it_could_tell_from_a_level() -> None:
     assert one.mde == pytest.approx(2.5 * 0.2 / 40**0.5, rel=0.1)
 
 
-def test_a_drop_says_what_its_comparison_could_show() -> None:
-    """Questions that all fell alike show far less than their means, which differ."""
-    tonight, earlier = a_night(scores(fallen(0.1))), a_night(scores(NOISY), ago=1)
+def test_a_drop_says_what_its_rule_could_show() -> None:
+    """Questions that fell nearly alike show far less than their means, which differ: little more
+    than the limit, which the estimate has to be above.
+    """
+    now = [value - 0.09 - 0.02 * (place % 4 < 2) for place, value in enumerate(NOISY)]
+    tonight, earlier = a_night(scores(now)), a_night(scores(NOISY), ago=1)
     (found,) = metric_findings(recall(max_drop=0.05), tonight, earlier)
-    assert found.mde is not None
-    assert found.mde < (tonight.manifest.metrics[0].mde or 0)
+    assert found.mde == pytest.approx(0.05 + 0.85 * 0.01 / 40**0.5, abs=0.001)
+    assert (found.mde or 1.0) < (tonight.manifest.metrics[0].mde or 0.0)
+
+
+def test_more_rules_show_less() -> None:
+    """Each of ten rules has to be surer than one alone: at 0.001 in place of 0.01, and of either a
+    third, as `for: 2` makes three comparisons."""
+    tonight, earlier = a_night(scores(uneven(0.1))), a_night(scores([0.5] * 20), ago=1)
+    (alone,) = metric_findings(recall(max_drop=0.01), tonight, earlier)
+    ten = [rule for place in range(10) for rule in recall(max_drop=0.01 + place / 1_000)]
+    among = metric_findings(ten, tonight, earlier)[0]
+    errors = [
+        float(stats.t.ppf(1 - alpha / 3, 19) + stats.t.ppf(0.8, 19)) for alpha in (0.01, 1e-3)
+    ]
+    assert alone.mde is not None
+    assert among.mde == pytest.approx(alone.mde * errors[1] / errors[0])
 
 
 def test_a_card_says_it_in_words() -> None:

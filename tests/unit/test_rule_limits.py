@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragmetrics.errors import InputError
+from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.gates.rules import gate_rules
 from ragmetrics.night import check_settings
 from ragmetrics.protocol import Score, Steps
@@ -49,3 +49,44 @@ def test_an_alert_that_nothing_could_fire_is_refused() -> None:
 def test_a_metric_of_another_package_may_have_another_scale() -> None:
     """A drop of 5 in one of 100 is a small one."""
     replace(metrics()[RECALL], name="hits", steps=elsewhere).check_limit(5, "gate")
+
+
+@pytest.mark.parametrize("least", [-0.1, 0, 1.8])
+def test_a_mean_that_is_always_or_never_below_is_refused(least: float) -> None:
+    """The one fires every night, the other on none."""
+    rules = [{"metric": RECALL, "min": least}]
+    with pytest.raises(InputError, match="alerts: rules: min of 'context_recall' is"):
+        check_settings(make_settings({"metrics": [RECALL], "alerts": {"rules": rules}}))
+
+
+@pytest.mark.parametrize(
+    ("rule", "fits"),
+    [
+        ({"min": 0.7, "clear": 0.8}, True),
+        ({"min": 0.7, "clear": 0.6}, False),
+        ({"max_drop": 0.05, "clear": 0.01}, True),
+        ({"max_drop": 0.05, "clear": 0.1}, False),
+        ({"min": 0.7, "max_drop": 0.05, "clear": 0.01}, True),
+        ({"min": 0.7, "max_drop": 0.05, "clear": 0.3}, False),
+    ],
+)
+def test_a_clear_value_lies_on_the_good_side_of_its_limit(
+    rule: dict[str, float], fits: bool
+) -> None:
+    """On the other it would say nothing, and nobody would know."""
+    rules = {"alerts": {"rules": [{"metric": RECALL, **rule}]}}
+    if fits:
+        make_settings(rules)
+    else:
+        with pytest.raises(SettingsError, match="clear should be at min or above it, or at"):
+            make_settings(rules)
+
+
+def test_no_limit_stands_twice() -> None:
+    """Two alerts of one key would count each night twice; a tag, or a limit, tells them apart."""
+    drop = {"metric": RECALL, "max_drop": 0.05}
+    others = [{**drop, "by": "section"}, {**drop, "max_drop": 0.1}, {**drop, "versus": "serving"}]
+    make_settings({"alerts": {"rules": [drop, *others]}})
+    twice = [drop, {**drop, "severity": "warning"}]
+    with pytest.raises(SettingsError, match=r"versus previous of context_recall stands twice"):
+        make_settings({"alerts": {"rules": twice}})

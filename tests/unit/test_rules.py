@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 
+import pandas as pd
 import pytest
 
 from ragmetrics.alert_settings import AlertSettings, Rule
+from ragmetrics.alerts.book import AlertState, Book
 from ragmetrics.alerts.rules import Night, evaluate
-from ragmetrics.alerts.state import AlertState, Book, advance
+from ragmetrics.alerts.state import advance
 from ragmetrics.records import BrokenFile, Level, Manifest, Segment
 from ragmetrics.summarise import MetricScores
 from tests.fakes.past import (
@@ -338,6 +341,15 @@ def by_channel(web: Sequence[float], app: Sequence[float]) -> MetricScores:
     return scores([*web, *app], channel=["web"] * len(web) + ["app"] * len(app))
 
 
+def test_a_mean_that_rose_is_not_said_to_have_fallen() -> None:
+    """Means are of all rows: questions that are new tonight lift it, though the others fell."""
+    tonight = a_night(scores([*fallen(0.1), *[1.0] * 30]))
+    (found,) = metric_findings(recall(max_drop=0.05), tonight, a_night(scores(NOISY), ago=1))
+    assert found.level == "breach"
+    assert found.message.startswith(f"context_recall went from 0.800 ({found.baseline_label}) to")
+    assert "to 0.829; drop 0.100" in found.message
+
+
 def test_by_holds_the_rule_against_each_value_of_a_tag() -> None:
     """One channel fell, the other did not: two findings, told apart by their keys."""
     tonight = a_night(by_channel(web=fallen(0.3), app=NOISY))
@@ -360,6 +372,22 @@ def test_a_segment_that_vanished_is_no_data() -> None:
         ("channel=app", "no_data"),
         ("channel=web", "ok"),
     ]
+
+
+def test_a_segment_that_the_metric_never_applied_to_is_not_watched() -> None:
+    """Questions off the topic have no reference: nobody can lose their recall."""
+    off = scores([0.5] * 4, channel=["off"] * 4).table.assign(status="not_applicable", value=None)
+    web = scores(NOISY, channel=["web"] * 40)
+    tonight = a_night(replace(web, table=pd.concat([web.table, off], ignore_index=True)))
+    (found,) = metric_findings(recall(min=0.5, by="channel"), tonight)
+    assert str(found.segment) == "channel=web"
+
+
+def test_by_a_tag_that_no_row_has_is_no_data() -> None:
+    """A slip in its name, or logs that lost their tags: nothing is watched, and that is told."""
+    (found,) = metric_findings(recall(min=0.5, by="chanel"), a_night(scores(NOISY)))
+    assert (found.level, found.n) == ("no_data", 0)
+    assert found.message == "context_recall of chanel=(any): 0 rows scored, 20 needed"
 
 
 @pytest.mark.parametrize("shown", [None, ["region"]])
