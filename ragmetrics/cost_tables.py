@@ -20,6 +20,7 @@ from ragmetrics.report.costs import (
     sample_cost,
     sampled,
     spent,
+    too_wide,
     was_over,
 )
 from ragmetrics.report.words import share
@@ -93,6 +94,15 @@ def print_sample(console: Console, manifest: Manifest) -> None:
     console.print(told, markup=False, soft_wrap=True)
     if by := narrowed(manifest.metrics):
         told = f"  intervals are narrower than those of the judged rows alone: {by}"
+        console.print(told, markup=False, soft_wrap=True)
+    if wide := too_wide(report, manifest.metrics):
+        console.print(f"  intervals {wide}", markup=False, style="yellow", soft_wrap=True)
+
+
+def print_labelled(console: Console, usage: Usage | None) -> None:
+    """What judging the labelled set for judge drift cost, where it was paid for."""
+    if usage is not None:
+        told = f"Labelled set, in no other figure: {spent(usage)}"
         console.print(told, markup=False, soft_wrap=True)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
 
 from ragmetrics.protocol import Status
-from ragmetrics.records import SampleReport, Summary, Usage
+from ragmetrics.records import EMBEDDINGS, SampleReport, Summary, Usage
 from ragmetrics.sample_plan import SamplePlan
 from ragmetrics.sample_settings import SampleSettings
 from ragmetrics.summarise import MetricScores
+from ragmetrics.vectors import TEXTS_PER_REQUEST
 
 ByMetric = Mapping[str, Mapping[str, Usage]]
 _JUDGED = (Status.SCORED, Status.UNREADABLE, Status.JUDGE_FAILED)
@@ -34,33 +36,43 @@ def report_of(
         seed=sample.seed,
         judged=int(reduce(or_, judged).sum()) if judged else 0,
         spent=sum((one for of in by_metric.values() for one in of.values()), Usage()),
-        whole=whole_cost(by_metric, {one.metric: one for one in summaries}),
+        whole=whole_cost(by_metric, plan, {one.metric: one for one in summaries}),
     )
 
 
-def whole_cost(by_metric: ByMetric, summaries: Mapping[str, Summary]) -> Usage | None:
+def whole_cost(
+    by_metric: ByMetric, plan: SamplePlan, summaries: Mapping[str, Summary]
+) -> Usage | None:
     """About what all rows would have cost: each row that was not judged as many requests as a
     judged one, at what a request cost that was sent.
 
     Equal requests of several rows would have been asked once, so it may be less. None where all
-    answers to a metric were known, so that nothing says what they cost.
+    answers to a metric were known, or none of its rows was judged: nothing says what they cost.
     """
     whole = Usage()
     for label, of in by_metric.items():
-        status = summaries[label.split(" + ")[0]].status
-        judged, left = sum(status.get(one, 0) for one in _JUDGED), status.get(Status.NOT_SAMPLED, 0)
-        for usage in of.values():
-            whole += usage
-            wanted = usage.requests + usage.answered_from_store
-            if not (judged and left and wanted):
-                continue
-            if not usage.requests:
+        times = [_times_as_many(plan, summaries[name]) for name in label.split(" + ")]
+        for name, usage in of.items():
+            sent = usage.requests * (TEXTS_PER_REQUEST if name == EMBEDDINGS else 1)
+            wanted = sent + usage.answered_from_store
+            # What goes in one request goes there for each row that any of its metrics has.
+            factor = max(times) if wanted else 1.0
+            if factor > 1 and (not sent or math.isinf(factor)):
                 return None
-            whole += _times(usage, wanted * left / judged / usage.requests)
+            whole += usage if factor == 1 else _scaled(usage, 1 + (factor - 1) * wanted / sent)
     return whole
 
 
-def _times(usage: Usage, factor: float) -> Usage:
+def _times_as_many(plan: SamplePlan, summary: Summary) -> float:
+    """All rows that a metric can be scored on by those that were judged; 1 where all were."""
+    group = plan.group(summary.metric)
+    if group is None or not group.rows:
+        return 1.0
+    judged = group.judged - summary.status.get(Status.OVER_BUDGET, 0)
+    return group.rows / judged if judged > 0 else math.inf
+
+
+def _scaled(usage: Usage, factor: float) -> Usage:
     return Usage(
         requests=round(usage.requests * factor),
         prompt_tokens=round(usage.prompt_tokens * factor),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from ragmetrics.protocol import Status
 from ragmetrics.records import SampledMean
 from ragmetrics.sample_plan import Group, stratum_of
-from ragmetrics.stats.intervals import Mean, mean_interval
+from ragmetrics.stats.intervals import Mean
 from ragmetrics.stats.prediction_powered import prediction_powered
 
 if TYPE_CHECKING:
@@ -43,62 +44,96 @@ def _present(tags: Sequence[str], values: Sequence[object]) -> dict[str, str]:
 def sampled_mean(rows: pd.DataFrame) -> tuple[Mean | None, SampledMean | None]:
     """The mean of rows of which a sample was judged, and what the judged rows say alone.
 
-    It is of all rows that a judge can score. Where the judge found some of its rows to be none
-    (a response without a statement), nobody knows which of the others are none either: then it is
-    the plain mean of the judged rows. Rows on which the judge failed count as not judged; one that
-    the embedded judge failed on has the mean of its other scores, which is as good as any.
-    No row judged: None.
+    It is of all rows that a judge can score. Rows on which the judge failed count as not judged;
+    one that the embedded judge failed on has the mean of its other scores, which is as good as any.
+    Where the judge found some of its rows to be none (a response without a statement), nobody knows
+    which of the others are none: see `_of_some`. No row scored: None.
     """
-    status = rows["status"].to_numpy(dtype=str)
-    cheap = rows["cheap"].to_numpy(dtype=np.float64)
-    out = status == Status.NOT_APPLICABLE.value
-    if (out & ~np.isnan(cheap)).any():
-        return _plainly(rows[status == Status.SCORED.value])
-    there = rows[~out]
-    judged = there["status"].to_numpy(dtype=str) == Status.SCORED.value
-    y = np.where(judged, there["value"].to_numpy(dtype=np.float64), np.nan)
-    known = cheap[~out]
+    there = rows[~((rows["status"] == Status.NOT_APPLICABLE.value) & rows["cheap"].isna())]
+    status, known = there["status"].to_numpy(dtype=str), there["cheap"].to_numpy(dtype=np.float64)
+    scored, none = status == Status.SCORED.value, status == Status.NOT_APPLICABLE.value
+    if not scored.any():
+        return None, None
+    y = np.where(scored, there["value"].to_numpy(dtype=np.float64), np.nan)
     f = np.where(np.isnan(known), _middle(known), known)
-    strata = there[STRATUM].to_numpy(dtype=str)
-    found = prediction_powered(f, y, there["question"].to_numpy(dtype=str), strata)
+    question, strata = (there[name].to_numpy(dtype=str) for name in ("question", STRATUM))
+    part = _of_some(y, none, question, strata) if none.any() else None
+    if part:
+        y = np.where(none, part.mean, y)
+    found = prediction_powered(f, y, question, strata)
     if found is None:
         return None, None
+    best, plain = found.best, found.plain
+    if part:
+        best, plain = part.alone(best), part.alone(plain)
+    judged = scored | none
     told = SampledMean(
-        rows=found.rows,
-        mean=found.plain.mean,
-        low=found.plain.low,
-        high=found.plain.high,
+        rows=None if part else found.rows,
+        mean=plain.mean,
+        low=plain.low,
+        high=plain.high,
         weight=found.weight,
-        spread=_spread(found.plain),
+        spread=None if plain.error is None else plain.error * math.sqrt(found.plain.n),
         correlation=_correlation(f[judged], y[judged], strata[judged]),
     )
-    return found.best, told
+    return best, told
 
 
-def _plainly(scored: pd.DataFrame) -> tuple[Mean | None, SampledMean | None]:
-    values = scored["value"].to_numpy(dtype=np.float64)
-    mean = mean_interval(values, scored["question"].to_numpy(dtype=str))
-    if mean is None:
-        return None, None
-    told = SampledMean(
-        rows=None,
-        mean=mean.mean,
-        low=mean.low,
-        high=mean.high,
-        weight=0.0,
-        spread=_spread(mean),
-        correlation=None,
+@dataclass(frozen=True)
+class _Some:
+    """Of the judged rows, the share that is none and the mean of the others."""
+
+    share: float
+    """That is not none."""
+    mean: float
+    rows: int
+    """That were scored,"""
+    questions: int
+    """and the questions that have them."""
+    bounded: bool
+    """Whether all values are in [0, 1]."""
+
+    def alone(self, whole: Mean) -> Mean:
+        """The mean of the scored rows by that of all judged ones."""
+
+        def stretched(value: float) -> float:
+            moved = self.mean + (value - self.mean) / self.share
+            return min(max(moved, 0.0), 1.0) if self.bounded else moved
+
+        low, high = (None if one is None else stretched(one) for one in (whole.low, whole.high))
+        error, mde = (None if one is None else one / self.share for one in (whole.error, whole.mde))
+        return Mean(stretched(whole.mean), low, high, self.rows, self.questions, error, mde)
+
+
+def _of_some(
+    y: Floats, none: NDArray[np.bool_], question: NDArray[np.str_], strata: NDArray[np.str_]
+) -> _Some | None:
+    """What the judged rows say of those that can be scored: a ratio of two means.
+
+        R = mean(a * y) / mean(a),   a: 1 of a scored row, 0 of one that is none
+
+    With R in place of the values of rows that are none, R is the mean of all judged rows, and what
+    moves it or makes it unsure does so by 1 / mean(a) for the scored ones (linearisation: Särndal,
+    Swensson and Wretman 1992, chapter 5.6).
+    """
+    scored = ~np.isnan(y)
+    indicator = np.where(scored, 1.0, np.where(none, 0.0, np.nan))
+    total = np.where(none, 0.0, y)
+    nothing = np.zeros(len(y))
+    share, mean = (prediction_powered(nothing, one, question, strata) for one in (indicator, total))
+    if share is None or mean is None or not share.plain.mean:
+        return None
+    return _Some(
+        share=share.plain.mean,
+        mean=mean.plain.mean / share.plain.mean,
+        rows=int(scored.sum()),
+        questions=len(np.unique(question[scored])),
+        bounded=bool(y[scored].min() >= 0 and y[scored].max() <= 1),
     )
-    return mean, told
 
 
 def _middle(known: Floats) -> float:
     return 0.0 if np.isnan(known).all() else float(np.nanmean(known))
-
-
-def _spread(plain: Mean) -> float | None:
-    """A row's standard deviation, as if all rows were questions of their own."""
-    return None if plain.error is None else plain.error * math.sqrt(plain.n)
 
 
 def _correlation(cheap: Floats, expensive: Floats, strata: NDArray[np.str_]) -> float | None:

@@ -3,17 +3,18 @@
     rows/dt=DATE/run=ID/sample.json      written once, before anything is judged
 
 A row is known by a mark, the hash of its question and its id, so the plan holds whatever the number
-of shards.
+of shards. Rows that have both in common, as where ids are those of questions, are told apart by
+their order: all rows of a question are in one shard.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from ragmetrics.records import Record
-from ragmetrics.rows import LogRow
 from ragmetrics.store.files import Files
 from ragmetrics.store.parts import RunRef
 
@@ -22,9 +23,31 @@ LANGUAGE = "language"
 
 
 def mark_of(question_key: str, row_id: str) -> str:
-    """Sixteen hex digits; rows of one question and id have the same."""
-    text = f"{question_key} {row_id}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(text, digest_size=8).hexdigest()
+    """Sixteen hex digits: of the first row of a question and id."""
+    return _digest(f"{question_key} {row_id}")
+
+
+def mark_again(mark: str, number: int) -> str:
+    """The mark of a further row of the same question and id, the first of them being number 1."""
+    return _digest(f"{mark} again {number}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+class Marks:
+    """The marks of a shard's rows, to be asked for in their order, once for each row."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    def of(self, question_key: str, row_id: str) -> str:
+        """The mark of the next row."""
+        mark = mark_of(question_key, row_id)
+        number = self._seen[mark]
+        self._seen[mark] += 1
+        return mark_again(mark, number) if number else mark
 
 
 def stratum_of(tags: Mapping[str, str], language: str | None, names: Sequence[str]) -> str:
@@ -72,9 +95,8 @@ class SamplePlan(Record):
     """By whose values the strata are."""
     groups: tuple[Group, ...] = ()
 
-    def left_out(self, row: LogRow) -> set[str]:
+    def left_out(self, mark: str) -> set[str]:
         """The metrics whose judge is not asked about a row."""
-        mark = mark_of(row.question_key, row.id)
         return {name for group in self.groups if not group.judges(mark) for name in group.metrics}
 
     def group(self, metric: str) -> Group | None:

@@ -20,7 +20,7 @@ from ragmetrics.play import Play, is_heavy
 from ragmetrics.protocol import Score, Status
 from ragmetrics.registry import Metric
 from ragmetrics.rows import LogRow
-from ragmetrics.sample_plan import SamplePlan
+from ragmetrics.sample_plan import Marks, SamplePlan
 from ragmetrics.settings import Aggregate
 from ragmetrics.vectors import Vectors
 
@@ -40,12 +40,15 @@ class SampledPanel(Panel):
     ) -> None:
         super().__init__(members, aggregate, budget)
         self._sample, self._cheap = sample, Member(_broker(corpus))
+        self._marks = Marks()
         # It computes: row after row, or requests on their way would wait for hundreds of rows.
         self._computing = asyncio.Semaphore(1)
 
     async def score(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Score]:
-        """Score one row by metrics. Raises what `Panel.score` does."""
-        left_out = self._sample.left_out(row)
+        """Score one row by metrics, rows being begun in their order. Raises what `Panel.score`
+        does.
+        """
+        left_out = self._sample.left_out(self._marks.of(row.question_key, row.id))
         asked = [one for one in metrics if one.name not in left_out]
         scores = await super().score(asked, row) if asked else {}
         async with self._computing:

@@ -1,10 +1,10 @@
 """Sampling: how many rows of each metric are judged in a night, and which.
 
 Rows have a key, uniform by the hash of seed, question and the row's place among those of its
-question (by the hash of its id); in each stratum those with the lowest keys are judged. So a night
-that is repeated, or cut into other shards, has the same sample; a late row takes the place of one
-other at most; a question that comes every night is judged every night, as the paired tests like it;
-and the rows of a question that is asked often are drawn one by one.
+question (by the hash of its id, of one id by their order); in each stratum those with the lowest
+keys are judged. So a night that is repeated, or cut into other shards, has the same sample; a late
+row takes the place of one other at most; a question that comes every night is judged every night,
+as the paired tests like it; and the rows of a question that is asked often are drawn one by one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import logging
 import math
 import re
 from array import array
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -29,6 +30,7 @@ from ragmetrics.sample_plan import (
     Group,
     SamplePlan,
     load_sample,
+    mark_again,
     mark_of,
     save_sample,
     stratum_of,
@@ -77,7 +79,8 @@ class Census:
     """Metrics that go together, as they need the same fields and share what is asked."""
     tags: Sequence[str] = ()
     questions: array[int] = field(default_factory=lambda: array("I"))
-    marks: array[int] = field(default_factory=lambda: array("Q"))
+    first_marks: array[int] = field(default_factory=lambda: array("Q"))
+    """As if no other row had the same question and id."""
     codes: array[int] = field(default_factory=lambda: array("i"))
     """Of the strata,"""
     strata: dict[str, int] = field(default_factory=dict)
@@ -102,14 +105,26 @@ class Census:
         key = question_key(record["user_input"])
         stratum = stratum_of(dict(record["tags"] or ()), record["language"], self.tags)
         self.questions.append(int(key, 16))
-        self.marks.append(int(mark_of(key, record["id"]), 16))
+        self.first_marks.append(int(mark_of(key, record["id"]), 16))
         self.codes.append(self.strata.setdefault(stratum, len(self.strata)))
         self.fits.append(sum(kind[0].fits(filled) << n for n, kind in enumerate(self.kinds)))
+
+    def marks(self) -> Keys:
+        """The marks of the rows, in their order."""
+        found = np.array(self.first_marks, dtype=np.uint64)
+        order = np.argsort(found, kind="stable")
+        further = order[1:][found[order[1:]] == found[order[:-1]]]
+        seen: Counter[int] = Counter()
+        for at in further.tolist():
+            first = self.first_marks[at]
+            seen[first] += 1
+            found[at] = int(mark_again(f"{first:016x}", seen[first]), 16)
+        return found
 
     def keys(self, seed: int) -> Keys:
         """The keys of the rows, in their order."""
         questions = np.frombuffer(self.questions, dtype=np.uint32)
-        order = np.lexsort((np.frombuffer(self.marks, dtype=np.uint64), questions))
+        order = np.lexsort((np.frombuffer(self.first_marks, dtype=np.uint64), questions))
         keys = np.empty(len(order), dtype=np.uint64)
         last, place = -1, 0
         for at in order.tolist():
@@ -171,7 +186,7 @@ def draw_all(
 ) -> SamplePlan:
     """Draw the rows of each kind of metrics, of those that have what it needs."""
     keys, fits = census.keys(sample.seed), np.frombuffer(census.fits, dtype=np.uint64)
-    marks = np.frombuffer(census.marks, dtype=np.uint64)
+    marks = census.marks()
     codes, names = np.frombuffer(census.codes, dtype=np.int32), list(census.strata)
     groups = []
     for number, kind in enumerate(census.kinds):

@@ -14,7 +14,7 @@ from ragmetrics.protocol import Status
 from ragmetrics.records import JudgeSummary, Segment, Summary
 from ragmetrics.rows import question_key
 from ragmetrics.sample_means import STRATUM, sampled_mean, strata_of
-from ragmetrics.sample_plan import Group, SamplePlan, mark_of
+from ragmetrics.sample_plan import Group, Marks, SamplePlan
 from ragmetrics.stats.agreement import krippendorff_alpha
 from ragmetrics.stats.intervals import mean_interval
 from ragmetrics.store.files import Files
@@ -209,10 +209,12 @@ def _missing(rows: pa.Table, sample: Group | None) -> pa.Table:
     import pyarrow as pa
 
     keys = [question_key(text) for text in rows["user_input"].to_pylist()]
-    marks = (mark_of(*one) for one in zip(keys, rows["id"].to_pylist(), strict=True))
+    marks = Marks()
     statuses = [
-        Status.JUDGE_FAILED if sample is None or sample.judges(mark) else Status.NOT_SAMPLED
-        for mark in marks
+        Status.JUDGE_FAILED
+        if sample is None or sample.judges(marks.of(*one))
+        else Status.NOT_SAMPLED
+        for one in zip(keys, rows["id"].to_pylist(), strict=True)
     ]
     return pa.table(
         {

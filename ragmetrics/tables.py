@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from textwrap import indent
 from typing import TYPE_CHECKING, TypeVar
@@ -15,7 +15,7 @@ from rich.progress import track as rich_track
 from ragmetrics.alerts.markup import clean
 from ragmetrics.alerts.terminal import render
 from ragmetrics.changes import fall_text
-from ragmetrics.cost_tables import print_budget, print_sample, print_usage
+from ragmetrics.cost_tables import print_budget, print_labelled, print_sample, print_usage
 from ragmetrics.grid import print_grid
 from ragmetrics.protocol import Status
 from ragmetrics.records import Manifest, Summary
@@ -83,6 +83,7 @@ def print_summary(console: Console, manifest: Manifest) -> None:
         console.print(f"Note: {manifest.judge.note}", markup=False, style="yellow")
     print_usage(console, manifest.usage_by_metric, manifest.usage)
     print_sample(console, manifest)
+    print_labelled(console, manifest.labelled)
     if manifest.budget:
         print_budget(console, manifest.budget)
     if manifest.splits:
@@ -156,6 +157,22 @@ def print_check(console: Console, report: CheckReport) -> None:
         for name, count in report.runnable.items()
     ]
     print_grid(console, ("metric", "rows with what it needs"), runnable)
+    if report.judged is not None:
+        _print_sample_of(console, report.judged, report)
+
+
+def _print_sample_of(console: Console, judged: Mapping[str, int], report: CheckReport) -> None:
+    """What a sampled night of these logs would ask the judge about, a line."""
+    kinds: dict[str, list[str]] = {}
+    for name, rows in judged.items():
+        kinds.setdefault(f"{rows:,} of {report.runnable[name]:,} rows", []).append(name)
+    told = "; ".join(f"{rows} by {', '.join(names)}" for rows, names in kinds.items())
+    console.print(
+        f"Sample: the judge would be asked about {'at most ' if report.judged_at_most else ''}"
+        f"{told}. What that costs: ragmetrics score --dry-run",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def print_metrics(console: Console, metrics: Sequence[Metric]) -> None:

@@ -19,7 +19,7 @@ from scipy import special
 
 from ragmetrics.alerts.cases import Case
 from ragmetrics.alerts.evidence import Night
-from ragmetrics.alerts.levels import fresh_share
+from ragmetrics.alerts.levels import FEWEST_QUESTIONS, fresh_share
 from ragmetrics.calibration.targets import BASES
 from ragmetrics.records import Finding, Level, Manifest, Summary
 from ragmetrics.stats.comparisons import Drop
@@ -85,6 +85,12 @@ def less_drift(now: Summary, night: Night) -> Lifted | None:
     return Lifted(now.model_copy(update=update), part, text)
 
 
+def left_tonight(drop: Drop, night: Night, metric: str, before: Sequence[Manifest]) -> Drop:
+    """What the judges' move leaves of tonight's drop against some nights; all of it as above."""
+    found = _fall(night, metric, before, [night.manifest])
+    return left_of(drop, found.move, found.share) if found else drop
+
+
 @dataclass(frozen=True)
 class _Fall:
     """A sure fall of the judges' level, and the share of the night's verdicts that it reached."""
@@ -114,13 +120,19 @@ def level_finding(night: Night, findings: Iterable[Finding] = ()) -> Finding | N
     """A warning where the judges' level on the fixed set moved, tonight against seven nights.
 
     It fires too where it explains what `findings` say of a metric: nothing is explained by what
-    nobody hears of. `no_data` where the set was not judged, None where there is none.
+    nobody hears of. `no_data` where the set got too few verdicts, None where there is none.
     """
     fixed, manifest = night.fixed_sets, night.manifest
     if fixed is None:
         return None
     if not fixed.judged(manifest):
         text = "it was not judged, so nothing is known of judge drift"
+        return _finding(manifest, "no_data", text)
+    if (count := fixed.questions(manifest)) < FEWEST_QUESTIONS:
+        text = (
+            f"{count} of its questions got all verdicts and {FEWEST_QUESTIONS} are needed, so "
+            "nothing is known of judge drift"
+        )
         return _finding(manifest, "no_data", text)
     moves = {
         one.metric: move

@@ -25,14 +25,15 @@ from ragmetrics.calibration.units import Unit
 from ragmetrics.errors import InputError
 from ragmetrics.metrics._ranking import average_precision
 from ragmetrics.panel import majority
-from ragmetrics.records import Manifest
+from ragmetrics.records import Manifest, Usage
 from ragmetrics.registry import chosen_metrics
 from ragmetrics.settings import Aggregate, Settings
 from ragmetrics.stats.comparisons import Drop
 from ragmetrics.store.files import Files
 
 NEAR = timedelta(hours=12)
-"""From a run to a calibration that is still of its night."""
+"""From a run to a calibration that is still of its night; one of the same day (UTC) always is, as
+the nightly's own is made once a day."""
 FEWEST_QUESTIONS = 20
 """Judged in all nights that are compared; fewer cannot tell."""
 _SHARED = 0.5
@@ -99,6 +100,22 @@ class FixedSets:
     def judged(self, night: Manifest) -> bool:
         """Whether all judges of a night judged some set at that time."""
         return bool(self._of(night))
+
+    def questions(self, night: Manifest) -> int:
+        """Those of rows that got all verdicts, in the metric of a night that has the most."""
+        rows = (self._judged(night, one.metric).rows for one in night.metrics)
+        return max((len({row[-1] for row in one}) for one in rows), default=0)
+
+    def spent(self, night: Manifest) -> Usage | None:
+        """What judging the sets cost a night; None where nobody was paid, or another run was."""
+        names = judge_names(night.judge)
+        paid = [
+            one.usage
+            for one in self.calibrations
+            if night.started_at <= one.at <= night.finished_at
+            if one.judge.name in names and one.usage.prompt_tokens
+        ]
+        return sum(paid, Usage()) if paid else None
 
     def moved(
         self, metric: str, before: Sequence[Manifest], now: Sequence[Manifest]
@@ -176,13 +193,21 @@ class FixedSets:
                 self._units[key] = {}
         return self._units[key]
 
+    def _answers(self, calibration: Calibration) -> bool:
+        units = (one for of in self._read(calibration).values() for one in of)
+        return any(one.verdict is not None for one in units)
+
     def _of(self, night: Manifest) -> list[list[Calibration]]:
         """Of each set that all judges of a night judged then: the calibrations of that night."""
         names = judge_names(night.judge)
         sets: dict[str, dict[str, Calibration]] = {}
-        near = (one for one in self.calibrations if _away(one, night) <= NEAR)
-        # The nearest is the last one to be set.
-        for one in sorted(near, key=lambda one: (_away(one, night), one.at), reverse=True):
+        near = (one for one in self.calibrations if _is_near(one, night))
+
+        def rank(one: Calibration) -> tuple[bool, timedelta, datetime]:
+            return not self._answers(one), _away(one, night), one.at
+
+        # The nearest that gave verdicts is the last one to be set.
+        for one in sorted(near, key=rank, reverse=True):
             if one.judge.name in names and _same_judge(one, night):
                 sets.setdefault(one.name, {})[one.judge.name] = one
         return [
@@ -229,6 +254,11 @@ def _same_judge(calibration: Calibration, night: Manifest) -> bool:
     if night.judge.panel or repeats(night.judge) > 1:
         return True
     return calibration.judge.fingerprint == night.judge.fingerprint
+
+
+def _is_near(calibration: Calibration, night: Manifest) -> bool:
+    same_day = calibration.at.date() == night.started_at.date()
+    return same_day or _away(calibration, night) <= NEAR
 
 
 def _away(calibration: Calibration, night: Manifest) -> timedelta:

@@ -1,14 +1,15 @@
 """Seen ids: which contexts a night retrieved, and which its labels name, read from its rows.
 
-Ids are held as 64-bit hashes, so a million of them take 8 MB; nothing is kept beside the rows.
+Ids are held as 64-bit hashes, so a million of them take 8 MB, and of a night's texts no more than
+those of a shard are in memory; nothing is kept beside the rows.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from ragmetrics.store.parts import read_columns
 from ragmetrics.text import normalise
 
 Ids: TypeAlias = NDArray[np.uint64]
+T = TypeVar("T")
 _PIECES = re.compile(r"[.!?。！？\n]+")
 _SHORTEST_PIECE = 20
 """Characters; shorter ones stand in many texts."""
@@ -45,30 +47,31 @@ class IdReader:
 
     def seen(self, night: Manifest) -> SeenIds | None:
         """A night's ids; None where its rows are not there, or have none."""
-        columns = self._columns(night, [_RETRIEVED, _GOLDEN])
-        retrieved, golden = (
-            np.unique(
-                np.concatenate([_NONE, *(_in_order(_distinct(one[name])) for one in columns)])
-            )
-            for name in (_RETRIEVED, _GOLDEN)
-        )
+
+        def ids(table: Any) -> list[Ids]:
+            return [hashed(_distinct(table[name])) for name in (_RETRIEVED, _GOLDEN)]
+
+        shards = self._each(night, [_RETRIEVED, _GOLDEN], ids)
+        retrieved, golden = (_together(one[place] for one in shards) for place in (0, 1))
         return SeenIds(retrieved, golden) if len(retrieved) else None
 
     def questions_of(self, night: Manifest, ids: Ids) -> set[str]:
         """The questions of a night whose labels name any of some ids."""
-        found: set[str] = set()
-        for table in self._columns(night, ["user_input", _GOLDEN]):
+
+        def questions(table: Any) -> set[str]:
             named = np.isin(_elements(table[_GOLDEN]), ids)
             rows = np.unique(_rows(table[_GOLDEN])[named])
-            found |= {question_key(one) for one in table["user_input"].take(rows).to_pylist()}
-        return found
+            return {question_key(one) for one in table["user_input"].take(rows).to_pylist()}
 
-    def texts_of(self, night: Manifest, ids: Ids) -> dict[int, set[int]]:
+        return set().union(*self._each(night, ["user_input", _GOLDEN], questions))
+
+    def texts_of(self, night: Manifest, ids: Ids) -> dict[int, Ids]:
         """The texts that were retrieved under some ids, as hashes of their sentences."""
         import pyarrow.compute as pc
 
-        found: dict[int, set[int]] = {}
-        for table in self._columns(night, [_RETRIEVED, _TEXTS]):
+        found: dict[int, Ids] = {}
+
+        def look_for(table: Any) -> None:
             lengths = (pc.list_value_length(table[name]) for name in (_RETRIEVED, _TEXTS))
             table = table.filter(pc.equal(*lengths))
             names = _elements(table[_RETRIEVED])
@@ -77,38 +80,46 @@ class IdReader:
             texts = pc.list_flatten(table[_TEXTS]).take(places[first]).to_pylist()
             for name, text in zip(names[places[first]].tolist(), texts, strict=True):
                 found.setdefault(name, pieces([text or ""]))
+
+        self._each(night, [_RETRIEVED, _TEXTS], look_for)
         return found
 
-    def all_pieces(self, night: Manifest) -> set[int]:
+    def all_pieces(self, night: Manifest) -> Ids:
         """The sentences of all that a night retrieved, as hashes."""
-        return pieces(
-            text for table in self._columns(night, [_TEXTS]) for text in _distinct(table[_TEXTS])
-        )
+        return _together(self._each(night, [_TEXTS], lambda one: pieces(_distinct(one[_TEXTS]))))
 
-    def _columns(self, night: Manifest, names: Sequence[str]) -> list[Any]:
+    def _each(self, night: Manifest, names: Sequence[str], told: Callable[[Any], T]) -> list[T]:
+        """What columns of a night's rows tell, shard by shard: the texts of all are much."""
         ref = ref_of(night)
         try:
-            return [read_columns(self.files, ref.rows(n), names) for n in range(ref.shards)]
+            return [told(read_columns(self.files, ref.rows(n), names)) for n in range(ref.shards)]
         except StoreError as error:
             if error.transient:
                 raise
             return []  # rows that somebody removed: nothing is known of that night
 
 
-def pieces(texts: Iterable[str]) -> set[int]:
-    """The sentences of texts as hashes, whatever their case and spaces; short ones do not count."""
-    found = {
-        piece
-        for text in texts
-        for part in _PIECES.split(text)
-        if len(piece := normalise(part)) >= _SHORTEST_PIECE
-    }
-    return set(_in_order(list(found)).tolist())
+def pieces(texts: Iterable[str]) -> Ids:
+    """The sentences of texts as hashes, ascending, whatever their case and spaces; short ones do
+    not count.
+    """
+    return hashed(
+        {
+            piece
+            for text in texts
+            for part in _PIECES.split(text)
+            if len(piece := normalise(part)) >= _SHORTEST_PIECE
+        }
+    )
 
 
 def hashed(values: Iterable[str]) -> Ids:
     """Distinct texts as hashes, ascending."""
     return np.unique(_in_order(list(values)))
+
+
+def _together(found: Iterable[Ids]) -> Ids:
+    return np.unique(np.concatenate([_NONE, *found]))
 
 
 def _in_order(values: Sequence[str]) -> Ids:

@@ -161,6 +161,11 @@ def less_stale_rows(rule: Rule, now: Summary, night: Night) -> tuple[Summary | N
     return left, f"{told}, without them it is {left.mean:.3f}"
 
 
+def live_questions(metric: str, questions: Questions, night: Night) -> Questions:
+    """The questions that tell of a metric: of one on ids those whose labels are not stale."""
+    return _without(questions, night.stale) if metric in ID_METRICS else questions
+
+
 def _without(questions: Questions, stale: set[str]) -> Questions:
     return {name: values for name, values in questions.items() if name not in stale}
 
@@ -218,18 +223,18 @@ def _counter(base: Sequence[SeenIds]) -> Callable[[Ids], NDArray[np.int64]]:
 
 def _vouched(night: Night, ids: IdReader, base: Sequence[Manifest], gone: Ids) -> str:
     """What says that retrieval is as it was, in words; empty where nothing does."""
-    known: dict[int, set[int]] = {}
+    known: dict[int, Ids] = {}
     sample = gone[:: max(1, len(gone) // _SAMPLE)]
     for one in reversed(base):
         left = np.array([name for name in sample if int(name) not in known], dtype=np.uint64)
         if not len(left):
             break
         known |= ids.texts_of(one, left)
-    told = [pieces for pieces in known.values() if pieces]
-    tonight = ids.all_pieces(night.manifest) if told else set()
-    found = sum(len(pieces & tonight) >= _SAME * len(pieces) for pieces in told)
-    if told and found >= _SAME * len(told):
-        return f"{found / len(told):.0%} of their texts are retrieved under other ids"
+    if told := [pieces for pieces in known.values() if len(pieces)]:
+        tonight = ids.all_pieces(night.manifest)
+        found = sum(np.isin(pieces, tonight).mean() >= _SAME for pieces in told)
+        if found >= _SAME * len(told):
+            return f"{found / len(told):.0%} of their texts are retrieved under other ids"
     stands = [name for name in _readers(night) if _stood(night, name, base)]
     if stands and len(stands) == len(_readers(night)):
         return f"{', '.join(stands)} as before, and so is what is retrieved"

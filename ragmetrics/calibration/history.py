@@ -14,7 +14,7 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from ragmetrics.calibration.drift import compare_last
-from ragmetrics.calibration.kept import load_calibrations
+from ragmetrics.calibration.kept import load_calibrations, place_of
 from ragmetrics.calibration.records import Calibration, Drift, MetricDrift
 from ragmetrics.errors import InputError
 from ragmetrics.records import JudgeInfo
@@ -113,5 +113,4 @@ def _compare(files: Files, earlier: Sequence[Calibration], later: Calibration) -
 
 
 def _path(later: Calibration) -> str:
-    moment = later.at.strftime("%Y%m%dT%H%M%S.%fZ")
-    return f"calibrations/drift/set={later.name}/judge={later.judge.fingerprint}/{moment}.json"
+    return f"calibrations/drift/{place_of(later)}.json"

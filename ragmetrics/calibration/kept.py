@@ -24,6 +24,7 @@ from ragmetrics.store.files import Files
 
 log = logging.getLogger(__name__)
 _RECORD = re.compile(r"^calibrations/set=[^/]+/judge=[^/]+/[^/]+\.json$")
+_NUMBER = re.compile(r" #(\d+)$")
 _SCHEMA = pa.schema(
     [
         ("metric", pa.string()),
@@ -49,7 +50,7 @@ def keep(files: Files, calibration: Calibration, units: Mapping[str, Sequence[Un
     ]
     sink = BytesIO()
     pq.write_table(pa.Table.from_pylist(records, _SCHEMA), sink, compression="zstd")
-    path = _path(calibration)
+    path = f"calibrations/{place_of(calibration)}"
     files.write(f"{path}.parquet", sink.getvalue())
     files.write(f"{path}.json", calibration.model_dump_json(indent=1).encode())
 
@@ -73,7 +74,7 @@ def load_calibrations(
 
 def load_units(files: Files, calibration: Calibration) -> dict[str, list[Unit]]:
     """Every verdict of a kept calibration, by metric. Raises InputError where it is not kept."""
-    data = files.find(f"{_path(calibration)}.parquet")
+    data = files.find(f"calibrations/{place_of(calibration)}.parquet")
     if data is None:
         raise InputError(f"the calibration of {calibration.name} at {calibration.at} is not kept")
     units: dict[str, list[Unit]] = {}
@@ -84,10 +85,14 @@ def load_units(files: Files, calibration: Calibration) -> dict[str, list[Unit]]:
     return units
 
 
-def _path(calibration: Calibration) -> str:
+def place_of(calibration: Calibration) -> str:
+    """The name of a calibration in the store: the second of equal judges of a panel, whose name
+    ends in `#2`, has one of its own.
+    """
     moment = calibration.at.strftime("%Y%m%dT%H%M%S.%fZ")
-    judge = calibration.judge.fingerprint
-    return f"calibrations/set={calibration.name}/judge={judge}/{moment}"
+    judge, number = calibration.judge, _NUMBER.search(calibration.judge.name)
+    again = f"-{number[1]}" if number else ""
+    return f"set={calibration.name}/judge={judge.fingerprint}/{moment}{again}"
 
 
 def _parse(files: Files, path: str) -> Calibration | None:

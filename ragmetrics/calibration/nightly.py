@@ -1,14 +1,17 @@
 """The nightly's own calibration: a small labelled set, judged afresh once a day.
 
 It asks what is true of the judge today, so no reply of an earlier day is used; a repetition on the
-same day finds the set judged and asks nothing.
+same day finds the set judged and asks nothing, unless nothing came of it.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime
 
+from ragmetrics.calibration.kept import load_calibrations, load_units
+from ragmetrics.calibration.records import Calibration
 from ragmetrics.calibration.run import calibrate
 from ragmetrics.calibration.sets import set_name
 from ragmetrics.calibration.targets import BASES
@@ -45,9 +48,7 @@ def judge_drift_set(settings: Settings, files: Files, now: datetime) -> str | No
         found = calibrate(live, [place], wanted, live.alerts.drift_rows, now, files=files)
     except JudgeError as error:
         return _told(place, str(error))
-    problems = [f"{one.judge.name}: {one.refused}" for one in found if one.refused]
-    if not any(one.metrics for one in found):
-        problems.append(f"it has no labels, or no verdicts, for {', '.join(wanted)}")
+    problems = dict.fromkeys(told for one in found if (told := _failed(files, one, wanted)))
     return _told(place, "; ".join(problems)) if problems else None
 
 
@@ -64,15 +65,29 @@ def _asked_live(settings: Settings) -> Settings:
 
 
 def _judged_today(settings: Settings, files: Files, name: str, now: datetime) -> bool:
-    kept = [info.path for info in files.below(f"calibrations/set={name}")]
-    return all(
-        any(_is_of(path, judge.fingerprint, now) for path in kept)
-        for judge in make_judges(settings, Corpus())
-    )
+    """Whether each judge has given verdicts today; a record without any is none."""
+    todays = [
+        one.judge.fingerprint
+        for one in load_calibrations(files, name=name)
+        if one.at.date() == now.date() and _verdicts(files, one)
+    ]
+    return all(one.fingerprint in todays for one in make_judges(settings, Corpus()))
 
 
-def _is_of(path: str, judge: str, now: datetime) -> bool:
-    return f"/judge={judge}/{now:%Y%m%d}T" in path and path.endswith(".json")
+def _verdicts(files: Files, calibration: Calibration) -> int | None:
+    """How many verdicts there are; None where no row has labels to ask about."""
+    units = [one for of in load_units(files, calibration).values() for one in of]
+    return sum(one.verdict is not None for one in units) if units else None
+
+
+def _failed(files: Files, calibration: Calibration, wanted: Sequence[str]) -> str:
+    """Why nothing can be told by a judge of the set; nothing where something can."""
+    if calibration.refused:
+        return f"{calibration.judge.name}: {calibration.refused}"
+    count = _verdicts(files, calibration)
+    if count is None:
+        return f"it has no labels for {', '.join(wanted)}"
+    return "" if count else f"{calibration.judge.name}: no verdict"
 
 
 def _told(place: str, reason: str) -> str:

@@ -177,7 +177,7 @@ def _notes(manifest: Manifest, state: NightState) -> tuple[str, ...]:
         files = plural(len(manifest.source.broken), "file")
         notes.append(f"{files} could not be read to the end.")
     if manifest.budget and was_over(manifest.budget):
-        notes.append(judged_rows(manifest.budget, manifest.source.rows))
+        notes.append(judged_rows(manifest.budget, manifest.source.rows, manifest.sample))
     if manifest.sample:
         notes.append(f"A sample: {sampled(manifest.sample, manifest.source.rows)}.")
     notes += [f"{fall_story(fall)}." for fall in manifest.falls[:_MOST_NOTES]]

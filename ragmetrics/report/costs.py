@@ -16,6 +16,9 @@ from ragmetrics.records import (
 )
 from ragmetrics.report.words import NONE, brief, plain, plural, share
 
+_TOLERATED = 1.1
+"""Times the half width that was asked for: the next night's spread is not that of the last ones."""
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -151,8 +154,10 @@ def was_over(report: BudgetReport) -> bool:
     return report.share < 1 or report.rows_over > 0
 
 
-def judged_rows(report: BudgetReport, rows: int) -> str:
-    """In a sentence, how many of all rows were judged."""
+def judged_rows(report: BudgetReport, rows: int, sample: SampleReport | None = None) -> str:
+    """In a sentence, how many of all rows were judged; of a sample, how many of it were not."""
+    if sample:
+        return f"A budget left out {plural(report.rows_over, 'row')} of the sample."
     return f"A budget let {rows - report.rows_over:,} of {plural(rows, 'row')} be judged."
 
 
@@ -166,9 +171,11 @@ def sampled(report: SampleReport, rows: int) -> str:
 
 def sample_cost(report: SampleReport) -> str:
     """In words, what a sample cost, and about what all rows would have cost."""
+    if not report.spent.requests and not (report.whole and report.whole.requests):
+        return "it cost nothing: no request left this machine"
     told = f"spent: {spent(report.spent)}"
     if report.whole is None:
-        return f"{told}; all answers were known, so what all rows would have cost is not"
+        return f"{told}; nothing that was sent tells what all rows would have cost"
     return f"{told}; all rows would have cost about {spent(report.whole)}"
 
 
@@ -180,6 +187,22 @@ def narrowed(summaries: Sequence[Summary]) -> str:
         if (gain := _gain(one)) is not None
     )
     return ", ".join(told)
+
+
+def too_wide(report: SampleReport, summaries: Sequence[Summary]) -> str:
+    """The metrics whose interval is more than a tenth wider than the half width that was asked for:
+    scores spread more than before, or all rows are too few. Nothing where there is none.
+    """
+    asked = report.half_width
+    if asked is None:
+        return ""
+    half = {
+        one.metric: (one.high - one.low) / 2
+        for one in summaries
+        if one.sample and one.low is not None and one.high is not None
+    }
+    wide = [f"{name} ±{found:.3f}" for name, found in half.items() if found > _TOLERATED * asked]
+    return f"wider than ±{asked:g}: {', '.join(wide)}" if wide else ""
 
 
 def _gain(one: Summary) -> float | None:

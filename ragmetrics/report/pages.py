@@ -85,6 +85,7 @@ def _environment() -> Environment:
         "sampled": costs.sampled,
         "sample_cost": costs.sample_cost,
         "narrowed": costs.narrowed,
+        "too_wide": costs.too_wide,
         "meaning": meaning,
         "rule_state": rule_state,
         "labels": LABELS,

@@ -51,11 +51,14 @@ def test_the_flow_judges_the_set(settings: str, tmp_path: Path) -> None:
 
     first = nightly(settings, NIGHT).manifest
     assert level(first).level == "ok"
+    assert first.labelled is not None
+    assert first.labelled.requests == 50, "a grade for each context, which no other figure holds"
     second = run_night(load_settings(settings), NIGHT + timedelta(days=1)).manifest
     assert (level(second).level, level(second).message) == (
         "ok",
         "openai:fake on the labelled set: no move shown",
     )
+    assert second.labelled is None
     (kept,) = load_calibrations(Files(str(tmp_path / "store")))
     assert (kept.name, kept.rows) == ("fixed", 25)
 

@@ -23,7 +23,7 @@ from ragmetrics.stage import open_store
 from ragmetrics.stats.comparisons import Drop, compare
 from ragmetrics.store.history import nights
 from tests.fakes.clients import JudgeServer
-from tests.fakes.drifting import Nights, of_kind
+from tests.fakes.drifting import FIRST, Nights, of_kind
 from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import write_jsonl
 
@@ -111,6 +111,17 @@ def test_a_drop_by_an_unchanged_judge_fires_alone(after: Make) -> None:
 
 
 @pytest.mark.e2e
+def test_a_fall_that_no_rule_watches_is_none_by_the_judge_alone(after: Make) -> None:
+    """The headline does not say that retrieval got worse, until it did; the judge's part is off."""
+    made = after()
+    assert made.run(strict=True).falls == []
+    (fall,) = (
+        one for one in made.run(strict=True, lost=0.5).falls if one.metric == RELEVANCE["metric"]
+    )
+    assert fall.before - fall.now - fall.drop == pytest.approx(0.1, abs=0.04)
+
+
+@pytest.mark.e2e
 def test_a_mean_that_fell_below_its_line_by_the_judge_alone_is_fine(
     after: Make,
 ) -> None:
@@ -119,7 +130,8 @@ def test_a_mean_that_fell_below_its_line_by_the_judge_alone_is_fine(
     (drifted,) = of_kind(made.run(strict=True), "metric")
     assert drifted.mean is not None
     assert drifted.mean < 0.45
-    assert (drifted.level, drifted.explained) == ("ok", pytest.approx(0.1, abs=0.04))
+    assert drifted.level == "ok"
+    assert drifted.explained == pytest.approx(0.1, abs=0.04)
 
 
 @pytest.mark.e2e
@@ -132,6 +144,23 @@ def test_without_the_set_judged_tonight_nothing_is_explained(after: Make) -> Non
     level = next(one for one in of_kind(night, "judge_drift") if one.key.endswith("/level"))
     assert (level.level, level.severity) == ("no_data", "warning")
     assert "was not judged" in level.message
+
+
+@pytest.mark.e2e
+def test_a_judge_that_failed_on_the_set_alone_silences_no_rule(
+    after: Make, judge_server: JudgeServer
+) -> None:
+    """It gave no verdict on the set, and all on the night's rows: what fell fires."""
+    made = after(RELEVANCE)
+    day = FIRST + timedelta(days=3)
+    now = datetime.combine(day, datetime.min.time(), UTC) + timedelta(days=1, hours=2)
+    judge_server.faults(fail={"malformed": 1.0})
+    assert judge_drift_set(made.settings, open_store(made.settings), now) is not None
+    judge_server.reset()
+    night = made.run(lost=0.3, judged=False)
+    assert {one.level for one in of_kind(night, "judge_drift")} == {"no_data"}
+    (relevance,) = of_kind(night, "metric")
+    assert (relevance.state, relevance.explained) == ("firing", None)
 
 
 @pytest.mark.e2e

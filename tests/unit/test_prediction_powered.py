@@ -270,6 +270,13 @@ def test_rows_of_a_question_are_not_independent() -> None:
     assert 0.92 <= found.coverage <= 0.98
 
 
+def test_rows_that_turn_out_to_be_none_keep_the_coverage() -> None:
+    """One in five, of which nobody knows how many there are among the others."""
+    found = measure("correlation 0.6, one row in five is none", nights=250, rows=2_000, judged=200)
+    assert found.gain >= 0.08
+    assert 0.915 <= found.coverage <= 0.985
+
+
 @pytest.mark.parametrize("how", ["in proportion", "by Neyman"])
 def test_strata_keep_the_coverage(how: str) -> None:
     """Eight of unequal sizes, easy and hard."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.records import BudgetReport, Limits, Usage
+from ragmetrics.records import BudgetReport, Limits, SampleReport, Usage
 from ragmetrics.report.costs import all_costs, bill, budget, cost_lines, limits, money
 from ragmetrics.report.site import write_night
 from ragmetrics.store.files import Files
@@ -50,6 +50,21 @@ def test_it_says_what_each_metric_cost(page: Page) -> None:
     assert "9,000 in (66.7% cached), 80 out" in told
     assert "40 asked, 7 answered from the store, 3 shared" in told
     assert "rate_limited , 12 times" in told
+
+
+def test_a_sample_that_asked_nobody_cost_nothing(page: Page) -> None:
+    """Where all answers were known, or the judge runs on this machine, no prices are compared."""
+    sample = SampleReport(rows=60, half_width=None, judged=60, spent=Usage(), whole=Usage())
+    told = page(sample=sample)
+    assert "it cost nothing: no request left this machine" in told
+    assert "would have cost" not in told
+
+
+def test_what_the_labelled_set_cost_is_a_line_of_its_own(page: Page) -> None:
+    """It is no cost of the night's rows, and in no budget."""
+    told = page(labelled=Usage(requests=50, prompt_tokens=9_000, completion_tokens=80, usd=0.004))
+    assert "Labelled set 50 requests, 9,080 tokens, $0.004, in no other figure" in told
+    assert "Labelled set" not in page()
 
 
 def test_a_night_that_cost_nothing_has_no_table_of_costs(page: Page) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,15 @@ from ragmetrics import Result, evaluate
 from ragmetrics.cost_tables import print_estimate
 from ragmetrics.evaluation import estimate
 from ragmetrics.gates.rules import gate_run_settings
+from ragmetrics.judges.base import Reply
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.night import CoverageShort, parts, publish_night, run_night, stage_night
 from ragmetrics.panel import Member
-from ragmetrics.protocol import Prompt, Score, Status, Steps, ask
+from ragmetrics.protocol import Ask, Lexicon, Prompt, Score, Status, Steps, ask
 from ragmetrics.registry import metric
+from ragmetrics.report.condition import condition
 from ragmetrics.rows import LogRow
-from ragmetrics.sample_plan import Group, SamplePlan
+from ragmetrics.sample_plan import Group, SamplePlan, mark_of
 from ragmetrics.sampled_panel import SampledPanel
 from ragmetrics.settings import Settings, make_settings
 from ragmetrics.tables import print_summary
@@ -94,6 +98,21 @@ def test_the_sample_does_not_hang_on_the_shards(judge_server: JudgeServer, shard
         assert there == here
     means = [[one.mean for one in run.manifest.metrics] for run in (once, again)]
     assert means[0] == pytest.approx(means[1])
+
+
+def test_rows_of_one_id_are_judged_one_by_one(judge_server: JudgeServer) -> None:
+    """A log whose ids are those of questions costs no more than another: of 40 rows of eight
+    questions ten are judged, as the estimate says, and not all that share an id with one of them.
+    """
+    rows = [
+        row | {"id": f"question-{number % 8}", "user_input": f"What is the height of {number % 8}?"}
+        for number, row in enumerate(make_rows(40, good=0.75))
+    ]
+    settings = sampling(judge_server, {"rows": 10}, shards=3)
+    expected = estimate(rows, ["context_recall"], settings=settings)
+    (one,) = evaluate(rows, ["context_recall"], settings=settings).manifest.metrics
+    assert one.status == {"scored": 10, "not_sampled": 30}
+    assert judge_server.stats()["requests"] == expected.total.requests == 10
 
 
 def test_the_mean_is_moved_by_what_the_embedded_judge_makes_of_all_rows(
@@ -292,6 +311,35 @@ def test_what_was_drawn_stands_beside_the_rows(
     assert judge_server.stats()["requests"] == asked
 
 
+def test_a_run_that_died_in_its_sample_goes_on_with_it(
+    nightly: Callable[..., Settings], judge_server: JudgeServer
+) -> None:
+    """The rows that were drawn are judged, and none of them twice: but for the replies that were on
+    their way, one of each of four parts, it costs what an undisturbed run does.
+    """
+
+    def killed(*_: object) -> None:
+        if next(replies) > 7:
+            raise MemoryError
+
+    settings, replies = nightly({"rows": 10}).model_copy(update={"shards": 2}), count(1)
+    judge = settings.judge.model_copy(update={"concurrency": 1})
+    settings = settings.model_copy(update={"judge": judge})
+    staged = stage_night(settings, NIGHT)
+    with pytest.raises(MemoryError):
+        score_parts(settings, staged, parts(settings, staged), killed)
+    died_after = judge_server.stats()["requests"]
+    assert 7 < died_after < 20
+    manifest = run_night(settings, NIGHT).manifest
+    assert manifest.run == staged.ref.run
+    assert [one.status for one in manifest.metrics] == [{"scored": 10, "not_sampled": 20}] * 2
+    asked = judge_server.stats()["requests"]
+    judge_server.reset()
+    evaluate(make_rows(30, good=0.75), METRICS, settings=sampling(judge_server, {"rows": 10}))
+    assert judge_server.stats()["requests"] == 30
+    assert 30 < asked <= 30 + 4
+
+
 def test_a_night_that_is_judged_whole_afterwards_pays_for_the_rest_alone(
     nightly: Callable[..., Settings], judge_server: JudgeServer
 ) -> None:
@@ -348,6 +396,33 @@ def test_a_night_without_logs_has_no_sample_to_fail_by(
         run_night(settings, NIGHT)
 
 
+def test_the_embedded_judge_lets_replies_through_between_two_rows() -> None:
+    """It computes, so rows that only wait for it do it one after another: a reply that comes after
+    so many turns of the event loop finds no more than so many rows done, not all of them.
+    """
+    turns, done_by_then = 20, list[int]()
+
+    class Away(ScriptedJudge):
+        async def reply(self, request: Ask, attempt: int) -> Reply:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            done_by_then.append(len(computed))
+            return await super().reply(request, attempt)
+
+    async def score_all() -> list[dict[str, Score]]:
+        return await asyncio.gather(*(panel.score([guessed], row) for row in rows))
+
+    computed.clear()
+    rows = [LogRow(f"row-{number}", f"When is {number}?", ()) for number in range(300)]
+    marks = (mark_of(rows[0].question_key, rows[0].id),)
+    plan = SamplePlan(groups=(Group(metrics=("guessed",), rows=300, judged=1, marks=marks),))
+    panel = SampledPanel([Member(a_broker(Away()))], "mean", None, plan, Corpus())
+    scores = asyncio.run(score_all())
+    assert Counter(one["guessed"].status for one in scores) == {"scored": 1, "not_sampled": 299}
+    assert len(computed) == 300
+    assert done_by_then == [pytest.approx(turns / 2, abs=turns / 2)]
+
+
 class Said(BaseModel):
     """A verdict."""
 
@@ -355,6 +430,26 @@ class Said(BaseModel):
 
 
 UNKNOWN = Prompt("unknown", 1, Said, "Say how good it is.")  # which has no baseline
+
+
+computed: list[str] = []
+"""Questions that the embedded judge has looked at."""
+
+
+def look(data: Mapping[str, Any], _: Lexicon) -> Said:
+    """A baseline that says what it was asked."""
+    computed.append(str(data["question"]))
+    return Said(grade=1)
+
+
+GUESSED = Prompt("guessed", 1, Said, "Say how good it is.", baseline=look)
+
+
+@metric(version=1, prompts=[GUESSED], calls="1")
+def guessed(row: LogRow) -> Steps[Score]:
+    """What the embedded judge says too."""
+    verdict = yield from ask(GUESSED, question=row.user_input)
+    return Score(verdict.grade / 2)
 
 
 @metric(version=1, prompts=[UNKNOWN], calls="1")
@@ -379,3 +474,37 @@ def test_a_metric_that_the_embedded_judge_cannot_answer_is_sampled_all_the_same(
     assert [one.status for one in scores] == [Status.NOT_SAMPLED, Status.NOT_APPLICABLE]
     assert [one.cheap for one in scores] == [None, None]
     assert not judge.asked
+
+
+# What its record says
+
+
+def test_a_budget_that_is_too_small_for_the_sample_is_warned_of(
+    nightly: Callable[..., Settings], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is enough for half of the questions: of the sample's 24 rows some twelve, fewer than the
+    rule needs, though of all rows there are enough. The page does not count the rows that were
+    never asked about among those that it let be judged.
+    """
+    rule = {"metric": "context_recall", "min": 0.5, "min_rows": 14}
+    changed = {
+        "alerts": make_settings({"alerts": {"rules": [rule]}}).alerts,
+        "budget": make_settings({"budget": {"max_requests": 40}}).budget,
+    }
+    manifest = run_night(nightly({"rows": 24}).model_copy(update=changed), NIGHT).manifest
+    told = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert any("and alerts need 14: they will say no_data" in one for one in told), told
+    notes = condition(manifest).notes
+    assert manifest.budget is not None
+    assert f"A budget left out {manifest.budget.rows_over} rows of the sample." in notes
+
+
+def test_an_interval_that_is_wider_than_asked_for_is_told(judge_server: JudgeServer) -> None:
+    """Forty rows are too few for a half width of 0.01, and all of them are judged."""
+    settings = sampling(judge_server, {"half_width": 0.01})
+    manifest = evaluate(make_rows(40, good=0.5), ["context_recall"], settings=settings).manifest
+    (one,) = manifest.metrics
+    assert one.status == {"scored": 40}
+    told = told_by(lambda console: print_summary(console, manifest))
+    assert "40 of 40 rows judged" in told
+    assert "wider than ±0.01: context_recall ±0.1" in told

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 from ragmetrics.errors import SettingsError
 from ragmetrics.protocol import Status
-from ragmetrics.records import Manifest, SampledMean, Summary, Usage
+from ragmetrics.records import Manifest, SampledMean, Usage
 from ragmetrics.registry import select
+from ragmetrics.rows import question_key
 from ragmetrics.sample_costs import whole_cost
 from ragmetrics.sample_means import STRATUM, sampled_mean, strata_of
-from ragmetrics.sample_plan import Group, SamplePlan, mark_of, stratum_of
+from ragmetrics.sample_plan import Group, Marks, SamplePlan, stratum_of
 from ragmetrics.sample_settings import SampleSettings
 from ragmetrics.sampling import FEWEST, Census, Known, comparable, draw_all, known, wanted_rows
 from ragmetrics.settings import make_settings
@@ -57,15 +58,14 @@ def drawn(rows: Sequence[Record], /, **sample: Any) -> set[tuple[str, str]]:
     """Question and id of the rows whose context_relevance is judged."""
     found = plan(rows, **sample).group(RELEVANCE.name)
     assert found is not None
-    marks = {mark_of_row(row): (row["user_input"], row["id"]) for row in rows}
-    return set(marks.values()) if found.marks is None else {marks[one] for one in found.marks}
+    return {(row["user_input"], row["id"]) for row in judged(rows, found)}
 
 
-def mark_of_row(row: Record) -> str:
-    """The mark by which the plan knows a row."""
-    from ragmetrics.rows import question_key
-
-    return mark_of(question_key(row["user_input"]), row["id"])
+def judged(rows: Sequence[Record], group: Group) -> list[Record]:
+    """The rows that are judged, as a panel or an estimate finds them: by their marks, in order."""
+    marks = Marks()
+    told = [(row, marks.of(question_key(row["user_input"]), row["id"])) for row in rows]
+    return [row for row, mark in told if group.judges(mark)]
 
 
 # Which rows
@@ -122,6 +122,17 @@ def test_rows_of_a_question_that_is_asked_often_are_drawn_one_by_one() -> None:
         for seed in range(10)
     ]
     assert all(0.35 < share < 0.65 for share in shares)
+
+
+@given(QUESTIONS, st.integers(2, 40))
+def test_rows_of_one_id_are_judged_one_by_one(questions: list[int], count: int) -> None:
+    """Ids are often those of questions, the same for each time it is asked: a sample of so many
+    rows is no row larger for it, and none is judged for having the id of another.
+    """
+    rows = [record(question, question) for question in questions]
+    group = plan(rows, rows=count).group(RELEVANCE.name)
+    assert group is not None
+    assert len(judged(rows, group)) == group.judged == min(count, len(rows))
 
 
 def test_each_row_has_the_same_chance() -> None:
@@ -367,16 +378,53 @@ def test_a_cheap_judge_that_says_nothing_leaves_the_judged_rows() -> None:
     assert (alone.weight, alone.correlation) == (0, None)
 
 
-def test_where_the_judge_finds_rows_to_be_none_the_judged_ones_speak() -> None:
-    """Nobody knows how many of the others are none: they are in no mean."""
-    rows = without_value(table(), Status.NOT_APPLICABLE)
+def test_where_the_judge_finds_rows_to_be_none_they_are_in_no_mean() -> None:
+    """The mean is that of the rows that can be scored, of which nobody knows how many there are;
+    the embedded judge narrows its interval all the same.
+    """
+    rows = table().assign(**{STRATUM: ""})
+    none = (rows.index % 4 == 0) & (rows.index < 80)
+    rows.loc[none, "value"] = np.nan
+    rows.loc[none, "status"] = "not_applicable"
     best, alone = sampled_mean(rows)
-    judged = rows[rows["status"] == "scored"]
-    assert best == mean_interval(
-        judged["value"].to_numpy(dtype=float), judged["question"].to_numpy(dtype=str)
+    scored = rows[rows["status"] == "scored"]
+    plain = mean_interval(
+        scored["value"].to_numpy(dtype=float), scored["question"].to_numpy(dtype=str)
     )
+    assert best is not None
     assert alone is not None
-    assert (alone.rows, alone.weight) == (None, 0)
+    assert plain is not None
+    assert (best.n, best.clusters, alone.rows) == (60, 40, None)
+    assert alone.mean == pytest.approx(plain.mean)
+    assert (alone.low, alone.high) == pytest.approx((plain.low, plain.high), abs=0.01)
+    assert (alone.correlation or 0) > 0.5
+    assert width(best.low, best.high) < 0.9 * width(alone.low, alone.high)
+
+
+def test_a_stratum_above_its_share_weighs_no_more_where_rows_are_none() -> None:
+    """Of ten rare rows all are judged, and score 0; of 390 others every tenth, which scores 1."""
+    count = np.arange(400)
+    rare, sample = count < 10, (count < 10) | (count % 10 == 0)
+    none = sample & (count % 20 == 0)
+    rows = pd.DataFrame(
+        {
+            "question": count.astype(str),
+            "value": np.where(sample & ~none, np.where(rare, 0.0, 1.0), np.nan),
+            "status": np.select([none, sample], ["not_applicable", "scored"], "not_sampled"),
+            "cheap": 0.5,
+            STRATUM: np.where(rare, "rare", "usual"),
+        }
+    )
+    best, _ = sampled_mean(rows)
+    assert best is not None
+    assert best.mean == pytest.approx(1 - 10 / 400, abs=0.03)
+
+
+def width(low: float | None, high: float | None) -> float:
+    """Of an interval that there is."""
+    assert low is not None
+    assert high is not None
+    return high - low
 
 
 def test_without_a_judged_row_there_is_no_mean() -> None:
@@ -387,9 +435,11 @@ def test_without_a_judged_row_there_is_no_mean() -> None:
 # The cost
 
 
-def status_of(name: str, judged: int, left: int) -> Summary:
-    """A metric with so many rows judged, and not."""
-    return summary(name, 0.7, status={"scored": judged, "not_sampled": left})
+def costs(usage: Usage, left: int = 90, *, name: str = "openai", **status: int) -> Usage | None:
+    """What all rows of a metric would have cost, of which ten were drawn, and others left."""
+    found = summary("m", 0.7, status=status or {"scored": 10, "not_sampled": left})
+    drawn = SamplePlan(groups=(Group(metrics=("m",), rows=10 + left, judged=10),))
+    return whole_cost({"m": {name: usage}}, drawn, {"m": found})
 
 
 def test_all_rows_cost_as_much_as_the_judged_ones_row_by_row() -> None:
@@ -397,14 +447,51 @@ def test_all_rows_cost_as_much_as_the_judged_ones_row_by_row() -> None:
     what was spent.
     """
     spent = Usage(requests=16, answered_from_store=4, prompt_tokens=1_600, usd=0.32)
-    whole = whole_cost({"m": {"openai": spent}}, {"m": status_of("m", 10, 90)})
+    whole = costs(spent)
     assert whole is not None
-    assert (whole.requests, whole.prompt_tokens) == (16 + 180, 1_600 + 18_000)
-    assert whole.usd == pytest.approx(0.32 + 180 * 0.02)
+    assert (whole.requests, whole.prompt_tokens) == (196, 19_600)
+    assert whole.usd == pytest.approx(196 * 0.02)
+
+
+def test_rows_that_turned_out_to_be_none_were_asked_about_too() -> None:
+    """Two of the ten drawn ones: the others are still nine times as many as were drawn."""
+    whole = costs(Usage(requests=20), scored=8, not_applicable=2, not_sampled=90)
+    assert whole == Usage(requests=200)
+
+
+def test_rows_that_the_budget_left_out_would_have_cost_as_much() -> None:
+    """Five of the ten drawn: 20 requests were for five of 100 rows."""
+    whole = costs(Usage(requests=20), scored=5, over_budget=5, not_sampled=90)
+    assert whole == Usage(requests=400)
+    assert costs(Usage(requests=20), 0, scored=5, over_budget=5) == Usage(requests=40)
+    assert costs(Usage(), over_budget=10, not_sampled=90) == Usage()
+    assert costs(Usage(requests=1), over_budget=10, not_sampled=90) is None
+
+
+def test_texts_that_were_known_are_no_requests_for_embeddings() -> None:
+    """One request is for sixteen texts: of 32 texts half were known, so each further ten rows
+    have two.
+    """
+    half = Usage(requests=1, answered_from_store=16)
+    assert costs(half, name="embeddings") == Usage(requests=1 + 9 * 2)
+
+
+def test_metrics_that_share_requests_go_by_the_one_that_was_sampled_more_sparsely() -> None:
+    """All ten rows with a reference were judged by one metric, ten of 100 by the other: whichever
+    stands first, each row would have sent a request.
+    """
+    recall, relevance = (
+        Group(metrics=(one,), rows=n, judged=10) for one, n in (("a", 10), ("b", 100))
+    )
+    drawn = SamplePlan(groups=(recall, relevance))
+    summaries = {one: summary(one, 0.7) for one in ("a", "b")}
+    for label in ("a + b", "b + a"):
+        whole = whole_cost({label: {"openai": Usage(requests=10)}}, drawn, summaries)
+        assert whole == Usage(requests=100)
 
 
 def test_where_all_answers_were_known_nobody_can_tell() -> None:
     """And a metric of which all rows were judged costs no more."""
-    known_already = {"m": {"openai": Usage(answered_from_store=20)}}
-    assert whole_cost(known_already, {"m": status_of("m", 10, 90)}) is None
-    assert whole_cost(known_already, {"m": status_of("m", 10, 0)}) == Usage(answered_from_store=20)
+    known_already = Usage(answered_from_store=20)
+    assert costs(known_already) is None
+    assert costs(known_already, 0) == known_already

@@ -7,12 +7,15 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragmetrics.alert_settings import AlertSettings
+from ragmetrics.alerts import seen_ids
 from ragmetrics.alerts.deliver import alert
-from ragmetrics.alerts.seen_ids import hashed, pieces
+from ragmetrics.alerts.seen_ids import IdReader, hashed, pieces
 from ragmetrics.alerts.turnover import Share
 from ragmetrics.night import parts
 from ragmetrics.publish import publish
@@ -20,6 +23,7 @@ from ragmetrics.records import Finding, Manifest
 from ragmetrics.score import judge_info, score_part
 from ragmetrics.settings import make_settings
 from ragmetrics.stage import find_inputs, open_store, plan, stage
+from ragmetrics.store.parts import read_columns
 from tests.fakes.logs import write_jsonl
 
 FIRST = date(2026, 11, 10)
@@ -177,6 +181,15 @@ def test_both_at_once_are_both_told(tmp_path: Path) -> None:
     assert "without them the drop is" in recall.message
 
 
+def test_stale_labels_are_no_fall_of_a_metric_that_no_rule_watches(tmp_path: Path) -> None:
+    """The headline tells of the labels alone; ids that are found no more are a fall."""
+    nights = calm(Nights(tmp_path))
+    nights.settings = nights.settings.model_copy(update={"alerts": AlertSettings(rules=())})
+    night = nights.run(half_renamed)
+    assert night.falls == []
+    assert [one.state for one in night.findings if one.kind == "stale_labels"] == ["firing"]
+
+
 def test_it_lasts_until_the_labels_are_mended(tmp_path: Path) -> None:
     """The new ids are soon known, but the labels name what is gone; with those ids it resolves."""
     nights = calm(Nights(tmp_path))
@@ -232,5 +245,42 @@ def test_hashes_are_those_of_distinct_texts(texts: list[str]) -> None:
 def test_sentences_are_the_same_whatever_the_chunk() -> None:
     """Case, spaces and where a text is cut make no difference; short ones do not count."""
     whole = pieces(["The old tower is 112 metres tall. It is red. Ferries leave  every hour!"])
-    assert whole == pieces(["the old tower is 112 metres TALL", "Ferries leave every hour"])
+    again = pieces(["the old tower is 112 metres TALL", "Ferries leave every hour"])
+    assert whole.tolist() == again.tolist()
     assert len(whole) == 2
+
+
+def test_texts_of_one_shard_at_a_time_are_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A night's contexts may be gigabytes: of eight shards none is read while another is held."""
+    held: list[int] = []
+
+    def read(*args: Any) -> Any:
+        held.append(pa.total_allocated_bytes())
+        return read_columns(*args)
+
+    nights = Nights(tmp_path)
+    nights.settings = nights.settings.model_copy(update={"shards": 8})
+    night = nights.run(lambda _, row: row.update(retrieved_contexts=["Long text. " * 20_000] * 2))
+    monkeypatch.setattr(seen_ids, "read_columns", read)
+    assert len(IdReader(open_store(nights.settings)).all_pieces(night)) == 0
+    assert len(held) == 8
+    assert max(held) - held[0] < 220_000
+
+
+def test_hostile_ids_are_ids(tmp_path: Path) -> None:
+    """Whatever stands in them: markup, control characters, very much. Blank
+    ones are none, and nothing of them gets into a message.
+    """
+    odd = ["<!channel>", "\x1b[31m\u202e", "{{ 7 }}", "x" * 10_000, "=1+1"]
+
+    def changed(number: int, row: dict[str, Any]) -> None:
+        new = [f"{odd[number % 5]}{name}" for name in row["retrieved_context_ids"]]
+        row["retrieved_context_ids"] = new
+        row["reference_context_ids"] = [*row["reference_context_ids"], odd[number % 5], " "]
+
+    nights = calm(Nights(tmp_path))
+    labels, _ = found(nights.run(changed))
+    assert labels.state == "firing"
+    assert not set("<\x1b\u202e{=") & set(labels.message)
