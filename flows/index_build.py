@@ -30,7 +30,7 @@ Payload = dict[str, Any] | str
 
 
 class NotTold(RagmetricsError):
-    """The verdict is written, but not on the dashboard, or Slack or Prefect did not take it."""
+    """The verdict is written, but not on the dashboard, or a channel or Prefect did not take it."""
 
 
 class NoVerdict(RagmetricsError):
@@ -52,9 +52,10 @@ def index_build(
     serving), the path of a settings file, and the event's id. Out: the gate, as it is in
     gates/BUILD.json. May be repeated: finished parts and judgements are found in the store, the
     verdict does not change, and nothing is told twice.
-    Raises NoVerdict, after telling Slack, where the payload is wrong or the store or judge fails,
-    and ends as `FailedAndTold` if Slack took the message; NotTold, with the verdict written, where
-    dashboard, Slack or Prefect did not take it; StartedTooOften where the run crashed three times.
+    Raises NoVerdict, after telling people, where the payload is wrong or the store or judge fails,
+    and ends as `FailedAndTold` if they were told; NotTold, with the verdict written, where
+    dashboard, channels or Prefect did not take it; StartedTooOften where the run crashed three
+    times.
     """
     bound_starts("announce the build again: ragmetrics emit-build")
     chosen = leaving(load_settings(settings))
@@ -119,14 +120,14 @@ def _since(staged: StagedGate) -> dt.datetime:
 def _without_verdict(
     settings: Settings, error: RagmetricsError, build: Payload, event_id: str | None
 ) -> Any:
-    """Tell Slack why there is no verdict, then the dashboard; fail the run."""
+    """Tell people why there is no verdict, then the dashboard; fail the run."""
     carried = build if isinstance(build, str) else json.dumps(build, ensure_ascii=False)
     reason = said = clean(str(error), 1_000)
     told = False
     try:
         told = gating.tell_undecided(settings, reason, carried, event_id).told
     except RagmetricsError as untold:
-        said += f"; and Slack was not told: {untold}"
+        said += f"; and not everybody was told: {untold}"
     try:
         gating.publish_undecided(settings)
     except RagmetricsError as unshown:

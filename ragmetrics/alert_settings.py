@@ -20,7 +20,7 @@ class Rule(Part):
     versus: str = "previous"
     """`previous`; `trailing:N` for the N nights before; `pinned:RUN` for one run of the store;
     `serving` for the nights of the index build that serves."""
-    by: str | None = None
+    by: str | None = Field(None, min_length=1)
     """A tag: the rule is held against each of its values."""
     min_rows: int = Field(20, ge=1)
     """Scored rows below which the rule says no_data."""
@@ -46,6 +46,32 @@ class Rule(Part):
         if self.min is None and self.max_drop is None:
             raise ValueError("a rule needs min or max_drop")
         return self
+
+    @model_validator(mode="after")
+    def _can_clear(self) -> Rule:
+        if self.clear is None:
+            return self
+        above = self.min is not None and self.clear >= self.min
+        within = self.max_drop is not None and self.clear <= self.max_drop
+        if not (above or within):
+            raise ValueError("clear should be at min or above it, or at max_drop or below it")
+        return self
+
+    @property
+    def limits(self) -> list[str]:
+        """Its limits, as the keys of its alerts name them."""
+        least = [] if self.min is None else [least_name(self.min)]
+        return least if self.max_drop is None else [*least, drop_name(self.max_drop, self.versus)]
+
+
+def least_name(least: float) -> str:
+    """`min 0.7`."""
+    return f"min {least:g}"
+
+
+def drop_name(max_drop: float, versus: str) -> str:
+    """`max_drop 0.05 versus trailing:7`."""
+    return f"max_drop {max_drop:g} versus {versus}"
 
 
 class AlertSettings(Part):
@@ -78,6 +104,20 @@ class AlertSettings(Part):
     slack_token_env: str = "SLACK_BOT_TOKEN"  # noqa: S105 - the name of a variable
     channels: tuple[ChannelSettings, ...] = ()
     """More services that are told."""
+
+    @field_validator("rules")
+    @classmethod
+    def _apart(cls, rules: tuple[Rule, ...] | None) -> tuple[Rule, ...] | None:
+        """An alert is known by these: two of the same would count each night twice."""
+        seen = set()
+        for rule in rules or ():
+            for limit in rule.limits:
+                known = rule.metric, rule.by, limit
+                if known in seen:
+                    by = f" by {rule.by}" if rule.by else ""
+                    raise ValueError(f"{limit} of {rule.metric}{by} stands twice: one rule for it")
+                seen.add(known)
+        return rules
 
     @field_validator("channels")
     @classmethod

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from ragmetrics.alerts.book import Book
 from ragmetrics.alerts.listing import Alert
 from ragmetrics.alerts.markup import clean
-from ragmetrics.alerts.state import Book
 from ragmetrics.grid import print_grid
 
 _LONGEST = 300

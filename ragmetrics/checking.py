@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 from ragmetrics.errors import InputError
+from ragmetrics.night import check_rules
 from ragmetrics.registry import chosen_metrics, metrics
 from ragmetrics.rows import FIELDS, LogRow, Rejected
+from ragmetrics.sampling import Known, wanted_rows
 from ragmetrics.settings import Settings
 from ragmetrics.stage import GoldenSet, golden_set, log_set
 
@@ -32,6 +34,11 @@ class CheckReport:
     """Rows that have each field."""
     runnable: dict[str, int] = field(default_factory=dict)
     """Rows that have all that a metric needs."""
+    judged: dict[str, int] | None = None
+    """Of them, those that a night would ask the judge about, of each metric that asks one. None:
+    all of them."""
+    judged_at_most: bool = False
+    """Whether so many are the most, as a `half_width` asks for on its first night."""
 
     @property
     def quarantined(self) -> int:
@@ -50,6 +57,7 @@ class CheckReport:
             "broken_files": self.broken,
             "fields": dict(self.filled),
             "metrics": self.runnable,
+            "sample": self.judged,
         }
 
 
@@ -57,7 +65,7 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
     """Read logs to the end and count; raises InputError for a place without logs."""
     logs = [log_set(settings, place) for place in places]
     golden = GoldenSet(golden_set(settings))
-    chosen_metrics(settings)  # a mistake in the settings is told here too
+    check_rules(settings)  # a mistake in the settings is told here too
     everything = metrics().values()
     report = CheckReport(files=sum(len(one.infos) for one in logs))
     report.runnable = {metric.name: 0 for metric in everything}
@@ -74,7 +82,18 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
             report.runnable[metric.name] += metric.fits(filled)
     if not report.files:
         raise InputError("no log file to check")
+    report.judged = _judged(settings, report.runnable)
+    report.judged_at_most = settings.sample is not None and settings.sample.half_width is not None
     return report
+
+
+def _judged(settings: Settings, runnable: Mapping[str, int]) -> dict[str, int] | None:
+    """How many rows a night of these logs would ask the judge about, by metric."""
+    sample = settings.sample
+    if sample is None or not settings.samples:
+        return None
+    asking = (one.name for one in chosen_metrics(settings) if one.prompts)
+    return {name: wanted_rows(sample, runnable[name], Known()) for name in asking}
 
 
 def _reject(report: CheckReport, bad: Rejected) -> None:

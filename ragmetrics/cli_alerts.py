@@ -10,15 +10,15 @@ import typer
 from rich.console import Console
 
 from ragmetrics.alerts.markup import clean
-from ragmetrics.cli_flags import JsonFlag, err, out, print_json, settings_here
+from ragmetrics.cli_flags import JsonFlag, date_of, err, out, print_json, settings_here
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.settings import Settings
 from ragmetrics.silence import Silence
 from ragmetrics.store.files import Files
 
 if TYPE_CHECKING:
+    from ragmetrics.alerts.book import Book
     from ragmetrics.alerts.listing import Alert
-    from ragmetrics.alerts.state import Book
 
 app = typer.Typer(
     help="List, acknowledge and snooze alerts, and preview messages.",
@@ -41,7 +41,6 @@ ByFlag = Annotated[
 ]
 NoteFlag = Annotated[str, typer.Option("--note", help="Why, for the others.")]
 _LONGEST_DAYS = 366
-_DATE = ["%Y-%m-%d"]
 
 
 @app.command("list")
@@ -55,6 +54,7 @@ def list_alerts(
 ) -> None:
     """List the alerts that are not ok: since when, when last told, and who keeps them quiet."""
     from ragmetrics.alert_tables import print_alerts
+    from ragmetrics.alerts import outbox
     from ragmetrics.alerts.deliver import load_book
     from ragmetrics.alerts.listing import all_alerts, open_alerts
     from ragmetrics.alerts.silences import silences
@@ -63,16 +63,21 @@ def list_alerts(
     book = load_book(files)
     alerts = all_alerts(book, silences(files))
     shown = alerts if everything else open_alerts(alerts)
+    given_up = outbox.given_up(files)
     if as_json:
         told = {
             "store": files.uri(),
             "night": book.night.isoformat() if book.night else None,
             "undelivered": len(book.outbox),
+            "given_up": given_up,
             "alerts": [one.as_json() for one in shown],
         }
         print_json(told)
     else:
         print_alerts(out, book, shown, len(alerts))
+        if given_up:
+            days, where = outbox.LONGEST_DAYS, files.uri(outbox.GIVEN_UP)
+            _say(out, f"Given up after {days} nights: {given_up} undelivered, in {where}.")
 
 
 @app.command()
@@ -114,8 +119,8 @@ def snooze(
         typer.Option("--days", min=1, max=_LONGEST_DAYS, help="So many nights, from the next on."),
     ] = None,
     until: Annotated[
-        datetime | None,
-        typer.Option("--until", formats=_DATE, help="The first night that is told of again."),
+        str | None,
+        typer.Option("--until", metavar="DATE", help="The first night that is told of again."),
     ] = None,
     by: ByFlag = "",
     note: NoteFlag = "",
@@ -134,7 +139,7 @@ def snooze(
         at=datetime.now(UTC),
         by=clean(by, 80),
         note=clean(note, 300),
-        until=_first_told(book.night, days, until.date() if until else None),
+        until=_first_told(book.night, days, date_of(until) if until else None),
     )
     _keep(files, book, one, alert)
 
@@ -158,7 +163,8 @@ def unsilence(key: KeyArgument, settings: SettingsFlag = None, store: StoreFlag 
 @app.command()
 def preview(
     night: Annotated[
-        datetime | None, typer.Option("--date", formats=_DATE, help="A night; default: the newest.")
+        str | None,
+        typer.Option("--date", metavar="DATE", help="A night; default: the newest."),
     ] = None,
     build: Annotated[
         str | None, typer.Option("--build", help="The message of an index build's gate.")
@@ -184,12 +190,12 @@ def preview(
     else:
         chosen = chosen.model_copy(update={"store": store or chosen.store})
         files = _store(chosen, None)
-        day = night.date() if night else None
-        shown = [
-            previews.of_build(chosen, files, build)
+        day = date_of(night) if night else None
+        shown = (
+            [previews.of_build(chosen, files, build)]
             if build
             else previews.of_night(chosen, files, day)
-        ]
+        )
     if html:
         previews.write_page(html, shown)
     if as_json:

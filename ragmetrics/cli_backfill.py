@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ragmetrics import tables
-from ragmetrics.cli_flags import INTERRUPTED, JsonFlag, err, out, print_json
-from ragmetrics.errors import InputError
+from ragmetrics.cli_flags import INTERRUPTED, JsonFlag, date_of, err, out, print_json
 from ragmetrics.runner_settings import CLUSTERS
 from ragmetrics.settings import load_settings
 
@@ -51,8 +49,8 @@ def backfill(
 
             done = run_backfill(
                 chosen,
-                _date(first),
-                _date(last) if last else None,
+                date_of(first),
+                date_of(last) if last else None,
                 at_once=at_once,
                 alerts=alerts,
                 again=again,
@@ -74,10 +72,3 @@ def backfill(
 
 def _record(one: Any) -> dict[str, str]:
     return {"date": str(one.date), "outcome": one.outcome, "reason": one.reason}
-
-
-def _date(text: str) -> dt.date:
-    try:
-        return dt.date.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"{text!r}: should be a date like 2026-11-19") from None

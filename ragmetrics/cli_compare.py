@@ -91,6 +91,9 @@ def compare(
         print_json(found.as_json())
     else:
         print_comparison(out, found)
+    if not found.compared:
+        err.print("ragmetrics: no metric could be compared", style="red")
+        raise typer.Exit(2)
     if fail_on_drop is not None:
         _fail(found, fail_on_drop)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from ragmetrics.errors import InputError
 from ragmetrics.settings import Settings, load_settings, make_settings
 
 out = Console(highlight=False, emoji=False)
@@ -43,6 +45,14 @@ BaseUrlFlag = Annotated[
 def names_of(metrics: str | None) -> list[str] | None:
     """The metrics named on the command line; None where none is."""
     return None if metrics is None else [name.strip() for name in metrics.split(",")]
+
+
+def date_of(text: str) -> dt.date:
+    """The date named on the command line; InputError for what is none."""
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"{text!r}: should be a date like 2026-11-19") from None
 
 
 def settings_at(path: Path | None) -> Settings:

@@ -100,13 +100,13 @@ def emit_build(
 
 
 def _told(settings: Settings, gate: Gate) -> Gate:
-    """Send a gate that is news to Slack; return it with what became of that."""
-    from ragmetrics.alerts.webhook import SlackError
+    """Tell of a gate that is news; return it with what became of that."""
+    from ragmetrics.alerts.sending import Unconfirmed
     from ragmetrics.gates.telling import tell_gate
 
     try:
         return tell_gate(settings, gate)
-    except (SlackError, StoreError) as error:
+    except (Unconfirmed, StoreError) as error:
         text = f"{error}; the same command tries again"
         err.print(text, style="yellow", markup=False, soft_wrap=True)
         return gate

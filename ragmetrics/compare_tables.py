@@ -11,6 +11,7 @@ from ragmetrics.alerts.markup import clean
 from ragmetrics.comparing.records import Change, ComparedSide, Comparison
 from ragmetrics.cost_tables import print_usage
 from ragmetrics.grid import print_grid
+from ragmetrics.report.words import plural
 from ragmetrics.tables import number
 
 _HEADERS = ("A", "B", "B - A [95%]", "p", "adjusted", "MDE", "questions")
@@ -22,9 +23,9 @@ def print_comparison(console: Console, found: Comparison) -> None:
     """The sides, how far each metric moved, where, by which questions, and what to know of it."""
     for letter, side in (("A", found.a), ("B", found.b)):
         console.print(f"{letter}: {_side(side)}", markup=False, soft_wrap=True)
-    compared = [one for one in found.metrics if one.difference is not None]
-    lines = [(one.metric, *_numbers(one)) for one in compared]
-    print_grid(console, ("metric", *_HEADERS), lines, styles=_styles(compared))
+    lines = [(one.metric, *_numbers(one)) for one in found.compared]
+    if lines:
+        print_grid(console, ("metric", *_HEADERS), lines, styles=_styles(found.compared))
     _print_segments(console, found)
     _print_moved(console, found)
     for one in found.metrics:
@@ -49,7 +50,8 @@ def print_lost(console: Console, lost: Sequence[Change], limit: float) -> None:
 
 def _side(side: ComparedSide) -> str:
     bad = f", {side.quarantined:,} quarantined" if side.quarantined else ""
-    return f"{clean(side.name, _TEXT)}, {side.rows:,} rows of {clean(side.dataset, 80)}{bad}"
+    rows = f"{plural(side.rows, 'row')} of {clean(side.dataset, 80)}{bad}"
+    return f"{clean(side.name, _TEXT)}, {rows}"
 
 
 def _numbers(one: Change) -> tuple[str, ...]:

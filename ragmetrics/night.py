@@ -47,9 +47,17 @@ class NightResult:
 def check_settings(settings: Settings) -> tuple[JudgeInfo, str]:
     """Say who will judge and the embedder's fingerprint, if a night can begin with the settings.
 
-    Raises InputError for an unknown metric, a rule on one that is not scored or whose limit no drop
-    can reach, a prompt that cannot be used or a price that a budget needs, JudgeRefused for a judge
-    without its key.
+    Raises InputError for an unknown metric, a rule that watches nothing, a prompt that cannot be
+    used or a price that a budget needs, JudgeRefused for a judge without its key.
+    """
+    check_rules(settings)
+    check_prices(settings)
+    return judge_info(settings)
+
+
+def check_rules(settings: Settings) -> None:
+    """Raise InputError for an unknown metric, and for an alert rule that watches nothing: of a
+    metric that is not scored, or with a limit that no mean, or every one, is beyond.
     """
     scored = {metric.name: metric for metric in chosen_metrics(settings)}
     for rule in settings.alerts.rules or ():
@@ -62,9 +70,7 @@ def check_settings(settings: Settings) -> tuple[JudgeInfo, str]:
                 f"alerts: rules: in {rule.metric!r} lower is better, and min and max_drop watch "
                 "metrics in which higher is"
             )
-        scored[rule.metric].check_limit(rule.max_drop, "alerts")
-    check_prices(settings)
-    return judge_info(settings)
+        scored[rule.metric].check_limit(rule.max_drop, "alerts", rule.min)
 
 
 def stage_night(settings: Settings, day: date, begun: datetime | None = None) -> Staged:
@@ -86,7 +92,7 @@ def stage_night(settings: Settings, day: date, begun: datetime | None = None) ->
     if sample := plan_sample(settings, files, ref, prints):
         _warn_of_few_rows(settings, sample)
     if budget := plan_budget(settings, files, ref):
-        _warn_of_small_sample(settings, budget)
+        _warn_of_small_budget(settings, budget, sample)
     return staged
 
 
@@ -116,16 +122,17 @@ def _planned(
     return inputs, attempt_at(files, first, earlier, begun)
 
 
-def _warn_of_small_sample(settings: Settings, budget: BudgetPlan) -> None:
-    """Say so where the budget lets fewer rows be judged than an alert needs."""
+def _warn_of_small_budget(
+    settings: Settings, budget: BudgetPlan, sample: SamplePlan | None
+) -> None:
+    """Say so where the budget lets fewer rows be judged, of a sample too, than an alert needs."""
     rules = settings.alerts.rules or ()
     needed = max((rule.min_rows for rule in rules), default=Rule.model_fields["min_rows"].default)
-    if budget.share < 1 and budget.rows < needed:
-        log.warning(
-            "the budget is for %d rows, and alerts need %d: they will say no_data",
-            budget.rows,
-            needed,
-        )
+    drawn = [one.judged for one in sample.groups if one.judged >= needed] if sample else []
+    rows = min([budget.rows, *(int(budget.share * judged) for judged in drawn)])
+    if budget.share < 1 and rows < needed:
+        told = "the budget is for %d rows, and alerts need %d: they will say no_data"
+        log.warning(told, rows, needed)
 
 
 def _warn_of_few_rows(settings: Settings, sample: SamplePlan) -> None:

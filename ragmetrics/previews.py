@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -11,16 +12,15 @@ from typing import Any
 from rich.console import Console
 
 from ragmetrics.alerts import samples
-from ragmetrics.alerts.deliver import dashboard_link
-from ragmetrics.alerts.gate_message import compose_gate
+from ragmetrics.alerts.book import Message
+from ragmetrics.alerts.channels import channels
+from ragmetrics.alerts.deliver import messages, teller
 from ragmetrics.alerts.mrkdwn import spans, web
-from ragmetrics.alerts.slack import compose
-from ragmetrics.alerts.state import Message
 from ragmetrics.alerts.terminal import render
 from ragmetrics.errors import InputError
 from ragmetrics.gates.kept import load_gate
 from ragmetrics.gates.records import is_name
-from ragmetrics.gates.telling import builds_link, is_news
+from ragmetrics.gates.telling import gate_message, is_news
 from ragmetrics.report import pages
 from ragmetrics.settings import Settings
 from ragmetrics.store.files import Files
@@ -55,24 +55,26 @@ class Preview:
         return {"title": self.title, "message": told}
 
 
-def of_night(settings: Settings, files: Files, day: date | None) -> Preview:
-    """What the night's run told, or would have; the newest night where None.
+def of_night(settings: Settings, files: Files, day: date | None) -> list[Preview]:
+    """What the night's run told, or would have, each message once; the newest night where None.
 
-    Raises InputError where there is no such night.
+    Composed as by the run that sends, for the channels there are. Raises InputError where there is
+    no such night.
     """
     newest = next(iter(nights(files, last=1)), None)
     manifest = run_of(files, day) if day else newest
     if manifest is None:
         known = f"; the newest night is {newest.date}" if newest else ""
         raise InputError(f"no night{f' of {day}' if day else ''} in {files.uri()}{known}")
-    message = compose(
-        manifest,
-        manifest.findings,
-        dashboard=dashboard_link(settings, files, manifest),
-        redact=settings.alerts.redact,
-    )
-    nothing = "" if message else ": nothing to tell"
-    return Preview(f"Night of {manifest.date}{nothing}", message)
+    tell, reached = teller(settings, files, manifest), channels(settings.alerts, files)
+    alike: dict[str, tuple[Message, list[str]]] = {}
+    for name, message in messages(reached, manifest.findings, tell):
+        alike.setdefault(json.dumps(message.blocks), (message, []))[1].append(name)
+    title = f"Night of {manifest.date}"
+    if len(alike) > 1:
+        return [Preview(f"{title}, {_whither(*one)}", one[0]) for one in alike.values()]
+    told = [Preview(title, message) for message, _ in alike.values()]
+    return told or [Preview(f"{title}: nothing to tell", None)]
 
 
 def of_build(settings: Settings, files: Files, build: str) -> Preview:
@@ -82,13 +84,13 @@ def of_build(settings: Settings, files: Files, build: str) -> Preview:
     """
     gate = load_gate(files, build) if is_name(build) else None
     if gate is None:
-        raise InputError(f"no verdict on a build {build!r} in {files.uri()}: ragmetrics gate")
+        raise InputError(
+            f"no verdict on an index build {build!r} in {files.uri()}: "
+            "`ragmetrics gate --build NAME` gives one"
+        )
     if not is_news(gate):
         return Preview(f"Index build {build}: {gate.verdict}, nothing to tell", None)
-    page = builds_link(settings, build)
-    return Preview(
-        f"Index build {build}", compose_gate(gate, page=page, redact=settings.alerts.redact)
-    )
+    return Preview(f"Index build {build}", gate_message(settings, gate))
 
 
 def of_samples(redact: bool) -> list[Preview]:
@@ -122,6 +124,11 @@ def write_page(path: Path, shown: Sequence[Preview]) -> None:
         path.write_bytes(page)
     except OSError as error:
         raise InputError(f"--html {path}: {error.strerror or error}") from None
+
+
+def _whither(message: Message, names: Sequence[str]) -> str:
+    follows = message.about and not message.opens
+    return f"to {', '.join(names)}{', in the thread of its alerts' if follows else ''}"
 
 
 def _texts(blocks: Any) -> list[str]:

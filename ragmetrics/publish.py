@@ -8,6 +8,7 @@ from functools import cache, partial, reduce
 from operator import or_
 
 from ragmetrics import __version__
+from ragmetrics.alerts.book import Book
 from ragmetrics.alerts.deliver import load_book
 from ragmetrics.alerts.explain import explain
 from ragmetrics.alerts.falls import find_falls
@@ -15,7 +16,7 @@ from ragmetrics.alerts.levels import fixed_sets
 from ragmetrics.alerts.rules import Night, evaluate
 from ragmetrics.alerts.seen_ids import IdReader
 from ragmetrics.alerts.silences import silences
-from ragmetrics.alerts.state import NO_SILENCES, Book, advance
+from ragmetrics.alerts.state import NO_SILENCES, advance
 from ragmetrics.budget import BudgetPlan, load_plan, pays_for_embeddings
 from ragmetrics.calibration.history import load_history
 from ragmetrics.dashboard import write_dashboard, write_pages
@@ -67,9 +68,10 @@ def publish(
 
     `now` is noted as the end of the run, `problems` as the reasons why parts are missing: the
     rows of a missing part count as `judge_failed`.
-    A `silent` night, one of the past, has the alerts that follow from the nights before it, and
-    tells nobody. Without `overview` the pages of all nights are left to `refresh_dashboard`: to
-    write them after each of many nights takes as long as their number squared.
+    A night of the past, before the newest that the alerts know or `silent` by request, has the
+    alerts that follow from the nights before it, and tells nobody. Without `overview` the pages of
+    all nights are left to `refresh_dashboard`: to write them after each of many nights takes as
+    long as their number squared.
     """
     files = open_store(settings)
     manifest, scores = summarise_run(settings, files, staged, now)
@@ -90,7 +92,9 @@ def publish(
         serving=cache(partial(find_serving, files, manifest.dataset, manifest.date)),
     )
     days = settings.alerts.remind_days
-    book = _replayed(earlier, days) if silent else load_book(files)
+    book = load_book(files)
+    if silent := silent or (book.night is not None and manifest.date < book.night):
+        book = _replayed(earlier, days)
     quiet = NO_SILENCES if silent else silences(files)
     _, findings = advance(book, evaluate(settings.alerts, night), manifest.date, days, quiet)
     findings = explain(night, findings)
@@ -101,6 +105,7 @@ def publish(
             "findings": _as_told(findings, superseded, find_manifest(files, staged.ref)),
             "falls": find_falls(settings.alerts, night, findings),
             "worst": _worst(files, night),
+            "labelled": night.fixed_sets.spent(manifest) if night.fixed_sets else None,
         }
     )
     save_manifest(files, manifest)

@@ -266,8 +266,10 @@ class Finding(Record):
     affects: list[str] = Field(default_factory=list)
     """Of judge drift: the metrics in which the judge moved."""
     p_value: float | None = None
+    """Of a drop, after control of the family; 1 where it is not beyond the limit."""
     mde: float | None = None
-    """Smallest drop that these questions show, one-sided at 5%, on four nights of five."""
+    """Smallest change for the worse that is found on four nights of five: of a drop by the rule, as
+    strict as it is, and if no other rule finds one; of a mean by a one-sided test at 5%."""
     limit: float | None = None
     compared: bool = True
     """False of an `ok` that says nothing: a drop had no earlier night to be measured against."""
@@ -332,6 +334,8 @@ class Manifest(Record):
     asked first; of fused requests, with all of them, as `context_recall + context_relevance`."""
     budget: BudgetReport | None = None
     sample: SampleReport | None = None
+    labelled: Usage | None = None
+    """What judging the labelled set for judge drift cost: in no other figure, and in no budget."""
     problems: list[str] = Field(default_factory=list)
     """Why parts could not be scored at all, or not by all judges; rows of missing parts count
     as `judge_failed`."""

@@ -116,7 +116,7 @@ async def _post(event: dict[str, Any]) -> None:
 
 @task(name="tell", task_run_name="tell · {gate.build}", **RETRIES)
 def tell(settings: Settings, gate: Gate) -> Gate:
-    """Tell Slack what people have to hear of a gate, then note that they were told."""
+    """Tell every channel what people have to hear of a gate, and note who was told."""
     return telling.tell_gate(settings, gate, _run_url())
 
 
@@ -124,7 +124,7 @@ def tell(settings: Settings, gate: Gate) -> Gate:
 def tell_undecided(
     settings: Settings, reason: str, carried: str, event_id: str | None
 ) -> Undecided:
-    """Tell Slack that a build got no verdict."""
+    """Tell every channel that a build got no verdict."""
     return telling.tell_undecided(settings, reason, carried, event_id, _run_url())
 
 
@@ -158,7 +158,7 @@ def outcome_id(gate: Gate) -> UUID:
     """The id of a verdict's event: a repeated gate that comes to the same has the record of the
     first, with its end; another verdict in between makes it news again.
     """
-    told = gate.model_dump_json(exclude={"told"})
+    told = gate.model_dump_json(exclude={"told", "heard"})
     return uuid5(NAMESPACE_URL, f"{OUTCOMES[gate.verdict]}:{told}")
 
 

@@ -89,7 +89,7 @@ def publish(settings: Settings, staged: Staged, problems: Sequence[str]) -> Mani
 
 @task(name="alert", task_run_name="alert · {manifest.date}", **RETRIES)
 def alert(settings: Settings, manifest: Manifest) -> Delivery:
-    """Tell Slack what changed, then write the state of the alerts."""
+    """Tell every channel what changed, after the state of the alerts is written."""
     url = flow_run.ui_url
     # Prefect's own server of a run by hand has no pages to link to: "None/flow-runs/...".
     return night.alert_night(settings, manifest, url if url and "://" in url else None)

@@ -7,28 +7,24 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from pydantic import SecretStr
 
 from ragmetrics.alerts import rendering
+from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.markup import clean
-from ragmetrics.alerts.state import Message
-from ragmetrics.errors import RagmetricsError
+from ragmetrics.alerts.sending import Unconfirmed, hidden
 
 if TYPE_CHECKING:
     from apprise.plugins.base import NotifyBase
 
 _LOGGER = "apprise"
-_SHORTEST_SECRET = 6
+_REFUSED = re.compile(r"\berror=4(?!08|29)\d\d\b")
+"""As Apprise's services log the status of an answer that no repeat will change."""
 
 
-class ChannelError(RagmetricsError):
-    """A channel did not confirm a message; `transient` says if the next try may go through."""
-
-    def __init__(self, message: str, *, transient: bool = False) -> None:
-        super().__init__(message)
-        self.transient = transient
+class ChannelError(Unconfirmed):
+    """A service did not confirm a message."""
 
 
 def send(message: Message, name: str, address: SecretStr) -> None:
@@ -62,8 +58,11 @@ def send(message: Message, name: str, address: SecretStr) -> None:
             body_format=service.notify_format,
         )
     if not sent:
-        reason = clean(_without(url, "; ".join(lines)), 300) or "no reason given"
-        raise ChannelError(f"{name} did not take the message: {reason}", transient=True)
+        said = "; ".join(lines)
+        reason = clean(hidden(said, [url]), 300) or "no reason given"
+        raise ChannelError(
+            f"{name} did not take the message: {reason}", transient=not _REFUSED.search(said)
+        )
 
 
 def _room(service: NotifyBase, message: Message) -> int:
@@ -90,15 +89,6 @@ def _logged() -> Iterator[list[str]]:
     finally:
         logger.propagate = before
         logger.removeHandler(handler)
-
-
-def _without(url: str, text: str) -> str:
-    """A text without the parts of an address that may be secrets."""
-    parts = {one for part in re.split(r"[/:@?&=,]+", url) for one in (part, unquote(part))}
-    for part in sorted(parts, key=len, reverse=True):
-        if len(part) >= _SHORTEST_SECRET:
-            text = text.replace(part, "***")
-    return text
 
 
 __all__ = ["ChannelError", "send"]

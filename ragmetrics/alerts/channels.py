@@ -9,6 +9,7 @@ Each channel has its messages in the outbox by itself, so one that fails repeats
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,15 +18,21 @@ from typing import Protocol, TypeAlias
 from pydantic import SecretStr
 
 from ragmetrics.alert_settings import AlertSettings
-from ragmetrics.alerts.state import Message, Tone
+from ragmetrics.alerts.book import Message, Tone
+from ragmetrics.alerts.rendering import without_blocks
+from ragmetrics.alerts.sending import Unconfirmed
 from ragmetrics.alerts.threads import load_threads
 from ragmetrics.judge_settings import api_key
 from ragmetrics.records import Finding
+from ragmetrics.silence import Severity
 from ragmetrics.store.files import Files
 
 SLACK = "slack"
+MOST_THREADS = 5
+"""Threads that one night updates; where there are more, it tells all in one message."""
 Tell: TypeAlias = Callable[[Sequence[Finding]], Message | None]
 """Composes the message of some findings; None where they have no transition."""
+log = logging.getLogger(__name__)
 
 
 class Channel(Protocol):
@@ -38,6 +45,9 @@ class Channel(Protocol):
     @property
     def lacks(self) -> str:
         """The variable that it needs and that is not set; empty where it can be reached."""
+
+    def hears(self, severity: Severity) -> bool:
+        """Whether what is so severe is told here."""
 
     def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
         """What is told here of a night."""
@@ -59,6 +69,10 @@ class SlackWebhook:
         """The webhook's variable."""
         return "" if self.webhook else self.variable
 
+    def hears(self, severity: Severity) -> bool:
+        """Everything."""
+        return True
+
     def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
         """One."""
         message = tell(findings)
@@ -68,8 +82,8 @@ class SlackWebhook:
         """Post it."""
         from ragmetrics.alerts.webhook import send
 
-        if self.webhook is not None:
-            send(message, self.webhook)
+        if (webhook := self.webhook) is not None:
+            _in_any_form(message, lambda one: send(one, webhook))
 
 
 @dataclass(frozen=True)
@@ -82,31 +96,40 @@ class SlackBot:
     name: str = SLACK
     lacks: str = ""
 
-    def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
-        """What fired, as a message of its own; then what became of others, one for each thread.
+    def hears(self, severity: Severity) -> bool:
+        """Everything."""
+        return True
 
-        What has resolved is shown in the channel too. Alerts whose thread is not known, as of those
-        that fired before there was a bot, are updated in the channel together.
+    def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
+        """What fired, as a message of its own; then what becomes of others, one for each thread.
+
+        What has resolved is shown in the channel too. Alerts whose thread is not known, or in
+        another channel, are updated in the channel together; so are all where that is too many.
         """
         fired = [one for one in findings if one.transition == "fired"]
+        updated = [one for one in findings if one.transition in ("reminded", "resolved")]
+        first = tell([_untold(one) if one in updated else one for one in findings])
+        told = [_about(first, fired, opens=True)] if first and fired else []
+        groups = self._by_thread(updated)
+        if len(groups) > MOST_THREADS:
+            together = tell(updated)
+            return [*told, replace(_about(together, updated), about=())] if together else told
+        return [*told, *(_about(one, group) for group in groups if (one := tell(group)))]
+
+    def _by_thread(self, findings: Sequence[Finding]) -> list[list[Finding]]:
         groups: dict[str, list[Finding]] = {}
         threads = load_threads(self.files).by_alert
         for one in findings:
-            if one.transition in ("reminded", "resolved"):
-                thread = threads.get(one.key)
-                groups.setdefault(thread.ts if thread else "", []).append(one)
-        first = tell([_untold(one) if one.transition != "fired" else one for one in findings])
-        told = [_about(first, fired, opens=True)] if first and fired else []
-        for group in groups.values():
-            if message := tell(group):
-                told.append(_about(message, group))
-        return told
+            thread = threads.get(one.key)
+            here = thread is not None and thread.channel == self.channel
+            groups.setdefault(thread.ts if thread and here else "", []).append(one)
+        return [*groups.values()]
 
     def send(self, message: Message) -> None:
         """Post it where it belongs."""
         from ragmetrics.alerts.slack_bot import Bot
 
-        Bot(self.token, self.channel, self.files).send(message)
+        _in_any_form(message, Bot(self.token, self.channel, self.files).send)
 
 
 @dataclass(frozen=True)
@@ -115,17 +138,20 @@ class Service:
 
     name: str
     address: SecretStr | None
-    severity: str
+    severity: Severity
 
     @property
     def lacks(self) -> str:
         """The variable."""
         return "" if self.address else self.name
 
+    def hears(self, severity: Severity) -> bool:
+        """From a severity on."""
+        return severity == "critical" or self.severity == "warning"
+
     def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
         """One, of the findings that are severe enough."""
-        critical = self.severity == "critical"
-        severe = [one for one in findings if one.severity == "critical" or not critical]
+        severe = [one for one in findings if self.hears(one.severity)]
         message = tell(severe)
         return [replace(message, tone=tone_of(severe))] if message else []
 
@@ -167,6 +193,17 @@ def tone_of(findings: Sequence[Finding]) -> Tone:
     if not bad:
         return "success"
     return "failure" if any(one.severity == "critical" for one in bad) else "warning"
+
+
+def _in_any_form(message: Message, send: Callable[[Message], None]) -> None:
+    """Send a message; as bare text where Slack refuses its blocks, which it would do for ever."""
+    try:
+        send(message)
+    except Unconfirmed as error:
+        if not (error.of_content and message.blocks):
+            raise
+        log.warning("sent as text: %s", error)
+        send(without_blocks(message))
 
 
 def _untold(finding: Finding) -> Finding:

@@ -7,7 +7,7 @@ message is lost:
 
 Messages that wait since other nights go first, each to its channel and out of the outbox before the
 next. So a run that dies, or whose store fails, repeats at worst the one that was taken last; and a
-channel that fails repeats nothing of the others.
+channel that fails, or hangs, repeats nothing of the others and keeps none of them waiting for long.
 """
 
 from __future__ import annotations
@@ -16,16 +16,21 @@ import logging
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic
 
 from pydantic import ValidationError
 
 from ragmetrics.alerts import outbox
+from ragmetrics.alerts.book import Book, Message, Undelivered
 from ragmetrics.alerts.channels import SLACK, Channel, Tell, channels
+from ragmetrics.alerts.sending import LONGEST, within
 from ragmetrics.alerts.silences import silences
 from ragmetrics.alerts.slack import compose
-from ragmetrics.alerts.state import Book, Message, Undelivered, advance, deliver
+from ragmetrics.alerts.state import advance
+from ragmetrics.alerts.waiting import deliver
 from ragmetrics.errors import StoreError
 from ragmetrics.records import Finding, Manifest
+from ragmetrics.rows import explain
 from ragmetrics.settings import Settings
 from ragmetrics.store.files import Files
 from ragmetrics.superseding import speaks
@@ -64,7 +69,8 @@ def _load_state(files: Files) -> Book:
     try:
         return Book() if data is None else Book.model_validate_json(data)
     except ValidationError as error:
-        raise StoreError(f"{files.uri(BOOK)}: not a state of alerts: {error}") from error
+        reason = explain(error)
+        raise StoreError(f"{files.uri(BOOK)}: not a state of alerts: {reason}") from None
 
 
 def alert(
@@ -80,21 +86,16 @@ def alert(
     stored = _load_state(files)
     before = _with_outbox(stored, files)
     reached = channels(settings.alerts, files)
-    book, message = before, None
+    book, message, names = before, None, set[str]()
     spoke = speaks(files, manifest)
     if spoke:
         days = settings.alerts.remind_days
         book, findings = advance(before, manifest.findings, manifest.date, days, silences(files))
-        tell = partial(
-            compose,
-            manifest,
-            dashboard=dashboard_link(settings, files, manifest),
-            redact=settings.alerts.redact,
-            run_url=run_url,
-        )
+        tell = teller(settings, files, manifest, run_url)
         message = tell(findings)
         again = {one.channel for one in before.outbox if one not in book.outbox}
-        book = _queued(book, reached, findings, tell, again)
+        told = messages(_asked(reached, again), findings, tell)
+        book, names = book.queue(told) if told else book, {name for name, _ in told}
     kept = [one for one in before.outbox if one not in stored.outbox]
     outbox.keep(files, [one for one in book.outbox if one not in kept])
     if spoke:
@@ -103,37 +104,34 @@ def alert(
     errors = tuple(_send_all(files, book, reached))
     for error in errors:
         log.error("%s", error)
-    able = any(not one.lacks for one in reached)
-    return Delivery(message, sent=able and message is not None and not errors, errors=errors)
+    able = any(one.name in names and not one.lacks for one in reached)
+    return Delivery(message, sent=able and not errors, errors=errors)
 
 
-def _queued(
-    book: Book,
-    reached: Sequence[Channel],
-    findings: Sequence[Finding],
-    tell: Tell,
-    again: Collection[str],
-) -> Book:
-    """The book with tonight's messages; `again` are channels whose message was taken back."""
-    messages = [
-        (channel.name, message)
-        for channel in reached
-        if not channel.lacks or channel.name != SLACK or channel.name in again
-        for message in channel.messages(findings, tell)
-    ]
-    if not messages or book.night is None:
-        return book
-    queued = [
-        Undelivered(
-            night=book.night,
-            message=message,
-            channel=name,
-            together=len(messages),
-            undo=book.undo,
-        )
-        for name, message in messages
-    ]
-    return book.model_copy(update={"outbox": (*book.outbox, *queued)})
+def teller(
+    settings: Settings, files: Files, manifest: Manifest, run_url: str | None = None
+) -> Tell:
+    """Composes messages of a night as the settings say."""
+    return partial(
+        compose,
+        manifest,
+        dashboard=dashboard_link(settings, files, manifest),
+        redact=settings.alerts.redact,
+        run_url=run_url,
+    )
+
+
+def messages(
+    reached: Sequence[Channel], findings: Sequence[Finding], tell: Tell
+) -> list[tuple[str, Message]]:
+    """What every channel is told of a night, each after the channel's name."""
+    return [(one.name, message) for one in reached for message in one.messages(findings, tell)]
+
+
+def _asked(reached: Sequence[Channel], again: Collection[str]) -> list[Channel]:
+    """All but a Slack of which nobody gave an address: then it tells again at most what it was to
+    tell before."""
+    return [one for one in reached if not one.lacks or one.name != SLACK or one.name in again]
 
 
 def _send_all(files: Files, book: Book, reached: Sequence[Channel]) -> Iterator[str]:
@@ -145,14 +143,31 @@ def _send_all(files: Files, book: Book, reached: Sequence[Channel]) -> Iterator[
             outbox.drop(files, [one])
     for channel in reached:
         mine = tuple(one for one in book.outbox if one.channel == channel.name)
-        if channel.lacks:
-            if mine and channel.name != SLACK:
-                yield f"message kept for the next run: {channel.lacks} is not set"
-            continue
-        waiting = book.model_copy(update={"outbox": mine})
-        _, failed = deliver(waiting, channel.send, lambda one: outbox.drop(files, [one]))
+        left, reasons = _send_to(files, book.model_copy(update={"outbox": mine}), channel)
+        old = [one for one in left if book.night and outbox.is_old(one, book.night)]
         what = "Slack message" if channel.name == SLACK else "message"
-        yield from (f"{what} kept for the next run: {error}" for error in failed)
+        if len(old) < len(left):
+            yield from (f"{what} kept for the next run: {reason}" for reason in reasons)
+        for one in old:
+            where = outbox.give_up(files, one)
+            why = "; ".join(reasons) or f"{channel.lacks} is not set"
+            yield f"{what} of {one.night} given up, it is in {where}: {why}"
+
+
+def _send_to(
+    files: Files, book: Book, channel: Channel
+) -> tuple[tuple[Undelivered, ...], list[str]]:
+    """Send a channel its messages; return those that are left, and why."""
+    if channel.lacks:
+        asked = book.outbox and channel.name != SLACK
+        return book.outbox, [f"{channel.lacks} is not set"] if asked else []
+    ends = monotonic() + LONGEST
+    left, failed = deliver(
+        book,
+        lambda message: within(ends - monotonic(), partial(channel.send, message)),
+        lambda one: outbox.drop(files, [one]),
+    )
+    return left.outbox, list(dict.fromkeys(map(str, failed)))
 
 
 def _save_state(

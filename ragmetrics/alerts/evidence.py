@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from ragmetrics.alerts.levels import FixedSets
     from ragmetrics.alerts.seen_ids import IdReader
 
+ASKED_ALIKE = 0.9
+"""Rows that a question has now, to those before, from which its nights compare one by one."""
+
 Load: TypeAlias = Callable[[Manifest, str], MetricScores]
 """Reads a metric's scores of an earlier night."""
 Questions: TypeAlias = Mapping[str, Sequence[float]]
@@ -118,7 +121,9 @@ def held_against(before: Sequence[Questions], now: Sequence[Questions]) -> Drop 
     """How far a mean fell from some nights to others.
 
     Where they share their questions, p is that of the order of each question's nights; of more
-    questions than that can be told of, or beyond what it can show, it is that of the t test.
+    questions than that can be told of, or beyond what it can show, it is that of the t test. The
+    larger of both where questions have fewer rows now: a mean of fewer rows moves more by itself
+    than those that it would be dealt with.
     """
     drop = compare(together(before), together(now))
     if drop is None or not drop.paired:
@@ -126,7 +131,15 @@ def held_against(before: Sequence[Questions], now: Sequence[Questions]) -> Drop 
     chance = chance_of_order(question_means(before), question_means(now))
     if chance is None or (chance <= LEAST and drop.p_value < chance):
         return drop
-    return replace(drop, p_value=chance)
+    fewer = _rows_each(now, before) < ASKED_ALIKE * _rows_each(before, now)
+    return replace(drop, p_value=max(chance, drop.p_value) if fewer else chance)
+
+
+def _rows_each(nights: Sequence[Questions], others: Sequence[Questions]) -> float:
+    """Rows that a question has on a night, on average, of the questions of both."""
+    shared = set[str]().union(*others)
+    rows = [len(values) for night in nights for name, values in night.items() if name in shared]
+    return sum(rows) / len(rows)
 
 
 def together(nights: Sequence[Questions]) -> dict[str, list[float]]:
@@ -134,7 +147,10 @@ def together(nights: Sequence[Questions]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for night in nights:
         for question, values in night.items():
-            found.setdefault(question, []).extend(values)
+            if own := found.get(question):
+                own.extend(values)
+            else:
+                found[question] = list(values)
     return found
 
 

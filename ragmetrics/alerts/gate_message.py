@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ragmetrics.alerts.blocks import Block, bullets, context, links, mrkdwn, plain, section
+from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.markup import clean, escape
-from ragmetrics.alerts.state import Message
 from ragmetrics.changes import drop_text, drop_words
 from ragmetrics.gates.records import FallenQuestion, Gate, MetricVerdict
 
@@ -49,7 +49,11 @@ def compose_gate(
         *links({"builds": page, "run": run_url}),
         context(_judge(gate)),
     ]
-    return Message(text=escape(f"{title}{numbers} ({gate.dataset}{against})", 300), blocks=blocks)
+    return Message(
+        text=escape(f"{title}{numbers} ({gate.dataset}{against})", 300),
+        blocks=blocks,
+        tone="failure" if gate.verdict == "hold" else "warning",
+    )
 
 
 def compose_undecided(
@@ -70,7 +74,8 @@ def compose_undecided(
         *links({"run": run_url}),
         *([context(f"Event {escape(event_id, 80)}")] if event_id else []),
     ]
-    return Message(text=escape(f"{title}: {clean(reason, 150)} ({dataset})", 300), blocks=blocks)
+    text = escape(f"{title}: {clean(reason, 150)} ({dataset})", 300)
+    return Message(text=text, blocks=blocks, tone="failure")
 
 
 def _what(gate: Gate) -> str:

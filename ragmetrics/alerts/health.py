@@ -126,7 +126,7 @@ def _changed(one: MetricDrift) -> str:
 def _move(found: Figure) -> str:
     if found.value is None or found.low is None or found.high is None:
         return "not known"
-    return f"{found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+    return f"moved by {found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
 
 
 def _health(

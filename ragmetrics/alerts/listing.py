@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from ragmetrics.alerts.book import AlertState, Book
 from ragmetrics.alerts.silences import alert_id, holds
-from ragmetrics.alerts.state import AlertState, Book
 from ragmetrics.errors import InputError
 from ragmetrics.records import Finding
 from ragmetrics.silence import Silence

@@ -9,16 +9,18 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
+from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.mrkdwn import Span, spans
-from ragmetrics.alerts.state import Message
 
 Form: TypeAlias = Literal["text", "markdown", "html"]
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~])")
 _MENTION = re.compile("@(?!\u2060)")
 _CUT = "…"
+_BARE = 3_000
+"""Characters of a message without blocks; Slack cuts what is much longer."""
 _ENDINGS: Mapping[Form, str] = {"text": "\n", "markdown": "  \n", "html": "<br>\n"}
 """Of a line that does not end a paragraph; an empty line parts those."""
 
@@ -45,6 +47,12 @@ def body(message: Message, form: Form = "text", limit: int | None = None) -> str
     ]
     lines = [line for paragraph in paragraphs for line in (*paragraph, "") if paragraph][:-1]
     return _joined(lines, _ENDINGS[form], limit)
+
+
+def without_blocks(message: Message) -> Message:
+    """The same as bare text for Slack, with its words in as far as there is room for them."""
+    words = html.escape(body(message, "text", _BARE), quote=False)
+    return replace(message, text=f"{message.text}\n\n{words}", blocks=[])
 
 
 def _joined(lines: Sequence[str], ending: str, limit: int | None) -> str:
@@ -123,4 +131,4 @@ _ESCAPES: Mapping[Form, Callable[[str], str]] = {
     "html": html.escape,
 }
 
-__all__ = ["Form", "body", "title"]
+__all__ = ["Form", "body", "title", "without_blocks"]

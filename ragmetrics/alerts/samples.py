@@ -8,16 +8,18 @@ from typing import Any
 
 from ragmetrics import __version__
 from ragmetrics.alert_settings import AlertSettings
+from ragmetrics.alerts.book import Book, Message
 from ragmetrics.alerts.gate_message import compose_gate, compose_undecided
 from ragmetrics.alerts.health import check_health
 from ragmetrics.alerts.slack import compose
-from ragmetrics.alerts.state import NO_SILENCES, Book, Message, advance
+from ragmetrics.alerts.state import NO_SILENCES, advance
 from ragmetrics.causes import CarrierShare, DatedChange
 from ragmetrics.gates.records import FallenQuestion, Gate, MetricVerdict
 from ragmetrics.records import (
     Finding,
     JudgeInfo,
     Manifest,
+    SampledMean,
     Segment,
     Source,
     Summary,
@@ -56,6 +58,10 @@ def messages(redact: bool = False) -> list[tuple[str, Message]]:
     nights: dict[str, tuple[Manifest, list[tuple[int, list[Finding]]]]] = {
         "Fired": (_night(), [(0, [recall])]),
         "Fired, a warning": (_night(), [(0, [_low("context_relevance")])]),
+        "Fired, on a sampled night": (
+            _night(rows=20_000, summaries=[_of_sample("context_relevance")]),
+            [(0, [_low("context_relevance").model_copy(update={"n": 500, "questions": 463})])],
+        ),
         "Reminder, with one acknowledged and one snoozed": (
             _night(),
             [(7, [recall]), (5, [recall, *quiet]), (0, [recall, *quiet])],
@@ -158,6 +164,14 @@ def _summary(
     )
 
 
+def _of_sample(metric: str) -> Summary:
+    """The mean of all rows, by the 500 of them that were judged."""
+    mean = _MEANS[metric][1]
+    bounds = {"low": mean - 0.03, "high": mean + 0.03}
+    sample = SampledMean(rows=20_000, mean=mean, **bounds, weight=0.6, spread=0.3, correlation=0.6)
+    return _summary(metric, mean, scored=500).model_copy(update={"sample": sample})
+
+
 def _drop(
     metric: str, section: str | None = None, more: float = 0.0, causes: bool = False
 ) -> Finding:
@@ -237,7 +251,7 @@ def _drift() -> Finding:
     key = "help-centre/judge_drift/judge=openai gpt-4.1-mini/set=labelled"
     text = (
         "openai gpt-4.1-mini on labelled, 2026-11-12 to 2026-11-19: context_recall drifted: "
-        "quadratic kappa -0.120 [-0.190, -0.050], 11% of verdicts changed"
+        "quadratic kappa moved by -0.120 [-0.190, -0.050], 11% of verdicts changed"
     )
     rule = "openai gpt-4.1-mini: as it was when last calibrated on labelled"
     return Finding(

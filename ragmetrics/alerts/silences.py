@@ -15,7 +15,7 @@ from datetime import UTC, date
 
 from pydantic import ValidationError
 
-from ragmetrics.alerts.state import Book
+from ragmetrics.alerts.book import Book
 from ragmetrics.records import Finding, Manifest
 from ragmetrics.rows import explain
 from ragmetrics.silence import Severity, Silence

@@ -10,10 +10,10 @@ import math
 from collections.abc import Collection, Sequence
 
 from ragmetrics.alerts.blocks import Block, bullets, context, links, mrkdwn, plain, section
+from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.markup import clean, escape
-from ragmetrics.alerts.state import Message
 from ragmetrics.changes import drop_words, fall_story
-from ragmetrics.records import Finding, Manifest, Summary, WorstRow
+from ragmetrics.records import Finding, Manifest, SampledMean, Summary, WorstRow
 
 SEGMENTS = 3
 """Of a metric: from so many on they share a line, which names so many."""
@@ -33,8 +33,9 @@ def compose(
     """The message of a night; None when no finding has a transition.
 
     `dashboard` and `run_url` become buttons where a browser can open them, else text.
-    `redact` shows row ids in place of questions.
+    `redact` shows row ids in place of questions, and nothing of what a judge said.
     """
+    findings = [_redacted(one, manifest.problems) for one in findings] if redact else findings
     fired = sorted((f for f in findings if f.transition == "fired"), key=_loudest_first)
     reminded = [f for f in findings if f.transition == "reminded"]
     resolved = [f for f in findings if f.transition == "resolved"]
@@ -43,26 +44,35 @@ def compose(
     firing = [f for f in findings if f.state == "firing" and f.transition != "fired"]
     snoozed = [f for f in firing if f.silence and f.silence.until]
     still = sorted((f for f in firing if f not in snoozed), key=_loudest_first)
-    metrics = {f.metric: None for f in fired + reminded if f.kind == "metric" and f.metric}
+    told = (f for f in fired + reminded if f.kind == "metric" and f.level != "no_data")
+    metrics = {f.metric: None for f in told if f.metric}
     title = _title(fired, reminded, resolved)
     numbers = f": {_change(fired[0])}" if len(fired) == 1 and fired[0].mean is not None else ""
     night = f" ({manifest.dataset}, night of {manifest.date})"
     blocks = [
         {"type": "header", "text": plain(title)},
         context(_night(manifest)),
-        *(_section(one, titled=len(fired) > 1) for one in fired[:SHOWN]),
+        *(_section(one, manifest, titled=len(fired) > 1) for one in fired[:SHOWN]),
         *bullets("Fired too", _lines(fired[SHOWN:]), dashboard),
         *bullets("Still firing", _lines(still), dashboard),
         *bullets("Snoozed", map(_snoozed, snoozed), dashboard),
         *bullets("Back to normal", _lines([f for f in resolved if f.level == "ok"]), dashboard),
         *bullets("Closed", _lines([f for f in resolved if f.level != "ok"]), dashboard),
         *bullets("Worse, and no rule alerts", (escape(fall_story(f), 250) for f in manifest.falls)),
-        *bullets("Lowest segments", _segments(manifest, list(metrics))),
-        *bullets("Lowest rows" if redact else "Worst questions", _worst(manifest, metrics, redact)),
+        *bullets("Worst segments", _segments(manifest, list(metrics))),
+        *bullets("Worst rows" if redact else "Worst questions", _worst(manifest, metrics, redact)),
         *links({"dashboard": dashboard, "run": run_url}),
         context(_judge(manifest)),
     ]
     return Message(text=escape(title + numbers + night, 300), blocks=blocks)
+
+
+def _redacted(finding: Finding, problems: Sequence[str]) -> Finding:
+    """The finding without the words of endpoints, which may repeat what they were asked."""
+    text = finding.message
+    for problem in problems:
+        text = text.replace(problem, "reason redacted")
+    return finding.model_copy(update={"message": text})
 
 
 def _loudest_first(finding: Finding) -> tuple[bool, bool, bool, float]:
@@ -126,7 +136,7 @@ def _change(finding: Finding) -> str:
     return f"{before}{finding.mean:z.3f}"
 
 
-def _section(finding: Finding, *, titled: bool) -> Block:
+def _section(finding: Finding, manifest: Manifest, *, titled: bool) -> Block:
     """One fired finding with all its numbers, or in words where it has none.
 
     It needs no title where the message has no other.
@@ -134,13 +144,14 @@ def _section(finding: Finding, *, titled: bool) -> Block:
     segment = f" in {escape(str(finding.segment), 80)}" if finding.segment else ""
     title = f"*{escape(_what(finding), 80)}*{segment}\n" if titled or segment else ""
     if finding.mean is None or finding.level == "no_data":
-        since = f"\nsince {finding.since}" if finding.since else ""
+        since = f"\nSince {finding.since}" if finding.since else ""
         return section(f"{title}{escape(finding.message, 400) or '–'}{since}")
+    rows = _rows(finding.n, _sample(manifest, finding))
     fields = {
         "Mean": f"{finding.mean:z.3f}{_interval(finding)}",
         "Before": _before(finding),
         "Drop": _drop(finding),
-        "Scored": f"{finding.n:,} rows, {finding.questions:,} questions",
+        "Scored": f"{rows}, {finding.questions:,} questions",
         "Since": str(finding.since or ""),
         "Level": str(finding.change or ""),
         "Carried by": "\n".join(escape(str(one), 120) for one in finding.carriers or ()),
@@ -153,6 +164,19 @@ def _interval(finding: Finding) -> str:
     if finding.low is None or finding.high is None:
         return ""
     return f" [{finding.low:z.3f}, {finding.high:z.3f}]"
+
+
+def _sample(manifest: Manifest, finding: Finding) -> SampledMean | None:
+    which = finding.metric, finding.segment
+    summaries = (*manifest.metrics, *manifest.segments)
+    return next((one.sample for one in summaries if (one.metric, one.segment) == which), None)
+
+
+def _rows(scored: int, sample: SampledMean | None) -> str:
+    """`1,240 rows`, or that the mean is an estimate by those that were judged."""
+    if sample is None or sample.rows == scored:
+        return f"{scored:,} rows"
+    return f"estimated from {scored:,}{f' of {sample.rows:,}' if sample.rows else ''} rows"
 
 
 def _before(finding: Finding) -> str:
@@ -223,31 +247,47 @@ def _judge(manifest: Manifest) -> str:
     budget = manifest.budget
     sampled = budget and (budget.share < 1 or budget.rows_over)
     over = f"; over budget: {budget.rows_over:,} rows" if budget and sampled else ""
-    return f"Judge: {escape(manifest.judge.name, 80)}{note}{over}"
+    return f"Judge: {escape(manifest.judge.name, 80)}{note}{over}{_sampled(manifest)}"
+
+
+def _sampled(manifest: Manifest) -> str:
+    """Of a night on which not all rows were judged, that its means are estimates."""
+    sample, rows = manifest.sample, manifest.source.rows
+    if sample is None or sample.judged >= rows:
+        return ""
+    return f"; means of all rows estimated from a sample: {sample.judged:,} of {rows:,} rows judged"
 
 
 def _segments(manifest: Manifest, metrics: Sequence[str]) -> list[str]:
     lines = []
     for metric in metrics[:3]:
         whole = manifest.summary(metric)
+        if whole is None or whole.mean is None:
+            continue
         scored = [
-            (s.mean, s) for s in manifest.segments if s.metric == metric and s.mean is not None
+            (s.mean, s)
+            for s in manifest.segments
+            if s.metric == metric and s.mean is not None and s.loss(whole.mean) > 0
         ]
-        # By the upper end of the interval: three unlucky rows are no reason to look there first.
-        for mean, summary in sorted(scored, key=lambda pair: _surely_below(pair[1]))[:3]:
+        # By the better end of the interval: three unlucky rows are no reason to look there first.
+        for mean, summary in sorted(scored, key=lambda pair: _at_best(pair[1]))[:3]:
             which = "" if len(metrics) == 1 else f"{escape(metric, 60)}, "
-            overall = f"; all rows {whole.mean:z.3f}" if whole and whole.mean is not None else ""
             where = f"{which}{escape(str(summary.segment), 80)}"
-            lines.append(f"{where}: {mean:z.3f} ({summary.scored:,} rows{overall})")
+            rows = _rows(summary.scored, summary.sample)
+            lines.append(f"{where}: {mean:z.3f} ({rows}; all rows {whole.mean:z.3f})")
     return lines
 
 
-def _surely_below(summary: Summary) -> float:
-    return math.inf if summary.high is None else summary.high
+def _at_best(summary: Summary) -> float:
+    if summary.low is None or summary.high is None:
+        return math.inf
+    return summary.high if summary.higher_is_better else -summary.low
 
 
 def _worst(manifest: Manifest, metrics: Collection[str], redact: bool) -> list[str]:
-    rows = sorted((r for r in manifest.worst if r.metric in metrics), key=lambda row: row.value)
+    lower = {one.metric for one in manifest.metrics if not one.higher_is_better}
+    rows = [row for row in manifest.worst if row.metric in metrics]
+    rows.sort(key=lambda row: 1 - row.value if row.metric in lower else row.value)
     once: dict[str, WorstRow] = {}
     for row in rows:
         once.setdefault(row.id, row)

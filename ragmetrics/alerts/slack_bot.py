@@ -17,15 +17,17 @@ from slack_sdk.http_retry.builtin_handlers import (
     ServerErrorRetryHandler,
 )
 
+from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.markup import clean
-from ragmetrics.alerts.state import Message
 from ragmetrics.alerts.threads import Thread, find_thread, keep_thread
-from ragmetrics.alerts.webhook import RateLimit, SlackError
+from ragmetrics.alerts.webhook import OF_CONTENT, RateLimit, SlackError
+from ragmetrics.errors import StoreError
 from ragmetrics.store.files import Files
 
 API = "SLACK_API_URL"
 """Variable that holds another address of Slack's API, as of its service for governments."""
-_THREAD_GONE = ("thread_not_found", "cannot_reply_to_message")
+log = logging.getLogger(__name__)
+_THREAD_GONE = ("thread_not_found", "cannot_reply_to_message", "message_not_found")
 _TRANSIENT = (
     "ratelimited",
     "rate_limited",
@@ -46,13 +48,14 @@ class Bot:
     timeout: int = 10
 
     def send(self, message: Message) -> None:
-        """Post a message; return only when Slack confirmed it, and its thread is kept.
+        """Post a message; return only when Slack confirmed it.
 
         One that opens a thread is remembered by its alerts; another goes into the thread of its
         alerts, into the channel too where it says so. Raises SlackError as of the webhook; the
         token is in no error text.
         """
-        thread = None if message.opens else find_thread(self.files, message.about)
+        follows = message.about and not message.opens
+        thread = find_thread(self.files, message.about) if follows else None
         try:
             told = self._post(message, thread)
         except SlackApiError as error:
@@ -61,8 +64,14 @@ class Bot:
                 raise _refused(error) from None
             told = self._post_again(message)
         if message.opens:
-            thread = Thread(channel=self.channel, ts=str(told["ts"]))
+            self._remember(message, Thread(channel=self.channel, ts=str(told["ts"])))
+
+    def _remember(self, message: Message, thread: Thread) -> None:
+        """Slack has the message by now: a thread that is lost is not worth a repeat."""
+        try:
             keep_thread(self.files, message.about, thread)
+        except StoreError as error:
+            log.error("the thread is not noted, updates stand in the channel: %s", error)
 
     def _post(self, message: Message, thread: Thread | None) -> Any:
         interval = FixedValueRetryIntervalCalculator(1)
@@ -84,7 +93,7 @@ class Bot:
             return client.chat_postMessage(
                 channel=self.channel,
                 text=message.text,
-                blocks=message.blocks,
+                blocks=message.blocks or None,
                 unfurl_links=False,
                 **where,
             )
@@ -114,7 +123,9 @@ def _refused(error: SlackApiError) -> SlackError:
     reason = clean(str(error.response.get("error", "")), 100) or "no reason given"
     transient = reason in _TRANSIENT or status == 429 or status >= 500
     return SlackError(
-        f"Slack did not take the message: status {status}, {reason!r}", transient=transient
+        f"Slack did not take the message: status {status}, {reason!r}",
+        transient=transient,
+        of_content=reason in OF_CONTENT,
     )
 
 

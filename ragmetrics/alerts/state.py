@@ -8,108 +8,27 @@ snooze is over, and then what has become of it; of an acknowledged one no remind
 Nothing here reads a file, a clock or the network. One run does, in this order:
 
     book, findings = advance(book, findings, night, remind_days, silences)
-    book = book.queue(message)              if there is one
+    book = book.queue(messages)             if there are any
     (write its outbox, then the book)
-    book, errors = deliver(book, send)
+    book, errors = deliver(book, send)      of `waiting`
 
 so that a run that dies anywhere is told of by its rerun or by the next night, and nothing is lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import date
 from types import MappingProxyType
-from typing import Any, Literal
 
-from pydantic import Field, model_validator
-
-from ragmetrics.errors import RagmetricsError
-from ragmetrics.records import Finding, Record, State, Transition
+from ragmetrics.alerts.book import AlertState, Book
+from ragmetrics.alerts.waiting import catch_up, take_back
+from ragmetrics.records import Finding, State, Transition
 from ragmetrics.silence import Severity, Silence, worse
 
 UNJUDGED = 0
 """`for_nights` of findings that `advance` adds: nothing was judged. No rule says 0."""
 NO_SILENCES: Mapping[str, Silence] = MappingProxyType({})
-
-
-Tone = Literal["info", "success", "warning", "failure"]
-"""How services mark a message that know more than text."""
-
-
-@dataclass(frozen=True)
-class Message:
-    """What is posted: `text` for notifications, in one line, and Block Kit blocks as JSON."""
-
-    text: str
-    blocks: list[dict[str, Any]]
-    tone: Tone = "info"
-    about: tuple[str, ...] = ()
-    """Keys of the alerts that it is about, where that decides on its thread."""
-    opens: bool = False
-    """Whether their thread begins with it,"""
-    broadcast: bool = False
-    """or, told in their thread, it is shown in the channel too."""
-
-
-class AlertState(Record):
-    """One alert after the last night that judged it; the default is an alert never seen."""
-
-    state: State = "ok"
-    since: date | None = None
-    """First night of the present pending or firing spell."""
-    nights: int = 0
-    """Judged nights in a row that were not ok."""
-    last_night: date | None = None
-    last_sent: date | None = None
-    """Night of the last message about this alert."""
-    told: date | None = None
-    """First night of the spell that lasts for all that people were told, if one does."""
-    snoozed: bool = False
-    """Whether the newest night was kept from people: what is, is told once that is over."""
-    finding: Finding | None = None
-    """As judged on `last_night`."""
-    previous: AlertState | None = None
-    """As it was before `last_night`: where a rerun of that night starts from."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _told_all(cls, data: Any) -> Any:
-        """Before there were silences, what fired had been told."""
-        if isinstance(data, dict) and "told" not in data and data.get("state") == "firing":
-            return {**data, "told": data.get("since")}
-        return data
-
-
-class Undelivered(Record):
-    """A message that its channel has not confirmed yet."""
-
-    night: date
-    message: Message
-    channel: str = "slack"
-    together: int = 1
-    """Messages of the night that were queued with it, for all channels, itself included."""
-    undo: dict[str, AlertState] | None = None
-    """The alerts that it tells of as they were before; None: as the book says."""
-
-
-class Book(Record):
-    """All alerts by `Finding.key`, and the messages that still have to go out."""
-
-    night: date | None = None
-    """The newest night that was advanced to."""
-    states: dict[str, AlertState] = Field(default_factory=dict)
-    outbox: tuple[Undelivered, ...] = ()
-    undo: dict[str, AlertState] = Field(default_factory=dict)
-    """The alerts of tonight's transitions as they were before: used if the message never went."""
-
-    def queue(self, message: Message) -> Book:
-        """This book with tonight's message in the outbox; `advance` was called before."""
-        if self.night is None:
-            raise ValueError("no night to queue a message for: call advance first")
-        waiting = Undelivered(night=self.night, message=message, undo=self.undo)
-        return self.model_copy(update={"outbox": (*self.outbox, waiting)})
 
 
 def advance(
@@ -131,6 +50,7 @@ def advance(
     - A rerun of the newest night starts from the night before it. What was delivered is not told
       again; a message of this night still in the outbox is taken back and its transitions told
       anew. If the rerun comes to another result, people are told of the difference.
+    - What waits of a run that died before it wrote the book counts as told.
     - An older night (a backfill) changes nothing and has no transitions.
     - A firing alert without a finding (its rule was removed, its segment is gone, or the night's
       own troubles silence it) stays as it is and is listed at the end as a `no_data` finding.
@@ -142,7 +62,7 @@ def advance(
     """
     if book.night is not None and night < book.night:
         return book, [finding.model_copy(update={"transition": None}) for finding in findings]
-    book = _take_back(book, night)
+    book = catch_up(take_back(book, night), night)
     states: dict[str, AlertState] = {}
     told: list[Finding] = []
     judged = [finding for finding in findings if finding.for_nights != UNJUDGED]
@@ -162,49 +82,6 @@ def advance(
         told += [unheard] if unheard else []
     undo = {f.key: book.states.get(f.key, AlertState()) for f in told if f.transition}
     return Book(night=night, states=states, outbox=book.outbox, undo=undo), told
-
-
-def deliver(
-    book: Book,
-    send: Callable[[Message], None],
-    sent: Callable[[Undelivered], None] = lambda _: None,
-) -> tuple[Book, list[RagmetricsError]]:
-    """Send the outbox, oldest first; return the book without what went out, and what failed.
-
-    A message that is refused stays and lets the next one try; a transient error ends the round.
-    `sent` is told of each that went out before the next one goes; what it raises is raised.
-    """
-    kept: list[Undelivered] = []
-    errors: list[RagmetricsError] = []
-    for waiting in book.outbox:
-        if errors and errors[-1].transient:
-            kept.append(waiting)
-            continue
-        try:
-            send(waiting.message)
-        except RagmetricsError as error:
-            errors.append(error)
-            kept.append(waiting)
-        else:
-            sent(waiting)
-    return book.model_copy(update={"outbox": tuple(kept)}), errors
-
-
-def _take_back(book: Book, night: date) -> Book:
-    """The book as if this night's undelivered messages had never been queued.
-
-    As it is where some of them went out: what people were told is not told again, and the others
-    still wait.
-    """
-    kept = tuple(waiting for waiting in book.outbox if waiting.night != night)
-    back = [waiting for waiting in book.outbox if waiting.night == night]
-    if not back or len(back) < max(waiting.together for waiting in back):
-        return book
-    states = dict(book.states)
-    for waiting in back:  # of a run that died before it wrote the state: they are so still
-        own = book.undo if book.night == night else {}
-        states |= own if waiting.undo is None else waiting.undo
-    return book.model_copy(update={"outbox": kept, "states": states})
 
 
 def _judge(
@@ -319,7 +196,7 @@ def _unchecked(
     silence: Silence | None = None,
 ) -> Finding:
     """A firing alert that nothing judges any more, or one that is closed for that."""
-    what = (last.metric or last.kind) + (f" of {last.segment}" if last.segment else "")
+    what = last.rule if last.metric else last.kind  # a metric may have several rules
     closed = transition == "resolved"
     end = "; its rule was removed or its segment is gone" if closed else ""
     return Finding(
@@ -328,7 +205,7 @@ def _unchecked(
         level="no_data",
         severity=last.severity,
         rule=last.rule,
-        message=f"{what}: not checked since {was.last_night}{end}",
+        message=f"{what}; not checked since {was.last_night}{end}",
         metric=last.metric,
         segment=last.segment,
         for_nights=UNJUDGED,
@@ -339,4 +216,4 @@ def _unchecked(
     )
 
 
-__all__ = ["AlertState", "Book", "Message", "Undelivered", "advance", "deliver"]
+__all__ = ["NO_SILENCES", "UNJUDGED", "advance"]

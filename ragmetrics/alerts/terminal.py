@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from ragmetrics.alerts.state import Message
+from ragmetrics.alerts.book import Message
 
 WIDTH = 88
 

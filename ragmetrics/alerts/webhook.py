@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from http.client import HTTPException, InvalidURL
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 from slack_sdk.errors import SlackClientError
@@ -19,20 +18,21 @@ from slack_sdk.http_retry import (
 from slack_sdk.http_retry.builtin_handlers import ServerErrorRetryHandler
 from slack_sdk.webhook import WebhookClient
 
+from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.markup import clean
-from ragmetrics.alerts.state import Message
-from ragmetrics.errors import RagmetricsError
+from ragmetrics.alerts.sending import Unconfirmed, hidden
 
 LONGEST_WAIT = 10
 """Seconds: a longer Retry-After is left to the next run."""
+OF_CONTENT = frozenset(
+    {"invalid_blocks", "invalid_blocks_format", "invalid_payload", "msg_blocks_too_long"}
+    | {"msg_too_long", "no_text", "invalid_arguments"}
+)
+"""What Slack answers to a message that it would refuse for ever, whoever sends it."""
 
 
-class SlackError(RagmetricsError):
-    """Slack did not confirm a message; `transient` says if the next try may go through."""
-
-    def __init__(self, message: str, *, transient: bool = False) -> None:
-        super().__init__(message)
-        self.transient = transient
+class SlackError(Unconfirmed):
+    """Slack did not confirm a message."""
 
 
 def send(
@@ -48,7 +48,6 @@ def send(
     url = webhook.get_secret_value()
     interval = FixedValueRetryIntervalCalculator(pause)
     try:
-        path = urlsplit(url).path
         response = WebhookClient(
             url,
             timeout=timeout,
@@ -58,18 +57,19 @@ def send(
                 ServerErrorRetryHandler(retries, interval),
                 ConnectionErrorRetryHandler(retries, interval),
             ],
-        ).send(text=message.text, blocks=message.blocks, unfurl_links=False)
+        ).send(text=message.text, blocks=message.blocks or None, unfurl_links=False)
     except (InvalidURL, SlackClientError, ValueError, LookupError) as error:
         raise SlackError(f"the Slack webhook cannot be used: {type(error).__name__}") from None
     except (OSError, HTTPException) as error:
-        reason = str(getattr(error, "reason", error)) or type(error).__name__
+        reason = hidden(str(getattr(error, "reason", error)), [url]) or type(error).__name__
         raise SlackError(f"Slack cannot be reached: {reason}", transient=True) from None
     if response.status_code == 200 and response.body.strip() == "ok":
         return
-    answer = response.body.replace(url, "***").replace(path if len(path) > 1 else url, "***")
+    answer = clean(hidden(response.body, [url]), 200)
     raise SlackError(
-        f"Slack did not take the message: status {response.status_code}, {clean(answer, 200)!r}",
+        f"Slack did not take the message: status {response.status_code}, {answer!r}",
         transient=response.status_code == 429 or response.status_code >= 500,
+        of_content=response.body.strip() in OF_CONTENT,
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from ragmetrics.causes import BUILDS
 from ragmetrics.comparing.records import ComparedSide
 from ragmetrics.comparing.sides import Found, Logs, Stored
+from ragmetrics.errors import InputError
 from ragmetrics.evaluation import Progress, score_inputs, temporary
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.protocol import Status
@@ -92,7 +93,10 @@ def load_sides(
             continue
         run = temporary(settings.model_copy(update={"segments": ()}), str(folder / letter))
         kept, told = open_store(settings), _named(letter, progress)
-        staged = score_inputs(run, one.inputs, kept, progress=told, weighed_by=weighed_by)
+        try:
+            staged = score_inputs(run, one.inputs, kept, progress=told, weighed_by=weighed_by)
+        except InputError as error:
+            raise InputError(f"{letter}, {one.name}: {error}") from None
         files = open_store(run)
         manifest, _ = summarise_run(run, files, staged, datetime.now(UTC))
         side = _stored(Stored(one.name, files, [manifest]), metrics, tags)
@@ -113,15 +117,11 @@ def _weighed_by(settings: Settings, found: tuple[Found, Found]) -> Corpus | None
             kept = one.files.exists(f"{ref.folder('rows')}/corpus.bin")
             return load_corpus(one.files, ref) if kept else None
     corpus = Corpus()
-    for log in sorted(logs, key=_places):  # whichever is A: texts of equal hash count once
+    for log in sorted(logs, key=Logs.places):  # whichever is A: texts of equal hash count once
         for item in (item for logset in log.inputs.logs for item in logset.read()):
             if isinstance(item, LogRow):
                 corpus.add(item.retrieved_contexts, item.user_input)
     return corpus
-
-
-def _places(log: Logs) -> list[str]:
-    return [one.files.uri(info.path) for one in log.inputs.logs for info in one.infos]
 
 
 def _named(letter: str, progress: Progress | None) -> Progress | None:
@@ -176,8 +176,9 @@ def _unsettled(scores: Mapping[str, MetricScores]) -> list[str]:
 def _samples(nights: Sequence[Manifest]) -> list[str]:
     """That not all rows were judged, and why."""
     shares = [night.budget.share for night in nights if night.budget and night.budget.share < 1]
-    sampled = [night.sample.judged for night in nights if night.sample]
     told = [f"a budget let {min(shares):.1%} of the questions be judged"] if shares else []
-    if sampled:
-        told.append(f"a sample of {sum(sampled):,} rows was judged: only these are compared")
+    counts = [(night.sample.judged, night.source.rows) for night in nights if night.sample]
+    judged, rows = (sum(count) for count in zip(*counts, strict=True)) if counts else (0, 0)
+    if judged < rows:
+        told.append(f"a sample of {judged:,} of {rows:,} rows was judged: only these are compared")
     return told

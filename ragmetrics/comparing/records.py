@@ -110,6 +110,11 @@ class Comparison(Record):
         return [one for one in (*self.metrics, *self.segments) if one.surely_lost(limit)]
 
     @property
+    def compared(self) -> list[Change]:
+        """Metrics that could be compared."""
+        return [one for one in self.metrics if one.difference is not None]
+
+    @property
     def undecided(self) -> list[Change]:
         """Metrics of which A has scores, or may have, and that could not be compared."""
         return [one for one in self.metrics if one.reason and one.questions_a != 0]

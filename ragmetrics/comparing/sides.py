@@ -36,6 +36,10 @@ class Logs:
     name: str
     inputs: Inputs
 
+    def places(self) -> list[str]:
+        """Where its files are."""
+        return [one.files.uri(info.path) for one in self.inputs.logs for info in one.infos]
+
 
 @dataclass(frozen=True)
 class Stored:
@@ -47,6 +51,11 @@ class Stored:
     """The newest first."""
     build: str | None = None
     """The build whose rows count; None: all do."""
+
+    def places(self) -> list[str]:
+        """Where its scores are, of which rows."""
+        runs = (f"{one.date}/{one.run}" for one in self.nights)
+        return [self.files.uri(), *runs, self.build or ""]
 
 
 Found = Logs | Stored

@@ -235,8 +235,9 @@ def _as_known(gate: Gate, known: Gate | None) -> Gate:
     """
     if known is None:
         return gate
-    times = {"started_at": gate.started_at, "finished_at": gate.finished_at, "told": gate.told}
-    if known.model_copy(update=times) == gate:
+    times = {"started_at": gate.started_at, "finished_at": gate.finished_at}
+    told = {"told": gate.told, "heard": gate.heard}
+    if known.model_copy(update=times | told) == gate:
         return known
     if (known.verdict, known.serving, known.content) == (gate.verdict, gate.serving, gate.content):
         # Else an old build that is gated again would be the one that was promoted last.
@@ -244,7 +245,7 @@ def _as_known(gate: Gate, known: Gate | None) -> Gate:
     same = (known.verdict, known.serving) == (gate.verdict, gate.serving) and (
         gate.verdict == "hold" or known.reasons == gate.reasons
     )
-    return gate.model_copy(update={"told": known.told and same})
+    return gate.model_copy(update={"told": known.told, "heard": known.heard}) if same else gate
 
 
 __all__ = [

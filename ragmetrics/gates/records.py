@@ -174,7 +174,9 @@ class Gate(Record):
     finished_at: datetime
     """When this was decided first."""
     told: bool = False
-    """Whether Slack confirmed the message."""
+    """Whether all channels confirmed the message,"""
+    heard: list[str] = Field(default_factory=list)
+    """and those that did."""
 
     @property
     def scored_metrics(self) -> list[str]:

@@ -1,21 +1,27 @@
 """Telling people: what a gate needs them for once, and a build without verdict once per event.
 
-`told` is written to the store after Slack confirmed: at least once, nothing lost.
+Every channel is told by itself: `heard` is written to the store after each confirmed, so a repeat
+tells those that are left. At least once, nothing lost.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
-from ragmetrics.alerts.channels import Channel, slack_channel
+from ragmetrics.alerts.book import Message
+from ragmetrics.alerts.channels import SLACK, channels
 from ragmetrics.alerts.deliver import page_link
 from ragmetrics.alerts.gate_message import compose_gate, compose_undecided
 from ragmetrics.alerts.markup import clean
+from ragmetrics.alerts.sending import LONGEST, Unconfirmed, within
 from ragmetrics.gates.kept import load_gate, save_gate
 from ragmetrics.gates.records import Gate
-from ragmetrics.gates.undecided import Undecided, keep, was_told
+from ragmetrics.gates.undecided import Undecided, keep, kept_before
 from ragmetrics.report.builds_page import PAGE, anchor
 from ragmetrics.settings import Settings
+from ragmetrics.silence import Severity
 from ragmetrics.stage import open_store
 
 _LONGEST = 2_000
@@ -31,21 +37,36 @@ def is_news(gate: Gate) -> bool:
     return gate.verdict == "hold" or (gate.verdict == "inconclusive" and not gate.scored_metrics)
 
 
-def tell_gate(settings: Settings, gate: Gate, run_url: str | None = None) -> Gate:
-    """Send a gate that is news to Slack, unless it was; return it with `told` as it is now.
-
-    Without a webhook or bot in the environment nothing is sent, and `told` stays false. Raises
-    SlackError where Slack did not confirm: a repeat sends it.
-    """
-    slack = _slack(settings)
-    if gate.told or slack.lacks or not is_news(gate):
-        return gate
+def gate_message(settings: Settings, gate: Gate, run_url: str | None = None) -> Message:
+    """The message of a gate that is news, as the settings say."""
     page = builds_link(settings, gate.build)
-    slack.send(compose_gate(gate, page=page, redact=settings.alerts.redact, run_url=run_url))
-    told, files = gate.model_copy(update={"told": True}), open_store(settings)
-    if load_gate(files, gate.build) == gate:  # else there is a newer verdict, which is not told
-        save_gate(files, told)
-    return told
+    return compose_gate(gate, page=page, redact=settings.alerts.redact, run_url=run_url)
+
+
+def tell_gate(settings: Settings, gate: Gate, run_url: str | None = None) -> Gate:
+    """Tell every channel of a gate that is news, unless it was told; return the gate as it is now.
+
+    Without a webhook or bot in the environment nothing is sent to Slack. Raises Unconfirmed where
+    a channel did not confirm, after the others were told: a repeat tells it.
+    """
+    files = open_store(settings)
+    known = load_gate(files, gate.build)
+    if known and _untold(known) == _untold(gate):
+        gate = known  # with what an attempt before this one has told
+    if gate.told or not is_news(gate):
+        return gate
+    message = gate_message(settings, gate, run_url)
+
+    def note(heard: Sequence[str], told: bool) -> None:
+        nonlocal gate
+        gate = gate.model_copy(update={"heard": [*heard], "told": told})
+        stored = load_gate(files, gate.build)
+        if stored and _untold(stored) == _untold(gate):  # else a newer verdict, which is not told
+            save_gate(files, gate)
+
+    severity: Severity = "critical" if gate.verdict == "hold" else "warning"
+    _tell(settings, message, severity, gate.heard, note)
+    return gate
 
 
 def tell_undecided(
@@ -55,12 +76,12 @@ def tell_undecided(
     event_id: str | None = None,
     run_url: str | None = None,
 ) -> Undecided:
-    """Keep that a build got no verdict, and send it to Slack unless this event's failing was.
+    """Keep that a build got no verdict, and tell every channel unless this event's failing was.
 
-    `carried` is what the event said, as text. Raises SlackError where Slack did not confirm. A
-    store that cannot be reached keeps nobody from being told.
+    `carried` is what the event said, as text. Raises Unconfirmed as `tell_gate` does. A store that
+    cannot be reached keeps nobody from being told.
     """
-    files, slack = open_store(settings), _slack(settings)
+    files = open_store(settings)
     now = Undecided(
         dataset=settings.dataset,
         reason=clean(reason, _LONGEST),
@@ -68,17 +89,54 @@ def tell_undecided(
         event_id=clean(event_id, 100) if event_id else None,
         at=datetime.now(UTC),
     )
-    if was_told(files, now):
-        return now.model_copy(update={"told": True})
+    before = kept_before(files, now)
+    if before and before.told:
+        return before
+    if before:
+        now = now.model_copy(update={"heard": before.heard})
     keep(files, now)
-    if slack.lacks:
-        return now
     shown = "" if settings.alerts.redact else now.carried
-    slack.send(compose_undecided(now.dataset, now.reason, shown, now.event_id, run_url))
-    told = now.model_copy(update={"told": True})
-    keep(files, told)
-    return told
+    message = compose_undecided(now.dataset, now.reason, shown, now.event_id, run_url)
+
+    def note(heard: Sequence[str], told: bool) -> None:
+        nonlocal now
+        now = now.model_copy(update={"heard": [*heard], "told": told})
+        keep(files, now)
+
+    _tell(settings, message, "critical", now.heard, note)
+    return now
 
 
-def _slack(settings: Settings) -> Channel:
-    return slack_channel(settings.alerts, open_store(settings))
+def _tell(
+    settings: Settings,
+    message: Message,
+    severity: Severity,
+    heard: Sequence[str],
+    note: Callable[[Sequence[str], bool], None],
+) -> None:
+    """Tell the channels that have not heard; `note` is given those that have after each of them,
+    and whether that is all.
+    """
+    left = [
+        one
+        for one in channels(settings.alerts, open_store(settings))
+        if one.name not in heard and one.hears(severity) and not (one.lacks and one.name == SLACK)
+    ]
+    errors: list[Unconfirmed] = []
+    for number, channel in enumerate(left, 1):
+        try:
+            if channel.lacks:
+                raise Unconfirmed(f"{channel.lacks} is not set")
+            within(LONGEST, partial(channel.send, message))
+        except Unconfirmed as error:
+            errors.append(error)
+        else:
+            heard = [*heard, channel.name]
+            note(heard, number == len(left) and not errors)
+    if errors:
+        reasons = "; ".join(map(str, errors))
+        raise Unconfirmed(reasons, transient=any(one.transient for one in errors))
+
+
+def _untold(gate: Gate) -> Gate:
+    return gate.model_copy(update={"told": False, "heard": []})

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from ragmetrics.errors import StoreError
 from ragmetrics.records import Record
@@ -35,7 +35,9 @@ class Undecided(Record):
     event_id: str | None = None
     at: datetime
     told: bool = False
-    """Whether Slack confirmed the message."""
+    """Whether all channels confirmed the message,"""
+    heard: list[str] = Field(default_factory=list)
+    """and those that did."""
 
     @property
     def path(self) -> str:
@@ -45,14 +47,13 @@ class Undecided(Record):
         return f"{FOLDER}/{digest.hexdigest()}.json"
 
 
-def was_told(files: Files, undecided: Undecided) -> bool:
-    """Whether Slack confirmed this one before; not known where the store cannot be read."""
+def kept_before(files: Files, undecided: Undecided) -> Undecided | None:
+    """This one as it was kept before, if it was; not known where the store cannot be read."""
     try:
-        before = _find(files, undecided.path)
+        return _find(files, undecided.path)
     except StoreError as error:
         log.warning("this may be told twice: %s", error)
-        return False
-    return before is not None and before.told
+        return None
 
 
 def keep(files: Files, undecided: Undecided) -> None:

@@ -344,7 +344,7 @@ def test_a_build_without_verdict_that_slack_was_not_told_of_fails_as_any_run(pla
     finally:
         plant.slack.fail(None)
     assert (run["state_type"], run["state_name"]) == ("FAILED", "Failed")
-    assert "build: not there; and Slack was not told: " in run["state"]["message"]
+    assert "build: not there; and not everybody was told: " in run["state"]["message"]
 
 
 def test_task_runs_of_a_gate_are_named_by_its_build(plant: Plant) -> None:

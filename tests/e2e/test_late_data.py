@@ -271,7 +271,10 @@ def test_a_result_that_changes_is_told_as_a_difference(
 def test_late_data_of_a_past_night_moves_no_alert(
     live: Callable[..., Settings], tmp_path: Path, slack_server: SlackServer
 ) -> None:
-    """A backfill of an older night rewrites its page and its numbers; the alerts are today's."""
+    """A late run of an older night rewrites its page and its numbers; the alerts are today's.
+
+    Its record still says what its alert was: a night of a firing alert is no baseline.
+    """
     settings = live(metrics=[RECALL], alerts={"rules": [{"metric": RECALL, "min": 0.9}]})
     tomorrow = NIGHT + timedelta(days=1)
     for night in (NIGHT, tomorrow):
@@ -280,7 +283,13 @@ def test_late_data_of_a_past_night_moves_no_alert(
     before = load_book(open_store(settings))
     log(tmp_path, "b.jsonl", late(200, good=0.0))
     past = run_night(settings, NIGHT).manifest
-    assert finding_of(past).level == "breach"
+    fell = finding_of(past)
+    assert (fell.level, fell.state, fell.since, fell.transition) == (
+        "breach",
+        "firing",
+        NIGHT,
+        None,
+    )
     assert slack_server.received == []
     assert load_book(open_store(settings)) == before
     assert [night.source.rows for night in nights(open_store(settings))] == [240, 40]

@@ -10,9 +10,10 @@ from typing import Any
 import pandas as pd
 
 from ragmetrics.alert_settings import AlertSettings, Rule
+from ragmetrics.alerts.book import Book
 from ragmetrics.alerts.explain import explain
 from ragmetrics.alerts.rules import Night, evaluate
-from ragmetrics.alerts.state import Book, advance
+from ragmetrics.alerts.state import advance
 from ragmetrics.protocol import Status
 from ragmetrics.records import Finding, JudgeInfo, Manifest, Source, Usage
 from ragmetrics.summarise import MetricScores, find_segments, summarise

@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, TypeAlias
 
-Failure: TypeAlias = Literal["500", "429", "hang", "not_ok"]
+Failure: TypeAlias = Literal["500", "429", "hang", "not_ok", "blocks"]
 
 _OK = (200, b"ok")
 _ANSWERS: dict[str, tuple[int, bytes]] = {
     "500": (500, b"server_error"),
     "429": (429, b"rate_limited"),
     "not_ok": (200, b"no_service"),
+    "blocks": (400, b"invalid_blocks"),
 }
 
 
@@ -23,6 +24,7 @@ _API_ANSWERS: dict[str, tuple[int, dict[str, Any]]] = {
     "500": (500, {"ok": False, "error": "internal_error"}),
     "429": (429, {"ok": False, "error": "ratelimited"}),
     "not_ok": (200, {"ok": False, "error": "channel_not_found"}),
+    "blocks": (200, {"ok": False, "error": "invalid_blocks"}),
 }
 TOKEN = "xoxb-a-secret-token"
 
@@ -46,7 +48,10 @@ class SlackServer:
         self._stopped = threading.Event()
 
     def fail(self, how: Failure | None, times: int | None = None) -> None:
-        """Fail the next posts: so many `times`, or until told otherwise (`None`: be well)."""
+        """Fail the next posts: so many `times`, or until told otherwise (`None`: be well).
+
+        `blocks`: those that have any.
+        """
         self._always = how if times is None else None
         self._failures = [how] * times if how and times else []
 
@@ -72,21 +77,23 @@ class SlackServer:
         except ValueError:
             return 400, b"invalid_payload"
         self.received.append(message)
-        failure = self._failures.pop(0) if self._failures else self._always
-        if failure == "hang":
-            self._stopped.wait()
+        failure = self._failure_of(message)
         if failure:
             return _ANSWERS.get(failure, _OK)
         self.delivered.append(message)
         return _OK
 
+    def _failure_of(self, message: dict[str, Any]) -> Failure | None:
+        failure = self._failures.pop(0) if self._failures else self._always
+        if failure == "hang":
+            self._stopped.wait()
+        return None if failure == "blocks" and not message.get("blocks") else failure
+
     def answer_api(self, body: bytes, token: str) -> tuple[int, bytes]:
         """Take a bot's message; return the status and JSON that Slack's API answers."""
         message = json.loads(body)
         self.received.append(message)
-        failure = self._failures.pop(0) if self._failures else self._always
-        if failure == "hang":
-            self._stopped.wait()
+        failure = self._failure_of(message)
         status, said = _API_ANSWERS.get(failure or "", (200, {"ok": True}))
         answer = dict(said)
         if answer["ok"] and token != f"Bearer {TOKEN}":

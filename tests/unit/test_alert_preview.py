@@ -13,22 +13,27 @@ from hypothesis import strategies as st
 
 from ragmetrics.alerts import samples
 from ragmetrics.alerts.blocks import bullets
+from ragmetrics.alerts.book import Message
+from ragmetrics.alerts.deliver import alert, load_book
 from ragmetrics.alerts.mrkdwn import Span, spans
-from ragmetrics.alerts.state import Message
+from ragmetrics.alerts.slack_bot import API
+from ragmetrics.alerts.state import advance
 from ragmetrics.alerts.terminal import render
 from ragmetrics.gates.kept import save_gate
 from ragmetrics.previews import Preview, of_samples, write_page
+from ragmetrics.settings import load_settings
 from ragmetrics.store.files import Files
 from ragmetrics.store.history import save_manifest
 from tests.fakes.command import Run
 from tests.fakes.gated import gate, promoted
 from tests.fakes.nights import FIRST, HOSTILE, finding, night
-from tests.fakes.slack import SlackServer
+from tests.fakes.slack import TOKEN, SlackServer
 from tests.unit.test_slack import acting, validate
 
 KINDS = (
     "Fired",
     "Fired, a warning",
+    "Fired, on a sampled night",
     "Reminder, with one acknowledged and one snoozed",
     "Resolved",
     "Many at once",
@@ -115,6 +120,7 @@ def test_samples_show_what_their_title_says() -> None:
         "Fired": "Critical: context_recall fell",
         "Fired, a warning": "Warning: context_relevance is low",
         "Reminder, with one acknowledged and one snoozed": "acknowledged by ada: the reranker",
+        "Fired, on a sampled night": "estimated from 500 of 20,000 rows, 463 questions",
         "Resolved": "Back to normal",
         "Many at once": "more",
         "Judge drift": "quadratic kappa",
@@ -177,6 +183,37 @@ def test_the_newest_night_is_shown_as_it_was_told(run: Run, files: Files) -> Non
     assert "context_recall fell from 0.930 to 0.700" in ended.out
 
 
+def test_a_preview_is_what_every_channel_gets(
+    run: Run, tmp_path: Path, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Block for block: by a bot what fired and what resolved are apart, a pager has no warnings."""
+    monkeypatch.setenv("SLACK_BOT_TOKEN", TOKEN)
+    monkeypatch.setenv(API, slack_server.api)
+    files, yaml = Files(str(tmp_path / "store")), tmp_path / "ragmetrics.yaml"
+    pager = {"url_env": "PAGER_URL", "severity": "critical"}
+    alerts = {"slack_channel": "#retrieval", "channels": [{"url_env": "TEAM_URL"}, pager]}
+    yaml.write_text(json.dumps({"store": files.uri(), "alerts": alerts}))
+    both = "context_recall", "context_relevance"
+    for number, levels in enumerate((("breach", "ok"), ("ok", "breach"))):
+        told = [
+            finding(name, level=level, severity="warning")
+            for name, level in zip(both, levels, strict=True)
+        ]
+        told = advance(load_book(files), told, night(number).date, 7)[1]
+        save_manifest(files, night(number, findings=told))
+        alert(load_settings(yaml), files, night(number, findings=told))
+    words = ("alerts", "preview", "--settings", yaml, "--json")
+    shown = json.loads(run(*words).out)["messages"]
+    assert [one["title"] for one in shown] == [
+        "Night of 2026-11-11, to slack",
+        "Night of 2026-11-11, to slack, in the thread of its alerts",
+        "Night of 2026-11-11, to TEAM_URL",
+    ]
+    assert [one["message"]["blocks"] for one in shown[:2]] == [
+        one["blocks"] for one in slack_server.posted[1:]
+    ]
+
+
 def test_a_night_that_tells_nothing_says_so(run: Run, files: Files, tmp_path: Path) -> None:
     """On the terminal, and on the page."""
     ended = preview(run, files, "--date", FIRST, "--html", tmp_path / "page.html")
@@ -206,10 +243,10 @@ def test_a_gate_is_shown_where_it_is_news(run: Run, files: Files) -> None:
     [
         (["--date", "2026-11-30"], "no night of 2026-11-30"),
         (["--date", "2026-11-30"], "the newest night is 2026-11-11"),
-        (["--build", "idx-1"], "no verdict on a build 'idx-1'"),
-        (["--build", "../runs"], "no verdict on a build '../runs'"),
+        (["--build", "idx-1"], "no verdict on an index build 'idx-1'"),
+        (["--build", "../runs"], "no verdict on an index build '../runs'"),
         (["--sample", "--build", "idx-1"], "one of them at a time"),
-        (["--date", "tomorrow"], "does not match the format"),
+        (["--date", "tomorrow"], "should be a date like 2026-11-19"),
         (
             ["--sample", "--html", "/dev/null/page.html"],
             "--html /dev/null/page.html: Not a directory",

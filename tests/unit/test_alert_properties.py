@@ -7,6 +7,7 @@ nothing.
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -18,9 +19,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ragmetrics.alerts import deliver, webhook
+from ragmetrics.alerts.book import AlertState, Book, Message
 from ragmetrics.alerts.deliver import BOOK, alert, load_book
 from ragmetrics.alerts.silences import silence, silences, unsilence
-from ragmetrics.alerts.state import AlertState, Book, Message, advance
+from ragmetrics.alerts.state import advance
 from ragmetrics.alerts.webhook import SlackError
 from ragmetrics.records import Finding, Manifest
 from ragmetrics.settings import make_settings
@@ -176,6 +178,17 @@ class Nights(RuleBasedStateMachine):
             self.run(day, findings, death)
         except Killed:
             self.run(day, findings)
+        self.repeated = None
+
+    @rule(days=st.integers(0, 5), levels=LEVELS, later=LEVELS, death=DEATHS)
+    def a_run_dies_and_the_next_night_follows(
+        self, days: int, levels: Any, later: Any, death: str
+    ) -> None:
+        """Nobody starts it again: what it was about to tell is told, and followed upon."""
+        day = self.day + timedelta(days)
+        with contextlib.suppress(Killed):
+            self.run(day, findings_of(levels), death)
+        self.run(day + timedelta(1), findings_of(later))
         self.repeated = None
 
     @precondition(lambda self: self.begun)

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.alerts.state import AlertState, Book, Message, advance, deliver
+from ragmetrics.alerts.book import AlertState, Book, Message
+from ragmetrics.alerts.state import advance
+from ragmetrics.alerts.waiting import deliver
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.records import Finding, Level
 from ragmetrics.silence import Severity, Silence
@@ -163,12 +165,12 @@ def test_rerun_with_another_result_tells_the_difference() -> None:
 def test_rerun_tells_again_what_was_not_delivered() -> None:
     """An undelivered message is taken back by a rerun, whose transitions replace it."""
     book, first = advance(Book(), [a_finding("breach")], MONDAY, 7)
-    book, errors = deliver(book.queue(HELLO), failing(FlakyError("down")))
+    book, errors = deliver(book.queue([("slack", HELLO)]), failing(FlakyError("down")))
     assert len(errors) == len(book.outbox) == 1
     for _ in range(2):
         book, told = advance(book, [a_finding("breach")], MONDAY, 7)
         assert (told, book.outbox) == (first, ())
-        book = book.queue(HELLO)
+        book = book.queue([("slack", HELLO)])
     book, told = advance(book, [a_finding("ok")], MONDAY, 7)
     assert (told[0].transition, book.outbox) == (None, ())
 
@@ -178,7 +180,7 @@ def test_a_rerun_that_died_undoes_nothing_that_was_told() -> None:
     what the first run of that night told stays told."""
     book, _, _ = play(["breach"])
     dead, _ = advance(book, [a_finding("ok")], MONDAY, 7)
-    left = book.model_copy(update={"outbox": dead.queue(HELLO).outbox})
+    left = book.model_copy(update={"outbox": dead.queue([("slack", HELLO)]).outbox})
     again, told = advance(left, [a_finding("breach")], MONDAY, 7)
     assert (told[0].transition, again.outbox) == (None, ())
     assert again.states == book.states
@@ -302,7 +304,7 @@ def test_unheard_alert_is_listed_then_closed_aloud() -> None:
     book, transitions, told = play(["breach", None, None], remind_days=3)
     assert transitions == ["fired", None, None]
     assert (told[0].state, told[0].level) == ("firing", "no_data")
-    assert told[0].message == "recall: not checked since 2026-11-16"
+    assert told[0].message == "recall below 0.7; not checked since 2026-11-16"
     book, told = advance(book, [], MONDAY + timedelta(3), 3)
     assert (told[0].transition, told[0].since) == ("resolved", MONDAY)
     assert "its rule was removed" in told[0].message
@@ -327,9 +329,9 @@ def test_quiet_keys_are_forgotten() -> None:
 def test_outbox_is_sent_in_order_and_kept_on_failure() -> None:
     """A transient error ends the round; a refused message lets the next one try."""
     book, _ = advance(Book(), [], MONDAY, 7)
-    book = book.queue(HELLO)
+    book = book.queue([("slack", HELLO)])
     book, _ = advance(book, [], MONDAY + timedelta(1), 7)
-    book = book.queue(Message("second", []))
+    book = book.queue([("slack", Message("second", []))])
     assert len(deliver(book, failing(FlakyError()))[1]) == 1
     kept, errors = deliver(book, failing(RagmetricsError()))
     assert (kept, len(errors)) == (book, 2)
@@ -342,13 +344,13 @@ def test_outbox_is_sent_in_order_and_kept_on_failure() -> None:
 def test_queue_needs_a_night() -> None:
     """A book that was never advanced has no night to queue a message for."""
     with pytest.raises(ValueError, match="advance"):
-        Book().queue(HELLO)
+        Book().queue([("slack", HELLO)])
 
 
 def test_book_survives_json() -> None:
     """The book is the same after a trip through alerts/state.json."""
     book, _, _ = play(["suspect", "breach"])
-    book = book.queue(HELLO)
+    book = book.queue([("slack", HELLO)])
     assert Book.model_validate_json(book.model_dump_json()) == book
 
 
@@ -382,7 +384,7 @@ def test_people_hear_a_sound_story(story, remind_days: int) -> None:
         night += timedelta(days)
         book, told = advance(book, as_findings(findings), night, remind_days)
         if any(one.transition for one in told):
-            book = book.queue(tell(told))
+            book = book.queue([("slack", tell(told))])
         if slack_answers:
             book, _ = deliver(book, heard.append)
     book, _ = deliver(book, heard.append)

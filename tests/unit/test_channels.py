@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from ragmetrics.alerts import apprise_channel, deliver, outbox, rendering
 from ragmetrics.alerts.blocks import bullets, context, links, plain, section
+from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.deliver import alert, load_book
 from ragmetrics.alerts.markup import escape
-from ragmetrics.alerts.state import Message
 from ragmetrics.errors import RagmetricsError, SettingsError
 from ragmetrics.records import Manifest
 from ragmetrics.settings import Settings, make_settings

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import typer
+import yaml
 
 from ragmetrics import __version__, cli
 from ragmetrics.night import run_night
@@ -251,6 +252,35 @@ def test_check_knows_alternatives(run: Run, tmp_path: Path) -> None:
     logs = write_jsonl(tmp_path / "a.jsonl", rows)
     told = json.loads(run("check", logs, "--json").out)
     assert (told["metrics"]["mrr"], told["metrics"]["context_recall"]) == (2, 3)
+
+
+def test_check_tells_what_a_sample_would_ask_the_judge_about(run: Run, tmp_path: Path) -> None:
+    """A line, before a night is paid for; nothing where all rows are judged."""
+    rows = [*make_rows(30), *make_rows(10, reference=None)]
+    logs, path = write_jsonl(tmp_path / "a.jsonl", rows), tmp_path / "ragmetrics.yaml"
+    base = {"metrics": ["context_relevance", "context_recall", "id_recall"], "judge": "openai"}
+
+    def sample(**given: float) -> str:
+        path.write_text(yaml.safe_dump({**base, "sample": given} if given else base))
+        return run("check", logs, "--settings", path).out.splitlines()[-1]
+
+    told = "Sample: the judge would be asked about {}. What that costs: ragmetrics score --dry-run"
+    assert sample(rows=25) == told.format(
+        "25 of 40 rows by context_relevance; 25 of 30 rows by context_recall"
+    )
+    assert sample(half_width=0.02) == told.format(
+        "at most 40 of 40 rows by context_relevance; 30 of 30 rows by context_recall"
+    )
+    assert "Sample" not in sample()
+
+
+def test_check_finds_a_rule_that_watches_nothing(run: Run, tmp_path: Path) -> None:
+    """A slip in a metric's name must not wait for the night."""
+    logs, path = write_jsonl(tmp_path / "a.jsonl", make_rows(2)), tmp_path / "ragmetrics.yaml"
+    path.write_text(yaml.safe_dump({"alerts": {"rules": [{"metric": "recal", "min": 0.5}]}}))
+    ended = run("check", logs, "--settings", path)
+    assert ended.code == 2
+    assert "alerts: rules: 'recal' is not scored" in ended.err
 
 
 def test_metrics_lists_all(run: Run) -> None:

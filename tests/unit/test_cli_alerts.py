@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from ragmetrics import dashboard
-from ragmetrics.alerts import deliver
+from ragmetrics.alerts import deliver, outbox
+from ragmetrics.alerts.book import Message, Undelivered
 from ragmetrics.alerts.deliver import BOOK, alert, load_book
 from ragmetrics.alerts.silences import FOLDER, alert_id, silences
 from ragmetrics.alerts.state import advance
@@ -198,7 +199,7 @@ def at_noon(monkeypatch: pytest.MonkeyPatch, today: date) -> None:
         (["snooze", RECALL, "--days", "2", "--until", "2026-12-01"], "one of them"),
         (["snooze", RECALL, "--until", "2026-11-10"], "the night of 2026-11-10 is past"),
         (["snooze", RECALL, "--until", "2126-11-10"], "more than a year away"),
-        (["snooze", RECALL, "--until", "tomorrow"], "does not match the format"),
+        (["snooze", RECALL, "--until", "tomorrow"], "'tomorrow': should be a date like 2026-11-19"),
         (["snooze", RECALL, "--days", "0"], "greater than or equal to 1"),
         (["unsilence", RECALL], "neither acknowledged nor snoozed"),
         (["ack", ""], "no alert ''"),
@@ -336,3 +337,15 @@ def test_a_dashboard_that_cannot_be_written_undoes_no_silence(
     assert ended.code == 0
     assert "the dashboard does not show it yet: writing dashboard/index.html" in ended.err
     assert silences(files).keys() == {RECALL}
+
+
+def test_messages_that_were_given_up_are_counted(run: Run, files: Files) -> None:
+    """With the place where they can be read."""
+    assert json.loads(alerts(run, files, "list", "--json").out)["given_up"] == 0
+    assert "Given up" not in alerts(run, files, "list").out
+    old = Undelivered(night=FIRST, message=Message("hello", []))
+    where = outbox.give_up(files, old)
+    assert json.loads(alerts(run, files, "list", "--json").out)["given_up"] == 1
+    shown = alerts(run, files, "list").out
+    assert f"Given up after 14 nights: 1 undelivered, in {files.uri(outbox.GIVEN_UP)}." in shown
+    assert where.startswith(files.uri(outbox.GIVEN_UP))

@@ -106,6 +106,16 @@ def test_what_nobody_can_tell_does_not_pass(run: Run, tmp_path: Path) -> None:
     assert "Not compared: context_recall: no row of B was scored" in ended.out
 
 
+def test_where_nothing_could_be_compared_the_exit_code_says_so(run: Run, tmp_path: Path) -> None:
+    """One question is none: exit code 2, also without `--fail-on-drop`, and no empty table."""
+    log = write_jsonl(tmp_path / "a.jsonl", ROWS[:1])
+    ended = compare(run, (log, log))
+    assert (ended.code, ended.err) == (2, "ragmetrics: no metric could be compared\n")
+    assert "Not compared: context_recall: less than two questions to compare" in ended.out
+    assert ended.out.startswith(f"A: {log}, 1 row of default\nB: ")
+    assert "B - A" not in ended.out
+
+
 def test_a_metric_that_applies_to_neither_side_is_no_obstacle(run: Run, tmp_path: Path) -> None:
     """Rows without references were never scored by recall."""
     bare = [{name: row[name] for name in row if name != "reference"} for row in ROWS]

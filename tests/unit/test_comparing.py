@@ -77,14 +77,21 @@ def test_exchanged_sides_exchange_the_signs(side: dict[str, list[float]], data: 
 def test_what_is_taken_from_every_row_is_found(
     side: dict[str, list[float]], shift: float, same: bool
 ) -> None:
-    """Exactly, paired or not; the interval goes with it."""
+    """Exactly, paired or not; the interval goes with it, on a scale that does not end."""
     name = "{}" if same else "other {}"
+    side = {question: [value + 10 for value in values] for question, values in side.items()}
     worse = {name.format(q): [value - shift for value in values] for q, values in side.items()}
     kept = {name.format(q): values for q, values in side.items()}
     before, after = measure("m", side, kept), measure("m", side, worse)
     assert found(after) == pytest.approx([value - shift for value in found(before)])
     assert after.paired == same
     assert after.loss == pytest.approx(shift)
+
+
+def test_no_interval_reaches_beyond_what_scores_can_differ_by() -> None:
+    """Three questions say little, and scores from 0 to 1 all the same differ by 1 at most."""
+    before, now = {"q1": [1.0], "q2": [0.9], "q3": [0.2]}, {"q1": [0.0], "q2": [0.9], "q3": [0.1]}
+    assert found(measure("m", before, now))[1:] == (-1, 1)
 
 
 def test_where_lower_is_better_a_rise_is_the_loss() -> None:
@@ -173,6 +180,23 @@ def test_rows_compared_with_themselves_differ_in_nothing() -> None:
     assert len(compared) == 6
     assert {one.difference for one in compared} == {0}
     assert (result.moved, result.surely_lost(), result.undecided) == ([], [], [])
+
+
+def test_the_same_on_both_sides_is_told(tmp_path: Path) -> None:
+    """A slip in a pipeline would pass each time."""
+    log = str(write_jsonl(tmp_path / "a.jsonl", golden(20)))
+    again = str(write_jsonl(tmp_path / "b.jsonl", golden(20)))
+    same = "A and B are the same: nothing can differ"
+    assert ragmetrics.compare(log, log, metrics=["id_recall"]).notices == [same]
+    assert ragmetrics.compare(log, again, metrics=["id_recall"]).notices == []
+
+
+def test_a_log_without_a_row_is_named(tmp_path: Path) -> None:
+    """Of two logs one must know which."""
+    log, empty = write_jsonl(tmp_path / "a.jsonl", golden(20)), tmp_path / "b.jsonl"
+    empty.touch()
+    with pytest.raises(InputError, match=f"^B, {empty}: the logs hold no row that can be read$"):
+        ragmetrics.compare(str(log), str(empty), metrics=["id_recall"])
 
 
 def test_a_damaged_index_is_found() -> None:

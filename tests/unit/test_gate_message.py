@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.gate_message import compose_gate, compose_undecided
-from ragmetrics.alerts.state import Message
+from ragmetrics.alerts.sending import Unconfirmed
 from ragmetrics.alerts.terminal import render
-from ragmetrics.alerts.webhook import SlackError
 from ragmetrics.gates.kept import load_gate, save_gate
 from ragmetrics.gates.records import Gate
 from ragmetrics.gates.telling import tell_gate, tell_undecided
@@ -19,6 +20,7 @@ from ragmetrics.gates.undecided import load_undecided
 from ragmetrics.settings import Settings, make_settings
 from ragmetrics.stage import open_store
 from tests.fakes.gated import gate, incomparable, metric_verdict, passed, promoted
+from tests.fakes.hooks import Hook
 from tests.fakes.slack import SlackServer
 from tests.unit.test_slack import HOSTILE, acting, validate
 
@@ -141,6 +143,15 @@ def test_an_event_without_a_build_is_told_with_what_it_carried() -> None:
 
 
 @pytest.fixture
+def hooks(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Hook, Hook]]:
+    """A team's channel, and a pager."""
+    with Hook().running() as team, Hook().running() as pager:
+        monkeypatch.setenv("TEAM_URL", team.url)
+        monkeypatch.setenv("PAGER_URL", pager.url)
+        yield team, pager
+
+
+@pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """Those of an empty store."""
     return make_settings({"dataset": "helpdesk", "store": str(tmp_path / "store")})
@@ -161,6 +172,62 @@ def test_a_held_build_is_told_once(settings: Settings, slack_server: SlackServer
     assert len(slack_server.delivered) == 1
 
 
+def with_channels(settings: Settings) -> Settings:
+    """The same, telling a team too, and a pager what is critical."""
+    told = [{"url_env": "TEAM_URL"}, {"url_env": "PAGER_URL", "severity": "critical"}]
+    return make_settings({**settings.model_dump(include={"store"}), "alerts": {"channels": told}})
+
+
+def test_every_channel_hears_of_a_held_build_once(
+    settings: Settings, slack_server: SlackServer, hooks: tuple[Hook, Hook]
+) -> None:
+    """One that fails is told by the repeat, and no other again: also where the repeat is given the
+    gate as it was before, as a task that is retried."""
+    (team, pager), chosen, held = hooks, with_channels(settings), kept(settings, gate())
+    team.status = 500
+    for _ in range(2):
+        with pytest.raises(Unconfirmed, match="TEAM_URL did not take the message") as caught:
+            tell_gate(chosen, held)
+    assert caught.value.transient
+    stored = load_gate(open_store(settings), "idx-43")
+    assert stored is not None
+    assert (stored.told, stored.heard) == (False, ["slack", "PAGER_URL"])
+    team.status = 200
+    for _ in range(2):
+        assert tell_gate(chosen, held).told
+    assert [one["type"] for one in (*team.received, *pager.received)] == ["failure", "failure"]
+    assert "index build idx-43 is held" in team.received[0]["title"]
+    assert len(slack_server.delivered) == 1
+
+
+def test_a_pager_hears_what_is_critical_of_builds(
+    settings: Settings, slack_server: SlackServer, hooks: tuple[Hook, Hook]
+) -> None:
+    """One that cannot be compared is a warning; one without verdict is told to all, once."""
+    (team, pager), chosen = hooks, with_channels(settings)
+    assert tell_gate(chosen, kept(settings, incomparable())).told
+    assert [one["type"] for one in team.received] == ["warning"]
+    assert pager.received == []
+    pager.status = 500
+    with pytest.raises(Unconfirmed, match="PAGER_URL"):
+        tell_undecided(chosen, "build: not there", "{}", "e-1")
+    pager.status = 200
+    for _ in range(2):
+        assert tell_undecided(chosen, "build: not there", "{}", "e-1").told
+    assert [len(one.received) for one in (team, pager)] == [2, 1]
+    assert len(slack_server.delivered) == 2
+
+
+def test_a_channel_without_its_address_is_a_mistake_that_is_said(
+    settings: Settings, hooks: tuple[Hook, Hook], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slack's is not: nobody asked for it."""
+    monkeypatch.delenv("TEAM_URL")
+    with pytest.raises(Unconfirmed, match="TEAM_URL is not set"):
+        tell_gate(with_channels(settings), kept(settings, gate()))
+    assert len(hooks[1].received) == 1
+
+
 def test_what_passes_is_not_told(settings: Settings, slack_server: SlackServer) -> None:
     """Nor is a build that more questions would decide."""
     few = metric_verdict(verdict="inconclusive", further=80)
@@ -175,7 +242,7 @@ def test_an_unconfirmed_message_is_sent_by_the_repeat(
     """Slack down: an error, `told` stays false, and the same gate told again goes out."""
     slack_server.fail("not_ok", times=1)
     held = kept(settings, gate())
-    with pytest.raises(SlackError, match="no_service"):
+    with pytest.raises(Unconfirmed, match="no_service"):
         tell_gate(settings, held)
     assert load_gate(open_store(settings), "idx-43") == held
     assert tell_gate(settings, held).told
@@ -209,7 +276,7 @@ def test_an_unconfirmed_event_is_told_by_the_repeat(
 ) -> None:
     """It is in the store all the same, as not told."""
     slack_server.fail("not_ok", times=1)
-    with pytest.raises(SlackError):
+    with pytest.raises(Unconfirmed):
         tell_undecided(settings, "build: not there", "{}", "e-1")
     assert [one.told for one in load_undecided(open_store(settings))] == [False]
     tell_undecided(settings, "build: not there", "{}", "e-1")

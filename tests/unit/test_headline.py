@@ -9,8 +9,9 @@ from typing import Any
 from rich.console import Console
 
 from ragmetrics import tables
+from ragmetrics.alerts.book import Book
 from ragmetrics.alerts.deliver import Delivery
-from ragmetrics.alerts.state import Book, advance
+from ragmetrics.alerts.state import advance
 from ragmetrics.causes import Fall
 from ragmetrics.night import NightResult
 from ragmetrics.records import Finding, Manifest, Segment

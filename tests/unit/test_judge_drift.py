@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 from ragmetrics.alert_settings import AlertSettings
+from ragmetrics.alerts.book import Book
 from ragmetrics.alerts.health import check_health
 from ragmetrics.alerts.slack import compose
-from ragmetrics.alerts.state import Book, advance
+from ragmetrics.alerts.state import advance
 from ragmetrics.calibration.history import History
 from ragmetrics.calibration.records import Calibration, Drift, MetricDrift, Untold
 from ragmetrics.records import Finding, JudgeInfo, Manifest, Source
@@ -46,7 +47,8 @@ def test_drift_is_a_warning_with_its_numbers() -> None:
     assert (found.level, found.severity) == ("breach", "warning")
     assert found.message == (
         "embedded on towers, 2026-11-02 to 2026-11-09: context_relevance drifted: "
-        "quadratic kappa -0.300 [-0.350, -0.250], AUC -0.150 [-0.200, -0.100], "
+        "quadratic kappa moved by -0.300 [-0.350, -0.250], "
+        "AUC moved by -0.150 [-0.200, -0.100], "
         "30% of verdicts changed"
     )
     assert found.key == "helpdesk/judge_drift/judge=embedded/set=towers"

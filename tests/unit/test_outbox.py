@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ragmetrics.alerts import deliver, outbox
+from ragmetrics.alerts.book import Book, Message, Undelivered
 from ragmetrics.alerts.deliver import BOOK, alert, load_book
-from ragmetrics.alerts.state import Book, Message, Undelivered
 from ragmetrics.errors import StoreError
 from ragmetrics.records import Manifest
 from ragmetrics.settings import make_settings

@@ -1,28 +1,21 @@
-"""The Slack message: what it says, what it never lets through, and how it is sent."""
+"""The Slack message: what it says, and what it never lets through."""
 
 from __future__ import annotations
 
 import json
-import logging
-import socket
-import threading
-import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 import slackblocks
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import SecretStr
 
+from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.markup import escape
 from ragmetrics.alerts.slack import compose
-from ragmetrics.alerts.state import Message
 from ragmetrics.alerts.terminal import render
-from ragmetrics.alerts.webhook import LONGEST_WAIT, SlackError, send
 from ragmetrics.causes import Fall
 from ragmetrics.records import (
     BudgetReport,
@@ -30,6 +23,7 @@ from ragmetrics.records import (
     JudgeInfo,
     Limits,
     Manifest,
+    SampledMean,
     Segment,
     Source,
     Summary,
@@ -218,6 +212,34 @@ def test_a_sampled_night_says_so_beside_the_judge() -> None:
         assert render(message).endswith(told)
 
 
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (20_000, "estimated from 1,240 of 20,000 rows"),
+        (None, "estimated from 1,240 rows"),
+        (1_240, "1,240 rows"),
+    ],
+)
+def test_a_mean_of_a_sample_is_called_an_estimate(rows: int | None, said: str) -> None:
+    """Beside the finding, and of its segments; not where every row was judged."""
+    sample = SampledMean(
+        rows=rows, mean=0.7, low=0.6, high=0.8, weight=0.4, spread=0.3, correlation=0.5
+    )
+    whole = a_manifest()
+    sampled = whole.model_copy(
+        update={
+            "metrics": [one.model_copy(update={"sample": sample}) for one in whole.metrics],
+            "segments": [one.model_copy(update={"sample": sample}) for one in whole.segments],
+        }
+    )
+    message = write(a_finding(), manifest=sampled)
+    validate(message)
+    text = render(message)
+    assert f"Scored: {said}, 880 questions" in text
+    of = "" if rows is None else f" of {rows:,}"
+    assert f"section=billing: 0.500 (estimated from 300{of} rows; all rows 0.714)" in text
+
+
 EXPECTED = """\
 🔴 Critical: context_recall fell
 
@@ -230,7 +252,7 @@ Rule: context_recall: drop of more than 0.05 against the 7 nights before
   Scored: 1,240 rows, 880 questions
   Since: 2026-11-19
 
-Lowest segments
+Worst segments
 • section=billing: 0.500 (300 rows; all rows 0.714)
 • section=returns: 0.600 (300 rows; all rows 0.714)
 • section=api: 0.700 (300 rows; all rows 0.714)
@@ -245,6 +267,20 @@ Open the dashboard https://ragmetrics.example/docs
 Judge: embedded (A baseline.)"""
 
 
+def test_where_lower_is_better_the_worst_are_the_highest() -> None:
+    """Segments and questions alike."""
+    whole = a_manifest()
+    flipped = whole.model_copy(
+        update={
+            name: [one.model_copy(update={"higher_is_better": False}) for one in summaries]
+            for name, summaries in (("metrics", whole.metrics), ("segments", whole.segments))
+        }
+    )
+    text = render(write(a_finding(), manifest=flipped))
+    assert "Worst segments\n• section=setup: 0.800 (300 rows; all rows 0.714)\n\n" in text
+    assert "Worst questions\n• 0.400 “How do I get refund 4?” (row-4)\n• 0.300" in text
+
+
 def test_what_differs_within_a_message_is_named() -> None:
     """Builds with their rows where there are several, metrics where two fell."""
     source = a_manifest().source.model_copy(update={"index_builds": {"idx-42": 900, "idx-41": 340}})
@@ -255,6 +291,23 @@ def test_what_differs_within_a_message_is_named() -> None:
     assert "faithfulness fell\n" in text
     assert "• context_recall, section=billing: 0.500 (300 rows; all rows 0.714)" in text
     assert "• 0.000 context_recall “How do I get refund 0?” (row-0)" in text
+
+
+def test_only_segments_below_all_rows_are_among_the_lowest() -> None:
+    """The one segment that all rows are of says nothing of where."""
+    means = {"golden": 0.714, "api": 0.9, "billing": 0.5}
+    segments = [a_summary(mean, Segment(tag="source", value=v)) for v, mean in means.items()]
+    text = render(write(a_finding(), manifest=a_manifest(segments=segments)))
+    assert "• source=billing: 0.500" in text
+    assert "source=golden" not in text
+    assert "source=api" not in text
+
+
+def test_where_data_are_lacking_no_segment_is_the_worst() -> None:
+    """Nothing is known to have fallen, so there is nowhere to look."""
+    text = render(write(a_finding(level="no_data", message="recall: 3 rows scored, 20 needed")))
+    assert "3 rows scored" in text
+    assert "Worst" not in text
 
 
 def test_what_fell_without_a_rule_is_said_too() -> None:
@@ -317,7 +370,7 @@ def test_findings_in_words(update: dict[str, Any], title: str) -> None:
     message = write(a_finding(mean=None, message="12 of 100 rows & more", **update))
     validate(message)
     assert render(message).startswith(f"🔴 Critical: {title}\n")
-    assert "12 of 100 rows & more\nsince 2026-11-19" in render(message)
+    assert "12 of 100 rows & more\nSince 2026-11-19" in render(message)
 
 
 def test_resolved_and_closed() -> None:
@@ -354,6 +407,19 @@ def test_redacted_message_has_ids_only() -> None:
     message = write(a_finding(), redact=True)
     assert "refund" not in json.dumps(message.blocks)
     assert "• 0.000 (row-0)" in render(message)
+
+
+def test_a_redacted_message_has_no_word_of_the_judge() -> None:
+    """An endpoint that takes no request may answer with that request in its error."""
+    echo = "the judge answered 422: bad input: How do I get refund 7?"
+    failed = a_finding(
+        kind="judge_failures", mean=None, message=f"recall: 30 of 100 rows: {echo}", n=100
+    )
+    manifest = a_manifest(problems=[echo])
+    assert "refund 7" in render(write(failed, manifest=manifest))
+    shown = render(write(failed, manifest=manifest, redact=True))
+    assert "refund" not in shown
+    assert "recall: 30 of 100 rows: reason redacted" in shown
 
 
 @pytest.mark.parametrize("place", ["s3://bucket/dashboard/index.html", "/srv/__store__/x.html"])
@@ -431,141 +497,6 @@ def test_names_keep_their_underscores() -> None:
     """Underscores inside words are no style in Slack; metric names read as they are."""
     assert escape("context_relevancy_chunks", 80) == "context_relevancy_chunks"
     assert "_" not in escape("_not italic_ __x__", 80)
-
-
-class Server(ThreadingHTTPServer):
-    """A stand-in for Slack that plays answers in order, the last one for ever."""
-
-    daemon_threads = True
-
-    def __init__(self, *answers: tuple[int, str, dict[str, str]] | float) -> None:
-        super().__init__(("127.0.0.1", 0), Answer)
-        self.answers = list(answers)
-        self.bodies: list[dict[str, Any]] = []
-
-    @property
-    def webhook(self) -> SecretStr:
-        """Its address, shaped as Slack's."""
-        return SecretStr(f"http://127.0.0.1:{self.server_port}/services/T0/B0/s3cr3t")
-
-
-class Answer(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        """Note the request and play the next answer; a number hangs for as many seconds."""
-        assert isinstance(self.server, Server)
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.bodies.append(json.loads(body))
-        answers = self.server.answers
-        answer = answers.pop(0) if len(answers) > 1 else answers[0]
-        if not isinstance(answer, tuple):
-            time.sleep(answer)
-            return
-        status, text, headers = answer
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-    def log_message(self, *args: Any) -> None:
-        """Keep quiet."""
-
-
-@pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Starts servers and stops them."""
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    servers: list[Server] = []
-
-    def start(*answers: tuple[int, str, dict[str, str]] | float) -> Server:
-        servers.append(Server(*answers))
-        threading.Thread(target=servers[-1].serve_forever, args=(0.01,), daemon=True).start()
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.shutdown()
-        server.server_close()
-
-
-HELLO = Message(text="hello", blocks=[{"type": "divider"}])
-OK = (200, "ok", {})
-
-
-def test_confirmed_message_returns(serve: Any) -> None:
-    """Status 200 with the body ok is a confirmation, and the message went as composed."""
-    server = serve(OK)
-    send(HELLO, server.webhook)
-    assert server.bodies == [{"text": "hello", "blocks": HELLO.blocks, "unfurl_links": False}]
-
-
-@pytest.mark.parametrize(
-    "first", [(500, "oops", {}), (503, "", {}), (429, "", {"Retry-After": "0"}), (429, "", {})]
-)
-def test_passing_trouble_is_tried_again(serve: Any, first: tuple[int, str, dict[str, str]]) -> None:
-    """A server error or a rate limit is tried again, and the caller sees nothing of it."""
-    server = serve(first, OK)
-    send(HELLO, server.webhook, pause=0)
-    assert len(server.bodies) == 2
-
-
-@pytest.mark.parametrize(
-    ("answer", "transient", "tries"),
-    [
-        ((200, "invalid_token", {}), False, 1),
-        ((200, "<html>a proxy's login page</html>", {}), False, 1),
-        ((400, "invalid_blocks", {}), False, 1),
-        ((403, "invalid_token", {}), False, 1),
-        ((404, "no_service: POST /services/T0/B0/s3cr3t", {}), False, 1),
-        ((500, "server_error", {}), True, 2),
-        ((502, "bad gateway", {}), True, 1),
-        ((429, "slow down", {"Retry-After": str(LONGEST_WAIT + 1)}), True, 1),
-        ((429, "slow down", {"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}), True, 1),
-    ],
-)
-def test_unconfirmed_message_raises(
-    serve: Any, answer: tuple[int, str, dict[str, str]], transient: bool, tries: int
-) -> None:
-    """Anything but a confirmation raises, says what Slack said, and hides the webhook."""
-    server = serve(answer)
-    with pytest.raises(SlackError, match=f"status {answer[0]}") as caught:
-        send(HELLO, server.webhook, pause=0)
-    assert caught.value.transient is transient
-    assert answer[1][:9] in str(caught.value)
-    assert "s3cr3t" not in str(caught.value)
-    assert len(server.bodies) == tries
-
-
-def test_hanging_slack_times_out(serve: Any) -> None:
-    """A server that never answers costs one timeout, and is not asked again; the error is
-    transient.
-    """
-    server = serve(3_600.0)
-    with pytest.raises(SlackError, match=r"cannot be reached: .*timed out") as caught:
-        send(HELLO, server.webhook, timeout=1)
-    assert len(server.bodies) == 1
-    assert caught.value.transient
-
-
-def test_unreachable_slack_is_transient_and_silent(caplog: pytest.LogCaptureFixture) -> None:
-    """A refused connection raises a transient error; neither it nor any log has the webhook."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}/services/T0/B0/s3cr3t"
-        with caplog.at_level(logging.DEBUG), pytest.raises(SlackError, match="refused") as caught:
-            send(HELLO, SecretStr(url), pause=0)
-    assert caught.value.transient
-    assert "s3cr3t" not in str(caught.value) + caplog.text
-
-
-@pytest.mark.parametrize("url", ["s3cr3t", "ftp://s3cr3t", "http://[s3cr3t", "http://h/a s3cr3t"])
-def test_malformed_webhook_is_told_without_showing_it(url: str) -> None:
-    """What is no web address can never work, and is not repeated in the error."""
-    with pytest.raises(SlackError, match="cannot be used") as caught:
-        send(HELLO, SecretStr(url), pause=0)
-    assert not caught.value.transient
-    assert "s3cr3t" not in str(caught.value)
 
 
 def test_terminal_wraps_and_decodes() -> None:

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from ragmetrics.alerts import deliver, outbox
+from ragmetrics.alerts.channels import MOST_THREADS
 from ragmetrics.alerts.deliver import alert
 from ragmetrics.alerts.slack_bot import API
 from ragmetrics.alerts.threads import THREADS
+from ragmetrics.errors import StoreError
 from ragmetrics.gates.telling import tell_undecided
 from ragmetrics.records import Manifest
 from ragmetrics.settings import make_settings
@@ -128,6 +130,47 @@ def test_alerts_of_before_the_bot_are_updated_in_the_channel(
     assert told_in(slack) == [("🟢", None, None)]
 
 
+def test_more_threads_than_anybody_reads_are_updated_in_the_channel_at_once(
+    files: Files, slack: SlackServer
+) -> None:
+    """Alerts of many nights that resolve together are one message, as by a webhook."""
+    names = [f"metric_{number}" for number in range(MOST_THREADS + 1)]
+    for number, _ in enumerate(names):
+        told(files, of(number, **dict.fromkeys(names[: number + 1], "breach")))
+    told(files, of(len(names), **dict.fromkeys(names, "ok")))
+    assert told_in(slack) == [("🔴", None, None)] * len(names) + [("🟢", None, None)]
+    assert "and 4 more" in slack.posted[-1]["text"]
+
+
+def test_alerts_of_another_channel_are_updated_together(files: Files, slack: SlackServer) -> None:
+    """The settings name a new one: its people never saw the threads of the old."""
+    for number, level in enumerate(["ok", "breach"]):
+        told(files, of(number, recall="breach", relevance=level))
+    moved = make_settings({"alerts": {"slack_channel": "#elsewhere"}})
+    save_manifest(files, of(2, recall="ok", relevance="ok"))
+    alert(moved, files, of(2, recall="ok", relevance="ok"))
+    assert told_in(slack)[2:] == [("🟢", None, None)]
+    assert slack.posted[-1]["channel"] == "#elsewhere"
+
+
+def test_a_thread_that_cannot_be_noted_costs_no_repeat(
+    files: Files, slack: SlackServer, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    """Slack has the message; what follows stands in the channel."""
+    write = Files.write
+
+    def refusing(self: Files, path: str, data: bytes) -> None:
+        if path == THREADS:
+            raise StoreError("the bucket refuses it")
+        write(self, path, data)
+
+    monkeypatch.setattr(Files, "write", refusing)
+    assert told(files, of(0, recall="breach")).errors == ()
+    assert told(files, of(1, recall="ok")).errors == ()
+    assert told_in(slack) == [("🔴", None, None), ("🟢", None, None)]
+    assert "the thread is not noted" in caplog.text
+
+
 @pytest.mark.parametrize("content", [b"{", b'{"by_alert": 3}', None])
 def test_a_thread_that_is_gone_costs_no_message(
     files: Files, slack: SlackServer, content: bytes | None
@@ -195,3 +238,14 @@ def test_without_a_token_the_webhook_is_used(
     monkeypatch.delenv("SLACK_BOT_TOKEN")
     told(files, of(0, recall="breach"))
     assert len(slack.delivered) == 1
+
+
+def test_a_store_that_is_down_keeps_no_build_untold(
+    tmp_path: Path, slack: SlackServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The bot needs no thread for it, and so no store."""
+    (tmp_path / "store").write_text("a file, where a folder should be")
+    broken = SETTINGS.model_copy(update={"store": str(tmp_path / "store")})
+    assert tell_undecided(broken, "build: not there", "{}", "e-1").told
+    assert "got no verdict" in slack.posted[0]["text"]
+    assert "may be told twice" in caplog.text

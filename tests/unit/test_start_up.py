@@ -26,6 +26,12 @@ def test_command_line_starts_without_heavy_libraries() -> None:
     assert not _imported("ragmetrics.cli") & {*HEAVY, "pyarrow"}
 
 
+def test_a_night_starts_without_the_libraries_of_channels() -> None:
+    """What speaks with Slack or with Apprise is imported when there is something to tell."""
+    assert not _imported("ragmetrics.night") & {"slack_sdk", "apprise"}
+    assert not _imported("ragmetrics.gates.telling") & {"slack_sdk", "apprise"}
+
+
 def test_scoring_starts_without_what_only_a_night_needs() -> None:
     """`ragmetrics score` imports no templates, and nothing that talks to Slack, S3 or OpenAI."""
     assert not _imported("ragmetrics.evaluation") & {*HEAVY, "scipy.stats"} - {"scipy"}
