@@ -2,11 +2,13 @@
 
     left  = drop - f * move          f: share of the night's verdicts that were asked for anew
     se^2  = se_drop^2 + f^2 * se_move^2
+    low   = left - sqrt((drop - low_drop)^2 + f^2 * (high_move - move)^2),   high likewise
 
 `move` is how far the level of the fixed labelled set fell between the same nights. A drop is
 judged by what is left of it, so a metric that fell by its judge alone does not fire, and one that
 fell further does. Only a move that is sure, and in the direction of the drop, explains anything.
-Source: Kish 1965, "Survey Sampling", for the variance of a difference.
+Sources: Kish 1965, "Survey Sampling", for the variance of a difference; Newcombe 1998 for the
+interval of one, its sides squared and added.
 """
 
 from __future__ import annotations
@@ -15,8 +17,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from scipy import special
-
 from ragmetrics.alerts.cases import Case
 from ragmetrics.alerts.evidence import Night
 from ragmetrics.alerts.levels import FEWEST_QUESTIONS, fresh_share
@@ -24,6 +24,7 @@ from ragmetrics.calibration.targets import BASES
 from ragmetrics.records import Finding, Level, Manifest, Summary
 from ragmetrics.stats.comparisons import Drop
 from ragmetrics.stats.contrasts import Contrast
+from ragmetrics.stats.power import detectable
 
 NIGHTS = 7
 """Before tonight, that the judges' level is held against."""
@@ -74,12 +75,13 @@ def less_drift(now: Summary, night: Night) -> Lifted | None:
     found = _fall(night, now.metric, before, [night.manifest])
     if found is None or now.mean is None or now.low is None or now.high is None:
         return None
-    part, half = found.share * found.move.drop, found.share * _half(found.move)
+    move, share = found.move, found.share
+    part = share * move.drop
     mean = now.mean + part
     update = {
         "mean": mean,
-        "low": mean - math.hypot(now.mean - now.low, half),
-        "high": mean + math.hypot(now.high - now.mean, half),
+        "low": mean - math.hypot(now.mean - now.low, share * (move.drop - move.low)),
+        "high": mean + math.hypot(now.high - now.mean, share * (move.high - move.drop)),
     }
     text = f"{found.text}: judge drift explains {part:.3f}, and without it the mean is {mean:.3f}"
     return Lifted(now.model_copy(update=update), part, text)
@@ -181,40 +183,29 @@ def left_of(drop: Drop, move: Drop, share: float = 1.0) -> Drop:
     """A drop less a share of the judges' move between the same nights.
 
     Its variance is the sum of both; p is one-sided, against the hypothesis that nothing is left,
-    and never below that of the drop itself.
+    and never below that of the drop itself. Degrees of freedom: Satterthwaite 1946.
     """
-    own, other = _error(drop), share * _error(move)
+    own, other = drop.error, share * move.error
     error = math.hypot(own, other)
-    freedom = float(min(drop.questions, move.questions) - 1)
-    if own and other:  # Satterthwaite 1946
-        freedom = error**4 / (own**4 / (drop.questions - 1) + other**4 / (move.questions - 1))
+    freedom = error**4 / (own**4 / drop.freedom + other**4 / move.freedom)
     left = Contrast(drop.drop - share * move.drop, error, freedom)
-    half = _quantile(freedom) * error
+    below = math.hypot(drop.drop - drop.low, share * (move.high - move.drop))
+    above = math.hypot(drop.high - drop.drop, share * (move.drop - move.low))
     return replace(
         drop,
         drop=left.difference,
-        low=left.difference - half,
-        high=left.difference + half,
+        low=left.difference - below,
+        high=left.difference + above,
         p_value=max(drop.p_value, left.p_value),
+        error=error,
+        freedom=freedom,
+        mde=detectable(error, freedom),
     )
-
-
-def _error(drop: Drop) -> float:
-    """The standard error that a 95% interval was made of; of an unpaired one not too small."""
-    return _half(drop) / _quantile(drop.questions - 1 if drop.paired else math.inf)
-
-
-def _half(drop: Drop) -> float:
-    return (drop.high - drop.low) / 2
-
-
-def _quantile(freedom: float) -> float:
-    return float(special.ndtri(0.975) if freedom == math.inf else special.stdtrit(freedom, 0.975))
 
 
 def _two_sided(move: Drop) -> float:
     """Of a fall never below twice its own p, which knows of more than the t test."""
-    found = Contrast(move.drop, _error(move), move.questions - 1).p_two_sided
+    found = Contrast(move.drop, move.error, move.freedom).p_two_sided
     return max(found, min(1.0, 2 * move.p_value)) if move.drop > 0 else found
 
 

@@ -11,6 +11,7 @@ from scipy import special
 
 from ragmetrics.stats.contrasts import Contrast, Numbers, paired_contrast, unpaired_contrast
 from ragmetrics.stats.intervals import CONFIDENCE, Estimate
+from ragmetrics.stats.paired_intervals import paired_interval
 from ragmetrics.stats.power import ALPHA, POWER, detectable
 
 PAIRED_FROM = 0.5
@@ -65,23 +66,26 @@ def compare(
 
     p is not below 2^-n of n pairs, nor 1 / C(n_1 + n_2, n_1) of two sides: so often the signs (the
     sides) fall as they would speak most for a drop where nothing changed.
-    The interval of scores in [0, 1] ends at -1 and 1, as no drop of theirs is larger.
+    The interval of paired scores in [0, 1] (or turned round) is that of `paired_interval`, which
+    has a width where no question moved; any other is drop +/- t * se. Such scores differ by 1 at
+    most, paired or not, and there their interval ends.
     `mde` is for a one-sided test at `alpha`, and counts half a question more at either end of the
     differences (of the values), so that it does not vanish where they are all alike.
-    Less than two questions to compare: None. No spread at all: an interval without width.
+    Less than two questions to compare: None. Unpaired, no spread at all: an interval without width.
     Sources: Miller 2024, "Adding error bars to evals"; Welch 1947; Fisher 1935 for the bound of p.
     """
     shared = sorted(before.keys() & now.keys())
     if len(shared) >= 2 and len(shared) >= PAIRED_FROM * len(now):
         old, new = _means(before, shared), _means(now, shared)
-        guarded = _guarded(old - new, (-1.0, 1.0))
-        return _drop(paired_contrast(old - new), guarded, (old, new), True, confidence, alpha)
+        lost = old - new
+        guarded = _guarded(lost, (-1.0, 1.0))
+        return _drop(paired_contrast(lost), guarded, (old, new), lost, confidence, alpha)
     if len(before) < 2 or len(now) < 2:
         return None
     old, new = _means(before, sorted(before)), _means(now, sorted(now))
     found = unpaired_contrast(old, new)
     guarded = max(found.error, math.hypot(*(_guarded(side, (0.0, 1.0)) for side in (old, new))))
-    return _drop(found, guarded, (old, new), False, confidence, alpha)
+    return _drop(found, guarded, (old, new), None, confidence, alpha)
 
 
 def _guarded(values: Numbers, scale: tuple[float, float]) -> float:
@@ -99,14 +103,16 @@ def _drop(
     found: Contrast,
     guarded: float,
     means: tuple[Numbers, Numbers],
-    paired: bool,
+    lost: Numbers | None,
     confidence: float,
     alpha: float,
 ) -> Drop:
-    half = float(special.stdtrit(found.freedom, 0.5 + confidence / 2)) * found.error
-    low, high = found.difference - half, found.difference + half
-    if all(side.min() >= 0 and side.max() <= 1 for side in means):
+    """`lost` by each question of a pairing, else None."""
+    low, high = found.interval(confidence)
+    if _of_one_range(means):
         low, high = max(low, -1.0), min(high, 1.0)
+        if lost is not None:
+            low, high = paired_interval(lost, confidence=confidence)
     return Drop(
         before=float(means[0].mean()),
         now=float(means[1].mean()),
@@ -115,8 +121,14 @@ def _drop(
         high=high,
         p_value=found.p_value,
         questions=len(means[1]),
-        paired=paired,
+        paired=lost is not None,
         error=guarded,
         freedom=found.freedom,
         mde=detectable(guarded, found.freedom, alpha=alpha),
     )
+
+
+def _of_one_range(means: tuple[Numbers, Numbers]) -> bool:
+    """Whether all are in [0, 1], or all in [-1, 0]: scores turned round, as lower is better."""
+    low, high = min(side.min() for side in means), max(side.max() for side in means)
+    return bool(-1 <= low <= high <= 0 or 0 <= low <= high <= 1)

@@ -48,6 +48,11 @@ class Contrast:
         """Against the hypothesis that there is no difference."""
         return min(1.0, 2 * min(self.p_value, 1 - self.p_value))
 
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """The difference +/- t * se."""
+        half = float(special.stdtrit(self.freedom, 0.5 + confidence / 2)) * self.error
+        return self.difference - half, self.difference + half
+
 
 def paired_contrast(differences: Numbers) -> Contrast:
     """The mean of at least two differences, one for each question on both sides: a t test."""

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from benchmarks.coverage import cover_drop, power
+from benchmarks.coverage import power
 from ragmetrics.stats.comparisons import Drop, compare
+from ragmetrics.stats.paired_intervals import paired_interval
 from ragmetrics.stats.power import detectable
 
 BEFORE = [0.9, 0.8, 1.0, 0.6, 0.7, 0.9]
@@ -42,7 +43,14 @@ def test_paired_is_scipys_paired_t_test() -> None:
     assert found.questions == 6
     assert found.drop == pytest.approx(np.mean(BEFORE) - np.mean(NOW))
     assert found.p_value == pytest.approx(oracle.pvalue)
-    interval = stats.ttest_rel(BEFORE, NOW).confidence_interval(0.95)
+    assert (found.low, found.high) == paired_interval(np.subtract(BEFORE, NOW), confidence=0.95)
+
+
+def test_on_other_scales_its_interval_is_scipys_too() -> None:
+    """Nothing is known of how far a question may lie that was not asked."""
+    before, now = ([5 * value for value in values] for values in (BEFORE, NOW))
+    found = drop(side(before), side(now))
+    interval = stats.ttest_rel(before, now).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
 
 
@@ -139,7 +147,16 @@ def test_without_spread_p_is_that_of_the_signs(now: float, first: int) -> None:
     found = drop(side([1.0] * 4), side([now] * 4, first))
     least = 1 / 70 if first else 1 / 16
     assert found.p_value == pytest.approx({0.5: least, 1.0: 0.5, 1.5: 1 - least}[now])
-    assert found.low == found.drop == found.high == 1.0 - now
+    assert found.drop == 1.0 - now
+
+
+@pytest.mark.parametrize("turned", [1, -1])
+def test_pairs_without_spread_have_an_interval_all_the_same(turned: int) -> None:
+    """Of scores in [0, 1], turned round or not, another question may have lost."""
+    same = side([turned * 0.5] * 30)
+    found = drop(same, same)
+    assert found.drop == 0
+    assert -found.low == found.high == pytest.approx(0.126, abs=0.001)
 
 
 def test_two_questions_that_fell_alike_are_no_proof() -> None:
@@ -234,13 +251,3 @@ def test_a_drop_of_the_detectable_size_is_above_the_limit_and_significant(limit:
     fallen = [drop(before, side((0.7 - effect + one).tolist())) for one in noise]
     share = float(np.mean([one.drop > limit and one.p_value < 0.001 for one in fallen]))
     assert 0.74 <= share <= 0.88
-
-
-@pytest.mark.parametrize(("n", "least", "most"), [(30, 0.7, 0.87), (300, 0.9, 0.97)])
-def test_the_interval_of_a_drop_needs_questions_that_moved(
-    n: int, least: float, most: float
-) -> None:
-    """One question in twenty loses 0.5: of thirty too few to know it, as the docs say. Simulated:
-    benchmarks/coverage.py has more of it.
-    """
-    assert least <= cover_drop("1 in 20 loses 0.5", n, nights=300) <= most

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -299,3 +301,13 @@ def test_the_variance_of_what_is_left_is_the_sum_of_both() -> None:
     assert narrow.drop == pytest.approx(drop.drop - move.drop / 2)
     assert drop.high - drop.low < narrow.high - narrow.low < wide.high - wide.low
     assert left_of(drop, move, 0.0).p_value >= drop.p_value
+
+
+def test_an_interval_that_ends_at_1_makes_nothing_surer() -> None:
+    """p of what is left rests on the standard errors, not on intervals cut at -1 and 1."""
+    noise = random.Random(3)
+    drop, move = drop_of(noise, 0.2, 200, 0.2), drop_of(noise, 0.1, 50, 0.1)
+    cut = left_of(drop, replace(move, low=move.drop - 1e-6, high=move.drop + 1e-6))
+    assert cut.p_value == left_of(drop, move).p_value
+    assert cut.error == pytest.approx(math.hypot(drop.error, move.error))
+    assert (cut.low, cut.high) == pytest.approx((drop.low - move.drop, drop.high - move.drop))

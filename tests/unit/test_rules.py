@@ -116,7 +116,7 @@ def test_a_drop_carries_what_it_is_measured_against() -> None:
     assert (found.baseline, found.baseline_label) == (pytest.approx(0.8), "2026-11-18")
     assert found.p_value is not None
     assert found.p_value < 0.001
-    assert "fell from 0.800 (2026-11-18) to 0.600; drop 0.200" in found.message
+    assert "fell from 0.800 (2026-11-18) to 0.600; drop 0.20 [0.11, 0.29]" in found.message
 
 
 def test_previous_is_the_last_night_scored_by_the_same_judge() -> None:
@@ -347,7 +347,7 @@ def test_a_mean_that_rose_is_not_said_to_have_fallen() -> None:
     (found,) = metric_findings(recall(max_drop=0.05), tonight, a_night(scores(NOISY), ago=1))
     assert found.level == "breach"
     assert found.message.startswith(f"context_recall went from 0.800 ({found.baseline_label}) to")
-    assert "to 0.829; drop 0.100" in found.message
+    assert "to 0.829; drop 0.10 [0.01, 0.19]" in found.message
 
 
 def test_by_holds_the_rule_against_each_value_of_a_tag() -> None:
