@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from ragmetrics.protocol import Status
 from ragmetrics.records import Manifest
 from ragmetrics.store.files import FileInfo, Files
 from ragmetrics.store.history import run_of, seen
+from ragmetrics.store.manifests import RUNS
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -74,25 +76,41 @@ def speaks(files: Files, manifest: Manifest) -> bool:
     return other is None or seen(other) <= seen(manifest)
 
 
-def until_settled(files: Files, write: Callable[[], T]) -> T:
-    """Write pages of nights, gates and calibrations, and again where one was saved meanwhile.
+@dataclass(frozen=True)
+class Saved:
+    """What pages are made of, as the store lists it at a moment."""
 
-    So whoever of two that write at the same time comes last has seen what both have saved.
+    runs: Sequence[FileInfo]
+    gates: Sequence[FileInfo]
+    """With those that came to no verdict."""
+    calibrations: Sequence[FileInfo]
+
+
+def saved(files: Files, runs: Sequence[FileInfo] | None = None) -> Saved:
+    """What there is now; `runs` where they are listed already."""
+    calibrations = files.below("calibrations")
+    return Saved(
+        runs=files.below(RUNS) if runs is None else runs,
+        gates=files.glob("gates/*.json") + files.glob("gates/undecided/*.json"),
+        calibrations=[one for one in calibrations if one.path.startswith("calibrations/set=")],
+    )
+
+
+def until_settled(
+    files: Files, write: Callable[[Saved], T], runs: Sequence[FileInfo] | None = None
+) -> T:
+    """Write pages of what is saved, and again where something was saved meanwhile.
+
+    So whoever of two that write at the same time comes last has seen what both have saved. `runs`
+    may be of a moment ago: what was saved since then was saved meanwhile.
     """
+    now = saved(files, runs)
     for _ in range(_MOST_ROUNDS):
-        before = _saved(files)
-        written = write()
-        if _saved(files) == before:
+        written = write(now)
+        before, now = now, saved(files)
+        if now == before:
             break
     return written
 
 
-def _saved(files: Files) -> list[FileInfo]:
-    gates = files.glob("gates/*.json") + files.glob("gates/undecided/*.json")
-    calibrations = [
-        info for info in files.below("calibrations") if info.path.startswith("calibrations/set=")
-    ]
-    return files.below("runs") + gates + calibrations
-
-
-__all__ = ["differing", "speaks", "superseding", "until_settled"]
+__all__ = ["Saved", "differing", "saved", "speaks", "superseding", "until_settled"]

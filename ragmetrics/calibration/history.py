@@ -23,6 +23,9 @@ from ragmetrics.store.files import Files
 log = logging.getLogger(__name__)
 STEPS = 30
 """Newest calibrations of one set and judge that are compared, each with those before it."""
+RECENT = 100
+"""Calibrations of one set and judge that a night looks at: one for each night it is compared with,
+and more."""
 _REPEATED = re.compile(r" \((\d+) times\)$")
 
 
@@ -53,9 +56,9 @@ class History:
         return [_merged(list(known[key].values())) for key in sorted(known)]
 
 
-def load_history(files: Files) -> History:
-    """Read the calibrations of a store and what changed between them."""
-    found = load_calibrations(files)
+def load_history(files: Files, newest: int | None = RECENT) -> History:
+    """Read the newest calibrations of each set and judge, or all, and what changed between them."""
+    found = load_calibrations(files, newest=newest)
     pairs: dict[tuple[str, str], list[Calibration]] = {}
     for one in found:
         pairs.setdefault((one.name, one.judge.name), []).append(one)

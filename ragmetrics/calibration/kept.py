@@ -21,6 +21,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.protocol import Status
 from ragmetrics.rows import explain
 from ragmetrics.store.files import Files
+from ragmetrics.store.reading import find_all
 
 log = logging.getLogger(__name__)
 _RECORD = re.compile(r"^calibrations/set=[^/]+/judge=[^/]+/[^/]+\.json$")
@@ -56,18 +57,27 @@ def keep(files: Files, calibration: Calibration, units: Mapping[str, Sequence[Un
 
 
 def load_calibrations(
-    files: Files, *, name: str | None = None, judge: str | None = None
+    files: Files,
+    *,
+    name: str | None = None,
+    judge: str | None = None,
+    newest: int | None = None,
 ) -> list[Calibration]:
-    """The calibrations of a store, oldest first: all, or those of one set or judge by name.
+    """The calibrations of a store, oldest first: all, or those of one set or judge by name, or
+    so many of each set and fingerprint.
 
     A record that cannot be read is as good as none, and logged.
     """
     folder = f"calibrations/set={name}" if name else "calibrations"
-    found = [
-        one
-        for info in files.below(folder)
-        if _RECORD.match(info.path) and (one := _parse(files, info.path))
-    ]
+    pairs: dict[str, list[str]] = {}
+    for info in files.below(folder):
+        if _RECORD.match(info.path):
+            pairs.setdefault(info.path.rpartition("/")[0], []).append(info.path)
+    paths = [path for own in pairs.values() for path in (own[-newest:] if newest else own)]
+    read = zip(paths, find_all(files, paths), strict=True)
+    # One may be gone since the listing.
+    parsed = (_parse(files, path, data) for path, data in read if data is not None)
+    found = [one for one in parsed if one]
     chosen = [one for one in found if judge is None or one.judge.name == judge]
     return sorted(chosen, key=lambda one: (one.at, one.name, one.judge.name))
 
@@ -95,9 +105,9 @@ def place_of(calibration: Calibration) -> str:
     return f"set={calibration.name}/judge={judge.fingerprint}/{moment}{again}"
 
 
-def _parse(files: Files, path: str) -> Calibration | None:
+def _parse(files: Files, path: str, data: bytes) -> Calibration | None:
     try:
-        return Calibration.model_validate_json(files.read(path))
+        return Calibration.model_validate_json(data)
     except ValidationError as error:
         log.error("%s is no calibration and is left out: %s", files.uri(path), explain(error))
         return None

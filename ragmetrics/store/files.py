@@ -44,6 +44,7 @@ CONTENT_TYPES = {
     ".jsonl": "application/x-ndjson",
     ".parquet": "application/vnd.apache.parquet",
     ".svg": "image/svg+xml",
+    ".prom": "text/plain; version=0.0.4; charset=utf-8",
 }
 T = TypeVar("T")
 
@@ -311,7 +312,7 @@ def _infos(found: Mapping[str, Mapping[str, Any]], base: str) -> list[FileInfo]:
         FileInfo(
             path=name.removeprefix(base).lstrip("/"),
             size=int(info.get("size") or 0),
-            version=str(info.get("ETag") or info.get("mtime") or ""),
+            version=str(info.get("ETag") or info.get("mtime") or info.get("etag") or ""),
             modified=_moment(info),
         )
         for name, info in found.items()

@@ -1,37 +1,29 @@
-"""History: the manifests of the nights so far. One run speaks for a night: the one that looked
-for its files last, whichever ended last.
+"""History: the nights so far. One run speaks for a night: the one that looked for its files last,
+whichever ended last.
 
 runs/dt=DATE/run=ID.json
 """
 
 from __future__ import annotations
 
-import logging
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 
-from pydantic import ValidationError
-
 from ragmetrics.records import Manifest
-from ragmetrics.rows import explain
-from ragmetrics.store.files import Files
+from ragmetrics.store.files import FileInfo, Files
+from ragmetrics.store.manifests import RUNS, by_date, path_of, read_manifests, run_name
+from ragmetrics.store.months import Months
 from ragmetrics.store.parts import RunRef
-
-log = logging.getLogger(__name__)
-_RUN = re.compile(r"^runs/dt=(\d{4}-\d{2}-\d{2})/run=([^/]+)\.json$")
 
 
 def save_manifest(files: Files, manifest: Manifest) -> None:
     """Write a run's manifest: from now on the run exists."""
-    path = f"runs/dt={manifest.date.isoformat()}/run={manifest.run}.json"
-    files.write(path, manifest.model_dump_json(indent=1).encode())
+    files.write(path_of(ref_of(manifest)), manifest.model_dump_json(indent=1).encode())
 
 
 def find_manifest(files: Files, ref: RunRef) -> Manifest | None:
     """The manifest of a run, if it was finished."""
-    data = files.find(f"{ref.folder('runs')}.json")
-    return None if data is None else _parse(files, f"{ref.folder('runs')}.json", data)
+    return read_manifests(files, [path_of(ref)])[0]
 
 
 def named_run(files: Files, run: str) -> Manifest | None:
@@ -39,10 +31,8 @@ def named_run(files: Files, run: str) -> Manifest | None:
 
     None where there is none, or none that can be read.
     """
-    matches = (_RUN.match(info.path) for info in files.below("runs"))
-    path = next((match[0] for match in matches if match and match[2] == run), None)
-    data = files.find(path) if path else None
-    return None if path is None or data is None else _parse(files, path, data)
+    paths = [info.path for info in files.below(RUNS) if run_name(info.path) == run]
+    return next(iter(read_manifests(files, paths[:1])), None)
 
 
 def nights(files: Files, *, before: date | None = None, last: int | None = None) -> list[Manifest]:
@@ -50,24 +40,38 @@ def nights(files: Files, *, before: date | None = None, last: int | None = None)
 
     A manifest that cannot be read is as good as none, and logged: its night can be run again.
     """
-    by_date: dict[date, list[str]] = {}
-    for info in files.below("runs"):
-        if match := _RUN.match(info.path):
-            day = date.fromisoformat(match[1])
-            if before is None or day < before:
-                by_date.setdefault(day, []).append(info.path)
-    chosen = sorted(by_date)[-last:] if last else sorted(by_date)
-    return [one for day in chosen if (one := _newest(files, by_date[day]))]
+    chosen = _chosen(files.below(RUNS), before, last)
+    return _speaking(_read(files, [info for own in chosen for info in own]))
+
+
+def outlines(
+    files: Files,
+    *,
+    before: date | None = None,
+    last: int | None = None,
+    months: Months | None = None,
+    runs: Sequence[FileInfo] | None = None,
+) -> list[Manifest]:
+    """As `nights`, but in outline, as `months` says: for what looks at many nights.
+
+    `months` is what the caller has read of them so far, `runs` a listing that is newer than theirs.
+    """
+    known = months or Months(files)
+    chosen = _chosen(known.listed() if runs is None else runs, before, last)
+    return _speaking(known.outlines([info for own in chosen for info in own]))
+
+
+def in_full(files: Files, found: Sequence[Manifest]) -> list[Manifest]:
+    """The manifests of outlines; an outline stays as it is where its manifest is gone."""
+    whole = read_manifests(files, [path_of(ref_of(one)) for one in found])
+    return [full or one for full, one in zip(whole, found, strict=True)]
 
 
 def run_of(files: Files, day: date, without: str = "") -> Manifest | None:
     """The run that speaks for a night, or would `without` another."""
-    paths = [
-        info.path
-        for info in files.below(f"runs/dt={day.isoformat()}")
-        if (match := _RUN.match(info.path)) and match[2] != without
-    ]
-    return _newest(files, paths)
+    infos = files.below(f"{RUNS}/dt={day.isoformat()}")
+    others = [info for info in infos if run_name(info.path) not in (None, without)]
+    return max(_read(files, others), key=seen, default=None)
 
 
 def seen(manifest: Manifest) -> tuple[datetime, datetime, str]:
@@ -85,17 +89,23 @@ def ref_of(manifest: Manifest) -> RunRef:
     return RunRef(date=manifest.date, run=manifest.run, shards=manifest.shards)
 
 
-def _newest(files: Files, paths: Sequence[str]) -> Manifest | None:
+def _chosen(
+    infos: Iterable[FileInfo], before: date | None, last: int | None
+) -> list[list[FileInfo]]:
+    """The manifests of each night, oldest night first."""
+    nights = [own for day, own in by_date(infos).items() if before is None or day < before]
+    return nights[-last:] if last else nights
+
+
+def _read(files: Files, infos: Sequence[FileInfo]) -> list[Manifest]:
     # One may be gone since the listing.
-    found = ((path, files.find(path)) for path in paths)
-    manifests = [_parse(files, path, data) for path, data in found if data is not None]
-    readable = (manifest for manifest in manifests if manifest)
-    return max(readable, key=seen, default=None)
+    return [one for one in read_manifests(files, [info.path for info in infos]) if one]
 
 
-def _parse(files: Files, path: str, data: bytes) -> Manifest | None:
-    try:
-        return Manifest.model_validate_json(data)
-    except ValidationError as error:
-        log.error("%s is no manifest, its run is left out: %s", files.uri(path), explain(error))
-        return None
+def _speaking(runs: Iterable[Manifest]) -> list[Manifest]:
+    """Of each night the run that speaks for it."""
+    found: dict[date, Manifest] = {}
+    for one in runs:
+        if one.date not in found or seen(one) > seen(found[one.date]):
+            found[one.date] = one
+    return list(found.values())

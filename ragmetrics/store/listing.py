@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import fsspec
+from fsspec.implementations.local import LocalFileSystem
 from fsspec.utils import glob_translate
 
 from ragmetrics.store.failures import lacks_bucket
@@ -20,12 +24,42 @@ Ask = Callable[[Callable[[], Any]], Any]
 
 def all_below(fs: fsspec.AbstractFileSystem, full: str) -> Found:
     """All files below a folder, however deep; none where there is no such folder."""
+    if isinstance(fs, LocalFileSystem) and not Path(full).is_file():
+        return dict(_walked(full))
     try:
         return cast("Found", fs.find(full, detail=True))
     except FileNotFoundError as error:
         if lacks_bucket(error):
             raise
         return {}
+
+
+def _walked(top: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The files of this machine below a folder.
+
+    Not by `fs.find`: it passes over folders that cannot be read, and takes four times as long.
+    """
+    waiting = [top.rstrip("/")]
+    while waiting:
+        folder = waiting.pop()
+        # Removed meanwhile, or below a file: there is nothing. Whoever writes there is told so.
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder or "/") as entries:
+            for entry in entries:
+                name = f"{folder}/{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(name)
+                    continue
+                with suppress(FileNotFoundError):
+                    yield name, _told(entry)
+
+
+def _told(entry: os.DirEntry[str]) -> Mapping[str, Any]:
+    own = entry.stat(follow_symlinks=False)
+    try:
+        size = entry.stat().st_size
+    except OSError:  # a link that leads nowhere
+        size = 0
+    return {"size": size, "mtime": own.st_mtime, "type": "file"}
 
 
 _MAGIC = re.compile(r"[*?\[]")

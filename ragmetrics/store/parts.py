@@ -201,7 +201,7 @@ def read_rows(files: Files, path: str) -> Iterator[LogRow]:
 
 def question_keys(files: Files, path: str) -> set[str]:
     """The keys of all questions of a part."""
-    with _part(files, path) as part:
+    with open_part(files, path) as part:
         return {
             question_key(question)
             for batch in part.iter_batches(columns=["user_input"])
@@ -211,23 +211,23 @@ def question_keys(files: Files, path: str) -> set[str]:
 
 def read_row_batches(files: Files, path: str) -> Generator[list[LogRow], None, None]:
     """The rows of a part, some hundreds at a time."""
-    with _part(files, path) as part:
+    with open_part(files, path) as part:
         for batch in part.iter_batches(batch_size=_BATCH):
-            yield [_row(record) for record in batch.to_pylist()]
+            yield [row_of(record) for record in batch.to_pylist()]
 
 
 def read_records(
     files: Files, path: str, columns: Sequence[str] | None = None
 ) -> Iterator[dict[str, Any]]:
     """The records of a part, in bounded memory."""
-    with _part(files, path) as part:
+    with open_part(files, path) as part:
         for batch in part.iter_batches(batch_size=_BATCH, columns=columns):
             yield from batch.to_pylist()
 
 
 def read_columns(files: Files, path: str, columns: Sequence[str]) -> pa.Table:
     """Some columns of a part, whole."""
-    with _part(files, path) as part:
+    with open_part(files, path) as part:
         return part.read(list(columns))
 
 
@@ -265,7 +265,7 @@ def is_whole(files: Files, path: str) -> bool:
 
 def copy_part(files: Files, source: str, target: str, notes: Mapping[str, Any]) -> None:
     """Copy a part of scores, with other notes. Raises DamagedPart where it cannot be read."""
-    with workspace() as folder, _part(files, source) as part:
+    with workspace() as folder, open_part(files, source) as part:
         writer = PartWriter(folder, SCORE_SCHEMA)
         for number in range(part.num_row_groups):
             writer.add_table(part.read_row_group(number))
@@ -277,8 +277,8 @@ class DamagedPart(StoreError):
 
 
 @contextmanager
-def _part(files: Files, path: str) -> Iterator[pq.ParquetFile]:
-    # As it is: two runs at once may write it anew.
+def open_part(files: Files, path: str) -> Iterator[pq.ParquetFile]:
+    """A part to be read, as it is now: two runs at once may write it anew."""
     with files.open_as_is(path) as file, _undamaged(files, path):
         yield pq.ParquetFile(file)
 
@@ -295,36 +295,17 @@ def _undamaged(files: Files, path: str) -> Iterator[None]:
         raise DamagedPart(f"{files.uri(path)} is damaged ({said})") from error
 
 
-def scored_rows(
-    files: Files, ref: RunRef, metrics: Sequence[str], wanted: Mapping[int, set[int]]
-) -> dict[tuple[int, int], ScoredRow]:
-    """The rows at some places, `{shard: positions}`, with the scores that there are of them."""
-    found: dict[tuple[int, int], ScoredRow] = {}
-    for shard, positions in wanted.items():
-        scores = {
-            name: _at(read_records(files, ref.scores(name, shard)), positions)
-            for name in metrics
-            if files.exists(ref.scores(name, shard))
-        }
-        for position, record in _at(read_records(files, ref.rows(shard)), positions).items():
-            of_row = {name: _score(scores[name][position]) for name in scores}
-            found[shard, position] = ScoredRow(_row(record), of_row)
-    return found
-
-
-def _at(records: Iterator[dict[str, Any]], positions: set[int]) -> dict[int, dict[str, Any]]:
-    return {place: record for place, record in enumerate(records) if place in positions}
-
-
-def _row(record: Mapping[str, Any]) -> LogRow:
+def row_of(record: Mapping[str, Any]) -> LogRow:
+    """The row that a record of ROW_SCHEMA, or of some of its columns, holds."""
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
     }
-    values["tags"] = dict(record["tags"] or [])
+    values["tags"] = dict(record.get("tags") or [])
     return LogRow(**values)
 
 
-def _score(record: Mapping[str, Any]) -> Score:
+def score_of(record: Mapping[str, Any]) -> Score:
+    """The score that a record of SCORE_SCHEMA holds."""
     details = json.loads(record["details"]) if record["details"] else {}
     return Score(
         record["value"],

@@ -134,7 +134,9 @@ def test_a_publish_reads_what_it_shows(
         write_days(bucket, days)
         with reading(caplog) as asked:
             refresh_builds(store)
-        assert {one for one in asked if "idx" in one} == {f"idx-{day}" for day in range(69, 80)}
+        assert {one for one in asked if one.startswith("idx")} == {
+            f"idx-{day}" for day in range(69, 80)
+        }
         assert len([one for one in asked if "undecided" in one]) == 5
     page = store.read("dashboard/builds.html").decode()
     assert ("idx-79" in page, "idx-70" in page, "idx-69" in page) == (True, True, False)

@@ -32,9 +32,9 @@ from ragmetrics.store.parts import (
     row_record,
     row_size,
     score_record,
-    scored_rows,
     workspace,
 )
+from ragmetrics.store.places import scored_rows
 from tests.fakes.clients import Bucket
 from tests.fakes.flaky_s3 import FlakyS3
 from tests.fakes.processes import running

@@ -9,7 +9,7 @@ import pytest
 from ragmetrics.records import Source
 from ragmetrics.store.files import Files
 from ragmetrics.store.history import save_manifest
-from ragmetrics.superseding import differing, until_settled
+from ragmetrics.superseding import Saved, differing, until_settled
 from tests.fakes.nights import night, summary
 
 
@@ -63,7 +63,7 @@ def test_pages_are_written_again_where_something_was_saved_meanwhile(
     save_manifest(files, night())
     written: list[bool] = []
 
-    def write() -> int:
+    def write(_: Saved) -> int:
         written.append(files.exists(path))
         if not written[-1]:
             files.write(path, b"{}")
@@ -74,11 +74,26 @@ def test_pages_are_written_again_where_something_was_saved_meanwhile(
     assert until_settled(files, write) == 3
 
 
+def test_a_listing_of_a_moment_ago_will_do(files: Files) -> None:
+    """What was saved since then was saved meanwhile; where nothing was, once is enough."""
+    save_manifest(files, night(0))
+    before = files.below("runs")
+    seen: list[int] = []
+
+    def write(now: Saved) -> None:
+        seen.append(len(now.runs))
+
+    until_settled(files, write, before)
+    save_manifest(files, night(1))
+    until_settled(files, write, before)
+    assert seen == [1, 1, 2]
+
+
 def test_what_the_writing_itself_keeps_is_no_reason_to_write_again(files: Files) -> None:
     """Comparisons of calibrations are made, and kept, by whoever first shows them."""
     written: list[int] = []
 
-    def write() -> None:
+    def write(_: Saved) -> None:
         written.append(len(written))
         files.write("calibrations/drift/set=towers/judge=f/a.json", str(written).encode())
         files.write("dashboard/index.html", str(written).encode())
@@ -91,7 +106,7 @@ def test_a_store_that_is_never_quiet_ends_the_writing(files: Files) -> None:
     """Whoever goes on saving writes the pages too."""
     written: list[int] = []
 
-    def write() -> None:
+    def write(_: Saved) -> None:
         written.append(len(written))
         save_manifest(files, night(len(written)))
 
