@@ -5,7 +5,7 @@ from __future__ import annotations
 from ragmetrics.causes import Fall
 
 NO_CHANGE = "no change"
-_WIDE = 0.1
+WIDE = 0.1
 """Width of an interval from which on a third digit says nothing."""
 
 
@@ -14,7 +14,7 @@ def drop_words(drop: float, low: float | None, high: float | None) -> tuple[str,
     wide. What rounds to 0 is `no change`; an interval without anything in it is left out.
     """
     known = low is not None and high is not None
-    digits = 2 if low is not None and high is not None and high - low >= _WIDE else 3
+    digits = 2 if low is not None and high is not None and high - low >= WIDE else 3
     told, *ends = (f"{one or 0.0:z.{digits}f}" for one in (drop, low, high))
     zero = f"{0:.{digits}f}"
     interval = f"[{ends[0]}, {ends[1]}]" if known and {told, *ends} != {zero} else ""
@@ -49,4 +49,4 @@ def _far(fall: Fall) -> str:
     return f"{told} ({interval[1:-1].replace(', ', ' to ')})"
 
 
-__all__ = ["NO_CHANGE", "drop_text", "drop_words", "fall_story", "fall_text"]
+__all__ = ["NO_CHANGE", "WIDE", "drop_text", "drop_words", "fall_story", "fall_text"]

@@ -32,7 +32,7 @@ def print_comparison(console: Console, found: Comparison) -> None:
         if one.difference is None:
             text = f"Not compared: {one.metric}: {clean(one.reason, 300)}"
             console.print(text, markup=False, style="red", soft_wrap=True)
-    for notice in found.notices:
+    for notice in (*found.problems, *found.notices):
         text = f"Note: {clean(notice, 300)}"
         console.print(text, markup=False, style="yellow", soft_wrap=True)
     _print_judges(console, found)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.comparing.loading import Side, load_sides
-from ragmetrics.comparing.measuring import find_moved, measure_sides
+from ragmetrics.comparing.comparison import make_comparison
+from ragmetrics.comparing.loading import load_sides
 from ragmetrics.comparing.records import Change, Comparison
 from ragmetrics.comparing.sides import Found, Logs, find_side, fingerprints, judge_of
 from ragmetrics.errors import InputError
@@ -62,16 +62,9 @@ def compare(
             raise InputError(_nothing(refused))
         scored = scoring_only(chosen, set(names))
         sides = load_sides(scored, found, names, tags, folder, progress)
-        whole, segments = measure_sides(*sides, names, tags)
-        return Comparison(
-            a=sides[0].about,
-            b=sides[1].about,
-            metrics=[*whole, *refused],
-            segments=segments,
-            moved=find_moved(*sides, names, rows) if rows > 0 else [],
-            notices=[*_same(*found), *_notices(*sides, tags, segments)],
-            usage=sides[0].usage + sides[1].usage,
-        )
+        comparison = make_comparison(*sides, names, tags, rows=rows, refused=refused)
+        notices = [*_same(*found), *comparison.notices]
+        return comparison.model_copy(update={"notices": notices})
 
 
 def _comparable(
@@ -129,13 +122,3 @@ def _same(a: Found, b: Found) -> list[str]:
     if a.places() != b.places():
         return []
     return ["A and B are the same: nothing can differ"]
-
-
-def _notices(a: Side, b: Side, tags: Sequence[str], segments: Sequence[Change]) -> list[str]:
-    """What to know of the numbers."""
-    told = [f"{letter}: {one}" for letter, side in (("A", a), ("B", b)) for one in side.notices]
-    if a.about.dataset != b.about.dataset:
-        told.append(f"A is of the data set {a.about.dataset}, B of {b.about.dataset}")
-    with_rows = {one.segment.tag for one in segments if one.segment}
-    told += [f"no row that was scored has the tag {tag}" for tag in tags if tag not in with_rows]
-    return told

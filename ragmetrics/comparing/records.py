@@ -1,9 +1,13 @@
 """What a comparison says: records for JSON, a terminal and pandas.
 
 Comparison
-├── ComparedSide   A and B: what they are, who judged them
-├── Change         one metric from A to B, over all rows or over those of a segment
-└── MovedQuestion  a question that both sides have, and that moved far
+├── ComparedSide     A and B: what they are, who judged them
+├── Change           one metric from A to B, over all rows or over those of a segment
+├── MovedQuestion    a question that both sides have, and that moved far by one metric
+├── MovedRow         the same question once, by all metrics, and what was retrieved for it
+│   └── MovedContext one retrieved context: it left, it came, or it has another rank
+└── OneSided         the questions that one side alone has
+    └── LoneQuestion one of them
 """
 
 from __future__ import annotations
@@ -69,6 +73,13 @@ class Change(Record):
             return None
         return -self.difference if self.higher_is_better else self.difference
 
+    @property
+    def surely_better(self) -> bool:
+        """Whether the whole interval is on the good side of 0."""
+        if self.low is None or self.high is None:
+            return False
+        return self.low > 0 if self.higher_is_better else self.high < 0
+
     def surely_lost(self, limit: float = 0.0) -> bool:
         """Whether B is worse by more than a limit, and surely worse: as a gate holds a build."""
         if self.loss is None or self.p_adjusted is None:
@@ -89,6 +100,63 @@ class MovedQuestion(Record):
     """Means of its rows."""
 
 
+class MovedContext(Record):
+    """A context that was retrieved for a question on one side or on both."""
+
+    text: str
+    """Its beginning; of B where both sides have it."""
+    id: str | None = None
+    rank_a: int | None
+    """From 1; None: A did not retrieve it, so it came."""
+    rank_b: int | None
+    """None: B did not retrieve it, so it left."""
+    rewritten: bool = False
+    """Whether it has the same id and another text."""
+
+
+class RowValue(Record):
+    """A question by one metric; None on a side that could not be scored."""
+
+    metric: str
+    value_a: float | None
+    value_b: float | None
+    higher_is_better: bool = True
+
+
+class MovedRow(Record):
+    """A question that moved far by some metric: all its values, and what was retrieved for it."""
+
+    user_input: str
+    id: str
+    """Of B's first row of it,"""
+    id_a: str
+    """and of A's."""
+    values: list[RowValue]
+    contexts: list[MovedContext]
+    """By rank; of many the first."""
+    more_contexts: int = 0
+
+
+class LoneQuestion(Record):
+    """A question that one side alone has."""
+
+    user_input: str
+    """Empty where its rows are no longer in the store."""
+    id: str
+    values: dict[str, float]
+    """By metric, those that were scored."""
+
+
+class OneSided(Record):
+    """The questions that one side alone has."""
+
+    questions: int
+    means: dict[str, float] = Field(default_factory=dict)
+    """By metric, over those that were scored."""
+    shown: list[LoneQuestion] = Field(default_factory=list)
+    """Those with the worst scores, worst first."""
+
+
 class Comparison(Record):
     """Two sides compared: what `ragmetrics.compare` returns, and `compare A B --json` prints."""
 
@@ -100,8 +168,16 @@ class Comparison(Record):
     """Over the rows of each value of the tags asked for."""
     moved: list[MovedQuestion] = Field(default_factory=list)
     """By metric, furthest first."""
+    rows: list[MovedRow] = Field(default_factory=list)
+    """Those of `moved` whose rows are in the store, each once, those that lost most first."""
+    lost: OneSided = OneSided(questions=0)
+    """Of A alone,"""
+    gained: OneSided = OneSided(questions=0)
+    """and of B alone."""
     notices: list[str] = Field(default_factory=list)
     """What to know of the numbers, one sentence each."""
+    problems: list[str] = Field(default_factory=list)
+    """Why parts of a side could not be read, or not be scored."""
     usage: Usage = Usage()
     """What the judges were asked for it, and what that cost."""
 
@@ -111,7 +187,7 @@ class Comparison(Record):
 
     @property
     def compared(self) -> list[Change]:
-        """Metrics that could be compared."""
+        """The metrics that could be compared."""
         return [one for one in self.metrics if one.difference is not None]
 
     @property

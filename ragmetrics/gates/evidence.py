@@ -19,7 +19,8 @@ from ragmetrics.records import Manifest, Usage
 from ragmetrics.settings import Settings
 from ragmetrics.stage import open_store
 from ragmetrics.store.files import Files
-from ragmetrics.store.parts import RunRef, read_columns, scored_rows
+from ragmetrics.store.parts import RunRef, read_columns
+from ragmetrics.store.places import scored_rows
 from ragmetrics.summarise import MetricScores
 
 MOST_FALLEN = 10

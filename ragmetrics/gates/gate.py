@@ -3,6 +3,7 @@
     stage_gate -> score (run x metric family x shard) -> decide
 
     gates/BUILD.json                          the verdict
+    gates/compared/BUILD.json                 how the builds differ, and in which questions
     gates/rows/..., gates/scores/...          rows and scores, apart from those of nights
 
 Verdicts are read and written by `gates.kept`, which the dashboard may import: this module stands
@@ -15,7 +16,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from itertools import count
 
+from ragmetrics.comparing.records import Comparison
 from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError
+from ragmetrics.gates.compared import compare_builds
 from ragmetrics.gates.evidence import (
     Compared,
     SideScores,
@@ -24,7 +27,7 @@ from ragmetrics.gates.evidence import (
     load_side,
 )
 from ragmetrics.gates.golden import never_asked, obstacles_of, read_golden
-from ragmetrics.gates.kept import load_gate, load_gates, save_gate
+from ragmetrics.gates.kept import load_gate, load_gates, save_compared, save_gate
 from ragmetrics.gates.records import FallenQuestion, Gate, IndexBuild
 from ragmetrics.gates.replaying import replay_missing
 from ragmetrics.gates.rules import gate_rules, gate_run_settings, metric_fingerprints
@@ -59,13 +62,16 @@ def decide(settings: Settings, staged: StagedGate, problems: Sequence[str] = ())
     Raises InputError where the build was decided before and this decides nothing: a slip in a
     later command, or a golden set that was lost since, takes no decision back.
     """
-    gate = _compared(settings, staged, problems) if staged.runs else _undecided(settings, staged)
+    gate, found = _undecided(settings, staged), None
+    if staged.runs:
+        gate, found = _compared(settings, staged, problems)
     files = open_store(settings)
     known = load_gate(files, gate.build)
     nothing_new = not staged.runs or (known is not None and gate.content == known.content)
     if known and known.is_decided and not gate.is_decided and nothing_new:
         raise InputError(_stays(known, gate))
     gate = _as_known(gate, known)
+    save_compared(files, gate.build, found)  # before the verdict, by which its page is written
     save_gate(files, gate)
     return gate
 
@@ -108,8 +114,10 @@ def _telling(progress: Progress | None, parts: int) -> Callable[[Sequence[str]],
     return told
 
 
-def _compared(settings: Settings, staged: StagedGate, problems: Sequence[str]) -> Gate:
-    """The verdict on builds that can be compared."""
+def _compared(
+    settings: Settings, staged: StagedGate, problems: Sequence[str]
+) -> tuple[Gate, Comparison | None]:
+    """The verdict on builds that can be compared, and how they differ."""
     run, now = gate_run_settings(settings), datetime.now(UTC)
     rules, prints = gate_rules(settings), metric_fingerprints(run)
     metrics = [rule.metric for rule in rules]
@@ -135,7 +143,7 @@ def _compared(settings: Settings, staged: StagedGate, problems: Sequence[str]) -
     told = reasons(verdict, verdicts, obstacles, compared.missing_why, settings.gate)
     unasked = never_asked(golden, *scored[0])
     failed = dict.fromkeys([*problems, *before.problems, *after.problems])
-    return _undecided(settings, staged).model_copy(
+    gate = _undecided(settings, staged).model_copy(
         update={
             "verdict": verdict,
             "reasons": [*told, *cleaned([*_left_out(staged, compared), *unasked])],
@@ -149,6 +157,8 @@ def _compared(settings: Settings, staged: StagedGate, problems: Sequence[str]) -
             "finished_at": now,
         }
     )
+    held = [one.metric for one in compared.evidence]
+    return gate, compare_builds(settings, run, _sides(staged), (before, after), held)
 
 
 def _undecided(settings: Settings, staged: StagedGate) -> Gate:

@@ -1,4 +1,8 @@
-"""The verdicts in the store: one file per build, `gates/BUILD.json`."""
+"""The verdicts in the store, one file per build, and beside each how the two builds differ.
+
+gates/BUILD.json
+gates/compared/BUILD.json       as `ragmetrics compare` tells it: where, and by which questions
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from functools import partial
 
 from pydantic import ValidationError
 
+from ragmetrics.comparing.records import Comparison
 from ragmetrics.gates.records import Gate
 from ragmetrics.rows import explain
 from ragmetrics.store.files import Files
@@ -20,7 +25,7 @@ log = logging.getLogger(__name__)
 
 def load_gate(files: Files, build: str) -> Gate | None:
     """The verdict on a build; None where there is none, or none that can be read."""
-    return _find(files, _path(build))
+    return _find(files, gate_path(build))
 
 
 def load_gates(files: Files) -> Iterator[Gate]:
@@ -46,10 +51,40 @@ def find_serving(files: Files, dataset: str, day: date) -> list[str]:
 
 def save_gate(files: Files, gate: Gate) -> None:
     """Write the verdict on a build, in place of an earlier one."""
-    files.write(_path(gate.build), gate.model_dump_json(indent=1).encode())
+    files.write(gate_path(gate.build), gate.model_dump_json(indent=1).encode())
 
 
-def _path(build: str) -> str:
+def save_compared(files: Files, build: str, found: Comparison | None) -> None:
+    """Write how a build differs from the one that it was held against; nothing of one that could
+    not be compared.
+    """
+    if found is None:
+        files.remove(compared_path(build))
+    else:
+        files.write(compared_path(build), found.model_dump_json(indent=1).encode())
+
+
+def load_compared(files: Files, build: str) -> Comparison | None:
+    """How a build differs; None where it was not compared, or by a version that told less."""
+    data = files.find(compared_path(build))
+    try:
+        return None if data is None else Comparison.model_validate_json(data)
+    except ValidationError as error:
+        log.error(
+            "%s is no comparison, it is left out: %s",
+            files.uri(compared_path(build)),
+            explain(error),
+        )
+        return None
+
+
+def compared_path(build: str) -> str:
+    """Where it stands in the store."""
+    return f"{FOLDER}/compared/{build}.json"
+
+
+def gate_path(build: str) -> str:
+    """Where the verdict on a build stands in the store."""
     return f"{FOLDER}/{build}.json"
 
 

@@ -27,7 +27,7 @@ from ragmetrics.score import judge_info
 from ragmetrics.settings import Settings
 from ragmetrics.stage import Inputs, Staged, load_corpus, open_store, plan, stage
 from ragmetrics.store.files import Files
-from ragmetrics.store.history import nights, ref_of
+from ragmetrics.store.history import nights, outlines, ref_of
 from ragmetrics.store.parts import RunRef, is_whole
 
 NO_NIGHT = date(1970, 1, 1)
@@ -219,7 +219,7 @@ def find_build_nights(settings: Settings, run: Settings, build: str) -> Side | N
     files, prints = open_store(settings), metric_fingerprints(run)
     found = [
         night
-        for night in reversed(nights(files, last=_LOOKED_THROUGH))
+        for night in reversed(outlines(files, last=_LOOKED_THROUGH))
         if build in night.source.index_builds and _judged_alike(night, prints)
     ]
     if run.reads_corpus:

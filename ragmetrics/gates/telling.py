@@ -19,7 +19,8 @@ from ragmetrics.alerts.sending import LONGEST, Unconfirmed, within
 from ragmetrics.gates.kept import load_gate, save_gate
 from ragmetrics.gates.records import Gate
 from ragmetrics.gates.undecided import Undecided, keep, kept_before
-from ragmetrics.report.builds_page import PAGE, anchor
+from ragmetrics.quoted import hashed_quote
+from ragmetrics.report.builds_page import build_path
 from ragmetrics.settings import Settings
 from ragmetrics.silence import Severity
 from ragmetrics.stage import open_store
@@ -29,7 +30,7 @@ _LONGEST = 2_000
 
 def builds_link(settings: Settings, build: str) -> str:
     """Where people find a build on the dashboard."""
-    return page_link(settings, open_store(settings), f"{PAGE}#{anchor(build)}")
+    return page_link(settings, open_store(settings), build_path(build))
 
 
 def is_news(gate: Gate) -> bool:
@@ -40,7 +41,7 @@ def is_news(gate: Gate) -> bool:
 def gate_message(settings: Settings, gate: Gate, run_url: str | None = None) -> Message:
     """The message of a gate that is news, as the settings say."""
     page = builds_link(settings, gate.build)
-    return compose_gate(gate, page=page, redact=settings.alerts.redact, run_url=run_url)
+    return compose_gate(gate, page=page, redact=settings.redacts_messages, run_url=run_url)
 
 
 def tell_gate(settings: Settings, gate: Gate, run_url: str | None = None) -> Gate:
@@ -95,8 +96,9 @@ def tell_undecided(
     if before:
         now = now.model_copy(update={"heard": before.heard})
     keep(files, now)
-    shown = "" if settings.alerts.redact else now.carried
-    message = compose_undecided(now.dataset, now.reason, shown, now.event_id, run_url)
+    hide = settings.redacts_messages
+    told, shown = (hashed_quote(now.reason), "") if hide else (now.reason, now.carried)
+    message = compose_undecided(now.dataset, told, shown, now.event_id, run_url)
 
     def note(heard: Sequence[str], told: bool) -> None:
         nonlocal now

@@ -74,15 +74,32 @@ def compare(
     Less than two questions to compare: None. Unpaired, no spread at all: an interval without width.
     Sources: Miller 2024, "Adding error bars to evals"; Welch 1947; Fisher 1935 for the bound of p.
     """
-    shared = sorted(before.keys() & now.keys())
-    if len(shared) >= 2 and len(shared) >= PAIRED_FROM * len(now):
-        old, new = _means(before, shared), _means(now, shared)
+    return compare_aligned(*align(before, now), confidence=confidence, alpha=alpha)
+
+
+def align(
+    before: Mapping[str, Sequence[float]], now: Mapping[str, Sequence[float]]
+) -> tuple[Numbers, Numbers]:
+    """The mean of each question's values on both sides, in one order; NaN where a side lacks it."""
+    questions = sorted(before.keys() | now.keys())
+    return _means(before, questions), _means(now, questions)
+
+
+def compare_aligned(
+    before: Numbers, now: Numbers, *, confidence: float = CONFIDENCE, alpha: float = ALPHA
+) -> Drop | None:
+    """`compare` of what `align` gives: question means in one order, NaN where a side has none."""
+    asked, still = ~np.isnan(before), ~np.isnan(now)
+    shared = asked & still
+    paired = int(shared.sum())
+    if paired >= 2 and paired >= PAIRED_FROM * int(still.sum()):
+        old, new = before[shared], now[shared]
         lost = old - new
         guarded = _guarded(lost, (-1.0, 1.0))
         return _drop(paired_contrast(lost), guarded, (old, new), lost, confidence, alpha)
-    if len(before) < 2 or len(now) < 2:
+    old, new = before[asked], now[still]
+    if len(old) < 2 or len(new) < 2:
         return None
-    old, new = _means(before, sorted(before)), _means(now, sorted(now))
     found = unpaired_contrast(old, new)
     guarded = max(found.error, math.hypot(*(_guarded(side, (0.0, 1.0)) for side in (old, new))))
     return _drop(found, guarded, (old, new), None, confidence, alpha)
@@ -96,7 +113,9 @@ def _guarded(values: Numbers, scale: tuple[float, float]) -> float:
 
 
 def _means(values: Mapping[str, Sequence[float]], questions: Sequence[str]) -> Numbers:
-    return np.array([sum(values[question]) / len(values[question]) for question in questions])
+    return np.array(
+        [sum(own) / len(own) if (own := values.get(one)) else np.nan for one in questions]
+    )
 
 
 def _drop(

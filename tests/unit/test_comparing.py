@@ -7,19 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import ragmetrics
-from ragmetrics.comparing.measuring import Questions, control, furthest, measure
+from ragmetrics.comparing.aligned import align_rows
+from ragmetrics.comparing.measuring import control
+from ragmetrics.comparing.measuring import measure as measure_aligned
 from ragmetrics.comparing.records import Change, Comparison
 from ragmetrics.errors import InputError, RagmetricsError
 from ragmetrics.gates.gate import run_gate
 from ragmetrics.gates.records import IndexBuild
 from ragmetrics.night import run_night
 from ragmetrics.settings import Settings
+from ragmetrics.stats.comparisons import align
+from ragmetrics.summarise import MetricScores
 from tests.fakes.build_logs import METRICS, damaged, gate_settings, golden, healthy, write_build
 from tests.fakes.logs import make_rows, write_jsonl
 
@@ -29,6 +34,29 @@ VALUES = st.floats(0, 1).map(lambda value: round(value, 6))
 SIDE = st.dictionaries(
     st.integers(0, 40).map("q{:02}".format), st.lists(VALUES, min_size=1, max_size=3), min_size=2
 )
+
+
+Questions = dict[str, list[float]]
+
+
+def measure(metric: str, a: Questions, b: Questions, *, higher_is_better: bool = True) -> Change:
+    """The change of a metric between the values of each question's rows."""
+    return measure_aligned(metric, *align(a, b), higher_is_better=higher_is_better)
+
+
+def furthest(
+    a: Questions, b: Questions, count: int, *, higher_is_better: bool = True
+) -> list[tuple[str, float, float]]:
+    """The questions that moved furthest, with their means."""
+    one = align_rows(scores(a, higher_is_better), scores(b, higher_is_better))
+    return [(one.questions[at], one.a[at], one.b[at]) for at in one.furthest(count)]
+
+
+def scores(side: Questions, higher_is_better: bool = True) -> MetricScores:
+    """A metric's scores of these values, as they are read from a store."""
+    rows = [(question, value) for question, values in side.items() for value in values]
+    table = pd.DataFrame(rows, columns=["question", "value"]).assign(status="scored")
+    return MetricScores("m", table, higher_is_better)
 
 
 def found(change: Change) -> tuple[float, float, float]:

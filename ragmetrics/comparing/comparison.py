@@ -1,0 +1,57 @@
+"""Making a comparison of two sides whose scores are there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ragmetrics.comparing.aligned import align_rows
+from ragmetrics.comparing.measuring import measure_sides
+from ragmetrics.comparing.moving import find_moved, find_one_sided
+from ragmetrics.comparing.records import Change, Comparison
+from ragmetrics.comparing.scored import Side
+
+LONE = 8
+"""Questions of one side alone that are told, of each side."""
+
+
+def make_comparison(
+    a: Side,
+    b: Side,
+    metrics: Sequence[str],
+    tags: Sequence[str] = (),
+    *,
+    rows: int,
+    refused: Sequence[Change] = (),
+) -> Comparison:
+    """Compare two sides by some metrics, which both have, and by the values of some tags.
+
+    `rows` are the most questions told of per metric, none of all with 0; `refused` the metrics that
+    do not compare, with why.
+    """
+    aligned = [align_rows(a.scores[metric], b.scores[metric]) for metric in metrics]
+    whole, segments = measure_sides(aligned, tags)
+    moved, told = find_moved(a, b, aligned, rows)
+    lost, gained = find_one_sided(a, b, aligned, LONE if rows else 0)
+    return Comparison(
+        a=a.about,
+        b=b.about,
+        metrics=[*whole, *refused],
+        segments=segments,
+        moved=moved,
+        rows=told,
+        lost=lost,
+        gained=gained,
+        notices=_notices(a, b, tags, segments),
+        problems=[*(f"A: {one}" for one in a.problems), *(f"B: {one}" for one in b.problems)],
+        usage=a.usage + b.usage,
+    )
+
+
+def _notices(a: Side, b: Side, tags: Sequence[str], segments: Sequence[Change]) -> list[str]:
+    """What to know of the numbers."""
+    told = [f"{letter}: {one}" for letter, side in (("A", a), ("B", b)) for one in side.notices]
+    if a.about.dataset != b.about.dataset:
+        told.append(f"A is of the data set {a.about.dataset}, B of {b.about.dataset}")
+    with_rows = {one.segment.tag for one in segments if one.segment}
+    told += [f"no row that was scored has the tag {tag}" for tag in tags if tag not in with_rows]
+    return told

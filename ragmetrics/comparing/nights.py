@@ -1,0 +1,109 @@
+"""Comparing a night with the one before it: what its page of changes is made of.
+
+The night before is the newest earlier one that was scored by some metric in the same way, so that
+the numbers compare. The metrics that it was scored by in another way are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from ragmetrics.causes import BUILDS
+from ragmetrics.comparing.comparison import make_comparison
+from ragmetrics.comparing.records import Change, Comparison
+from ragmetrics.comparing.scored import Side, scored_side
+from ragmetrics.records import Manifest
+from ragmetrics.store.files import Files
+from ragmetrics.summarise import MetricScores
+
+Load: TypeAlias = Callable[[Manifest, str], MetricScores]
+"""Reads a metric's scores of a night."""
+
+ROWS = 5
+"""Questions told of per metric."""
+_MOST_TAGS = 6
+_MOST_BUILDS = 20
+
+
+def night_before(now: Manifest, earlier: Sequence[Manifest]) -> Manifest | None:
+    """The newest of the earlier nights, oldest first as given, that compares by some metric."""
+    return next((one for one in reversed(earlier) if _comparable(one, now)), None)
+
+
+def compare_nights(files: Files, before: Manifest, now: Manifest, load: Load) -> Comparison:
+    """A night against an earlier one, by the metrics that compare and the tags that it shows."""
+    names = _comparable(before, now)
+    a, b = (_side(files, one, names, load) for one in (before, now))
+    refused, tags = _refused(before, now), shown_tags(now, before)
+    return make_comparison(a, b, names, tags, rows=ROWS, refused=refused)
+
+
+def shown_tags(now: Manifest, before: Manifest | None = None) -> list[str]:
+    """The tags that a night or run is shown by, and the index builds where they are a few."""
+    shown = dict.fromkeys(one.segment.tag for one in now.segments if one.segment)
+    sides = [now, before] if before else [now]
+    builds = {build for one in sides for build in one.source.index_builds}
+    return [*list(shown)[:_MOST_TAGS], *([BUILDS] if 1 < len(builds) <= _MOST_BUILDS else [])]
+
+
+def remembering(
+    load: Load,
+    tonight: Manifest,
+    before: Manifest | None,
+    scores: Mapping[str, MetricScores] | None = None,
+) -> Load:
+    """Reads scores as `load` does, those of a night and of the one before it once: rules, rows and
+    changes all ask for them. `scores` are tonight's where they were read already.
+    """
+    nights = [(one.date, one.run) for one in (tonight, before) if one]
+    known = {(nights[0], metric): one for metric, one in (scores or {}).items()}
+
+    def loaded(night: Manifest, metric: str) -> MetricScores:
+        key = (night.date, night.run), metric
+        if key in known:
+            return known[key]
+        found = load(night, metric)
+        if key[0] in nights:
+            known[key] = found
+        return found
+
+    return loaded
+
+
+def _comparable(before: Manifest, now: Manifest) -> list[str]:
+    """The metrics that both nights have scores of, made in the same way."""
+    return [
+        one.metric
+        for one in now.metrics
+        if one.scored and (old := before.summary(one.metric)) and old.scored
+        if old.fingerprint == one.fingerprint
+    ]
+
+
+def _refused(before: Manifest, now: Manifest) -> list[Change]:
+    """The metrics that do not compare, and why; one that neither night has scores of is none."""
+    found = []
+    for name in dict.fromkeys(one.metric for night in (now, before) for one in night.metrics):
+        old, new = before.summary(name), now.summary(name)
+        known = [bool(one and one.scored) for one in (old, new)]
+        if old and new and all(known):
+            if old.fingerprint != new.fingerprint:
+                found.append(Change(metric=name, reason=_otherwise(before, now)))
+        elif any(known):
+            told = "A has no score by it" if known[1] else "B has no score by it"
+            found.append(Change(metric=name, reason=told, questions_a=None if known[0] else 0))
+    return found
+
+
+def _otherwise(before: Manifest, now: Manifest) -> str:
+    if before.judge.fingerprint == now.judge.fingerprint:
+        return "its prompt, parameters or version changed: the numbers do not compare"
+    return "the judge changed: the numbers do not compare"
+
+
+def _side(files: Files, night: Manifest, names: Sequence[str], load: Load) -> Side:
+    scores = {name: load(night, name) for name in names}
+    placed = {name: replace(one, table=one.table.assign(night=0)) for name, one in scores.items()}
+    return scored_side(f"night {night.date} (run {night.run})", files, [night], placed)
