@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 import traceback
-import webbrowser
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +21,7 @@ from ragmetrics import (
     cli_backfill,
     cli_batches,
     cli_compare,
+    cli_dashboard,
     cli_gate,
     cli_prompts,
     cli_replay,
@@ -45,7 +45,7 @@ from ragmetrics.cli_flags import (
     settings_at,
 )
 from ragmetrics.cli_streams import lasting
-from ragmetrics.errors import InputError, RagmetricsError
+from ragmetrics.errors import RagmetricsError
 from ragmetrics.garbage import collect_seldom
 from ragmetrics.settings import judged_by, load_settings, with_preset
 
@@ -81,6 +81,7 @@ app.command()(cli_compare.compare)
 app.command()(cli_backfill.backfill)
 app.command()(cli_batches.batches)
 app.command()(cli_replay.replay)
+app.command()(cli_dashboard.dashboard)
 app.command()(cli_gate.gate)
 app.command()(cli_gate.emit_build)
 
@@ -208,30 +209,6 @@ def metrics(
         tables.print_metric(out, chosen[0])
     else:
         tables.print_metrics(out, chosen)
-
-
-@app.command()
-def dashboard(
-    store: Annotated[str, typer.Argument(help="The store: a folder or s3:// address.")],
-    output: Annotated[
-        str | None, typer.Option("--out", help="Where the site goes; default: into the store.")
-    ] = None,
-    open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
-) -> None:
-    """Write the dashboard of a store anew."""
-    from ragmetrics.dashboard import rebuild_dashboard
-    from ragmetrics.store.files import Files
-
-    files = Files(store)
-    if not any(map(files.exists, ("runs", "calibrations", "gates"))):
-        raise InputError(f"{store}: not a store: there are no runs in it")
-    site = Files(output) if output else files.at("dashboard")
-    first = site.uri(rebuild_dashboard(files, site))
-    out.print(first, soft_wrap=True)
-    if open_it:
-        if site.local is None:
-            raise InputError(f"a browser cannot open {first}; give --out a folder")
-        webbrowser.open((site.local / "index.html").resolve().as_uri())
 
 
 @app.callback(invoke_without_command=True)

@@ -10,20 +10,16 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
+from ragmetrics.header_settings import check_header, check_named
 from ragmetrics.judge_settings import Part
 from ragmetrics.rows import MAX_CONTEXTS
 
 HOLE = re.compile(r"\{(user_input|build|id|language)\}")
 """What a template is filled in at; all other braces stand for themselves."""
 
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-VARIABLES = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
-"""In a value of `headers_env`."""
-
 Param = str | bool | int | float
 _DEFAULT_BODY: JsonValue = {"user_input": "{user_input}", "build": "{build}"}
 _SECRET = re.compile(r"authorization|cookie|token|secret|passw|api-?_?key|access-?_?key", re.I)
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OF_HTTP = ("method", "headers", "headers_env", "body", "params", "max_answer_bytes")
 
 
@@ -99,7 +95,7 @@ class RetrieverSettings(Part):
     @classmethod
     def _open(cls, headers: dict[str, str]) -> dict[str, str]:
         for name, value in headers.items():
-            _check_header(name)
+            check_header(name)
             if _SECRET.search(name):
                 raise ValueError(
                     f"{name}: name the environment variable that holds it under `headers_env`; "
@@ -112,14 +108,7 @@ class RetrieverSettings(Part):
     @field_validator("headers_env")
     @classmethod
     def _named(cls, headers: dict[str, str]) -> dict[str, str]:
-        for name, value in headers.items():
-            _check_header(name)
-            if not (VARIABLE.fullmatch(value) or VARIABLES.search(value)):
-                raise ValueError(
-                    f"{name}: should name an environment variable, as SEARCH_TOKEN or "
-                    "Bearer {SEARCH_TOKEN}"
-                )
-        return headers
+        return check_named(headers)
 
     @field_validator("body")
     @classmethod
@@ -156,11 +145,6 @@ class RetrieverSettings(Part):
                 "{user_input} is not in body or params: every question would be asked alike"
             )
         return self
-
-
-def _check_header(name: str) -> None:
-    if not _TOKEN.fullmatch(name):
-        raise ValueError(f"{name!r} is no name of a header")
 
 
 def _holes(template: object) -> Iterator[str]:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from ragmetrics import __version__
 from ragmetrics.errors import InputError, RetrieverRefused
+from ragmetrics.header_settings import filled
 from ragmetrics.judges.told import error_of, retry_after, short
 from ragmetrics.judges.transport import (
     CONNECT_SECONDS,
@@ -26,7 +27,7 @@ from ragmetrics.replay.answers import UNREADABLE
 from ragmetrics.replay.outcomes import NoAnswer, Setback
 from ragmetrics.replay.questions import Question
 from ragmetrics.replay.template import fill_body, fill_params
-from ragmetrics.retriever_settings import VARIABLE, VARIABLES, RetrieverSettings
+from ragmetrics.retriever_settings import RetrieverSettings
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -189,27 +190,11 @@ def _headers(
     settings: RetrieverSettings, environment: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
     """The values that are secret, longest first, and all headers."""
-    secrets: set[str] = set()
-
-    def value_of(header: str, variable: str) -> str:
-        value = environment.get(variable, "").strip()
-        if not value:
-            raise RetrieverRefused(
-                f"the retriever's header {header} needs the environment variable {variable}: set it"
-            )
-        if not (value.isascii() and value.isprintable()):
-            raise RetrieverRefused(f"{variable} holds characters that no header has")
-        secrets.add(value)
-        return value
-
-    headers = dict(settings.headers)
-    for header, text in settings.headers_env.items():
-        if VARIABLE.fullmatch(text):
-            headers[header] = value_of(header, text)
-        else:
-            pieces = VARIABLES.split(text)  # every second is a variable's name
-            pieces[1::2] = [value_of(header, name) for name in pieces[1::2]]
-            headers[header] = "".join(pieces)
+    try:
+        named, secrets = filled(settings.headers_env, environment)
+    except ValueError as error:
+        raise RetrieverRefused(f"the retriever's {error}") from None
+    headers = {**settings.headers, **named}
     said = {header.lower() for header in headers}
     headers |= {name: value for name, value in _HEADERS.items() if name.lower() not in said}
     long = [secret for secret in secrets if len(secret) >= _LEAST_SECRET]
