@@ -186,7 +186,7 @@ def preview(
         raise InputError("--date, --build and --sample: one of them at a time")
     chosen = settings_here(settings)
     if sample:
-        shown = previews.of_samples(chosen.alerts.redact)
+        shown = previews.of_samples(chosen.redacts_messages)
     else:
         chosen = chosen.model_copy(update={"store": store or chosen.store})
         files = _store(chosen, None)

@@ -29,6 +29,7 @@ from ragmetrics.judge_settings import (
     make_budget,
     make_judge_settings,
 )
+from ragmetrics.push_settings import PushSettings
 from ragmetrics.retriever_settings import RetrieverSettings
 from ragmetrics.rows import FIELDS, explain
 from ragmetrics.runner_settings import RunnerSettings
@@ -100,6 +101,8 @@ class Settings(BaseSettings):
     retriever: RetrieverSettings | None = None
     """Asked the golden questions of an index build that has no log yet."""
     runner: Annotated[RunnerSettings, BeforeValidator(_named)] = RunnerSettings()
+    redact: bool = False
+    """Keep logged texts out of the dashboard and of messages: hashes and scores alone."""
     segments: tuple[str, ...] | None = None
     """Tags to show scores by; None: all tags with at most 20 values."""
     limits: Limits = Limits()
@@ -109,6 +112,8 @@ class Settings(BaseSettings):
     """Processes at work where the judge computes on this machine; None: one per core."""
     dashboard_url: str | None = None
     """Where people open the dashboard, for links in messages; None: the path in the store."""
+    metrics_push: PushSettings | None = None
+    """A Pushgateway that is told of the newest night."""
     storage_options: dict[str, Any] = Field(default_factory=dict)
     """Passed to fsspec, for buckets that the AWS environment variables do not describe."""
 
@@ -130,6 +135,11 @@ class Settings(BaseSettings):
     def panel(self) -> tuple[JudgeSettings, ...]:
         """All who judge: the panel, or the one judge."""
         return self.judges or (self.judge,)
+
+    @property
+    def redacts_messages(self) -> bool:
+        """Whether messages are to name no question."""
+        return self.redact or self.alerts.redact
 
     @property
     def reads_corpus(self) -> bool:

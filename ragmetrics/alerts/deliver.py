@@ -116,7 +116,7 @@ def teller(
         compose,
         manifest,
         dashboard=dashboard_link(settings, files, manifest),
-        redact=settings.alerts.redact,
+        redact=settings.redacts_messages,
         run_url=run_url,
     )
 

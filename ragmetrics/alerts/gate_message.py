@@ -13,6 +13,7 @@ from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.markup import clean, escape
 from ragmetrics.changes import drop_text, drop_words
 from ragmetrics.gates.records import FallenQuestion, Gate, MetricVerdict
+from ragmetrics.quoted import hidden_of, without
 
 SHOWN = 4
 """Metrics with all their numbers; of the others a line stands."""
@@ -30,8 +31,9 @@ def compose_gate(
     """The message of a held build, or of one that could not be compared at all.
 
     `page` and `run_url` become buttons where a browser can open them, else text. `redact` shows
-    row ids in place of questions.
+    row ids in place of questions, and hashes of what reasons may quote.
     """
+    hidden = _hidden(gate) if redact else {}
     held = [one for one in gate.metrics if one.verdict == "hold"]
     others = [one for one in gate.metrics if one.verdict != "hold"]
     sign, state = _HELD if gate.verdict == "hold" else _NOT_COMPARED
@@ -43,7 +45,7 @@ def compose_gate(
         context(_what(gate)),
         *map(_section, held[:SHOWN]),
         *bullets("Held too", map(_line, held[SHOWN:])),
-        *bullets("Why", (escape(reason, 250) for reason in gate.reasons)),
+        *bullets("Why", (escape(without(one, hidden), 250) for one in gate.reasons)),
         *bullets("Other metrics", map(_line, others)),
         *bullets("Fallen rows" if redact else "Fallen questions", _fallen(gate, held, redact)),
         *links({"builds": page, "run": run_url}),
@@ -76,6 +78,10 @@ def compose_undecided(
     ]
     text = escape(f"{title}: {clean(reason, 150)} ({dataset})", 300)
     return Message(text=text, blocks=blocks, tone="failure")
+
+
+def _hidden(gate: Gate) -> dict[str, str]:
+    return hidden_of(gate.serving_source, ()) | hidden_of(gate.source, gate.problems)
 
 
 def _what(gate: Gate) -> str:

@@ -25,6 +25,8 @@ DEFAULT_RULES = (
     Rule(metric="context_relevance", max_drop=0.05, versus="trailing:7"),
     Rule(metric="context_recall", max_drop=0.05, versus="trailing:7"),
 )
+SEGMENT_DAYS = 7
+"""Before tonight: a segment of one of these nights that tonight has no row of is no data."""
 _ANY = "(any)"
 """In place of a tag's value where no row has one."""
 
@@ -77,7 +79,7 @@ def _segments(rule: Rule, night: Night) -> list[Segment | None]:
         return [None]
     before = {
         summary.segment.value
-        for one in trailing(night.earlier, night.manifest.date, 7)
+        for one in trailing(night.earlier, night.manifest.date, SEGMENT_DAYS)
         for summary in one.segments
         if summary.metric == rule.metric and summary.scored
         if summary.segment and summary.segment.tag == rule.by
@@ -112,4 +114,4 @@ def _summary(metric: str, segment: Segment | None, night: Night) -> Summary | No
     return summarise(scores, "", segment)
 
 
-__all__ = ["DEFAULT_RULES", "Night", "evaluate"]
+__all__ = ["DEFAULT_RULES", "SEGMENT_DAYS", "Night", "evaluate"]

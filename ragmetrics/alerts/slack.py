@@ -7,12 +7,13 @@ can act as markup. Slack's limits on blocks hold by construction.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ragmetrics.alerts.blocks import Block, bullets, context, links, mrkdwn, plain, section
 from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.markup import clean, escape
 from ragmetrics.changes import drop_words, fall_story
+from ragmetrics.quoted import hidden_of, without
 from ragmetrics.records import Finding, Manifest, SampledMean, Summary, WorstRow
 
 SEGMENTS = 3
@@ -35,7 +36,8 @@ def compose(
     `dashboard` and `run_url` become buttons where a browser can open them, else text.
     `redact` shows row ids in place of questions, and nothing of what a judge said.
     """
-    findings = [_redacted(one, manifest.problems) for one in findings] if redact else findings
+    hidden = hidden_of(manifest.source, manifest.problems) if redact else {}
+    findings = [_redacted(one, hidden) for one in findings]
     fired = sorted((f for f in findings if f.transition == "fired"), key=_loudest_first)
     reminded = [f for f in findings if f.transition == "reminded"]
     resolved = [f for f in findings if f.transition == "resolved"]
@@ -67,12 +69,9 @@ def compose(
     return Message(text=escape(title + numbers + night, 300), blocks=blocks)
 
 
-def _redacted(finding: Finding, problems: Sequence[str]) -> Finding:
+def _redacted(finding: Finding, hidden: Mapping[str, str]) -> Finding:
     """The finding without the words of endpoints, which may repeat what they were asked."""
-    text = finding.message
-    for problem in problems:
-        text = text.replace(problem, "reason redacted")
-    return finding.model_copy(update={"message": text})
+    return finding.model_copy(update={"message": without(finding.message, hidden)})
 
 
 def _loudest_first(finding: Finding) -> tuple[bool, bool, bool, float]:
