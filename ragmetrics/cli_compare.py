@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,10 @@ from ragmetrics.cli_flags import (
     print_json,
     settings_here,
 )
+
+if TYPE_CHECKING:
+    from ragmetrics.comparing.records import Comparison
+    from ragmetrics.settings import Settings
 
 _SIDES = "a log (file, folder, glob), a date, the id of a run, or build:NAME"
 SideA = Annotated[str, typer.Argument(metavar="A", help=f"What was before: {_SIDES}.")]
@@ -46,6 +50,13 @@ FailFlag = Annotated[
 StoreFlag = Annotated[
     str | None, typer.Option("--store", help="Where runs and replies are; default: settings.")
 ]
+PageFlag = Annotated[
+    bool, typer.Option("--page", help="Write it as a page into the store's dashboard too.")
+]
+SiteFlag = Annotated[
+    Path | None,
+    typer.Option("--site", help="Write the page into this folder, in place of the dashboard."),
+]
 SettingsFlag = Annotated[
     Path | None, typer.Option("--settings", help="Default: ragmetrics.yaml, where there is one.")
 ]
@@ -63,6 +74,8 @@ def compare(
     preset: PresetFlag = None,
     rows: RowsFlag = 5,
     fail_on_drop: FailFlag = None,
+    page: PageFlag = False,
+    site: SiteFlag = None,
     store: StoreFlag = None,
     settings: SettingsFlag = None,
     as_json: JsonFlag = False,
@@ -71,6 +84,7 @@ def compare(
     from ragmetrics.compare_tables import print_comparison
     from ragmetrics.comparing.compare import compare as compare_sides
 
+    chosen = settings_here(settings)
     with tables.progress(err, "staging", quiet=as_json) as progress:
         found = compare_sides(
             a,
@@ -82,7 +96,7 @@ def compare(
             base_url=base_url,
             golden=golden,
             preset=preset,
-            settings=settings_here(settings),
+            settings=chosen,
             store=store,
             rows=rows,
             progress=progress,
@@ -91,11 +105,37 @@ def compare(
         print_json(found.as_json())
     else:
         print_comparison(out, found)
+    if page or site:
+        place = _write_page(found, (a, b), chosen, store, site)
+        (err if as_json else out).print(f"Page: {place}", markup=False, soft_wrap=True)
     if not found.compared:
         err.print("ragmetrics: no metric could be compared", style="red")
         raise typer.Exit(2)
     if fail_on_drop is not None:
         _fail(found, fail_on_drop)
+
+
+def _write_page(
+    found: Comparison,
+    sides: tuple[str, str],
+    settings: Settings,
+    store: str | None,
+    site: Path | None,
+) -> str:
+    """Write a comparison as a page; return where it is."""
+    from ragmetrics.alerts.deliver import page_link
+    from ragmetrics.report.compare_page import compare_path, write_comparison
+    from ragmetrics.report.redacting import redacted
+    from ragmetrics.stage import open_store
+    from ragmetrics.store.files import Files
+
+    path, found = compare_path(*sides), redacted(found, settings.redact)
+    if site:
+        files = Files(str(site))
+        return files.uri(write_comparison(files, path, found))
+    named = settings.model_copy(update={"store": store}) if store else settings
+    files = open_store(named)
+    return page_link(named, files, write_comparison(files.at("dashboard"), path, found))
 
 
 def _fail(found: Any, limit: float) -> None:

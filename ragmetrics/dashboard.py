@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from datetime import date, timedelta
+from functools import partial
 
 from ragmetrics.alerts.silences import silences, with_silences
 from ragmetrics.calibration.history import History, load_history
-from ragmetrics.gates.kept import load_gates
+from ragmetrics.comparing.nights import Load, compare_nights, night_before, remembering
+from ragmetrics.errors import StoreError
+from ragmetrics.gates.kept import gate_path, load_compared, load_gates
+from ragmetrics.gates.records import Gate
 from ragmetrics.gates.undecided import load_undecided
+from ragmetrics.monitoring.exported import write_metrics
 from ragmetrics.records import Manifest
+from ragmetrics.report.builds_page import FOLDER as BUILD_PAGES
+from ragmetrics.report.builds_page import PAGE as BUILDS
+from ragmetrics.report.builds_page import build_path, shown_gates, write_build
+from ragmetrics.report.calibration_page import PAGE as CALIBRATIONS
+from ragmetrics.report.changes_page import NAME as CHANGES
+from ragmetrics.report.changes_page import write_changes
+from ragmetrics.report.made_of import PATH as MADE_OF
+from ragmetrics.report.made_of import MadeOf
+from ragmetrics.report.redacting import is_redacted, redacted, redacted_history, redacted_row
+from ragmetrics.report.rows_kept import KeptRow
+from ragmetrics.report.rows_reading import load_rows
 from ragmetrics.report.site import (
     write_assets,
     write_builds,
@@ -16,44 +34,57 @@ from ragmetrics.report.site import (
     write_night,
     write_overview,
 )
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import nights, ref_of, run_of
-from ragmetrics.store.parts import ScoredRow, scored_rows
-from ragmetrics.superseding import until_settled
+from ragmetrics.store.failures import is_missing
+from ragmetrics.store.files import FileInfo, Files
+from ragmetrics.store.history import in_full, outlines, ref_of, run_of
+from ragmetrics.store.months import Months
+from ragmetrics.summarise import load_scores
+from ragmetrics.superseding import Saved, saved, until_settled
+
+log = logging.getLogger(__name__)
 
 
-def write_dashboard(files: Files, manifest: Manifest) -> None:
-    """Write a night's pages, the calibrations and the overview anew, as the store is now.
+def write_dashboard(
+    files: Files, manifest: Manifest, months: Months | None = None, load: Load | None = None
+) -> Manifest:
+    """Write a night's pages, the overview and the month's history anew, as the store is now; return
+    the newest night as it is shown.
 
     The pages are those of the run that speaks for the night, which may be another one by now.
+    `months` are what the caller has read of the history so far, `load` gives the scores that it has
+    read.
     """
-    site = files.at("dashboard")
+    site, known = files.at("dashboard"), months or Months(files)
     write_assets(site)
 
-    def write() -> None:
-        everything, history = _nights_now(files), load_history(files)
-        told = next((night for night in everything if night.date == manifest.date), manifest)
-        earlier = [night for night in everything if night.date < manifest.date]
-        write_night(site, told, earlier, worst_rows(files, told), history.calibrations)
-        _write_first_pages(files, site, everything, history)
+    def write(now: Saved) -> Manifest:
+        everything, history = _nights_now(files, known, now.runs), load_history(files)
+        for number, one in enumerate(everything):
+            if one.date == manifest.date:
+                _write_night(files, site, number, everything, history, load)
+        _write_first_pages(files, site, everything, history, now)
+        known.keep(now.runs)
+        return everything[-1] if everything else manifest
 
-    until_settled(files, write)
-
-
-def _nights_now(files: Files) -> list[Manifest]:
-    """All nights; of the newest, the alerts with what people have said of them since."""
-    everything = nights(files)
-    return [*everything[:-1], *(with_silences(one, silences(files)) for one in everything[-1:])]
+    return until_settled(files, write, known.listed(manifest.date))
 
 
 def write_pages(
-    files: Files, manifest: Manifest, earlier: Sequence[Manifest], history: History
+    files: Files,
+    manifest: Manifest,
+    earlier: Sequence[Manifest],
+    history: History,
+    load: Load | None = None,
 ) -> None:
-    """Write a night's pages alone, those of the run that speaks for it."""
+    """Write a night's pages alone, those of the run that speaks for it; `load` gives the scores
+    that the caller has read.
+    """
     site = files.at("dashboard")
     write_assets(site)
     told = run_of(files, manifest.date) or manifest
-    write_night(site, told, earlier, worst_rows(files, told), history.calibrations)
+    hide = is_redacted(told)
+    told, *before = (redacted(one, hide) for one in (told, *earlier))
+    _write_told(files, site, told, before, history, load)
 
 
 def refresh_dashboard(files: Files) -> History:
@@ -61,15 +92,15 @@ def refresh_dashboard(files: Files) -> History:
 
     The overview links to them, and the newest night says how far its judge agrees with people.
     """
-    site = files.at("dashboard")
+    site, months = files.at("dashboard"), Months(files)
     write_assets(site)
 
-    def write() -> History:
-        everything, history = _nights_now(files), load_history(files)
-        for newest in everything[-1:]:
-            rows = worst_rows(files, newest)
-            write_night(site, newest, everything[:-1], rows, history.calibrations)
-        _write_first_pages(files, site, everything, history)
+    def write(now: Saved) -> History:
+        everything, history = _nights_now(files, months, now.runs), load_history(files)
+        if everything:
+            _write_night(files, site, len(everything) - 1, everything, history, changes=False)
+        _write_first_pages(files, site, everything, history, now)
+        months.keep(now.runs)
         return history
 
     return until_settled(files, write)
@@ -77,41 +108,173 @@ def refresh_dashboard(files: Files) -> History:
 
 def refresh_builds(files: Files) -> None:
     """Write the page of the index builds anew, and the overview, which links to it."""
-    site = files.at("dashboard")
+    site, months = files.at("dashboard"), Months(files)
     write_assets(site)
 
-    def write() -> None:
-        _write_first_pages(files, site, _nights_now(files), load_history(files))
+    def write(now: Saved) -> None:
+        everything = _nights_now(files, months, now.runs)
+        _write_first_pages(files, site, everything, load_history(files), now)
+        months.keep(now.runs)
 
     until_settled(files, write)
 
 
-def _write_first_pages(
-    files: Files, site: Files, everything: Sequence[Manifest], history: History
-) -> str:
-    dataset = everything[-1].dataset if everything else None
-    calibrations = write_calibrations(site, history, dataset)
-    builds = write_builds(site, load_gates(files), load_undecided(files), dataset)
-    return write_overview(site, everything, calibrations, builds)
-
-
 def rebuild_dashboard(files: Files, site: Files) -> str:
     """Write the whole site of a store anew; return the path of its first page."""
-    everything, history = _nights_now(files), load_history(files)
+    now = saved(files)
+    everything = _nights_now(files, Months(files), now.runs)
+    history = load_history(files, newest=None)  # a page of long ago tells of those of its time
     write_assets(site)
-    for number, manifest in enumerate(everything):
-        rows = worst_rows(files, manifest)
-        write_night(site, manifest, everything[:number], rows, history.calibrations)
-    return _write_first_pages(files, site, everything, history)
+    site.remove(MADE_OF)
+    for number in range(len(everything)):
+        _write_night(files, site, number, everything, history)
+    return _write_first_pages(files, site, everything, history, now)
 
 
-def worst_rows(files: Files, manifest: Manifest) -> list[ScoredRow]:
-    """The rows that the manifest names as worst, each once, with all their scores."""
-    ref = ref_of(manifest)
-    wanted: dict[int, set[int]] = {}
-    for row in manifest.worst:
-        wanted.setdefault(row.shard, set()).add(row.position)
-    names = [summary.metric for summary in manifest.metrics]
-    found = scored_rows(files, ref, names, wanted)
-    places = dict.fromkeys((row.shard, row.position) for row in manifest.worst)
-    return [found[place] for place in places]
+def _nights_now(files: Files, months: Months, runs: Sequence[FileInfo]) -> list[Manifest]:
+    """All nights in outline; the newest in full, its alerts with what people have said since."""
+    everything = outlines(files, months=months, runs=runs)
+    newest = in_full(files, everything[-1:])
+    newest = [with_silences(one, silences(files)) for one in newest]
+    hide = any(map(is_redacted, newest))
+    return [redacted(one, hide or is_redacted(one)) for one in (*everything[:-1], *newest)]
+
+
+def _write_night(
+    files: Files,
+    site: Files,
+    number: int,
+    everything: Sequence[Manifest],
+    history: History,
+    load: Load | None = None,
+    *,
+    changes: bool = True,
+) -> None:
+    """Write the pages of one of all nights; of these the newest alone is in full already."""
+    told = everything[number]
+    if told is not everything[-1]:
+        (told,) = in_full(files, [told])
+        told = redacted(told, is_redacted(told) or is_redacted(everything[-1]))
+    _write_told(files, site, told, everything[:number], history, load, changes=changes)
+
+
+def _write_told(
+    files: Files,
+    site: Files,
+    told: Manifest,
+    earlier: Sequence[Manifest],
+    history: History,
+    load: Load | None = None,
+    *,
+    changes: bool = True,
+) -> None:
+    """Write the pages of a night, that of its `changes` since the night before among them."""
+    before = night_before(told, earlier)
+    load = remembering(load or _loader(files), told, before)
+    if changes:
+        _write_changes(files, site, told, before, earlier, load)
+    rows, pages = _rows(files, told, earlier, load), _other_pages(site, told, before)
+    raw = files.uri(ref_of(told).folder("scores"))
+    write_night(site, told, earlier, rows, history.calibrations, pages=pages, raw=raw)
+
+
+def _write_changes(
+    files: Files,
+    site: Files,
+    told: Manifest,
+    before: Manifest | None,
+    earlier: Sequence[Manifest],
+    load: Load,
+) -> None:
+    """Write what changed in a night since the one before it; where the scores of either are gone
+    from the store, the page stays what it is.
+    """
+    try:
+        found = compare_nights(files, before, told, load) if before else None
+    except StoreError as error:
+        if not is_missing(error):
+            raise
+        log.warning("%s: what changed is not told: %s", told.date, error)
+        return
+    shown = redacted(found, is_redacted(told)) if found else None
+    write_changes(site, told, before, shown, earlier)
+
+
+def _rows(files: Files, told: Manifest, earlier: Sequence[Manifest], load: Load) -> list[KeptRow]:
+    """The rows of a night that are shown."""
+    rows = load_rows(files, told, earlier, load)
+    return [redacted_row(one) for one in rows] if is_redacted(told) else rows
+
+
+def _other_pages(site: Files, told: Manifest, before: Manifest | None) -> dict[str, str]:
+    """The pages that a night has beside its own, by what links to them say."""
+    changes = before is not None and site.exists(f"{told.date}/{CHANGES}")
+    return {f"What changed since {before.date}": CHANGES} if before and changes else {}
+
+
+def _loader(files: Files) -> Load:
+    """Reads scores from the store."""
+    return lambda night, metric: load_scores(files, ref_of(night), metric)
+
+
+def _write_first_pages(
+    files: Files, site: Files, everything: Sequence[Manifest], history: History, now: Saved
+) -> str:
+    dataset, made = everything[-1].dataset if everything else None, MadeOf(site)
+    beside = (dataset, _hides(everything))
+    calibrations = made.unless_made(
+        CALIBRATIONS,
+        now.calibrations,
+        beside,
+        lambda: write_calibrations(site, redacted_history(history, _hides(everything)), dataset),
+    )
+    builds = made.unless_made(
+        BUILDS,
+        now.gates,
+        beside,
+        lambda: _write_builds(files, site, everything, now, made),
+    )
+    if everything:
+        write_metrics(site, everything[-1])
+    return write_overview(site, everything, calibrations, builds, _died(files, everything))
+
+
+def _died(files: Files, everything: Sequence[Manifest]) -> list[date]:
+    """Of the two weeks up to the newest night, the days that have no night, though a run had begun
+    on them.
+    """
+    known = {one.date for one in everything}
+    if not known:
+        return []
+    days = (max(known) - timedelta(days=ago) for ago in range(1, 15))
+    lacking = [day for day in days if min(known) < day and day not in known]
+    return [day for day in lacking if files.below(f"rows/dt={day}")]
+
+
+def _hides(everything: Sequence[Manifest]) -> bool:
+    """Whether texts are kept out of pages that are of no night: as the newest night has it."""
+    return bool(everything) and is_redacted(everything[-1])
+
+
+def _write_builds(
+    files: Files, site: Files, everything: Sequence[Manifest], now: Saved, made: MadeOf
+) -> str | None:
+    """Write the page of all index builds, and before it those of the builds that are new to it."""
+    dataset = everything[-1].dataset if everything else None
+    hide = _hides(everything)
+    gates = shown_gates(redacted(gate, hide) for gate in load_gates(files))
+    infos = {info.path: info for info in now.gates}
+    pages = {
+        build_path(gate.build): (info, partial(_write_build, files, site, gate, hide))
+        for gate in gates
+        if (info := infos.get(gate_path(gate.build)))  # else it came since: the next round's
+    }
+    made.each_unless_made(BUILD_PAGES, pages, (dataset, hide))
+    return write_builds(
+        site, gates, (redacted(one, hide) for one in load_undecided(files)), dataset
+    )
+
+
+def _write_build(files: Files, site: Files, gate: Gate, hide: bool) -> str:
+    found = load_compared(files, gate.build)
+    return write_build(site, gate, redacted(found, hide) if found else None)

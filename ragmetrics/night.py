@@ -20,6 +20,7 @@ from ragmetrics.estimates import plan_budget
 from ragmetrics.publish import publish
 from ragmetrics.records import JudgeInfo, Manifest
 from ragmetrics.registry import chosen_metrics
+from ragmetrics.report.redacting import is_redacted, redacted
 from ragmetrics.reuse import attempt_at, look_back, staged_runs
 from ragmetrics.sample_plan import SamplePlan
 from ragmetrics.sampling import plan_sample
@@ -162,13 +163,22 @@ def publish_night(
     *,
     silent: bool = False,
     overview: bool = True,
+    flow_run: str = "",
 ) -> Manifest:
     """Publish a run; `problems` say why parts of it could not be scored.
 
     A `silent` one tells nobody; without `overview` only the night's own pages are written.
+    `flow_run` is where Prefect shows the run.
     """
-    now = datetime.now(UTC)
-    return publish(settings, staged, now, problems, silent=silent, overview=overview)
+    return publish(
+        settings,
+        staged,
+        datetime.now(UTC),
+        problems,
+        silent=silent,
+        overview=overview,
+        flow_run=flow_run,
+    )
 
 
 def alert_night(settings: Settings, manifest: Manifest, run_url: str | None = None) -> Delivery:
@@ -210,7 +220,7 @@ def shortfalls(manifest: Manifest, delivery: Delivery) -> list[str]:
     """Why the run does not do its whole duty; nothing where it does."""
     missing = [
         finding.message
-        for finding in manifest.findings
+        for finding in redacted(manifest, is_redacted(manifest)).findings
         if finding.kind in ("no_data", "judge_failures")
         and finding.level != "ok"
         and finding.severity == "critical"  # one judge of a panel is not

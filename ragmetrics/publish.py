@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache, partial, reduce
 from operator import or_
 
@@ -13,14 +13,16 @@ from ragmetrics.alerts.deliver import load_book
 from ragmetrics.alerts.explain import explain
 from ragmetrics.alerts.falls import find_falls
 from ragmetrics.alerts.levels import fixed_sets
-from ragmetrics.alerts.rules import Night, evaluate
+from ragmetrics.alerts.rules import SEGMENT_DAYS, Night, evaluate
 from ragmetrics.alerts.seen_ids import IdReader
 from ragmetrics.alerts.silences import silences
 from ragmetrics.alerts.state import NO_SILENCES, advance
 from ragmetrics.budget import BudgetPlan, load_plan, pays_for_embeddings
 from ragmetrics.calibration.history import load_history
+from ragmetrics.comparing.nights import night_before, remembering
 from ragmetrics.dashboard import write_dashboard, write_pages
 from ragmetrics.gates.kept import find_serving
+from ragmetrics.monitoring.push import push
 from ragmetrics.protocol import Status
 from ragmetrics.records import (
     EMBEDDINGS,
@@ -36,17 +38,21 @@ from ragmetrics.sample_costs import report_of
 from ragmetrics.sample_plan import load_sample
 from ragmetrics.score import judge_info, metric_fingerprint
 from ragmetrics.settings import Settings
+from ragmetrics.settings_told import told as told_settings
 from ragmetrics.spent import Costs, costs_of
 from ragmetrics.stage import Staged, open_store
 from ragmetrics.store.files import Files
 from ragmetrics.store.history import (
     find_manifest,
+    in_full,
     named_run,
-    nights,
+    outlines,
     ref_of,
     save_manifest,
+    trailing,
 )
-from ragmetrics.store.parts import scored_rows
+from ragmetrics.store.months import Months
+from ragmetrics.store.places import scored_rows
 from ragmetrics.summarise import MetricScores, find_segments, load_scores, summarise
 from ragmetrics.superseding import superseding
 
@@ -63,11 +69,12 @@ def publish(
     *,
     silent: bool = False,
     overview: bool = True,
+    flow_run: str = "",
 ) -> Manifest:
     """Write the run's manifest and dashboard from its parts; repeating it gives the same numbers.
 
-    `now` is noted as the end of the run, `problems` as the reasons why parts are missing: the
-    rows of a missing part count as `judge_failed`.
+    `now` is noted as the end of the run, `flow_run` as where Prefect shows it, `problems` as the
+    reasons why parts are missing: the rows of a missing part count as `judge_failed`.
     A night of the past, before the newest that the alerts know or `silent` by request, has the
     alerts that follow from the nights before it, and tells nobody. Without `overview` the pages of
     all nights are left to `refresh_dashboard`: to write them after each of many nights takes as
@@ -76,15 +83,21 @@ def publish(
     files = open_store(settings)
     manifest, scores = summarise_run(settings, files, staged, now)
     told = dict.fromkeys([*problems, *manifest.problems])
-    manifest = manifest.model_copy(update={"problems": list(told)})
+    manifest = manifest.model_copy(update={"problems": list(told), "flow_run": flow_run})
     manifest, superseded = superseding(files, manifest)
-    earlier = nights(files, before=manifest.date, last=_COMPARED_NIGHTS)
+    months = Months(files)
+    earlier = _earlier(settings, files, months, manifest.date)
     history = load_history(files)
     night = Night(
         manifest,
         scores,
         earlier,
-        lambda one, metric: load_scores(files, ref_of(one), metric, watched_tags(settings)),
+        remembering(
+            lambda one, metric: load_scores(files, ref_of(one), metric, watched_tags(settings)),
+            manifest,
+            night_before(manifest, earlier),
+            scores,
+        ),
         history.newest_drifts(manifest.judge),
         fixed_sets=fixed_sets(settings, files, history.calibrations),
         ids=IdReader(files),
@@ -110,10 +123,22 @@ def publish(
     )
     save_manifest(files, manifest)
     if overview:
-        write_dashboard(files, manifest)
+        newest = write_dashboard(files, manifest, months, night.load)
+        if settings.metrics_push and not silent:
+            push(settings.metrics_push, newest)
     else:
-        write_pages(files, manifest, earlier, history)
+        write_pages(files, manifest, earlier, history, night.load)
+        months.keep(months.listed(manifest.date), of=manifest.date)
     return manifest
+
+
+def _earlier(settings: Settings, files: Files, months: Months, day: date) -> list[Manifest]:
+    """The nights before in outline; in full the last ones, where a rule asks for their segments."""
+    found = outlines(files, before=day, last=_COMPARED_NIGHTS, months=months)
+    if not any(rule.by for rule in settings.alerts.rules or ()):
+        return found
+    recent = trailing(found, day, SEGMENT_DAYS)
+    return [*found[: len(found) - len(recent)], *in_full(files, recent)]
 
 
 def _replayed(earlier: Sequence[Manifest], remind_days: int) -> Book:
@@ -185,6 +210,7 @@ def summarise_run(
         budget=_budget(load_plan(files, ref), costs, free, scores),
         sample=report_of(settings.sample, plan, scores, summaries, by_metric),
         problems=costs.problems(),
+        settings=told_settings(settings),
         splits=dict(costs.splits),
     )
     return manifest, scores

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import date, datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -337,8 +337,11 @@ class Manifest(Record):
     labelled: Usage | None = None
     """What judging the labelled set for judge drift cost: in no other figure, and in no budget."""
     problems: list[str] = Field(default_factory=list)
-    """Why parts could not be scored at all, or not by all judges; rows of missing parts count
-    as `judge_failed`."""
+    """Why parts have no score, or not by all judges; rows of missing ones are `judge_failed`."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """That it ran by, without secrets: the chief ones, and those that are not the defaults."""
+    flow_run: str = ""
+    """Where Prefect shows the run; empty where it ran without, or without a server."""
     splits: dict[str, int] = Field(default_factory=dict)
     """Texts that pysbd could not split safely, by reason: a plain splitter was used."""
 

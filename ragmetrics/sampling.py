@@ -40,7 +40,7 @@ from ragmetrics.score import score_families
 from ragmetrics.settings import Settings
 from ragmetrics.stats.prediction_powered import FEWEST_OF_A_STRATUM, allocate, rows_to_judge
 from ragmetrics.store.files import Files
-from ragmetrics.store.history import nights
+from ragmetrics.store.history import outlines
 from ragmetrics.store.parts import RunRef, read_records
 
 log = logging.getLogger(__name__)
@@ -154,7 +154,7 @@ def plan_sample(
         return found
     census = take_census(settings, files, ref)
     looks_back = settings.sample.half_width is not None and prints
-    past = nights(files, before=ref.date, last=_LOOKED_THROUGH) if looks_back else []
+    past = outlines(files, before=ref.date, last=_LOOKED_THROUGH) if looks_back else []
     plan = draw_all(settings.sample, census, past, prints)
     save_sample(files, ref, plan)
     for one in plan.groups:

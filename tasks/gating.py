@@ -27,9 +27,11 @@ from ragmetrics.gates.staging import StagedGate
 from ragmetrics.gates.undecided import Undecided
 from ragmetrics.replay.records import Replayed
 from ragmetrics.report.markdown import gate_markdown
+from ragmetrics.report.redacting import redacted
 from ragmetrics.settings import Settings
 from ragmetrics.stage import open_store
 from tasks.artifacts import artifact_key, leave_artifact
+from tasks.links import run_page
 from tasks.steps import RETRIES
 
 OUTCOMES: dict[Verdict, str] = {"promote": PASSED, "hold": HELD, "inconclusive": INCONCLUSIVE}
@@ -70,8 +72,9 @@ def decide(settings: Settings, staged: StagedGate, problems: Sequence[str]) -> G
 def publish(settings: Settings, gate: Gate) -> Gate:
     """Refresh the dashboard, and leave the verdict as an artifact of the flow run."""
     refresh_builds(open_store(settings))
+    shown = redacted(gate, settings.redact)
     leave_artifact(
-        gate_markdown(gate, telling.builds_link(settings, gate.build)),
+        gate_markdown(shown, telling.builds_link(settings, gate.build)),
         key=f"ragmetrics-{artifact_key(gate.dataset)}-gate",
         description=f"Index build {gate.build} of {gate.dataset}",
     )
@@ -117,7 +120,7 @@ async def _post(event: dict[str, Any]) -> None:
 @task(name="tell", task_run_name="tell · {gate.build}", **RETRIES)
 def tell(settings: Settings, gate: Gate) -> Gate:
     """Tell every channel what people have to hear of a gate, and note who was told."""
-    return telling.tell_gate(settings, gate, _run_url())
+    return telling.tell_gate(settings, gate, run_page())
 
 
 @task(name="tell of no verdict", task_run_name=_by_flow_run("tell"), **RETRIES)
@@ -125,7 +128,7 @@ def tell_undecided(
     settings: Settings, reason: str, carried: str, event_id: str | None
 ) -> Undecided:
     """Tell every channel that a build got no verdict."""
-    return telling.tell_undecided(settings, reason, carried, event_id, _run_url())
+    return telling.tell_undecided(settings, reason, carried, event_id, run_page())
 
 
 @task(name="publish no verdict", task_run_name=_by_flow_run("publish"), **RETRIES)
@@ -160,9 +163,3 @@ def outcome_id(gate: Gate) -> UUID:
     """
     told = gate.model_dump_json(exclude={"told", "heard"})
     return uuid5(NAMESPACE_URL, f"{OUTCOMES[gate.verdict]}:{told}")
-
-
-def _run_url() -> str | None:
-    url = flow_run.ui_url
-    # Prefect's own server of a run by hand has no pages to link to: "None/flow-runs/...".
-    return url if url and "://" in url else None

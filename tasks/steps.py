@@ -10,20 +10,20 @@ from typing import Any
 
 from prefect import task
 from prefect.client.schemas.objects import State
-from prefect.runtime import flow_run
 
 from ragmetrics import night
 from ragmetrics.alerts.deliver import Delivery, dashboard_link
 from ragmetrics.errors import JudgePending, RagmetricsError
 from ragmetrics.records import Manifest
-from ragmetrics.report.site import summary_markdown
 from ragmetrics.score import score_part
 from ragmetrics.settings import Settings
 from ragmetrics.stage import Staged, open_store
 from ragmetrics.store.files import Files
 from ragmetrics.store.parts import RunRef
+from ragmetrics.summaries import night_markdown
 from ragmetrics.text import sharing_splits
 from tasks.artifacts import artifact_key, leave_artifact
+from tasks.links import run_page
 
 
 def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
@@ -77,10 +77,11 @@ def score(
 @task(name="publish", task_run_name="publish · {staged.ref.date}", **RETRIES)
 def publish(settings: Settings, staged: Staged, problems: Sequence[str]) -> Manifest:
     """Write the manifest and the dashboard, and the headline as an artifact of the flow run."""
-    manifest = night.publish_night(settings, staged, problems)
-    link = dashboard_link(settings, open_store(settings), manifest)
+    manifest = night.publish_night(settings, staged, problems, flow_run=run_page() or "")
+    files = open_store(settings)
+    link = dashboard_link(settings, files, manifest)
     leave_artifact(
-        summary_markdown(manifest, link),
+        night_markdown(files, manifest, link),
         key=f"ragmetrics-{artifact_key(manifest.dataset)}",
         description=f"Retrieval of {manifest.dataset} on {manifest.date}",
     )
@@ -90,6 +91,4 @@ def publish(settings: Settings, staged: Staged, problems: Sequence[str]) -> Mani
 @task(name="alert", task_run_name="alert · {manifest.date}", **RETRIES)
 def alert(settings: Settings, manifest: Manifest) -> Delivery:
     """Tell every channel what changed, after the state of the alerts is written."""
-    url = flow_run.ui_url
-    # Prefect's own server of a run by hand has no pages to link to: "None/flow-runs/...".
-    return night.alert_night(settings, manifest, url if url and "://" in url else None)
+    return night.alert_night(settings, manifest, run_page())

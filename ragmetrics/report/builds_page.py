@@ -1,22 +1,25 @@
-"""The page of all index builds: every gate with its verdict and what it rests on.
+"""Index builds: the page of all gates, and of each a page with its verdict and what it rests on.
 
 builds.html
+builds/BUILD.html
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from itertools import islice
 
-from ragmetrics.gates.records import Gate, MetricVerdict, Verdict
+from ragmetrics.comparing.records import Comparison
+from ragmetrics.gates.records import Gate, MetricVerdict, Verdict, is_name
 from ragmetrics.gates.undecided import Undecided
+from ragmetrics.report.compare_view import compare_view
 from ragmetrics.report.pages import render
-from ragmetrics.report.words import duration
+from ragmetrics.report.words import duration, slug
 from ragmetrics.store.files import Files
 
 PAGE = "builds.html"
-MOST_IN_FULL = 30
-"""Gates that are shown with tables and questions; of the others a line stands."""
+FOLDER = "builds"
 _MOST_LINES = 100
 _MOST_UNDECIDED = 20
 
@@ -28,16 +31,21 @@ STATES: dict[Verdict, tuple[str, str]] = {
 """Of each verdict, an icon's name and the word for it."""
 
 
+def shown_gates(gates: Iterable[Gate]) -> list[Gate]:
+    """Of all gates, newest first, those that are shown, and one more where there are others."""
+    return list(islice(gates, _MOST_LINES + 1))
+
+
 def write_builds(
     site: Files,
     gates: Iterable[Gate],
     undecided: Iterable[Undecided] = (),
     dataset: str | None = None,
 ) -> str | None:
-    """Write the page; return its path, or None where no build has been gated.
+    """Write the page of all gates; return its path, or None where no build has been gated.
 
     `gates` and `undecided` are given newest first, and taken as far as they are shown; `dataset`
-    names the site's first page.
+    names the site's first page. Each line links to the page of its build.
     """
     newest = iter(gates)
     shown, lost = list(islice(newest, _MOST_LINES)), list(islice(undecided, _MOST_UNDECIDED))
@@ -49,20 +57,45 @@ def write_builds(
         dataset=dataset,
         gates=shown,
         more=next(newest, None) is not None,
-        in_full=MOST_IN_FULL,
         undecided=lost,
         held=sum(gate.verdict == "hold" for gate in shown),
         states=STATES,
         anchor=anchor,
+        build_path=build_path,
         lowest=_lowest,
-        took=lambda gate: duration(gate.finished_at - gate.started_at),
     )
     site.write(PAGE, page)
     return PAGE
 
 
+def write_build(site: Files, gate: Gate, found: Comparison | None) -> str:
+    """Write the page of one gate; return its path.
+
+    `found` is how the builds differ, where they could be compared and the store has it.
+    """
+    page = render(
+        "build.html",
+        1,
+        gate=gate,
+        view=compare_view(found) if found else None,
+        states=STATES,
+        took=lambda one: duration(one.finished_at - one.started_at),
+    )
+    site.write(build_path(gate.build), page)
+    return build_path(gate.build)
+
+
+def build_path(build: str) -> str:
+    """Where the page of a build stands on the site; a digest stands for a name that is none."""
+    name = build
+    if not is_name(build):
+        digest = hashlib.blake2b(build.encode("utf-8", "surrogatepass"), digest_size=6)
+        name = f"{slug(build)[:60]}-{digest.hexdigest()}"
+    return f"{FOLDER}/{name}.html"
+
+
 def anchor(build: str) -> str:
-    """Where a build stands on the page."""
+    """Where a build stands on the page of all."""
     return f"build-{build}"
 
 

@@ -19,7 +19,7 @@ from ragmetrics.calibration.records import (
 from ragmetrics.judges.base import fingerprint
 from ragmetrics.protocol import Status
 from ragmetrics.records import JudgeInfo, Manifest
-from ragmetrics.report.cards import STATUS
+from ragmetrics.report.coverage import STATUS
 from ragmetrics.report.words import count, slug
 
 
@@ -39,10 +39,33 @@ class Point:
         """Whether the metric did since the calibration before."""
         return bool(self.drift and self.drift.drifted)
 
+    @property
+    def level(self) -> float | None:
+        """The mean verdict: the set never changes, so what it moved by is the judge's own doing."""
+        return _mean(self.measured, of_labels=False)
+
+    @property
+    def labelled(self) -> float | None:
+        """The mean label of the same units, which a judge that agrees with people would give."""
+        return _mean(self.measured, of_labels=True)
+
     def figure(self, name: FigureName) -> Figure:
         """A figure over all rows; without a value where there is none."""
         overall = self.measured.overall
         return overall.figures.get(name, Figure()) if overall else Figure()
+
+
+def _mean(measured: Measured, *, of_labels: bool) -> float | None:
+    """The mean verdict, or label, of the units that got a verdict; None where none did."""
+    if measured.overall is None:
+        return None
+    found = measured.overall.confusion
+    columns = [sum(column) for column in zip(*found.counts, strict=True)]
+    values, units = (
+        (found.labels, list(map(sum, found.counts))) if of_labels else (found.verdicts, columns)
+    )
+    told = sum(value * count for value, count in zip(values, units, strict=True))
+    return told / sum(units) if sum(units) else None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragmetrics.calibration.history import STEPS, History
-from ragmetrics.calibration.records import FIGURES
+from ragmetrics.calibration.records import FIGURES, FigureName
 from ragmetrics.report.calibration import Standing, standings, unanswered
 from ragmetrics.report.calibration_figure import MAIN, drift_figure, reliability_figure
 from ragmetrics.report.calibration_segments import segment_tables
@@ -20,6 +20,17 @@ PAGE = "calibration.html"
 MOST_IN_FULL = 12
 """Judges on sets that are shown with charts and tables; of the others the main figures stand."""
 _MOST_LINES = 200
+TERMS_OF: dict[FigureName, str] = {
+    "auc": "AUC",
+    "auc_within": "AUC",
+    "kappa": "kappa",
+    "kappa_classes": "kappa",
+    "kappa_quadratic": "kappa",
+    "alpha": "agreement α",
+    "spearman": "Spearman",
+    "accuracy": "accuracy",
+}
+"""What the glossary calls each figure."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,7 @@ def write_calibrations(site: Files, history: History, dataset: str | None = None
         in_full=MOST_IN_FULL,
         drifted=sum(one.drifted for one in found),
         names=FIGURES,
+        terms_of=TERMS_OF,
         main=MAIN,
         steps=STEPS,
         reliability=reliability_figure,

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.report.condition import metric_states, needing_reader
+from ragmetrics.report.coverage import STATUS
 from ragmetrics.report.histogram import bin_label
-from ragmetrics.report.trends import Change, change, scored
+from ragmetrics.report.trends import change, scored
 from ragmetrics.report.words import brief, number, plural, share
-
-STATUS = {
-    "scored": "scored",
-    "not_applicable": "not applicable",
-    "unreadable": "unreadable verdict",
-    "judge_failed": "judge failed",
-    "over_budget": "over budget",
-    "not_sampled": "not in the sample",
-}
 
 
 @dataclass(frozen=True)
@@ -31,24 +23,38 @@ class Bin:
 
 
 @dataclass(frozen=True)
+class Moved:
+    """How far a mean moved against its baseline, and how sure that is."""
+
+    by: float
+    low: float | None
+    high: float | None
+    """Of its 95% interval."""
+    worse: bool
+    label: str
+    """The baseline: `7 nights before`, `2026-11-18`."""
+    before: float | None
+    paired: bool
+    """Whether it is of the questions that both have, one by one."""
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+
+
+@dataclass(frozen=True)
 class Card:
     """A metric's numbers with what they rest on."""
 
     summary: Summary
-    change: Change | None
+    moved: Moved | None
     state: str | None
     """Of the worst rule on the metric over all rows; None where no rule watches it."""
     detects: str
     """How far it must fall to be seen; nothing where too few questions were asked to tell."""
     unscored: tuple[str, ...]
     bins: tuple[Bin, ...]
-
-    @property
-    def since(self) -> str:
-        """What the change is measured against, in words."""
-        if self.change is None:
-            return "no earlier night to compare with"
-        return f"since {self.change.since}"
 
 
 def cards(manifest: Manifest, earlier: Sequence[Manifest]) -> list[Card]:
@@ -64,7 +70,7 @@ def _card(
     has_mean = scored(manifest, summary.metric) is not None
     return Card(
         summary=summary,
-        change=change(summary, earlier) if has_mean else None,
+        moved=moved(manifest, summary, earlier) if has_mean else None,
         state=state,
         detects=detects(manifest, summary),
         unscored=tuple(
@@ -74,6 +80,37 @@ def _card(
         ),
         bins=_bins(summary.histogram) if has_mean else (),
     )
+
+
+def moved(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> Moved | None:
+    """The move that a drop rule or the headline measured, question by question; without one, that
+    of the mean since the newest earlier night that compares. None where there is no such night.
+    """
+    sign = -1 if summary.higher_is_better else 1
+    for own in _measured(manifest, summary.metric):
+        drop, low, high, before, label = own
+        ends = (sign * one if one is not None else None for one in (low, high))
+        first, last = sorted(ends, key=lambda one: (one is None, one or 0.0))
+        return Moved(sign * drop, first, last, drop > 0, brief(label, 60), before, paired=True)
+    since = change(summary, earlier)
+    if since is None:
+        return None
+    before = (summary.mean or 0.0) - since.by
+    day = str(since.since)
+    return Moved(since.by, since.low, since.high, since.worse, day, before, paired=False)
+
+
+_Drop = tuple[float, float | None, float | None, float | None, str]
+
+
+def _measured(manifest: Manifest, metric: str) -> Iterator[_Drop]:
+    for one in manifest.findings:
+        own = one.kind == "metric" and one.metric == metric and one.segment is None
+        if own and one.drop is not None and one.baseline_label:
+            yield one.drop, one.drop_low, one.drop_high, one.baseline, one.baseline_label
+    for fall in manifest.falls:
+        if fall.metric == metric:
+            yield fall.drop, fall.low, fall.high, fall.before, fall.label
 
 
 def detects(manifest: Manifest, summary: Summary) -> str:

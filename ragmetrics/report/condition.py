@@ -109,9 +109,9 @@ def condition(manifest: Manifest) -> Condition:
 
 def _judge(manifest: Manifest) -> tuple[NightState, str, tuple[Finding, ...]]:
     """State, the words for it, and the findings that explain it."""
+    ordered = [(rule_state(one), one) for one in by_state(manifest.findings)]
     found: dict[MetricState, tuple[Finding, ...]] = {
-        state: tuple(f for f in by_state(manifest.findings) if rule_state(f) == state)
-        for state in _ORDER
+        state: tuple(one for own, one in ordered if own == state) for state in _ORDER
     }
     firing, pending = found["firing"], found["pending"]
     # A small segment has too few rows on many nights: that alone does not spoil a good one.

@@ -1,26 +1,39 @@
-"""One bad row and why it is bad: its texts, with the judge's verdicts laid over them.
-
-Verdicts come from the details of scores, which any version may have written: what does not
-have the expected shape is left out, never guessed.
+"""One row and why it is good or bad: its texts, with the judges' verdicts laid over them, and
+what was retrieved for its question on earlier nights.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import groupby
 
+from ragmetrics.comparing.records import MovedContext
 from ragmetrics.protocol import Score
-from ragmetrics.records import WorstRow
 from ragmetrics.report.passages import Budget, Passage, spans
-from ragmetrics.report.words import NONE, number
+from ragmetrics.report.rows_earlier import Earlier, became
+from ragmetrics.report.rows_kept import KeptRow, Why
+from ragmetrics.report.verdicts import (
+    Claims,
+    Offered,
+    Opinion,
+    details,
+    fitting,
+    of_reference,
+    of_response,
+    offered_questions,
+    opinions,
+    relevant_to,
+)
+from ragmetrics.report.words import LONGEST
 from ragmetrics.rows import LogRow
-from ragmetrics.store.parts import ScoredRow
-from ragmetrics.text import sentences
 
 MOST_CONTEXTS = 50
-MOST_CLAIMS = 60
 _LONGEST_QUESTION = 1_000  # it is a heading
+_MOST_MOVED = 30
+_WITH_TEXT = ("left", "rewritten")
+_SHORT = 160
+"""Characters of a context of older nights."""
 GRADES = ("of no use", "of some use", "answers it")
 
 
@@ -30,115 +43,113 @@ class Context:
 
     rank: int
     id: str | None
+    score: float | None
+    """The retriever's own."""
     expected: bool
     """Whether the reference names it."""
     grade: int | None
     verdict: str
     needed: int | None
     """Sentences needed to answer; None where that is not known."""
+    relevant_to: tuple[str, ...]
+    """Metrics that found it relevant."""
+    new: bool
+    """Whether the newest of the earlier nights did not have it."""
     passage: Passage
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A sentence of the reference, or a statement of the response."""
+class Moved:
+    """A context that does not stand where it stood on an earlier night."""
 
-    passage: Passage
-    supported: bool
+    context: MovedContext
+    became: str
+    passage: Passage | None
+    """The text of one that is gone or was rewritten; others stand among those retrieved."""
 
 
 @dataclass(frozen=True)
-class Offered:
-    """A question that the response would answer, and how close it is to the one asked."""
+class Then:
+    """Earlier nights of the question on which the same was retrieved, newest first."""
 
-    passage: Passage
-    cosine: float | None
+    nights: tuple[Earlier, ...]
+    moved: tuple[Moved, ...]
+    more: int
+    """Contexts left out."""
 
 
 @dataclass(frozen=True)
 class Evidence:
     """All there is to see of one row."""
 
-    anchor: str
-    value: float
-    metric: str
+    key: str
+    """Names the row in the address of its page."""
+    why: tuple[Why, ...]
     row: LogRow
     question: Passage
     response: Passage | None
     noncommittal: bool
     offered: tuple[Offered, ...]
-    statements: tuple[Claim, ...]
+    stated: tuple[Claims, ...]
     reference: Passage | None
-    claims: tuple[Claim, ...]
+    referred: tuple[Claims, ...]
     contexts: tuple[Context, ...]
     more_contexts: int
     missed: tuple[str, ...]
     """Contexts that the reference names and that were not retrieved."""
     scores: Mapping[str, Score]
+    nights: tuple[Earlier, ...]
+    """Earlier ones that had the question, newest first."""
+    earlier: tuple[Then, ...]
 
-    def opinions(self, metric: str) -> list[str]:
-        """What each judge of a panel said of the row, and a judge's repeats, as lines."""
-        details = self.scores[metric].details
-        judges = details.get("judges")
-        lines = [
-            f"{name}: {_opinion(said)}"
-            for name, said in (judges.items() if isinstance(judges, Mapping) else ())
-        ]
-        repeats = _fitting(details.get("repeats"), None)
-        return lines or ([f"repeats: {_numbers(repeats)}"] if repeats else [])
+    @property
+    def anchor(self) -> str:
+        """The fragment of the row's address: a choice to a script, a place to a browser."""
+        return f"row={self.key}"
 
-
-def _opinion(said: object) -> str:
-    if not isinstance(said, Mapping):
-        return NONE
-    value, repeats = said.get("value"), _fitting(said.get("repeats"), None)
-    text = _numbers([value]) if value is not None else str(said.get("reason") or said.get("status"))
-    return f"{text} (repeats: {_numbers(repeats)})" if repeats else text
+    def opinions(self, metric: str) -> list[Opinion]:
+        """What each judge said of the row by one metric, where there is more than a value."""
+        return opinions(self.scores[metric])
 
 
-def _numbers(values: Sequence[Any]) -> str:
-    known = (value if isinstance(value, int | float) else None for value in values)
-    return ", ".join(number(value) for value in known)
-
-
-def evidence(worst: WorstRow, scored: ScoredRow, anchor: str, room: int) -> Evidence:
-    """Lay out one row in about `room` bytes."""
-    row, budget = scored.row, Budget(room)
-    response_details = _details(scored, "response_relevancy")
+def evidence(kept: KeptRow, room: int) -> Evidence:
+    """Lay out one row in about `room` bytes of text."""
+    row, budget = kept.row, Budget(room)
     question = budget.passage(row.user_input, longest=_LONGEST_QUESTION)
     response = budget.passage(row.response) if row.response else None
-    claims = _claims(row, _details(scored, "context_recall").get("attributed"), budget)
-    contexts = _contexts(scored, budget)
+    referred = of_reference(kept.scored, budget)
+    plain = row.reference and not any(not group.title for group in referred)
+    contexts = _contexts(kept, budget)
     retrieved = set(row.retrieved_context_ids or ())
-    expected = row.reference_context_ids or ()
+    missed = [one for one in dict.fromkeys(row.reference_context_ids or ()) if one not in retrieved]
     return Evidence(
-        anchor=anchor,
-        value=worst.value,
-        metric=worst.metric,
+        key=kept.key,
+        why=kept.why,
         row=row,
         question=question,
         response=response,
-        noncommittal=response_details.get("noncommittal") is True,
-        offered=_offered(response_details, budget),
-        statements=_statements(_details(scored, "faithfulness"), budget),
-        reference=budget.passage(row.reference) if row.reference and not claims else None,
-        claims=claims,
+        noncommittal=details(kept.scored, "response_relevancy").get("noncommittal") is True,
+        offered=offered_questions(kept.scored, budget),
+        stated=of_response(kept.scored, budget),
+        reference=budget.passage(row.reference or "") if plain else None,
+        referred=referred,
         contexts=contexts,
         more_contexts=len(row.retrieved_contexts) - len(contexts),
-        missed=tuple(i for i in dict.fromkeys(expected) if i not in retrieved)[:20]
-        if row.retrieved_context_ids
-        else (),
-        scores=scored.scores,
+        missed=tuple(missed[:20]) if row.retrieved_context_ids else (),
+        scores=kept.scores,
+        nights=kept.earlier,
+        earlier=_alike(kept.earlier, budget),
     )
 
 
-def _contexts(scored: ScoredRow, budget: Budget) -> tuple[Context, ...]:
-    row = scored.row
-    total = len(row.retrieved_contexts)
-    grades = _fitting(_details(scored, "context_relevance").get("grades"), total)
-    needed = _fitting(_details(scored, "context_relevancy").get("needed"), total)
-    ids = _fitting(row.retrieved_context_ids, total)
-    expected = set(row.reference_context_ids or ())
+def _contexts(kept: KeptRow, budget: Budget) -> tuple[Context, ...]:
+    row, total = kept.row, len(kept.row.retrieved_contexts)
+    grades = fitting(details(kept.scored, "context_relevance").get("grades"), total)
+    needed = fitting(details(kept.scored, "context_relevancy").get("needed"), total)
+    ids = fitting(row.retrieved_context_ids, total)
+    scores = fitting(row.retrieved_context_scores, total)
+    expected, relevant = set(row.reference_context_ids or ()), relevant_to(kept.scored)
+    came = kept.earlier[0].came if kept.earlier else set()
     shown: list[Context] = []
     for i, text in enumerate(row.retrieved_contexts[:MOST_CONTEXTS]):
         if budget.empty and shown:
@@ -150,59 +161,42 @@ def _contexts(scored: ScoredRow, budget: Budget) -> tuple[Context, ...]:
             Context(
                 rank=i + 1,
                 id=str(ids[i]) if ids else None,
+                score=scores[i] if scores else None,
                 expected=bool(ids) and ids[i] in expected,
                 grade=grade,
                 verdict="" if grade is None else GRADES[grade],
                 needed=None if wanted is None else len(wanted),
+                relevant_to=tuple(relevant.get(i + 1, ())),
+                new=i + 1 in came,
                 passage=budget.passage(text, marked),
             )
         )
     return tuple(shown)
 
 
-def _claims(row: LogRow, attributed: object, budget: Budget) -> tuple[Claim, ...]:
-    """The reference's sentences with their verdicts; nothing where the two do not fit."""
-    if not row.reference or len(row.reference) > 50_000:
-        return ()
-    found = sentences(row.reference, row.language)
-    verdicts = _fitting(attributed, len(found))
-    if not verdicts or not all(verdict in (True, False) for verdict in verdicts):
-        return ()
-    pairs = list(zip(found, verdicts, strict=True))[:MOST_CLAIMS]
-    return tuple(Claim(budget.passage(text), bool(verdict)) for text, verdict in pairs)
+def _alike(earlier: Sequence[Earlier], budget: Budget) -> tuple[Then, ...]:
+    """The earlier nights, neighbours on which the same was retrieved together."""
+    groups = [tuple(group) for _, group in groupby(earlier, lambda night: night.contexts)]
+    return tuple(_then(nights, budget, newest=place == 0) for place, nights in enumerate(groups))
 
 
-def _statements(details: Mapping[str, Any], budget: Budget) -> tuple[Claim, ...]:
-    """The response's statements with their verdicts; nothing where the two do not fit."""
-    stated = _fitting(details.get("statements"), None)
-    verdicts = _fitting(details.get("supported"), len(stated))
-    pairs = list(zip(stated, verdicts, strict=False))[:MOST_CLAIMS]
-    return tuple(Claim(budget.passage(str(text)), bool(verdict)) for text, verdict in pairs)
-
-
-def _offered(details: Mapping[str, Any], budget: Budget) -> tuple[Offered, ...]:
-    questions = _fitting(details.get("questions"), None)[:10]
-    cosines = _fitting(details.get("cosines"), len(questions)) or [None] * len(questions)
-    return tuple(
-        Offered(budget.passage(str(text)), cosine if isinstance(cosine, int | float) else None)
-        for text, cosine in zip(questions, cosines, strict=True)
-    )
-
-
-def _details(scored: ScoredRow, metric: str) -> Mapping[str, Any]:
-    score = scored.scores.get(metric)
-    return score.details if score and isinstance(score.details, Mapping) else {}
-
-
-def _fitting(values: object, length: int | None) -> Sequence[Any]:
-    """The values, if they are a list of this length; else none."""
-    if not isinstance(values, list | tuple):
-        return []
-    return values if length in (None, len(values)) else []
+def _then(nights: tuple[Earlier, ...], budget: Budget, *, newest: bool) -> Then:
+    """Some nights alike: texts that are gone as far as there is room, of the newest nights; those
+    of older ones only where no id names them.
+    """
+    changed = nights[0].changed
+    moved = []
+    for one in changed[:_MOST_MOVED]:
+        fate = became(one)
+        told = fate in _WITH_TEXT and (newest or one.id is None) and not budget.empty
+        longest = LONGEST if newest else _SHORT
+        passage = budget.passage(one.text, longest=longest) if told else None
+        moved.append(Moved(one, fate, passage))
+    return Then(nights, tuple(moved), len(changed) - len(moved))
 
 
 def _indices(values: object) -> list[int] | None:
-    found = _fitting(values, None)
+    found = fitting(values)
     if not isinstance(values, list | tuple) or not all(type(i) is int for i in found):
         return None
     return list(found)

@@ -7,7 +7,9 @@ ever enters a figure, because Plotly reads markup in texts.
 
 from __future__ import annotations
 
-from datetime import datetime
+import math
+from collections.abc import Sequence
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from ragmetrics.report.words import finite
@@ -15,6 +17,10 @@ from ragmetrics.report.words import finite
 Figure = dict[str, Any]
 INK, QUIET, LINE = "var(--ink-2)", "var(--ink-3)", "var(--line)"
 SERIES, BAND = "var(--series)", "var(--series-tint)"
+
+TICKS = 5
+LEAST_DAYS = timedelta(days=6)
+"""Of an axis of nights: a young site has its few nights where later ones will be."""
 
 
 def frame(margin: dict[str, int]) -> Figure:
@@ -36,6 +42,25 @@ def frame(margin: dict[str, int]) -> Figure:
         "xaxis": {**axis, "showgrid": False, "linecolor": LINE, "showline": True},
         "yaxis": {**axis, "gridcolor": LINE},
     }
+
+
+def days_axis(days: Sequence[date]) -> Figure:
+    """A time axis with a few evenly spaced nights written out, the newest always."""
+    step = max(1, math.ceil(len(days) / TICKS))
+    shown = days[::-1][::step][::-1]
+    start = min(days[0], days[-1] - LEAST_DAYS)
+    edge = max((days[-1] - start) * 0.03, timedelta(hours=12))
+    return {
+        "type": "date",
+        "range": [(midnight(start) - edge).isoformat(), (midnight(days[-1]) + edge).isoformat()],
+        "tickvals": [str(day) for day in shown],
+        "ticktext": [f"{day.day} {day:%b}" for day in shown],
+    }
+
+
+def midnight(day: date) -> datetime:
+    """The moment at which a night's mark stands."""
+    return datetime.combine(day, time())
 
 
 def upright(x: float | datetime) -> Figure:

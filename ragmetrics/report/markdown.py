@@ -7,24 +7,31 @@ from collections.abc import Sequence
 
 from ragmetrics.calibration.records import Calibration, Drift, Figure, Measured
 from ragmetrics.gates.records import Gate, MetricVerdict
-from ragmetrics.records import Manifest, Summary
+from ragmetrics.records import Manifest
 from ragmetrics.report.condition import LABELS, condition, rule_state
+from ragmetrics.report.headline import Line, headline
 from ragmetrics.report.words import brief, count, drop, interval, number, plain
 
 _MOST = 50
+"""Lines of a table, and"""
+_TOLD = 20
+"""of what is told before it: so a page stays below 100 kB, whatever the texts."""
 _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
-def summary_markdown(manifest: Manifest, dashboard: str) -> str:
-    """State, findings and one table line per metric, with the way to the dashboard."""
+def summary_markdown(manifest: Manifest, dashboard: str, earlier: Sequence[Manifest] = ()) -> str:
+    """State, findings and one table line per metric, with the way to the dashboard.
+
+    `earlier` are the nights before, oldest first: where no rule says how far a metric moved, they
+    do.
+    """
     state = condition(manifest)
     lines = [f"## {_text(state.sentence)}", ""]
-    found = (f"{LABELS[rule_state(f)]}: {f.message}" for f in state.findings[:_MOST])
-    told = [f"- {_text(line)}" for line in (*state.notes, *found)]
-    lines += told + ([""] if told else [])
-    if manifest.metrics:
-        lines += ["| metric | mean | interval | rows | not scored |", "|:--|--:|:--|--:|--:|"]
-        lines += [_line(summary) for summary in manifest.metrics[:_MOST]] + [""]
+    found = (f"{LABELS[rule_state(f)]}: {f.message}" for f in state.findings)
+    lines += _listed((*found, *state.notes))
+    if metrics := headline(manifest, earlier, _MOST):
+        lines += ["| metric | state | mean | interval | change | rows | not scored |"]
+        lines += ["|:--|:--|--:|:--|:--|--:|--:|", *map(_line, metrics), ""]
     judge = " - ".join(filter(None, (manifest.judge.name, manifest.judge.note)))
     lines += [
         f"{count(manifest.source.rows)} rows, {count(manifest.source.quarantined)} quarantined. "
@@ -44,7 +51,7 @@ def calibration_markdown(
     lines += [
         f"- {_text(one.judge)} drifted on {_text(one.name)} since {one.earlier:%Y-%m-%d}: "
         + ", ".join(_text(metric.metric) for metric in one.metrics if metric.drifted)
-        for one in drifted[:_MOST]
+        for one in drifted[:_TOLD]
     ]
     lines += ["", "| set | judge | metric | kappa, quadratic | AUC | units | drift |"]
     lines += ["|:--|:--|:--|--:|--:|--:|:--|"]
@@ -60,8 +67,8 @@ def gate_markdown(gate: Gate, dashboard: str) -> str:
     """Verdict, reasons and one table line per metric, and the way to the page of builds."""
     against = f" against {_text(gate.serving)}" if gate.serving else ""
     lines = [f"## Index build {_text(gate.build)}{against}: {gate.verdict}", ""]
-    lines += [f"- {_text(reason)}" for reason in gate.reasons[:_MOST]]
-    lines += ["", "| metric | verdict | before | after | drop | limit | questions |"]
+    lines += _listed(gate.reasons)
+    lines += ["| metric | verdict | before | after | drop | limit | questions |"]
     lines += ["|:--|:--|--:|--:|--:|--:|--:|"]
     lines += [_compared(one) for one in gate.metrics[:_MOST]]
     judge = " - ".join(filter(None, (gate.judge.name, gate.judge.note)))
@@ -72,7 +79,7 @@ def gate_markdown(gate: Gate, dashboard: str) -> str:
 def _compared(one: MetricVerdict) -> str:
     fell = number(None) if one.drop is None else " ".join(drop(one.drop, one.low, one.high))
     cells = (
-        _text(one.metric),
+        _name(one.metric),
         one.verdict,
         number(one.before),
         number(one.after),
@@ -87,9 +94,9 @@ def _held(calibration: Calibration, measured: Measured, drift: Drift | None) -> 
     figures = measured.overall.figures if measured.overall else {}
     moved = [one for one in drift.metrics if one.metric == measured.metric] if drift else []
     cells = (
-        _text(calibration.name),
-        _text(calibration.judge.name),
-        _text(measured.metric),
+        _name(calibration.name),
+        _name(calibration.judge.name),
+        _name(measured.metric),
         _figure(figures.get("kappa_quadratic")),
         _figure(figures.get("auc")),
         count(measured.overall.units if measured.overall else 0),
@@ -102,17 +109,30 @@ def _figure(found: Figure | None) -> str:
     return f"{number(found.value)} {interval(found.low, found.high)}" if found else number(None)
 
 
-def _line(summary: Summary) -> str:
-    done = ("scored", "not_sampled")
-    unscored = sum(rows for status, rows in summary.status.items() if status not in done)
+def _line(one: Line) -> str:
+    against = f"against {_text(one.against)}" if one.against else ""
+    change = " ".join(filter(None, (one.change, one.change_interval, against)))
     cells = (
-        _text(summary.metric),
-        number(summary.mean),
-        interval(summary.low, summary.high),
-        count(summary.scored),
-        count(unscored),
+        _name(one.metric),
+        one.state,
+        one.mean,
+        one.interval,
+        change,
+        one.scored,
+        one.unscored,
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _listed(told: Sequence[str]) -> list[str]:
+    """A list of what is told, and how much more there is."""
+    lines = [f"- {_text(line)}" for line in told[:_TOLD]]
+    more = [f"- and {len(told) - _TOLD} more"] if len(told) > _TOLD else []
+    return [*lines, *more, ""] if lines else []
+
+
+def _name(text: str) -> str:
+    return _text(brief(text, 80))
 
 
 def _text(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,10 @@ from markupsafe import Markup, escape
 
 from ragmetrics import registry
 from ragmetrics.report import assets, costs, words
-from ragmetrics.report.cards import STATUS
 from ragmetrics.report.condition import LABELS, rule_state
+from ragmetrics.report.coverage import STATUS, needs
 from ragmetrics.report.frame import Figure
+from ragmetrics.report.terms import TERMS, anchor_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -20,9 +22,7 @@ if TYPE_CHECKING:
 
 def render(template: str, depth: int, **values: Any) -> bytes:
     """A page as bytes; `depth` is the number of folders between it and the site's root."""
-    up = "../" * depth
-    text = _environment().get_template(template).render(up=up, **values)
-    return text.encode()
+    return _environment(depth).get_template(template).render(**values).encode()
 
 
 def meaning(metric: str) -> str:
@@ -47,8 +47,19 @@ def breakable(name: str) -> Markup:
     return told
 
 
+def metric_anchor(metric: str) -> str:
+    """Where a metric stands in the glossary."""
+    return f"metric-{words.slug(metric)}"
+
+
+def web(address: str) -> str:
+    """An address that a link may lead to; nothing for one of another kind, as `javascript:`."""
+    return address if re.match(r"https?://[^\s/]", address) else ""
+
+
 @cache
-def _environment() -> Environment:
+def _environment(depth: int) -> Environment:
+    """Templates for pages so many folders below the site's root: macros know the way up, too."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -69,10 +80,19 @@ def _environment() -> Environment:
         "slug": words.slug,
         "island": island,
         "breakable": breakable,
+        "rule_state": rule_state,
+        "web": web,
     }
     environment.tests["fine"] = lambda finding: rule_state(finding) == "ok"
     environment.globals |= {
+        "up": "../" * depth,
+        "terms": TERMS,
+        "anchor_of": anchor_of,
+        "metric_anchor": metric_anchor,
+        "needs": needs,
         "interval": words.interval,
+        "measured": words.measured,
+        "moved_words": words.moved,
         "drop_words": words.drop,
         "share": words.share,
         "money": costs.money,
@@ -93,6 +113,7 @@ def _environment() -> Environment:
         "assets": {
             "css": assets.own_name("css"),
             "js": assets.own_name("js"),
+            "rows": assets.own_name("rows"),
             "plotly": assets.plotly_name(),
         },
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragmetrics.records import Manifest, Summary
@@ -12,7 +11,8 @@ MOST_VALUES = 50
 MOST_TAGS = 20
 MOST_CELLS = 800
 """Of all tables of a night together: its page stays small."""
-_STEPS = (0.05, 0.1, 0.2)
+STEPS = (0.05, 0.1, 0.2)
+"""How much worse than all rows a cell is that has one, two or three marks."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,6 @@ class Cell:
     summary: Summary
     shade: int
     """0 to 3: how much worse than the mean of all rows; 0 where the interval reaches it."""
-    worst: bool
 
 
 @dataclass(frozen=True)
@@ -31,6 +30,11 @@ class Line:
 
     value: str
     cells: tuple[Cell | None, ...]
+
+    @property
+    def marks(self) -> int:
+        """How bad it is: all marks of its cells."""
+        return sum(cell.shade for cell in self.cells if cell)
 
 
 @dataclass(frozen=True)
@@ -43,12 +47,20 @@ class TagTable:
     more: int
     """Values left out."""
 
+    @property
+    def low(self) -> int:
+        """Values with a mark."""
+        return sum(line.marks > 0 for line in self.lines)
+
 
 def tag_tables(manifest: Manifest) -> list[TagTable]:
-    """One table per tag, with as many of its worst values as there is room for."""
+    """One table per tag, with as many of its worst values as there is room for; the tag with the
+    worst value first.
+    """
     tags = list(dict.fromkeys(s.segment.tag for s in manifest.segments if s.segment))[:MOST_TAGS]
     room = MOST_CELLS // max(1, len(tags) * len(manifest.metrics))
-    return [_table(manifest, tag, max(3, min(MOST_VALUES, room))) for tag in tags]
+    tables = [_table(manifest, tag, max(3, min(MOST_VALUES, room))) for tag in tags]
+    return sorted(tables, key=lambda table: -max((line.marks for line in table.lines), default=0))
 
 
 def _table(manifest: Manifest, tag: str, most: int) -> TagTable:
@@ -59,32 +71,17 @@ def _table(manifest: Manifest, tag: str, most: int) -> TagTable:
             values.setdefault(summary.segment.value, {})[summary.metric] = summary
     metrics = tuple(name for name in names if any(name in found for found in values.values()))
     overall = {s.metric: s.mean for s in manifest.metrics if finite(s.mean) is not None}
-    floors = {name: _floor([v[name] for v in values.values() if name in v]) for name in metrics}
     lines = [
-        Line(value, tuple(_cell(found.get(name), overall, floors) for name in metrics))
+        Line(value, tuple(_cell(found.get(name), overall) for name in metrics))
         for value, found in values.items()
     ]
-    lines.sort(key=lambda line: (-sum(c.shade for c in line.cells if c), line.value))
+    lines.sort(key=lambda line: (-line.marks, line.value))
     return TagTable(tag, metrics, tuple(lines[:most]), max(0, len(lines) - most))
 
 
-def _cell(
-    summary: Summary | None, overall: dict[str, float | None], floors: dict[str, float | None]
-) -> Cell | None:
+def _cell(summary: Summary | None, overall: dict[str, float | None]) -> Cell | None:
     if summary is None or summary.mean is None:
         return None
     whole = overall.get(summary.metric) or 0.0
     loss = round(summary.loss(whole), 9) if summary.surely_worse_than(whole) else 0.0
-    return Cell(
-        summary,
-        shade=sum(loss >= step for step in _STEPS),
-        worst=summary.mean == floors[summary.metric],
-    )
-
-
-def _floor(summaries: Sequence[Summary]) -> float | None:
-    """The worst mean, if there is more than one to choose from."""
-    means = {s.mean for s in summaries if s.mean is not None}
-    if len(means) < 2:
-        return None
-    return min(means) if summaries[0].higher_is_better else max(means)
+    return Cell(summary, shade=sum(loss >= step for step in STEPS))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import date
-
 from ragmetrics.records import Summary
 from ragmetrics.report.frame import BAND, SERIES, Figure, rounded
 from ragmetrics.report.trends import Point, Trend
-from ragmetrics.report.words import count, interval, number
+from ragmetrics.report.words import interval, slug
+
+_FEW = 45
+"""Nights whose points are drawn large: more would hide the line."""
+_HOVER = (
+    "%{x|%Y-%m-%d}<br>%{y:.3f} [%{customdata[0]:.2f}, %{customdata[1]:.2f}]"
+    "<br>%{customdata[2]:,} rows"
+)
 
 
 def traces(trend: Trend) -> list[Figure]:
@@ -15,22 +20,22 @@ def traces(trend: Trend) -> list[Figure]:
     runs = trend.runs
     data = [_band(run) for run in runs if len(run) > 1]
     data += [_whisker(run[0]) for run in runs if len(run) == 1]
-    return [*data, _means(runs), *_marks(trend)]
+    return [*data, _means(runs), *_marks(trend), *_builds(trend)]
 
 
 def _means(runs: list[list[Point]]) -> Figure:
     """One line through all runs, with a gap between them."""
     x: list[str | None] = []
     y: list[float | None] = []
-    texts: list[str] = []
+    texts: list[list[float | None]] = []
     for run in runs:
         if x:
-            x, y, texts = [*x, None], [*y, None], [*texts, ""]
+            x, y, texts = [*x, None], [*y, None], [*texts, []]
         for point in run:
             if point.summary:
                 x.append(str(point.date))
                 y.append(rounded(point.summary.mean))
-                texts.append(_hover(point.summary, point.date))
+                texts.append(_hover(point.summary))
     return {
         "type": "scatter",
         "mode": "lines+markers",
@@ -38,9 +43,9 @@ def _means(runs: list[list[Point]]) -> Figure:
         "y": y,
         "connectgaps": False,
         "line": {"color": SERIES, "width": 2},
-        "marker": {"color": SERIES, "size": 6},
+        "marker": {"color": SERIES, "size": 6 if len(x) <= _FEW else 3},
         "customdata": texts,
-        "hovertemplate": "%{customdata}<extra></extra>",
+        "hovertemplate": f"{_HOVER}<extra></extra>",
     }
 
 
@@ -99,7 +104,7 @@ def _mark(label: str, points: list[Point], symbol: str, colour: str, place: str)
     drawn = [(p.date, p.summary) for p in points if p.summary]
     return {
         "type": "scatter",
-        "mode": "markers+text",
+        "mode": "markers+text" if len(drawn) == 1 else "markers",  # labels of two may collide
         "x": [str(day) for day, _ in drawn],
         "y": [rounded(summary.mean) for _, summary in drawn],
         "text": [label] * len(drawn),
@@ -112,11 +117,34 @@ def _mark(label: str, points: list[Point], symbol: str, colour: str, place: str)
             "color": colour,
             "line": {"color": "var(--surface)", "width": 1.5},
         },
-        "customdata": [_hover(summary, day) + f"<br>alert {label}" for day, summary in drawn],
-        "hovertemplate": "%{customdata}<extra></extra>",
+        "customdata": [_hover(summary) for _, summary in drawn],
+        "hovertemplate": f"{_HOVER}<br>alert {label}<extra></extra>",
     }
 
 
-def _hover(summary: Summary, day: date) -> str:
-    numbers = f"{number(summary.mean)} {interval(summary.low, summary.high)}"
-    return f"{day} <br><b>{numbers}</b><br>{count(summary.scored)} rows"
+def _builds(trend: Trend) -> list[Figure]:
+    """What to hover over for the name of a new index build, in signs that are no markup."""
+    new = [point for point in trend.points if point.builds]
+    if not new:
+        return []
+    return [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "x": [str(point.date) for point in new],
+            "y": [0.03] * len(new),
+            "yaxis": "y2",
+            "marker": {"color": "var(--series-2)", "size": 7, "symbol": "line-ns-open"},
+            "customdata": [", ".join(slug(name)[:40] for name in p.builds[:3]) for p in new],
+            "hovertemplate": "%{x|%Y-%m-%d}<br>new index build<br>%{customdata}<extra></extra>",
+        }
+    ]
+
+
+def _hover(summary: Summary) -> list[float | None]:
+    return [_ends(summary.low), _ends(summary.high), summary.scored]
+
+
+def _ends(value: float | None) -> float | None:
+    value = rounded(value)
+    return None if value is None else round(value, 2)

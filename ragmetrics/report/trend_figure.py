@@ -2,42 +2,51 @@
 
 from __future__ import annotations
 
-import math
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 
-from ragmetrics.report.frame import INK, Figure, frame, upright
+from ragmetrics.report.frame import INK, Figure, days_axis, frame, midnight, upright
 from ragmetrics.report.traces import traces
 from ragmetrics.report.trends import Trend
 from ragmetrics.report.words import finite
 
-TICKS = 5
 LEAST_SPAN = 0.2
 """Of the axis: less would make noise look like news."""
 
-LEAST_DAYS = timedelta(days=6)
-"""Of the other axis: a young site has its few nights where later ones will be."""
+_FEW_BUILDS = 6
+"""New index builds that are drawn over the whole height; more would hide the line."""
 
 
 def trend_figure(trend: Trend) -> Figure:
     """Mean line in its interval band, thresholds, alerts; broken where numbers do not compare."""
     layout = frame(margin={"l": 38, "r": 14, "t": 20, "b": 26})
-    layout["xaxis"] |= _days([point.date for point in trend.points])
+    layout["xaxis"] |= days_axis([point.date for point in trend.points])
     layout["yaxis"] |= {"range": _span(trend), "nticks": 5, "tickformat": ".2f"}
+    layout["yaxis2"] = {"range": [0, 1], "overlaying": "y", "visible": False, "fixedrange": True}
     layout["shapes"] = [_threshold(limit) for limit in trend.limits]
     layout["shapes"] += [_empty(p.date) for p in trend.points if p.summary is None]
+    layout["shapes"] += _builds(trend)
     layout["annotations"] = [_threshold_label(limit) for limit in trend.limits]
     first, last = trend.points[0].date, trend.points[-1].date
     for before, after in trend.breaks:
-        middle = _midnight(before) + (after.date - before) / 2
+        middle = midnight(before) + (after.date - before) / 2
         right = (after.date - first) * 2 > last - first
         layout["shapes"].append(upright(middle))
         layout["annotations"].append(_break_label(middle, after.broken, right))
     for point in trend.points:
         if point.drifted:
-            middle, right = _midnight(point.date), (point.date - first) * 2 > last - first
+            middle, right = midnight(point.date), (point.date - first) * 2 > last - first
             layout["shapes"].append(upright(middle))
             layout["annotations"].append(_break_label(middle, "judge drift", right))
     return {"data": traces(trend), "layout": layout}
+
+
+def _builds(trend: Trend) -> list[Figure]:
+    """Where an index build is first seen; a tick at the foot is there in any case."""
+    days = [point.date for point in trend.points if point.builds]
+    if len(days) > _FEW_BUILDS:
+        return []
+    line = {"color": "var(--series-2)", "width": 1.25}
+    return [upright(midnight(day)) | {"line": line, "layer": "below"} for day in days]
 
 
 def _threshold(limit: float) -> Figure:
@@ -83,8 +92,8 @@ def _empty(day: date) -> Figure:
     return {
         "type": "rect",
         "yref": "paper",
-        "x0": (_midnight(day) - timedelta(hours=9)).isoformat(),
-        "x1": (_midnight(day) + timedelta(hours=9)).isoformat(),
+        "x0": (midnight(day) - timedelta(hours=9)).isoformat(),
+        "x1": (midnight(day) + timedelta(hours=9)).isoformat(),
         "y0": 0,
         "y1": 1,
         "fillcolor": "var(--no_data-tint)",
@@ -95,23 +104,6 @@ def _empty(day: date) -> Figure:
             "textangle": -90,
             "font": {"color": "var(--no_data)", "size": 10},
         },
-    }
-
-
-def _days(days: list[date]) -> Figure:
-    """A time axis with a few evenly spaced nights written out, the newest always."""
-    step = max(1, math.ceil(len(days) / TICKS))
-    shown = days[::-1][::step][::-1]
-    start = min(days[0], days[-1] - LEAST_DAYS)
-    edge = max((days[-1] - start) * 0.03, timedelta(hours=12))
-    return {
-        "type": "date",
-        "range": [
-            (_midnight(start) - edge).isoformat(),
-            (_midnight(days[-1]) + edge).isoformat(),
-        ],
-        "tickvals": [str(day) for day in shown],
-        "ticktext": [f"{day.day} {day:%b}" for day in shown],
     }
 
 
@@ -127,7 +119,3 @@ def _span(trend: Trend) -> list[float]:
     if min(drawn) >= 0:
         low = max(low, -0.02)
     return [round(min(low, high - LEAST_SPAN), 3), round(high, 3)]
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time())

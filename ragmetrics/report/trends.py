@@ -7,13 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
+from math import hypot
 
 from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.report.condition import metric_states, needing_reader
-from ragmetrics.report.words import finite
+from ragmetrics.report.words import digits, finite
 
-NIGHTS = 60
-"""Nights that a trend shows; older ones stay reachable from the list of nights."""
+NIGHTS = 90
+"""Most nights that are drawn; older ones stay reachable from the calendar."""
+LEAST_NIGHTS = 20
+TABLE_NIGHTS = 30
+"""Of them, the newest stand in the table too."""
+_LEAST_ROWS = 7
+_DRAWN, _WRITTEN = 480, 240
+"""Points on all charts together, and lines of all tables: the page stays small where metrics are
+many."""
 
 _BELOW = re.compile(r"\bbelow -?[\d.]+$")
 
@@ -24,9 +32,15 @@ class Change:
 
     since: date
     by: float
-    clear: bool
-    """Whether the two intervals are apart."""
+    low: float | None
+    """Of its 95% interval, as if the nights shared no question: where they do it is narrower."""
+    high: float | None
     worse: bool
+
+    @property
+    def clear(self) -> bool:
+        """Whether its interval excludes 0."""
+        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
 
 @dataclass(frozen=True)
@@ -41,6 +55,8 @@ class Point:
     """Whether the judge was told to have moved in this metric, this night for the first time."""
     fired: tuple[Finding, ...] = ()
     resolved: tuple[Finding, ...] = ()
+    builds: tuple[str, ...] = ()
+    """Index builds that the night before had not."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +67,29 @@ class Trend:
     points: tuple[Point, ...]
     limits: tuple[float, ...]
     change: Change | None
+    rows: int = TABLE_NIGHTS
+    """Of its table, at most."""
 
     @property
     def latest(self) -> Summary | None:
         """The number of the newest night, if it has one."""
         return self.points[-1].summary
+
+    @property
+    def table(self) -> tuple[Point, ...]:
+        """The newest points, newest first."""
+        return self.points[: -self.rows - 1 : -1]
+
+    @property
+    def digits(self) -> int:
+        """How exact the intervals bear the means in the table to be, so that they line up."""
+        measured = (one for point in self.table if (one := point.summary))
+        return min((digits(one.low, one.high) for one in measured), default=3)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no night has a number."""
+        return all(point.summary is None for point in self.points)
 
     @property
     def runs(self) -> list[list[Point]]:
@@ -86,7 +120,11 @@ def trends(nights: Sequence[Manifest]) -> list[Trend]:
     shown = nights[-NIGHTS:]
     names = dict.fromkeys(s.metric for night in reversed(shown) for s in night.metrics)
     states = metric_states(shown[-1]) if shown else {}
-    return [_trend(shown, n) for n in sorted(names, key=lambda n: needing_reader(n, states))]
+    many = max(1, len(names))
+    shown = shown[-max(LEAST_NIGHTS, _DRAWN // many) :]
+    rows = max(_LEAST_ROWS, min(TABLE_NIGHTS, _WRITTEN // many))
+    ordered = sorted(names, key=lambda name: needing_reader(name, states))
+    return [_trend(shown, name, rows) for name in ordered]
 
 
 def change(summary: Summary, earlier: Sequence[Manifest]) -> Change | None:
@@ -96,13 +134,24 @@ def change(summary: Summary, earlier: Sequence[Manifest]) -> Change | None:
         if before is not None and before.fingerprint == summary.fingerprint:
             by = (summary.mean or 0.0) - (before.mean or 0.0)
             worse = summary.loss(before.mean or 0.0) > 0
-            return Change(night.date, by, _apart(before, summary), worse)
+            return Change(night.date, by, *_interval(before, summary), worse)
     return None
 
 
-def _trend(nights: Sequence[Manifest], name: str) -> Trend:
+def _interval(before: Summary, now: Summary) -> tuple[float | None, float | None]:
+    """Of the difference of two means, from the intervals of both (MOVER; Zou and Donner 2008)."""
+    m, low, high = now.mean, now.low, now.high
+    m0, low0, high0 = before.mean, before.low, before.high
+    if m is None or low is None or high is None or m0 is None or low0 is None or high0 is None:
+        return None, None
+    by = m - m0
+    return by - hypot(m - low, high0 - m0), by + hypot(high - m, m0 - low0)
+
+
+def _trend(nights: Sequence[Manifest], name: str, rows: int) -> Trend:
     points = []
     last: tuple[Manifest, Summary] | None = None
+    served: set[str] = set()
     for night in nights:
         summary = scored(night, name)
         broken = ""
@@ -112,10 +161,13 @@ def _trend(nights: Sequence[Manifest], name: str) -> Trend:
         if summary:
             last = (night, summary)
         moved = _judge_moved(night, name)
-        points.append(Point(night.date, summary, broken, moved, *_transitions(night, name)))
+        builds = set(night.source.index_builds) or served
+        new = tuple(sorted(builds - served)) if served else ()
+        served = builds
+        points.append(Point(night.date, summary, broken, moved, *_transitions(night, name), new))
     latest = points[-1].summary
     since = change(latest, nights[:-1]) if latest else None
-    return Trend(name, tuple(points), _limits(nights, name), since)
+    return Trend(name, tuple(points), _limits(nights, name), since, rows)
 
 
 def _judge_moved(night: Manifest, name: str) -> bool:
@@ -145,10 +197,3 @@ def _limits(nights: Sequence[Manifest], name: str) -> tuple[float, ...]:
         if limits:
             return tuple(sorted(limits))
     return ()
-
-
-def _apart(one: Summary, other: Summary) -> bool:
-    if None in (one.low, one.high, other.low, other.high):
-        return False
-    (_, high), (low, _) = sorted((s.low or 0.0, s.high or 0.0) for s in (one, other))
-    return high < low

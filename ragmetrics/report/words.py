@@ -6,7 +6,7 @@ import math
 import re
 from datetime import timedelta
 
-from ragmetrics.changes import NO_CHANGE, drop_words
+from ragmetrics.changes import NO_CHANGE, WIDE, drop_words
 
 NONE = "–"
 LONGEST = 4_000
@@ -27,6 +27,17 @@ def number(value: float | None, digits: int = 3) -> str:
     """`0.912`, with a true minus sign; a dash where there is no number."""
     value = finite(value)
     return NONE if value is None else _minus(f"{value:z.{digits}f}")
+
+
+def measured(mean: float | None, low: float | None, high: float | None) -> str:
+    """A mean as exact as its interval bears it: `0.912`, or `0.91` where that is 0.1 wide."""
+    return number(mean, digits(low, high))
+
+
+def digits(low: float | None, high: float | None) -> int:
+    """Digits behind the point that an interval bears: a third one says nothing in a wide one."""
+    low, high = finite(low), finite(high)
+    return 2 if low is not None and high is not None and high - low >= WIDE else 3
 
 
 def p_value(value: float | None) -> str:
@@ -52,6 +63,17 @@ def interval(low: float | None, high: float | None) -> str:
     if finite(low) is None or finite(high) is None:
         return ""
     return f"[{number(low, 2)}, {number(high, 2)}]"
+
+
+def moved(by: float, low: float | None, high: float | None) -> tuple[str, str]:
+    """A change and its interval with their signs, rounded as far as that bears it: `−0.22`,
+    `[−0.31, −0.13]`; without an interval, three digits.
+    """
+    low, high = finite(low), finite(high)
+    if low is None or high is None:
+        return signed(by), ""
+    exact = digits(low, high)
+    return signed(by, exact), _minus(f"[{low:+z.{exact}f}, {high:+z.{exact}f}]")
 
 
 def count(value: int) -> str:

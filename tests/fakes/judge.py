@@ -55,7 +55,9 @@ class Behaviour:
     rate_limit: tuple[int, float] | None = None
     """So many requests in so many seconds; headers say how many are left and until when."""
     max_prompt_chars: int | None = None
-    """Longer messages are too much for the model: 400."""
+    """Longer messages are too much for the model: 400,"""
+    quotes: bool = False
+    """which quotes them."""
     api_key: str | None = None
     """The key to show; None: any, or none."""
     models: tuple[str, ...] | None = None
@@ -397,6 +399,7 @@ class Judge:
         texts = body["input"] if "input" in body else [one["content"] for one in body["messages"]]
         if most is not None and sum(map(len, texts)) > most:
             message = "This model's maximum context length is exceeded. Please reduce the length."
+            message += f" Input: {texts[-1]}" if self.behaviour.quotes else ""
             raise HttpError(400, message, code="context_length_exceeded")
 
     def check_format(self, response_format: Json) -> Json | None:

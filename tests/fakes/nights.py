@@ -16,6 +16,7 @@ from ragmetrics.records import (
     Usage,
     WorstRow,
 )
+from ragmetrics.report.rows_kept import KeptRow, Why
 from ragmetrics.rows import LogRow
 from ragmetrics.store.parts import ScoredRow
 
@@ -25,6 +26,7 @@ HOSTILE = (
     "<script>alert(1)</script> </script> <!channel> "
     '<img src=x onerror="alert(2)"> \u202e\x00|`{{ 7 * 7 }}'
 )
+WORST = Why("worst", "context_recall", 0.0)
 SPLIT = ["Invoices are sent monthly. A sent invoice cannot be changed.", "Seats can be added."]
 
 
@@ -90,22 +92,33 @@ def night(number: int = 0, recall: float | None = 0.93, **change: Any) -> Manife
 
 def ten_nights() -> list[Manifest]:
     """Ten nights, the newest regressed."""
-    rows = worst_rows()
-    worst = [
-        WorstRow(id=r.row.id, metric="context_recall", value=0.0, user_input=r.row.user_input)
-        for r in rows
-    ]
+    worst = as_worst(*worst_rows())
     return [*(night(i) for i in range(9)), night(9, recall=0.70, worst=worst)]
 
 
-def worst_rows() -> list[ScoredRow]:
+def worst_rows() -> list[KeptRow]:
     """The worst rows of the newest of ten nights."""
-    return [worst_row("q-1", "How is an invoice changed?"), worst_row("q-2", HOSTILE)]
+    return [worst_row("q-1", "How is an invoice changed?"), worst_row("q-2", HOSTILE, position=1)]
 
 
-def worst_row(name: str, question: str, **change: Any) -> ScoredRow:
-    """A row with scores; `details` replaces the details of some."""
-    details = change.pop("details", {})
+def as_worst(*rows: KeptRow) -> list[WorstRow]:
+    """Rows as a manifest names them for their recall."""
+    return [
+        WorstRow(
+            id=one.row.id,
+            metric="context_recall",
+            value=0.0,
+            user_input=one.row.user_input,
+            position=one.place[1],
+        )
+        for one in rows
+    ]
+
+
+def worst_row(name: str, question: str, position: int = 0, **change: Any) -> KeptRow:
+    """A row with scores, kept for its recall; `details` replaces the details of some scores."""
+    details, why = change.pop("details", {}), change.pop("why", (WORST,))
+    earlier, scored = change.pop("earlier", ()), change.pop("scores", {})
     values: dict[str, Any] = {
         "id": name,
         "user_input": question,
@@ -119,7 +132,9 @@ def worst_row(name: str, question: str, **change: Any) -> ScoredRow:
         "context_relevance": Score(0.5, details={"grades": [2, 0]}),
         "context_relevancy": Score(0.3, details={"needed": [[1], []]}),
         "faithfulness": Score(None, "2 verdicts for 3", status=Status.UNREADABLE),
+        **scored,
     }
     for metric, changed in details.items():
         scores[metric] = Score(0.1, details=changed)
-    return ScoredRow(LogRow(**{**values, **change}), scores)
+    row = LogRow(**{**values, **change})
+    return KeptRow((0, position), name, ScoredRow(row, scores), why, earlier)

@@ -7,21 +7,23 @@ from pathlib import Path
 import pytest
 from markupsafe import escape
 
+from ragmetrics.comparing.records import Comparison
 from ragmetrics.dashboard import rebuild_dashboard, refresh_builds
-from ragmetrics.gates.kept import save_gate
+from ragmetrics.gates.kept import save_compared, save_gate
 from ragmetrics.gates.records import Gate
 from ragmetrics.gates.undecided import Undecided, keep
 from ragmetrics.night import run_night
 from ragmetrics.report import builds_page
-from ragmetrics.report.builds_page import MOST_IN_FULL, write_builds
+from ragmetrics.report.builds_page import build_path, write_build, write_builds
 from ragmetrics.report.markdown import gate_markdown
 from ragmetrics.settings import make_settings
 from ragmetrics.stage import open_store
 from ragmetrics.store.files import Files
+from tests.fakes.comparisons import comparison
 from tests.fakes.gated import gate, incomparable, metric_verdict, passed, promoted, undecided
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import HOSTILE
-from tests.unit.test_report import Outline, text
+from tests.fakes.pages import Outline, text
 
 
 @pytest.fixture
@@ -37,13 +39,28 @@ def page(site: Files, *gates: Gate, lost: tuple[Undecided, ...] = ()) -> str:
     return site.read(path).decode()
 
 
-def test_every_gate_has_its_verdict_and_evidence(site: Files) -> None:
-    """Means, drop with interval, limit, questions; what fell; who judged; where the logs are."""
+def build_page(site: Files, one: Gate, found: Comparison | None = None) -> str:
+    """The page of one build."""
+    return site.read(write_build(site, one, found)).decode()
+
+
+def test_every_build_has_a_line_that_leads_to_its_page(site: Files) -> None:
+    """Newest first, with verdict and numbers, or why nothing was compared."""
     html = page(site, incomparable(), promoted(), gate())
     read = text(html)
     assert "All builds, newest first: 1 held" in read
+    assert "nothing compared: build idx-45: no log at builds/idx-45/" in read
+    assert html.index("idx-45") < html.index("idx-44") < html.index("idx-43")
+    for name in ("idx-45", "idx-44", "idx-43"):
+        assert f'href="builds/{name}.html"' in html
+        assert f'id="build-{name}"' in html
+
+
+def test_every_gate_has_its_verdict_and_evidence(site: Files) -> None:
+    """Means, drop with interval, limit, questions; what fell; who judged; where the logs are."""
+    read = text(build_page(site, gate()))
     for told in (
-        "idx-43 against idx-42",
+        "Hold: index build idx-43 against idx-42.",
         "context_recall fell by 0.107, more than 0.05",
         "0.821 → 0.714",
         "0.107 [0.071, 0.143]",
@@ -51,10 +68,19 @@ def test_every_gate_has_its_verdict_and_evidence(site: Files) -> None:
         "builds/idx-43/",
         "embedded",
         "took 1 min 15 s",
-        "build idx-45: no log at builds/idx-45/",
     ):
         assert told in read, told
-    assert html.index("idx-45") < html.index("idx-44") < html.index("idx-43")
+    assert "build idx-45: no log at builds/idx-45/" in text(build_page(site, incomparable()))
+
+
+def test_a_build_that_was_compared_shows_where_and_by_which_contexts(site: Files) -> None:
+    """As the page of any comparison does; without it the questions that fell stand open."""
+    read = text(build_page(site, gate(), comparison()))
+    for told in ("By section: 1 surely worse", "− left rank 1 kb-1", "only in A3"):
+        assert told in read, told
+    assert "A is the serving build, B the new one." in read
+    assert "only in A" not in text(build_page(site, gate()))
+    assert '<details class="fold" open>' in build_page(site, gate())
 
 
 def test_the_line_of_a_build_shows_the_metric_that_speaks_for_the_verdict(site: Files) -> None:
@@ -68,7 +94,7 @@ def test_the_line_of_a_build_shows_the_metric_that_speaks_for_the_verdict(site: 
 def test_questions_still_needed_are_said(site: Files) -> None:
     """Inconclusive is no dead end where more questions would tell."""
     few = metric_verdict(verdict="inconclusive", further=84, low=-0.01)
-    read = text(page(site, gate(verdict="inconclusive", further=84, metrics=[few])))
+    read = text(build_page(site, gate(verdict="inconclusive", further=84, metrics=[few])))
     assert "Questions still needed: about 84" in read
     assert "84 more needed" in read
 
@@ -82,12 +108,35 @@ def test_lost_events_stand_first(site: Files) -> None:
     assert "index build: build: not there" in text(page(site, lost=(undecided(),)))
 
 
-def test_only_the_newest_are_shown_in_full(site: Files) -> None:
-    """A year of builds is a list; links to the older ones lead to their line."""
-    html = page(site, *(gate(f"idx-{number}") for number in range(MOST_IN_FULL + 5)))
-    assert html.count('<section class="judge"') == MOST_IN_FULL
-    assert html.count('id="build-idx-34"') == 1
-    assert "The newest 30 are shown in full below" in text(html)
+@pytest.mark.parametrize("name", ["../../x", "a/b", "", "..", "<b>", "x" * 300, "ü 🙂", "-", ".x"])
+def test_any_name_is_safe_as_a_file(site: Files, name: str) -> None:
+    """A verdict may hold anything by way of a name: its page stays in its folder."""
+    path = write_build(site, gate(name), None)
+    assert path == build_path(name)
+    assert path.removeprefix("builds/").removesuffix(".html").replace("-", "").isalnum()
+    assert path.isascii()
+    assert len(path) < 100
+    assert site.exists(path)
+    assert build_path(name) != build_path(f"{name}!")
+
+
+def test_only_the_pages_of_new_verdicts_are_written(tmp_path: Path) -> None:
+    """A gate adds its own page; those of the others stay as they are, unless they are lost."""
+    files = Files(str(tmp_path / "store"))
+    site = files.at("dashboard")
+    save_compared(files, "idx-43", comparison())
+    save_gate(files, gate())
+    refresh_builds(files)
+    assert "only in A" in site.read("builds/idx-43.html").decode()
+    site.write("builds/idx-43.html", b"as it was")
+    save_gate(files, promoted())
+    refresh_builds(files)
+    assert site.read("builds/idx-43.html") == b"as it was"
+    assert "Promote: index build idx-44" in text(site.read("builds/idx-44.html").decode())
+    site.remove("builds/idx-43.html")
+    save_gate(files, incomparable())
+    refresh_builds(files)
+    assert "Hold: index build idx-43" in text(site.read("builds/idx-43.html").decode())
 
 
 def test_the_page_is_bounded_and_says_so(site: Files, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +167,7 @@ def test_the_page_is_bounded_and_says_so(site: Files, monkeypatch: pytest.Monkey
 )
 def test_a_p_value_is_never_rounded_to_nothing(site: Files, value: float | None, told: str) -> None:
     """No test is sure: a drop that could hardly be chance has a p below what is shown."""
-    read = page(site, gate(metrics=[metric_verdict(p_value=value)]))
+    read = build_page(site, gate(metrics=[metric_verdict(p_value=value)]))
     assert f'<td class="num">{escape(told)}</td><td class="num">0.042</td>' in read
 
 
@@ -126,6 +175,10 @@ def test_hostile_text_stays_text(site: Files) -> None:
     """No element of the page comes from a log, an event or a verdict."""
     hostile = page(site, gate(say=HOSTILE), lost=(undecided(HOSTILE, carried=HOSTILE),))
     tame = page(site, gate(say="x"), lost=(undecided("x", carried="x"),))
+    assert Outline(hostile).tags == Outline(tame).tags
+    assert "{{ 7 * 7 }}" in hostile
+    hostile = build_page(site, gate(say=HOSTILE), comparison(HOSTILE))
+    tame = build_page(site, gate(say="x"), comparison("x"))
     assert Outline(hostile).tags == Outline(tame).tags
     assert "{{ 7 * 7 }}" in hostile
 

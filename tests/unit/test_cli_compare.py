@@ -71,6 +71,42 @@ def test_of_many_segments_those_that_most_likely_got_worse_are_shown(
     assert "and 60 that less likely got worse: --json has them all" in many.out
 
 
+def test_a_page_is_written_into_the_dashboard_of_the_store(
+    run: Run, logs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Named by what the sides were called; where it is, is the last line."""
+    ended = compare(run, logs, "--by", "channel", "--page", "--store", tmp_path / "store")
+    assert ended.code == 0
+    line = ended.out.splitlines()[-1]
+    assert line.startswith(f"Page: {tmp_path}/store/dashboard/compare/")
+    html = Path(line.removeprefix("Page: ")).read_text()
+    for told in ("surely worse", "context_recall", "By <bdi>channel</bdi>"):
+        assert told in html
+
+
+def test_a_page_may_go_into_any_folder(run: Run, logs: tuple[Path, Path], tmp_path: Path) -> None:
+    """With its style beside it; beside JSON its path is no part of that."""
+    ended = compare(run, logs, "--site", tmp_path / "site", "--json")
+    (written,) = (tmp_path / "site" / "compare").iterdir()
+    assert ended.err == f"Page: {written}\n"
+    assert json.loads(ended.out)["rows"]
+    assert list((tmp_path / "site" / "assets").glob("*.css"))
+    assert not list(Path.cwd().iterdir())
+
+
+def test_a_page_hides_what_the_settings_hide(
+    run: Run, logs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """With `redact` no question or context is on it, though the terminal shows them."""
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(yaml.safe_dump({"redact": True, "store": str(tmp_path / "store")}))
+    ended = compare(run, logs, "--settings", settings, "--page")
+    html = Path(ended.out.splitlines()[-1].removeprefix("Page: ")).read_text()
+    assert "What is the height" in ended.out
+    for word in ("tower", "metres", "Ferries", "Museums"):
+        assert word not in html, word
+
+
 def test_json_is_one_object(run: Run, logs: tuple[Path, Path]) -> None:
     """With all that the terminal shows."""
     ended = compare(run, logs, "--by", "channel", "--json")

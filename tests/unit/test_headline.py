@@ -121,12 +121,13 @@ def test_the_second_night_is_compared() -> None:
 
 
 def test_the_tables_say_not_compared_yet(tmp_path: Path) -> None:
-    """The rule's badge and reason on the page, and its metric on the terminal."""
+    """The rule's badge and reason on both pages, and its metric on the terminal."""
     site, first = Files(str(tmp_path)), night(findings=[waiting(), finding("context_relevance")])
-    page = site.read(write_overview(site, [first])).decode()
-    rules = text(page.split('<table class="rules">')[1].split("</table>")[0])
-    assert rules.count("not compared yet") == 1
-    assert "nothing to compare with yet: no earlier night" in rules
+    overview = site.read(write_overview(site, [first])).decode().split('<ul class="states">')[1]
+    table = site.read(write_night(site, first, [], [])).decode().split('<table class="rules">')[1]
+    for rules in (overview.split("</ul>")[0], table.split("</table>")[0]):
+        assert text(rules).count("not compared yet") == 1
+        assert "nothing to compare with yet: no earlier night" in text(rules)
     assert "not compared yet: context_recall" in printed(first)
 
 

@@ -42,7 +42,7 @@ from tests.fakes.command import Run
 from tests.fakes.labelled import make_labelled, write_judge
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import HOSTILE, night
-from tests.unit.test_report import Outline, text
+from tests.fakes.pages import Outline, text
 
 
 @pytest.fixture
@@ -97,6 +97,16 @@ class TestPage:
             "a baseline",
         ):
             assert words in told
+
+    def test_the_level_of_a_judge_is_shown_night_by_night(self, site: Files) -> None:
+        """The mean verdict on a set that stays the same, beside the mean of people's labels."""
+        known = history(*(calibration(week) for week in range(3)))
+        (one,) = standings(known)
+        levels = [(point.level, point.labelled) for point in one.points("context_relevance")]
+        assert levels == [(pytest.approx(0.27), pytest.approx(0.25))] * 3
+        told = cells(page(site, known))
+        assert "Mean verdict (of people)" in told
+        assert told.count("0.270 (0.250)") == 3
 
     def test_a_judge_that_drifted_stands_out(self, site: Files) -> None:
         """In words, with a sign, before the others, and in the trend."""

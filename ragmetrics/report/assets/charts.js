@@ -1,4 +1,5 @@
-// Draws the page's figures with Plotly, in the page's own colours, and links to the next night.
+// Draws the page's figures with Plotly, in the page's own colours; shows one tag at a time; links to
+// the next night.
 // A figure is JSON in <script type="application/json" data-figure="ID">, drawn into #ID.
 // If anything fails, the page stays what it is without scripts: tables of the same numbers.
 "use strict";
@@ -18,11 +19,22 @@
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, coloured(item, style)]));
   }
 
-  function draw(sources) {
+  function draw(source, style) {
+    const figure = coloured(JSON.parse(source.textContent), style);
+    window.Plotly.react(source.dataset.figure, figure.data, figure.layout, config);
+  }
+
+  function drawAll(sources) {
+    const style = getComputedStyle(root);
+    for (const source of sources) draw(source, style);
+  }
+
+  // One figure at a time, so that the page can be read and used between two of them.
+  async function drawInTurn(sources) {
     const style = getComputedStyle(root);
     for (const source of sources) {
-      const figure = coloured(JSON.parse(source.textContent), style);
-      window.Plotly.react(source.dataset.figure, figure.data, figure.layout, config);
+      draw(source, style);
+      await new Promise((resume) => setTimeout(resume));
     }
   }
 
@@ -37,11 +49,35 @@
     link.hidden = false;
   }
 
-  document.addEventListener("DOMContentLoaded", () => {
+  // Without scripts all tags stand below each other. An address that ends in #tag-NAME chooses one.
+  function chooseTags() {
+    const choice = document.querySelector(".choose");
+    if (!choice) return;
+    const tables = [...document.querySelectorAll(".heat")];
+    const buttons = [...choice.querySelectorAll("button")];
+    const show = (id) => {
+      for (const table of tables) table.hidden = id !== "" && table.id !== id;
+      for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.shows === id));
+    };
+    const follow = () => {
+      const id = decodeURIComponent(location.hash.slice(1));
+      if (!tables.some((table) => table.id === id)) return false;
+      show(id);
+      document.getElementById(id).scrollIntoView();
+      return true;
+    };
+    for (const button of buttons) button.addEventListener("click", () => show(button.dataset.shows));
+    addEventListener("hashchange", follow);
+    choice.hidden = false;
+    if (!follow()) show(tables[0].id);
+  }
+
+  document.addEventListener("DOMContentLoaded", async () => {
     linkNext();
+    chooseTags();
     const sources = [...document.querySelectorAll("script[data-figure]")];
     try {
-      draw(sources);
+      await drawInTurn(sources);
       document.querySelectorAll("details.numbers").forEach((details) => { details.open = false; });
       root.classList.replace("drawing", "drawn");
     } catch (error) {
@@ -50,9 +86,9 @@
     }
     const paper = (on) => () => {
       root.classList.toggle("paper", on);
-      draw(sources);
+      drawAll(sources);
     };
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(sources));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawAll(sources));
     addEventListener("beforeprint", paper(true));
     addEventListener("afterprint", paper(false));
   });

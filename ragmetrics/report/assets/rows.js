@@ -1,0 +1,256 @@
+// The page of a night's rows: text search, filters, one row at a time, and CSV of what is shown.
+// The rows come from rows-1.js and so on. What is chosen stands in the address: #metric=...&row=ID
+// can be passed on. Without the rows the page stays what it is without scripts.
+"use strict";
+(() => {
+  const STEP = 50;
+  const FILTERS = ["q", "metric", "min", "max", "tag", "kind", "sort"];
+  const FORMULA = /^[=+\-@\t\r]/;
+  const byId = (id) => document.getElementById(id);
+  const inert = document.createElement("template");
+  const title = document.title;
+  let rows = [];
+  let missing = 0;
+  let opened = ""; // the key of the row that is open
+  let found = [];
+  let shown = STEP;
+
+  // What is chosen: read from the address, and written there.
+  function chosen() {
+    const said = new URLSearchParams(location.hash.slice(1));
+    const state = Object.fromEntries([...FILTERS, "row"].map((name) => [name, said.get(name) ?? ""]));
+    for (const name of ["metric", "tag", "kind", "sort"]) {
+      const known = [...byId(`f-${name}`).options].some((option) => option.value === state[name]);
+      if (!known) state[name] = "";
+    }
+    return state;
+  }
+
+  function address(state) {
+    const said = new URLSearchParams(Object.entries(state).filter(([, value]) => value !== ""));
+    return `#${said}`;
+  }
+
+  const limit = (text) => (text.trim() === "" || Number.isNaN(Number(text)) ? null : Number(text));
+  const options = () => [...byId("f-metric").options].filter((option) => option.value);
+  const isLower = (metric) => options().some((option) => option.value === metric && "lower" in option.dataset);
+  const lead = (row) => row.why.find((why) => why.metric);
+  const measure = (row, state) => state.metric || lead(row)?.metric || "";
+  const score = (row, state) => row.scores[measure(row, state)];
+
+  function fall(row, state) {
+    return row.why.find((why) => why.kind === "fell" && (!state.metric || why.metric === state.metric));
+  }
+
+  function depth(row, state) {
+    const why = fall(row, state);
+    return why ? Math.abs(why.before - row.scores[why.metric]) : -1;
+  }
+
+  // The words of a row, as far as its article shows them; what earlier nights retrieved is not searched.
+  function words(row) {
+    if (row.words === undefined) {
+      inert.innerHTML = row.html;
+      const texts = [...inert.content.querySelectorAll(".text")].filter((one) => !one.closest(".then"));
+      row.words = folded([row.id, row.question, ...texts.map((one) => one.textContent)].join("\n"));
+    }
+    return row.words;
+  }
+
+  const folded = (text) => text.normalize("NFKC").toLowerCase();
+
+  function matches(row, state) {
+    const [low, high] = [limit(state.min), limit(state.max)];
+    const values = state.metric ? [row.scores[state.metric]] : Object.values(row.scores);
+    const inRange = (value) => value !== undefined && (low === null || value >= low) && (high === null || value <= high);
+    if ((low !== null || high !== null) && !values.some(inRange)) return false;
+    const told = (why) => (!state.kind || why.kind === state.kind) && (!why.metric || !state.metric || why.metric === state.metric);
+    if (state.kind && !row.why.some(told)) return false;
+    if (state.tag && !Object.entries(row.tags).some(([tag, value]) => `${tag}=${value}` === state.tag)) return false;
+    return folded(state.q).split(/\s+/).every((word) => !word || words(row).includes(word));
+  }
+
+  function inOrder(some, state) {
+    const badness = (row) => {
+      const value = score(row, state);
+      return value === undefined ? Infinity : isLower(measure(row, state)) ? -value : value;
+    };
+    const orders = {
+      worst: (a, b) => badness(a) - badness(b) || 0,
+      best: (a, b) => (score(a, state) === undefined) - (score(b, state) === undefined) || badness(b) - badness(a) || 0,
+      fell: (a, b) => depth(b, state) - depth(a, state),
+      question: (a, b) => a.question.localeCompare(b.question),
+    };
+    return state.sort ? [...some].sort(orders[state.sort]) : some;
+  }
+
+  const figure = (value) => (value === undefined || value === null ? "–" : value.toFixed(3).replace("-", "−"));
+  const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+
+  function element(name, text = "", kind = "") {
+    const made = document.createElement(name);
+    made.textContent = text;
+    if (kind) made.className = kind;
+    return made;
+  }
+
+  // Why a row is kept: "worst in context_recall, mrr"; of one metric: "worst".
+  function reasons(row, state) {
+    return ["worst", "fell", "sample"].flatMap((kind) => {
+      const own = row.why.filter((why) => why.kind === kind && (!state.metric || why.metric === state.metric || !why.metric));
+      if (!own.length) return [];
+      const metrics = own.map((why) => why.metric).filter((metric) => metric && !state.metric);
+      return [metrics.length ? `${kind} in ${metrics.join(", ")}` : kind];
+    });
+  }
+
+  function line(row, state) {
+    const made = document.createElement("tr");
+    const value = element("td", figure(score(row, state)), "num value");
+    const head = element("th");
+    head.scope = "row";
+    const link = element("a");
+    link.href = address({ ...state, row: row.key });
+    link.dataset.key = row.key;
+    link.append(element("bdi", row.question.slice(0, 300) || "(empty question)"));
+    const about = element("span", "", "small");
+    const tags = Object.entries(row.tags).slice(0, 6).map(([tag, of]) => `${tag}=${of}`);
+    for (const text of [...reasons(row, state), row.id, ...tags]) about.append(element("bdi", text), " · ");
+    about.lastChild.remove();
+    head.append(link, about);
+    const why = fall(row, state);
+    made.append(value, head, element("td", why ? `↓ from ${figure(why.before)}` : "", "num"));
+    return made;
+  }
+
+  function list(state) {
+    byId("found").querySelector("tbody").replaceChildren(...found.slice(0, shown).map((row) => line(row, state)));
+    const more = Math.min(STEP, found.length - shown);
+    byId("more").hidden = more <= 0;
+    byId("more").textContent = `Show ${more} more`;
+  }
+
+  function tell(state) {
+    const all = found.length === rows.length;
+    const what = all ? `All ${plural(rows.length, "kept row")}.` : `${found.length.toLocaleString("en")} of ${plural(rows.length, "kept row")}.`;
+    const lost = missing ? ` ${plural(missing, "file")} of rows could not be loaded.` : "";
+    const gone = state.row && !rows.some((row) => row.key === state.row)
+      ? ` Row ${state.row.slice(0, 200)} is not kept here; if the night has it, it is in the Parquet.` : "";
+    byId("told").textContent = what + lost + gone;
+  }
+
+  function open(row, state) {
+    inert.innerHTML = row.html;
+    byId("article").replaceChildren(inert.content.cloneNode(true));
+    const article = byId("article").firstElementChild;
+    for (const term of article.querySelectorAll("a.term")) {
+      term.title = options().find((option) => option.text === term.textContent)?.title ?? "";
+    }
+    const place = found.indexOf(row);
+    link("back", state, "", `← ${plural(found.length, "row")} found`);
+    link("prev", state, place > 0 ? found[place - 1].key : null);
+    link("after", state, place >= 0 ? found[place + 1]?.key ?? null : null);
+    document.title = `${row.question.slice(0, 80)} · ${title}`;
+    article.focus({ preventScroll: true });
+    byId("opened").scrollIntoView();
+  }
+
+  function link(id, state, key, text) {
+    byId(id).hidden = key === null;
+    byId(id).href = address({ ...state, row: key ?? "" });
+    if (text) byId(id).textContent = text;
+  }
+
+  // Shows what the address says; `last` is the row that was open before.
+  function show(last = "") {
+    const state = chosen();
+    for (const name of FILTERS) {
+      const field = byId(`f-${name}`);
+      if (field !== document.activeElement || field.tagName === "SELECT") field.value = state[name];
+    }
+    found = inOrder(rows.filter((row) => matches(row, state)), state);
+    const row = rows.find((one) => one.key === state.row);
+    for (const id of ["find", "found", "told"]) byId(id).hidden = Boolean(row);
+    byId("opened").hidden = !row;
+    tell(state);
+    if (row) {
+      open(row, state);
+      return;
+    }
+    document.title = title;
+    if (last) shown = Math.max(shown, found.findIndex((one) => one.key === last) + 1);
+    list(state);
+    if (last) [...document.querySelectorAll("#found a")].find((one) => one.dataset.key === last)?.focus();
+  }
+
+  function follow() {
+    const last = opened;
+    opened = chosen().row;
+    show(opened ? "" : last);
+  }
+
+  function filter() {
+    const state = Object.fromEntries(FILTERS.map((name) => [name, byId(`f-${name}`).value]));
+    shown = STEP;
+    history.replaceState(null, "", address(state));
+    opened = "";
+    show();
+  }
+
+  // As ragmetrics/export.py: a spreadsheet runs a cell that begins with one of these signs.
+  function cell(value) {
+    const text = typeof value === "string" && FORMULA.test(value) ? `'${value}` : String(value ?? "");
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  }
+
+  function csv() {
+    const { night } = byId("browser").dataset;
+    const metrics = options();
+    const head = ["night", "id", "kept_as", "question", ...metrics.map((one) => one.text), "before", "tags", "index_build", "language", "timestamp"];
+    const state = chosen();
+    const lines = found.map((row) => [
+      night, row.id, [...new Set(row.why.map((why) => why.kind))].join(" "), row.question,
+      ...metrics.map((one) => row.scores[one.value]), fall(row, state)?.before,
+      JSON.stringify(row.tags), row.build, row.language, row.at,
+    ]);
+    return [head, ...lines].map((line) => `${line.map(cell).join(",")}\r\n`).join("");
+  }
+
+  function download() {
+    const { dataset, night } = byId("browser").dataset;
+    const url = URL.createObjectURL(new Blob([csv()], { type: "text/csv;charset=utf-8" }));
+    const saved = element("a");
+    saved.href = url;
+    saved.download = `${dataset}-${night}-rows.csv`;
+    saved.click();
+    setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  }
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const pages = [...(globalThis.ROWS ?? [])].sort((a, b) => a.page - b.page);
+    rows = pages.flatMap((page) => page.rows);
+    // The signs of markup travel as characters that need no escape: rows_files.py.
+    for (const row of rows) row.html = row.html.replace(/[\x82-\x84]/g, (sign) => "<>&"[sign.charCodeAt(0) - 0x82]);
+    if (!rows.length) return;
+    missing = Number(byId("browser").dataset.files) - pages.length;
+    byId("worst").remove();
+    byId("browser").hidden = false;
+    let waiting;
+    byId("find").addEventListener("input", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(filter, 120);
+    });
+    byId("find").addEventListener("submit", (event) => event.preventDefault());
+    byId("find").addEventListener("reset", () => setTimeout(filter));
+    byId("csv").addEventListener("click", download);
+    byId("more").addEventListener("click", () => {
+      shown += STEP;
+      list(chosen());
+    });
+    addEventListener("hashchange", follow);
+    addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && opened) byId("back").click();
+    });
+    follow();
+  });
+})();

@@ -1,0 +1,140 @@
+"""One night: how it stands, each metric, where it is low, its rows, and what it was made of.
+
+2026-11-19/index.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import yaml
+
+from ragmetrics.calibration.records import Calibration
+from ragmetrics.records import Manifest, WorstRow
+from ragmetrics.report.calibration import trusted
+from ragmetrics.report.calibration_page import PAGE as CALIBRATIONS
+from ragmetrics.report.cards import cards
+from ragmetrics.report.condition import (
+    by_state,
+    condition,
+    has_numbers,
+    metric_states,
+    needing_reader,
+)
+from ragmetrics.report.costs import costs
+from ragmetrics.report.coverage import coverage
+from ragmetrics.report.histogram import histogram_figure
+from ragmetrics.report.pages import render
+from ragmetrics.report.rows_kept import KeptRow
+from ragmetrics.report.rows_page import PAGE as ROWS
+from ragmetrics.report.segments import STEPS, tag_tables
+from ragmetrics.report.words import clean, duration
+
+_SHOWN = 5
+"""Rows of a metric that the night's page names; all of them are on the page of rows."""
+
+
+@dataclass(frozen=True)
+class RowLine:
+    """One row in one metric: a value, and where its texts are shown, if they are kept."""
+
+    question: str
+    value: float | None
+    before: float | None
+    """Of a row that fell: the mean of its question the night before."""
+    link: str
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """The rows of one metric that a reader should look at first, worst first."""
+
+    metric: str
+    lowest: tuple[RowLine, ...]
+    fell: tuple[RowLine, ...]
+
+
+def night_page(
+    manifest: Manifest,
+    earlier: Sequence[Manifest],
+    rows: Sequence[KeptRow] = (),
+    calibrations: Sequence[Calibration] = (),
+    pages: Mapping[str, str] | None = None,
+    raw: str = "",
+) -> bytes:
+    """The page of a night; `earlier` are the nights before, oldest first, `rows` those that are
+    shown of this one.
+
+    `pages` are the night's other pages, by what a link to them says; `raw` is where its scores lie
+    as Parquet.
+    """
+    numbers = has_numbers(manifest)
+    return render(
+        "night.html",
+        1,
+        manifest=manifest,
+        condition=condition(manifest),
+        cards=cards(manifest, earlier) if numbers else [],
+        figure=histogram_figure,
+        tables=tag_tables(manifest) if numbers else [],
+        steps=STEPS,
+        findings=by_state(manifest.findings),
+        coverage=coverage(manifest),
+        groups=row_groups(manifest, rows),
+        most_rows=_SHOWN,
+        rows_page=ROWS if rows else "",
+        previous=earlier[-1].date if earlier else None,
+        earlier_nights=len(earlier),
+        pages=pages or {},
+        raw=raw,
+        settings=settings_text(manifest),
+        took=duration(manifest.finished_at - manifest.started_at),
+        trusted=trusted(manifest, calibrations),
+        costs=costs(manifest),
+        calibration_page=CALIBRATIONS,
+    )
+
+
+def row_groups(manifest: Manifest, rows: Sequence[KeptRow]) -> list[RowGroup]:
+    """The rows to look at by metric, those metrics first that need a reader.
+
+    A worst row that is not kept, as its texts are gone from the store, is named all the same.
+    """
+    states = metric_states(manifest)
+    keys = {one.place: one.key for one in rows}
+    fell = [(why, one) for one in rows for why in one.why if why.kind == "fell"]
+    metrics = dict.fromkeys([*(one.metric for one in manifest.worst), *(w.metric for w, _ in fell)])
+    return [
+        RowGroup(
+            metric,
+            tuple(
+                RowLine(one.user_input, one.value, None, _link(keys.get(_place(one))))
+                for one in manifest.worst
+                if one.metric == metric
+            ),
+            tuple(
+                RowLine(one.row.user_input, why.value, why.before, _link(one.key))
+                for why, one in fell
+                if why.metric == metric
+            ),
+        )
+        for metric in sorted(metrics, key=lambda metric: needing_reader(metric, states))
+    ]
+
+
+def _place(row: WorstRow) -> tuple[int, int]:
+    return row.shard, row.position
+
+
+def _link(key: str | None) -> str:
+    """Where a row stands on the page of rows; nowhere if it is not kept."""
+    return "" if key is None else f"{ROWS}#row={quote(key, safe='')}"
+
+
+def settings_text(manifest: Manifest) -> str:
+    """The settings that the night ran by, as YAML; nothing where an older version kept none."""
+    if not manifest.settings:
+        return ""
+    return clean(yaml.safe_dump(manifest.settings, sort_keys=False, allow_unicode=True))

@@ -1,0 +1,172 @@
+"""The page of a night's rows: the worst in full, and all that are kept to be searched.
+
+2026-11-19/rows.html       readable without scripts; with them a search over all kept rows
+2026-11-19/rows-1.js ...   the kept rows: rows_files.py
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from ragmetrics.records import Manifest, WorstRow
+from ragmetrics.report.condition import condition, metric_states, needing_reader
+from ragmetrics.report.evidence import Evidence, evidence
+from ragmetrics.report.pages import render
+from ragmetrics.report.redacting import is_redacted
+from ragmetrics.report.rows_files import MOST_FILES, entry, pages_of, script
+from ragmetrics.report.rows_kept import KeptRow
+from ragmetrics.report.words import slug
+from ragmetrics.store.files import Files
+from ragmetrics.store.history import ref_of
+from ragmetrics.store.places import Place
+
+PAGE = "rows.html"
+MOST_BYTES = 295_000
+"""Of the page."""
+_ROOM = 16_000
+"""Bytes of texts of a row that is worst or fell,"""
+_SAMPLED_ROOM = 6_000
+"""and of one that is neither."""
+_MOST_IN_LIST = 10
+_MOST_TAGS = 150
+_FIRST_SAMPLED = 10
+
+
+@dataclass(frozen=True)
+class WorstGroup:
+    """The worst rows of one metric, worst first: those that are kept."""
+
+    metric: str
+    lines: tuple[tuple[WorstRow, Evidence], ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A metric's part of the page: rows in full, and those that stand elsewhere."""
+
+    group: WorstGroup
+    articles: tuple[Markup, ...]
+    elsewhere: tuple[tuple[WorstRow, Evidence, bool], ...]
+    """With whether it is on this page in full."""
+
+
+def write_rows(site: Files, manifest: Manifest, rows: Sequence[KeptRow]) -> str | None:
+    """Write the page of a night's rows, and its data; return its path, or None without rows."""
+    folder = manifest.date
+    found = {kept.place: _evidence(kept) for kept in rows}
+    articles = {one.key: _article(one) for one in found.values()}
+    pages = pages_of([entry(one, articles[one.key]) for one in found.values()])
+    for number, page in enumerate(pages, 1):  # before the page that names them
+        site.write(f"{folder}/rows-{number}.js", script(number, page))
+    for number in range(len(pages) + 1, MOST_FILES + 1):  # of another run of the night
+        site.remove(f"{folder}/rows-{number}.js")
+    if not found:
+        site.remove(f"{folder}/{PAGE}")
+        return None
+    kept = list(found.values())[: sum(map(len, pages))]
+    worst = _worst_groups(manifest, found)
+    site.write(f"{folder}/{PAGE}", _page(manifest, worst, kept, articles, len(pages)))
+    return f"{folder}/{PAGE}"
+
+
+def _evidence(kept: KeptRow) -> Evidence:
+    sampled = all(one.kind == "sample" for one in kept.why)
+    return evidence(kept, _SAMPLED_ROOM if sampled else _ROOM)
+
+
+def _article(found: Evidence) -> Markup:
+    return Markup(render("_row.html", 1, found=found).decode())  # noqa: S704 - by a template
+
+
+def _worst_groups(manifest: Manifest, found: Mapping[Place, Evidence]) -> list[WorstGroup]:
+    """The worst rows by metric, in the order of the cards."""
+    by_metric: dict[str, list[tuple[WorstRow, Evidence]]] = {}
+    for one in manifest.worst:
+        kept = found.get((one.shard, one.position))
+        if kept:
+            by_metric.setdefault(one.metric, []).append((one, kept))
+    states = metric_states(manifest)
+    ordered = sorted(by_metric, key=lambda metric: needing_reader(metric, states))
+    return [WorstGroup(metric, tuple(by_metric[metric])) for metric in ordered]
+
+
+def _page(
+    manifest: Manifest,
+    worst: Sequence[WorstGroup],
+    kept: Sequence[Evidence],
+    articles: Mapping[str, Markup],
+    files: int,
+) -> bytes:
+    """The page, with as many rows in full as it may weigh."""
+    ref = ref_of(manifest)
+
+    def page(full: Mapping[str, Markup]) -> bytes:
+        return render(
+            "rows.html",
+            1,
+            manifest=manifest,
+            condition=condition(manifest),
+            sections=_sections(worst, full),
+            others=[full[one.key] for one in kept if one.key in full] if not worst else [],
+            metrics=[(slug(one.metric), one) for one in manifest.metrics],
+            tags=_tag_values(kept),
+            kinds=Counter(kind for one in kept for kind in {why.kind for why in one.why}),
+            kept=len(kept),
+            hidden=is_redacted(manifest),
+            files=files,
+            rows_folder=ref.folder("rows"),
+            scores_folder=ref.folder("scores"),
+        )
+
+    wanted = _in_turn(worst) or [one.key for one in kept[:_FIRST_SAMPLED]]
+    full: dict[str, Markup] = {}
+    room = MOST_BYTES - len(page({}))
+    for key in wanted:
+        size = len(articles[key].encode())
+        if size <= room:
+            full[key], room = articles[key], room - size
+    return page(full)
+
+
+def _in_turn(worst: Sequence[WorstGroup]) -> list[str]:
+    """The worst row of each metric, then the second of each, and so on; each once."""
+    longest = max((len(group.lines) for group in worst), default=0)
+    keys = (
+        group.lines[place][1].key
+        for place in range(longest)
+        for group in worst
+        if place < len(group.lines)
+    )
+    return list(dict.fromkeys(keys))
+
+
+def _sections(worst: Sequence[WorstGroup], full: Mapping[str, Markup]) -> list[Section]:
+    """The metrics' parts: each row stands in full in the first that has it."""
+    shown: set[str] = set()
+    sections = []
+    for group in worst:
+        lines = group.lines[:_MOST_IN_LIST]
+        keys = dict.fromkeys(found.key for _, found in lines)
+        here = [key for key in keys if key in full and key not in shown]
+        shown.update(here)
+        elsewhere = tuple(
+            (one, found, found.key in full) for one, found in lines if found.key not in here
+        )
+        sections.append(Section(group, tuple(full[key] for key in here), elsewhere))
+    return sections
+
+
+def _tag_values(kept: Sequence[Evidence]) -> list[tuple[str, str, int]]:
+    """The tags of the kept rows by which more than one row can be found: tag, value, rows."""
+    counts = Counter(item for one in kept for item in one.row.tags.items())
+    per_tag = Counter(tag for tag, _ in counts)
+    useful = [(item, rows) for item, rows in counts.items() if per_tag[item[0]] > 1]
+    most = sorted(useful, key=lambda one: (-one[1], one[0]))[:_MOST_TAGS]
+    return sorted((tag, value, rows) for (tag, value), rows in most)
+
+
+__all__ = ["PAGE", "write_rows"]

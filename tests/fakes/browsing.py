@@ -1,0 +1,48 @@
+"""Visits to pages in a real browser, with all that they complain about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+
+
+@dataclass
+class Visit:
+    """A page with all that it complained about."""
+
+    page: Any
+    complaints: list[str] = field(default_factory=list)
+
+    def watch(self) -> None:
+        """Note every message, error, dialog, failed request, and request to anywhere else."""
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("requestfailed", lambda request: self.complaints.append(request.url))
+        self.page.on("request", self._request)
+        self.page.on("dialog", self._dialog)
+
+    def _request(self, request: Any) -> None:
+        if not request.url.startswith(("file:", "data:")):
+            self.complaints.append(request.url)
+
+    def _dialog(self, dialog: Any) -> None:
+        self.complaints.append(dialog.message)
+        dialog.dismiss()
+
+    def overflow(self) -> int:
+        """Pixels by which the page is wider than its window."""
+        return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
+
+    def wait_for_charts(self) -> None:
+        """Wait until all charts are drawn; a page without any has none to wait for."""
+        if self.page.locator(".plot").count():
+            self.page.wait_for_selector("html.drawn")
+
+
+def options(**values: Any) -> pytest.MarkDecorator:
+    """Open the page of a test in a context of its own kind."""
+    return pytest.mark.parametrize("visit", [values], indirect=True)

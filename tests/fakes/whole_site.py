@@ -1,0 +1,86 @@
+"""A site that has every page: nights of every kind, builds, judges, a comparison, messages."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from ragmetrics.previews import of_samples, write_page
+from ragmetrics.records import JudgeInfo, Source
+from ragmetrics.report.builds_page import write_build
+from ragmetrics.report.changes_page import write_changes
+from ragmetrics.report.compare_page import write_comparison
+from ragmetrics.report.site import (
+    write_assets,
+    write_builds,
+    write_calibrations,
+    write_night,
+    write_overview,
+)
+from ragmetrics.store.files import Files
+from tests.fakes.calibrations import calibration, history, in_language, measured
+from tests.fakes.comparisons import comparison
+from tests.fakes.gated import gate, incomparable, promoted, undecided
+from tests.fakes.nights import FIRST, night, ten_nights, worst_rows
+
+FIRST_NIGHT, GOOD, BAD, EMPTY = (FIRST + timedelta(day) for day in (0, 8, 9, 10))
+PAGES = (
+    "index.html",
+    "glossary.html",
+    f"{FIRST_NIGHT}/index.html",
+    f"{FIRST_NIGHT}/changes.html",
+    f"{GOOD}/index.html",
+    f"{BAD}/index.html",
+    f"{BAD}/rows.html",
+    f"{BAD}/changes.html",
+    f"{BAD}/summary.html",
+    f"{EMPTY}/index.html",
+    "builds.html",
+    "builds/idx-43.html",
+    "builds/idx-45.html",
+    "calibration.html",
+    "compare/a--b.html",
+    "messages.html",
+    "new/index.html",
+)
+"""The last is the first page of a site that has no night yet."""
+
+
+def make_whole_site(folder: Path) -> None:
+    """Write all of them: ten nights, the tenth regressed, and an eleventh without data."""
+    files = Files(str(folder))
+    empty = Source(logs="logs/", files=0, rows=0, problem="no file under logs/")
+    nights = [*ten_nights(), night(10, metrics=[], segments=[], findings=[], source=empty)]
+    write_assets(files)
+    for number, one in enumerate(nights):
+        before = nights[number - 1] if number else None
+        write_changes(files, one, before, comparison() if one.date == BAD else None)
+        rows, pages = worst_rows() if one.date == BAD else [], {"What changed": "changes.html"}
+        write_night(files, one, nights[:number], rows, pages=pages)
+    write_overview(files, nights[:10], _calibrations(files), _builds(files), [EMPTY])
+    write_comparison(files, "compare/a--b.html", comparison())
+    write_page(folder / "messages.html", of_samples(redact=False))
+    write_assets(files.at("new"))
+    write_overview(files.at("new"), [])
+
+
+def _builds(files: Files) -> str | None:
+    """Builds of every verdict."""
+    gates = [incomparable(), promoted(), gate()]
+    for one in gates:
+        write_build(files, one, comparison() if one.metrics else None)
+    return write_builds(files, gates, (undecided(),), "helpdesk")
+
+
+def _calibrations(files: Files) -> str | None:
+    """Two judges on a labelled set, of which one drifted in its third week."""
+    metrics = [
+        measured(segments=[in_language("de", 0.5), in_language("en", 0.8)]),
+        measured("context_recall", unit="statement"),
+    ]
+    known = history(
+        calibration(judge=JudgeInfo(name="openai:gpt-x", fingerprint="f2")),
+        *(calibration(week, metrics=metrics) for week in range(3)),
+        drifted=("context_relevance",),
+    )
+    return write_calibrations(files, known, "helpdesk")

@@ -1,0 +1,238 @@
+"""What changed in a night: which night it is held against, what is read for it, and the page."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragmetrics import publish
+from ragmetrics.comparing.nights import compare_nights, night_before, remembering
+from ragmetrics.dashboard import rebuild_dashboard, refresh_dashboard
+from ragmetrics.night import run_night
+from ragmetrics.records import JudgeInfo, Manifest, Source
+from ragmetrics.report.changes_page import write_changes
+from ragmetrics.settings import Settings
+from ragmetrics.stage import open_store
+from ragmetrics.store.files import Files
+from ragmetrics.store.history import nights, ref_of
+from ragmetrics.store.parts import RunRef
+from ragmetrics.summarise import MetricScores, load_scores
+from tests.fakes.build_logs import damaged, gate_settings, golden
+from tests.fakes.comparisons import comparison
+from tests.fakes.logs import write_jsonl
+from tests.fakes.nights import HOSTILE, night, summary
+from tests.fakes.pages import Outline, text
+
+DAYS = (date(2026, 11, 18), date(2026, 11, 19))
+ROWS = golden(80)
+
+
+def page(tmp_path: Path, manifest: Manifest, *earlier: Manifest, **found: Any) -> str:
+    """The page of a night without a comparison, or with one."""
+    site = Files(str(tmp_path / "site"))
+    before = earlier[-1] if earlier else None
+    path = write_changes(site, manifest, before, found.get("found"), earlier)
+    return site.read(path).decode()
+
+
+# Which night
+
+
+def test_the_night_before_is_the_newest_that_compares() -> None:
+    """By any metric: a night by another judge, or without scores, is passed over."""
+    usual, other = night(0), night(1, judge=JudgeInfo(name="gpt", fingerprint="f2"))
+    empty = night(2, metrics=[summary("context_recall", None)])
+    assert night_before(night(3), [usual, other, empty]) == usual
+    assert night_before(night(3), [other, empty]) is None
+    assert night_before(night(3), []) is None
+
+
+def test_a_metric_that_changed_is_named_and_the_others_are_compared(team: Settings) -> None:
+    """Here the one prompt, there a metric that the night before did not have."""
+    files = open_store(team)
+    before, now = nights(files)
+    changed = [
+        before.metrics[0].model_copy(update={"fingerprint": "another"}),
+        *before.metrics[1:],
+    ]
+    more = [*now.metrics, summary("faithfulness", 0.5)]
+    found = compare_nights(
+        files,
+        before.model_copy(update={"metrics": changed}),
+        now.model_copy(update={"metrics": more}),
+        lambda one, metric: load_scores(files, ref_of(one), metric),
+    )
+    told = {one.metric: one.reason for one in found.metrics}
+    assert told == {
+        before.metrics[1].metric: "",
+        before.metrics[0].metric: "its prompt, parameters or version changed: the numbers do not "
+        "compare",
+        "faithfulness": "A has no score by it",
+    }
+
+
+# What is read
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Two nights, the second by an index that lost a fifth of its rows."""
+    settings = gate_settings(tmp_path_factory.mktemp("team"))
+    for day, rows in zip(DAYS, (ROWS, damaged(ROWS, 0.2, seed=3)), strict=True):
+        write_jsonl(Path(settings.logs.replace("{date}", str(day))), rows)
+        run_night(settings, day)
+    return settings
+
+
+def test_a_published_night_says_what_changed(team: Settings) -> None:
+    """By how much, where, by which questions, and by which contexts; and the night links to it."""
+    site = open_store(team).at("dashboard")
+    html = site.read("2026-11-19/changes.html").decode()
+    read = text(html)
+    for told in (
+        "Night of 2026-11-19 (B) against 2026-11-18 (A): B is surely worse by 2 metrics of 2.",
+        "context_recall fell from 0.900 to 0.738",
+        "80 paired",
+        "By channel",
+        "− left rank 1",
+        "Every question of A is in B too.",
+    ):
+        assert told in read, told
+    assert len(html.encode()) < 300_000
+    linked = site.read("2026-11-19/index.html").decode()
+    assert 'href="changes.html"' in linked
+    assert "What changed since 2026-11-18" in linked
+
+
+def test_the_first_night_has_nothing_to_compare_with_yet(team: Settings) -> None:
+    """Its page says so, and its night does not lead there."""
+    site = open_store(team).at("dashboard")
+    read = text(site.read("2026-11-18/changes.html").decode())
+    assert "Night of 2026-11-18: nothing to compare with yet." in read
+    assert "It is the first night with scores." in read
+    assert "changes.html" not in site.read("2026-11-18/index.html").decode()
+
+
+def test_publishing_reads_no_scores_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules, worst rows, rows and changes share what is read of a night and the one before it."""
+    read: list[tuple[date, str]] = []
+
+    def counting(files: Files, ref: RunRef, metric: str, *rest: Any, **more: Any) -> MetricScores:
+        read.append((ref.date, metric))
+        return load_scores(files, ref, metric, *rest, **more)
+
+    settings = gate_settings(tmp_path)
+    for day in DAYS:
+        write_jsonl(Path(settings.logs.replace("{date}", str(day))), ROWS)
+    run_night(settings, DAYS[0])
+    monkeypatch.setattr(publish, "load_scores", counting)
+    monkeypatch.setattr("ragmetrics.dashboard.load_scores", counting)
+    run_night(settings, DAYS[1])
+    assert sorted(read) == sorted({*read})
+    assert len(read) == 4
+
+
+def test_what_is_remembered_is_that_night_and_the_one_before() -> None:
+    """Other nights are read each time: memory holds two."""
+    asked: list[tuple[date, str]] = []
+
+    def load(one: Manifest, metric: str) -> MetricScores:
+        asked.append((one.date, metric))
+        return MetricScores(metric, None)  # type: ignore[arg-type]
+
+    older, before, now = night(0), night(1), night(2)
+    reader = remembering(load, now, before, {"context_recall": MetricScores("known", None)})  # type: ignore[arg-type]
+    assert reader(now, "context_recall").metric == "known"
+    for _ in range(2):
+        reader(older, "context_recall")
+        reader(before, "context_recall")
+        reader(now, "context_relevance")
+    assert asked == [
+        (older.date, "context_recall"),
+        (before.date, "context_recall"),
+        (now.date, "context_relevance"),
+        (older.date, "context_recall"),
+    ]
+
+
+def test_calibrations_leave_the_page_as_it_is(team: Settings) -> None:
+    """They write the newest night anew, in which nothing has changed by them."""
+    files = open_store(team)
+    site = files.at("dashboard")
+    kept = site.read("2026-11-19/changes.html")
+    site.write("2026-11-19/changes.html", b"as it was")
+    refresh_dashboard(files)
+    assert site.read("2026-11-19/changes.html") == b"as it was"
+    assert 'href="changes.html"' in site.read("2026-11-19/index.html").decode()
+    site.write("2026-11-19/changes.html", kept)
+
+
+def test_a_site_made_anew_has_the_same_page(team: Settings, tmp_path: Path) -> None:
+    """And where the scores of a night are gone, the other pages are written all the same."""
+    files, elsewhere = open_store(team), Files(str(tmp_path / "elsewhere"))
+    rebuild_dashboard(files, elsewhere)
+    for day in DAYS:
+        path = f"{day}/changes.html"
+        assert elsewhere.read(path) == files.at("dashboard").read(path)
+
+
+def test_of_a_night_whose_scores_are_gone_nothing_is_told(tmp_path: Path) -> None:
+    """What was written of it stays; the night's page is written all the same."""
+    settings = gate_settings(tmp_path)
+    for day in DAYS:
+        write_jsonl(Path(settings.logs.replace("{date}", str(day))), ROWS)
+        run_night(settings, day)
+    files = open_store(settings)
+    for info in [*files.below("scores/dt=2026-11-18"), *files.below("rows/dt=2026-11-18")]:
+        files.remove(info.path)
+    elsewhere = Files(str(tmp_path / "elsewhere"))
+    rebuild_dashboard(files, elsewhere)
+    assert elsewhere.exists("2026-11-19/index.html")
+    assert not elsewhere.exists("2026-11-19/changes.html")
+    assert "changes.html" not in elsewhere.read("2026-11-19/index.html").decode()
+
+
+# The page
+
+
+@pytest.mark.parametrize(
+    ("manifest", "earlier", "why"),
+    [
+        (night(0), [], "It is the first night with scores."),
+        (night(1), [night(0, metrics=[])], "It is the first night with scores."),
+        (
+            night(1),
+            [night(0, judge=JudgeInfo(name="gpt", fingerprint="f2"))],
+            "The judge changed since 2026-11-10",
+        ),
+        (
+            night(1),
+            [night(0, metrics=[summary("context_recall", 0.9, fingerprint="other")])],
+            "since 2026-11-10 prompts, parameters or metrics changed",
+        ),
+        (
+            night(1, metrics=[], source=Source(logs="x", files=0, rows=0, problem="no file")),
+            [night(0)],
+            "Nothing was scored in this night.",
+        ),
+    ],
+)
+def test_the_page_says_why_there_is_nothing_to_compare(
+    tmp_path: Path, manifest: Manifest, earlier: list[Manifest], why: str
+) -> None:
+    """Each reason in one sentence, with the way back to the night."""
+    html = page(tmp_path, manifest, *earlier)
+    assert why in text(html)
+    assert 'href="index.html"' in html
+
+
+def test_hostile_text_stays_text(tmp_path: Path) -> None:
+    """No element of the page comes from a log."""
+    hostile, tame = (
+        page(tmp_path, night(1), night(0), found=comparison(say)) for say in (HOSTILE, "x")
+    )
+    assert Outline(hostile).tags == Outline(tame).tags
+    assert "{{ 7 * 7 }}" in hostile

@@ -1,0 +1,248 @@
+"""The page of one night, above all of those on which something is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragmetrics.causes import Fall
+from ragmetrics.records import BrokenFile, Manifest, Segment, Source, Summary
+from ragmetrics.report.cards import moved
+from ragmetrics.report.night_page import night_page
+from ragmetrics.report.rows_kept import Why
+from ragmetrics.report.segments import tag_tables
+from tests.fakes.nights import FIRST, as_worst, finding, night, summary, ten_nights, worst_row
+from tests.fakes.pages import Outline, Site, text
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """An empty site."""
+    return Site(tmp_path)
+
+
+def page(manifest: Manifest, *earlier: Manifest, **more: Any) -> str:
+    """The page of a night."""
+    return night_page(manifest, earlier, **more).decode()
+
+
+def words(manifest: Manifest, *earlier: Manifest, **more: Any) -> str:
+    """What it says."""
+    return text(page(manifest, *earlier, **more).replace("</t", " </t"))
+
+
+def without_data(**source: Any) -> Manifest:
+    """A night of which no row was scored."""
+    read = Source(**{"logs": "logs/dt=2026-11-10/", "files": 1, "rows": 0, **source})
+    return night(metrics=[], segments=[], findings=[], source=read)
+
+
+class TestGaps:
+    def test_a_run_that_died_half_way_says_what_is_missing(self) -> None:
+        """What was scored stands below; how to fill the gap is said."""
+        half = summary("context_recall", 0.9, status={"scored": 100, "judge_failed": 100})
+        told = words(night(metrics=[half], problems=["context_recall, shard 1: connection lost"]))
+        assert "nothing firing, but not all was scored" in told
+        assert "What is missing" in told
+        assert "context_recall, shard 1: connection lost" in told
+        assert "the numbers below are of what was scored" in told
+        assert "python -m flows.nightly --date 2026-11-10" in told
+        assert "0.900" in told
+        assert "100 rows judge failed" in told
+
+    def test_a_cut_log_file_is_named(self) -> None:
+        """What came before the break is in the numbers."""
+        cut = BrokenFile(file="a.jsonl.gz", line=7, reason="cut short")
+        source = Source(logs="logs/", files=2, rows=90, broken=[cut])
+        told = words(night(source=source))
+        assert "1 log file could not be read to the end" in told
+        assert "a.jsonl.gz, line 7: cut short" in told
+
+    @pytest.mark.parametrize(
+        ("source", "said"),
+        [
+            ({"files": 0, "problem": "no log file at logs/"}, "A late export is the usual reason."),
+            ({"quarantined": 9, "reasons": {"not JSON": 9}}, "Not one row could be read: 9 rows"),
+            ({}, "The log was there, and empty"),
+            ({"rows": 9}, "9 rows were read and none has a score."),
+        ],
+    )
+    def test_a_night_without_data_says_what_to_do(self, source: dict[str, Any], said: str) -> None:
+        """By why it has none; and where the last good night is."""
+        told = words(without_data(**source), night().model_copy(update={"date": FIRST}))
+        assert "no data" in told
+        assert "What to do" in told
+        assert said in told
+        assert f"the night before is {FIRST}" in told
+
+    def test_a_night_without_data_has_no_empty_chart_or_table(self) -> None:
+        """Neither cards nor a heat map nor a coverage table of nothing."""
+        html = page(without_data(files=0, problem="no log file at logs/"))
+        assert "data-figure" not in html
+        for section in ("metrics", "tags", "worst", "coverage"):
+            assert f'id="{section}"' not in html
+
+    def test_a_good_night_has_no_gap(self) -> None:
+        """Then neither section is there."""
+        html = page(night())
+        assert "What to do" not in html
+        assert "What is missing" not in html
+
+    def test_a_first_night_says_that_it_is(self) -> None:
+        """On the page and on each card; the second one compares."""
+        told = words(night())
+        assert "This is the first night: there is nothing to compare it with yet." in told
+        assert told.count("The first night: nothing to compare with yet.") == 2
+        assert "first night" not in words(night(1), night(0))
+
+    def test_a_metric_with_nothing_to_score_says_what_it_needs(self) -> None:
+        """In place of a number and a chart, beside the metrics that have both."""
+        html = page(night(metrics=[summary("context_recall", None), summary("mrr", 0.4)]))
+        assert "plot-context_recall" not in html
+        assert "plot-mrr" in html
+        told = text(html)
+        assert "Nothing to score: 200 rows not applicable." in told
+        assert "It needs retrieved_contexts and reference." in told
+
+
+class TestCards:
+    def test_a_change_is_that_of_the_rule(self) -> None:
+        """Question by question, against the rule's baseline, with its interval."""
+        drop = {"drop": 0.22, "drop_low": 0.13, "drop_high": 0.31, "baseline": 0.885}
+        told = finding(**drop, baseline_label="7 nights before")
+        found = moved(night(findings=[told]), summary("context_recall", 0.66), [])
+        assert found is not None and found.clear and found.worse and found.paired
+        assert (found.by, found.low, found.high) == (-0.22, -0.31, -0.13)
+        shown = words(night(findings=[told]))
+        assert "▼ −0.22 [−0.31, −0.13] against 7 nights before (0.885)" in shown
+
+    def test_a_fall_that_no_rule_watches_is_the_change(self) -> None:
+        """The headline measured it."""
+        fall = Fall(
+            metric="context_recall",
+            before=0.9,
+            now=0.6,
+            label="7 nights before",
+            drop=0.3,
+            low=0.2,
+            high=0.4,
+            questions=80,
+        )
+        found = moved(night(falls=[fall]), summary("context_recall", 0.6), [])
+        assert found is not None and (found.low, found.high) == (-0.4, -0.2)
+
+    def test_where_lower_is_better_a_rise_is_worse(self) -> None:
+        """A drop of a rule is for the worse, so the mean rose."""
+        fall = Fall(
+            metric="noise_sensitivity",
+            before=0.1,
+            now=0.4,
+            label="7 nights before",
+            drop=0.3,
+            low=0.2,
+            high=0.4,
+            questions=80,
+        )
+        noise = summary("noise_sensitivity", 0.4, higher_is_better=False)
+        found = moved(night(falls=[fall]), noise, [])
+        assert found is not None and found.worse
+        assert (found.low, found.by, found.high) == (0.2, 0.3, 0.4)
+
+    def test_means_are_rounded_as_the_interval_bears_it(self) -> None:
+        """Two digits where the interval is wide, three where it is narrow."""
+        wide = summary("context_recall", 0.662, low=0.56, high=0.75)
+        told = words(night(metrics=[wide, summary("context_relevance", 0.2421)]))
+        assert "0.66 [0.56, 0.75]" in told
+        assert "0.242 [0.21, 0.27]" in told
+
+
+class TestWhere:
+    def test_the_tag_with_the_worst_value_comes_first(self) -> None:
+        """A reader sees where without choosing."""
+        segments = [_segment("channel", "app", 0.92), _segment("section", "billing", 0.5)]
+        tables = tag_tables(night(segments=segments))
+        assert [(one.tag, one.low) for one in tables] == [("section", 1), ("channel", 0)]
+
+    def test_all_tags_are_shown_without_scripts(self) -> None:
+        """The choice is hidden until a script can serve it; no table is."""
+        segments = [_segment("channel", "app", 0.92), _segment("section", "billing", 0.5)]
+        html = page(night(segments=segments))
+        outline = Outline(html)
+        heat = [one for one in outline.all("div") if one.get("class") == "heat"]
+        assert [one["id"] for one in heat] == ["tag-section", "tag-channel"]
+        assert not any("hidden" in one for one in heat)
+        assert "hidden" in next(one for one in outline.all("div") if one.get("class") == "choose")
+        shown = [one["data-shows"] for one in outline.all("button")]
+        assert shown == ["tag-section", "tag-channel", ""]
+
+    def test_the_headline_leads_to_the_tag(self, site: Site) -> None:
+        """Of a firing metric, the segment that is surely below all rows."""
+        assert 'href="#tag-section"' in site.night(ten_nights()[-1])
+
+
+class TestRows:
+    def test_rows_that_fell_most_stand_before_the_lowest(self) -> None:
+        """With what their question had before; each leads to its texts."""
+        fell = worst_row("q 1", "How is an invoice changed?", why=(_fell(1.0, 0.25),))
+        low = worst_row("q-2", "Who pays?", position=1)
+        html = page(night(worst=as_worst(low)), night(0), rows=[fell, low])
+        told = text(html)
+        assert "Fell most 1.00 →to 0.25 How is an invoice changed?" in told
+        assert told.index("Fell most") < told.index("Lowest")
+        links = [one["href"] for one in Outline(html).all("a")]
+        assert "rows.html#row=q%201" in links
+        assert "rows.html#row=q-2" in links
+        assert "rows.html" in links
+
+    def test_without_kept_rows_there_is_no_link(self) -> None:
+        """Where the night's rows are gone from the store, the questions stand as text."""
+        html = page(night(worst=as_worst(worst_row("q-1", "Who pays?"))))
+        assert "Who pays?" in html
+        assert "rows.html" not in html
+
+
+class TestMadeOf:
+    def test_coverage_counts_rows_by_status(self) -> None:
+        """Of each metric, with shares."""
+        lost = summary("context_recall", 0.9, status={"scored": 150, "unreadable": 50})
+        told = words(night(metrics=[lost]))
+        assert "context_recall 150 75.0% 50 25.0%" in told
+
+    def test_a_status_of_a_later_version_is_counted(self) -> None:
+        """Under its own name."""
+        odd = summary("context_recall", 0.9, status={"scored": 150, "asleep": 50})
+        assert "asleep" in words(night(metrics=[odd]))
+
+    def test_the_run_and_the_scores_can_be_found(self) -> None:
+        """Where Prefect shows the run, and where the Parquet lies."""
+        run = "https://prefect.example.com/runs/flow-run/1"
+        html = page(night(flow_run=run), raw="s3://bucket/store/scores/dt=2026-11-10/run=a")
+        assert f'href="{run}"' in html
+        assert "s3://bucket/store/scores/dt=2026-11-10/run=a" in html
+
+    @pytest.mark.parametrize("address", ["javascript:alert(1)", "None/flow-runs/1", "//evil", ""])
+    def test_only_a_web_address_is_a_link(self, address: str) -> None:
+        """A manifest may hold anything."""
+        assert "in Prefect" not in page(night(flow_run=address))
+
+    def test_settings_are_shown_as_yaml(self) -> None:
+        """Escaped; where an older version kept none there is no empty box."""
+        html = page(night(settings={"dataset": "help", "judge": {"name": "</pre><script>"}}))
+        assert "dataset: help" in html
+        assert "&lt;/pre&gt;&lt;script&gt;" in html
+        assert "Settings of this run" not in page(night())
+
+    def test_other_pages_are_linked(self) -> None:
+        """Those that the night has."""
+        html = page(night(), pages={"What changed": "changes.html"})
+        assert '<a class="go" href="changes.html">What changed</a>' in html
+
+
+def _segment(tag: str, value: str, mean: float) -> Summary:
+    return summary("context_recall", mean, segment=Segment(tag=tag, value=value))
+
+
+def _fell(before: float, value: float) -> Why:
+    return Why("fell", "context_recall", value, before)

@@ -1,0 +1,253 @@
+"""The page of a night's rows and its data: what is said of a row, and how much of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragmetrics.comparing.records import MovedContext
+from ragmetrics.protocol import Score, Status
+from ragmetrics.report.rows_earlier import Earlier
+from ragmetrics.report.rows_files import MOST_BYTES
+from ragmetrics.report.rows_kept import SAMPLED, KeptRow, Why
+from ragmetrics.report.rows_page import write_rows
+from tests.fakes.nights import FIRST, HOSTILE, as_worst, night, worst_row
+from tests.fakes.pages import Outline, Site, text
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """An empty site."""
+    return Site(tmp_path)
+
+
+def data(site: Site) -> list[dict[str, Any]]:
+    """The rows in all data files of a night, with their articles as HTML."""
+    rows = []
+    for path in sorted((site.folder / str(FIRST)).glob("rows-*.js")):
+        script = path.read_text("utf-8")
+        rows += json.loads(script[script.index("push(") + 5 : script.rindex(");")])["rows"]
+    unpack = str.maketrans("\x82\x83\x84", "<>&")
+    return [{**row, "html": row["html"].translate(unpack)} for row in rows]
+
+
+def an_earlier_night(*contexts: MovedContext, day: int = 9, **change: Any) -> Earlier:
+    """A night before the first, on which a question had these contexts."""
+    values: dict[str, Any] = {"index_build": "idx-1", "values": {"context_recall": 0.9}}
+    return Earlier(date(2026, 11, day), contexts=contexts, **{**values, **change})
+
+
+STAYED = MovedContext(text="Seats can be added.", id="kb-2", rank_a=2, rank_b=2)
+LEFT = MovedContext(text="Invoices cannot be changed.", id="kb-9", rank_a=1, rank_b=None)
+CAME = MovedContext(text="Invoices are sent monthly.", id="kb-1", rank_a=None, rank_b=1)
+
+
+class TestRows:
+    def test_verdicts_lie_over_the_texts(self, site: Site) -> None:
+        """Grades, needed sentences and supported claims stand beside the texts they judge."""
+        page = site.rows(worst_row("q-1", "How?"))
+        assert "grade 2 answers it" in text(page)
+        assert "<mark>A sent invoice cannot be changed.</mark>" in page
+        assert "✓ supported It cannot be changed." in text(page.replace("</b>", "</b> "))
+        assert "✗ not supported Support replaces it." in text(page.replace("</b>", "</b> "))
+        assert "unreadable verdict" in text(page)
+
+    @pytest.mark.parametrize(
+        "details",
+        [
+            {"context_relevancy": {"needed": [[7], []]}},
+            {"context_relevancy": {"needed": [[0]]}},
+            {"context_relevancy": {"needed": "all"}},
+            {"context_relevancy": {"needed": [None, {}]}},
+        ],
+    )
+    def test_verdicts_that_do_not_fit_are_left_out(
+        self, site: Site, details: dict[str, Any]
+    ) -> None:
+        """Indices that do not fit the texts highlight nothing, and nothing fails."""
+        assert "<mark>" not in site.rows(worst_row("q-1", "How?", details=details))
+
+    @pytest.mark.parametrize("attributed", [[True], [1, "no"], "yes", None, [True, None]])
+    def test_claims_without_verdicts_are_plain_text(self, site: Site, attributed: object) -> None:
+        """A reference whose verdicts do not fit is shown as it is."""
+        details = {"context_recall": {"attributed": attributed}}
+        page = text(site.rows(worst_row("q-1", "How?", details=details)))
+        assert "It cannot be changed. Support replaces it." in page
+
+    def test_questions_that_a_response_answers(self, site: Site) -> None:
+        """Generated questions are shown with how close they are to the one asked."""
+        found = {"questions": ["Where?", "When?"], "cosines": [0.9, 0.2], "noncommittal": False}
+        page = text(site.rows(worst_row("q-1", "How?", details={"response_relevancy": found})))
+        assert "0.900 Where?" in page.replace("0.900Where", "0.900 Where")
+
+    def test_a_repeated_id_has_an_address_of_its_own(self, site: Site) -> None:
+        """Where a log repeats an id, the row at the place that is worst is linked."""
+        first, second = worst_row("q-1", "Not this one"), worst_row("q-1", "This one", position=1)
+        second = replace(second, key="q-1~2")
+        page = site.night(night(worst=as_worst(second)), [first, second])
+        assert "rows.html#row=q-1~2" in [a["href"] for a in Outline(page).all("a")]
+        assert [row["key"] for row in data(site)] == ["q-1", "q-1~2"]
+
+    def test_every_judge_of_a_panel_is_heard(self, site: Site) -> None:
+        """Value, repeats and refusal of each judge stand under the metric."""
+        said = {
+            "gpt": {"value": 0.5, "status": "scored", "repeats": [0.25, 0.75]},
+            "qwen": {"value": None, "status": "unreadable", "reason": "no verdict"},
+        }
+        page = text(
+            site.rows(worst_row("q-1", "How?", details={"context_recall": {"judges": said}}))
+        )
+        assert "gpt0.500repeats: 0.250, 0.750" in page
+        assert "qwen–no verdict" in page
+
+    def test_other_metrics_tell_what_they_found(self, site: Site) -> None:
+        """Entities, relevant ranks, statements with their reasons: each with its verdict."""
+        found = {
+            "context_entity_recall": {"found": ["Billing"], "missing": ["Support"]},
+            "mrr": {"relevant_ranks": [2]},
+            "faithfulness": {"statements": ["It is so."], "supported": [False], "reasons": ["No."]},
+            "noise_sensitivity": {"statements": ["A.", "B."], "wrong": [1], "misled": [1]},
+        }
+        page = text(site.rows(worst_row("q-1", "How?", details=found)))
+        for told in (
+            "✓ foundBilling",
+            "✗ missingSupport",
+            "relevant to mrr",
+            "✗ not supportedIt is so.No.",
+            "✓ correctA.",
+            "✗ wrong, as a context saysB.",
+        ):
+            assert told in page
+
+    def test_why_a_row_is_kept(self, site: Site) -> None:
+        """A row says in which metrics it is worst, and how far its question fell."""
+        fell = Why("fell", "context_relevance", 0.5, 1.0)
+        page = text(site.rows(worst_row("q-1", "How?", why=(Why("worst", "mrr", 0.1), fell))))
+        assert "▼ worst in mrr" in page
+        assert "↓ context_relevance 1.000 → 0.500 since the night before" in page
+
+
+class TestEarlierNights:
+    def test_what_left_and_came_is_shown(self, site: Site) -> None:
+        """Ranks of then and now, the text of what is gone, and the scores of that night."""
+        page = text(
+            site.rows(worst_row("q-1", "How?", earlier=(an_earlier_night(LEFT, CAME, STAYED),)))
+        )
+        assert "9 Nov: 1 left, 1 came index idx-1" in page
+        assert "− left rank 1 kb-9Invoices cannot be changed." in page
+        assert "+ came at rank 1 kb-1" in page
+        assert "+ came since 9 Nov" in page
+        assert "context_recall0.0000.900" in page
+
+    def test_nights_alike_are_told_once(self, site: Site) -> None:
+        """What three nights retrieved alike is not said three times."""
+        nights = tuple(an_earlier_night(LEFT, CAME, day=day) for day in (9, 8, 7))
+        page = text(site.rows(worst_row("q-1", "How?", earlier=nights)))
+        assert "9 Nov, 8 Nov, 7 Nov: 1 left, 1 came" in page
+        assert page.count("Invoices cannot be changed.") == 1
+
+    def test_no_change_is_said(self, site: Site) -> None:
+        """Where nothing changed the fault is not in what was retrieved, which is worth a line."""
+        page = text(site.rows(worst_row("q-1", "How?", earlier=(an_earlier_night(STAYED),))))
+        assert "9 Nov: the same contexts in the same order" in page
+
+
+class TestPage:
+    def test_a_row_worst_by_several_metrics_stands_once(self, site: Site) -> None:
+        """In full under the first metric; under the second a line leads there."""
+        row = worst_row("q-1", "How?")
+        (recall,) = as_worst(row)
+        relevance = recall.model_copy(update={"metric": "context_relevance", "value": 0.5})
+        site.night(night(worst=[recall, relevance]), [row])
+        page = Outline(site.html(f"{FIRST}/rows.html"))
+        assert [a["id"] for a in page.all("article")] == ["row=q-1"]
+        ids = [a.get("id") for a in page.all("section")]
+        assert {"metric=context_recall", "metric=context_relevance"} <= set(ids)
+        assert "0.500 How? in full above" in page.text
+
+    def test_it_says_how_many_of_how_many(self, site: Site) -> None:
+        """How many rows can be searched, and where all of them are."""
+        site.night(night(), [worst_row("q-1", "How?", why=(SAMPLED,))])
+        page = text(site.html(f"{FIRST}/rows.html"))
+        assert "1 of 200 rows is kept here: 0 among the worst" in page
+        assert "rows/dt=2026-11-10/run=run-0" in page
+
+    def test_rows_without_scores_have_a_page(self, site: Site) -> None:
+        """Where nothing was scored, some of the rows are there to see why."""
+        failed = {"context_recall": Score(None, "429", status=Status.JUDGE_FAILED)}
+        site.night(night(), [worst_row("q-1", "How?", why=(SAMPLED,), scores=failed)])
+        page = text(site.html(f"{FIRST}/rows.html"))
+        assert "No row has a score." in page
+        assert "judge failed" in page
+
+    def test_a_night_without_rows_has_no_page(self, site: Site) -> None:
+        """Nor does its own page lead to one."""
+        assert write_rows(site.files, night(), []) is None
+        assert "rows.html" not in site.night(night())
+
+    def test_a_rerun_leaves_no_row_behind(self, site: Site) -> None:
+        """What another run of the night had more of is removed."""
+        contexts = ("word " * 4_000,) * 10
+        rows = [worst_row(f"q-{i}", "?", i, retrieved_contexts=contexts) for i in range(150)]
+        folder = site.folder / str(FIRST)
+        left = []
+        for kept in (rows, rows[:1], []):
+            site.night(night(), kept)
+            left.append([one.name for one in sorted(folder.glob("rows*"))])
+        assert len(left[0]) > 2
+        assert left[1:] == [["rows-1.js", "rows.html"], []]
+
+    def test_it_stays_below_300_kb(self, site: Site) -> None:
+        """However many metrics have worst rows, and however large those are."""
+        contexts = ('"<&\u4e00' * 500,) * 20
+        rows = [
+            worst_row(f"q-{i}", HOSTILE * 9, position=i, retrieved_contexts=contexts)
+            for i in range(60)
+        ]
+        worst = [
+            one.model_copy(update={"metric": f"metric_{n % 19}"})
+            for n, one in enumerate(as_worst(*rows) * 3)
+        ]
+        site.night(night(worst=worst), rows)
+        page = site.html(f"{FIRST}/rows.html")
+        assert len(page.encode()) < 300_000
+        assert "no room here in full" in page
+
+
+class TestData:
+    def test_the_article_is_that_of_the_page(self, site: Site) -> None:
+        """A row looks alike with and without scripts: it is rendered once."""
+        page = site.rows(worst_row("q-1", HOSTILE))
+        (row,) = data(site)
+        assert row["html"] in page
+
+    def test_files_are_bounded(self, site: Site) -> None:
+        """At most three files of a megabyte; the page counts the rows that found room."""
+        contexts = ("word " * 4_000,) * 10
+        rows = [
+            worst_row(f"q-{i}", "How?", position=i, retrieved_contexts=contexts) for i in range(400)
+        ]
+        site.night(night(worst=as_worst(*rows[:10])), rows)
+        sizes = [one.stat().st_size for one in (site.folder / str(FIRST)).glob("rows-*.js")]
+        assert len(sizes) == 3
+        assert max(sizes) < MOST_BYTES + 100
+        kept = len(data(site))
+        assert 100 < kept < 400
+        assert f"{kept} of 200 rows are kept" in text(site.html(f"{FIRST}/rows.html"))
+
+    @pytest.mark.parametrize("place", ["user_input", "id", "index_build", "tags", "language"])
+    def test_hostile_fields_are_inert(self, site: Site, place: str) -> None:
+        """No sign of a log means anything to HTML or to JavaScript in a data file."""
+        value: Any = f"{HOSTILE}\u2028\u2029\x82\ud800"
+        change: dict[str, Any] = {place: {value: value} if place == "tags" else value}
+        row: KeptRow = worst_row("q-1", "How?", **change)
+        site.night(night(worst=as_worst(row)), [row])
+        script = (site.folder / str(FIRST) / "rows-1.js").read_text("utf-8")
+        assert not set("<>&\u2028\u2029\x00") & set(script)
+        (found,) = data(site)
+        assert not {"script", "img"} & set(Outline(found["html"]).tags)
