@@ -21,6 +21,7 @@ from benchmarks import (
     scale,
     store_scale,
     two_cores,
+    year,
 )
 from ragmetrics.settings import DEFAULT_METRICS
 
@@ -54,6 +55,10 @@ def _scale(options: Options) -> None:
     print(scale.report(options.rows or 2_000))
 
 
+def _year(options: Options) -> None:
+    _print(year.report(rows=options.rows or 0))
+
+
 def _intervals(options: Options) -> None:
     _print(coverage.report(options.rows or coverage.NIGHTS))
 
@@ -81,6 +86,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "intervals": _intervals,
     "alarms": _alarms,
     "sampled": _sampled,
+    "year": _year,
 }
 
 

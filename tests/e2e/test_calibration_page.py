@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,8 @@ import pytest
 from ragmetrics.records import JudgeInfo
 from ragmetrics.report.site import write_assets, write_calibrations, write_night, write_overview
 from ragmetrics.store.files import Files
-from tests.e2e.test_dashboard import ARGUMENTS, STROKE, Visit
+from tests.e2e.test_dashboard import STROKE
+from tests.fakes.browsing import Visit
 from tests.fakes.calibrations import calibration, history, in_language, measured
 from tests.fakes.nights import night
 
@@ -37,17 +37,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_night(files, night(), [], [], known.calibrations)
     write_overview(files, [night()], write_calibrations(files, known, "helpdesk"))
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Any]:
-    """One browser for all tests of this file."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        yield started
-        started.close()
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ from ragmetrics.causes import Fall
 from ragmetrics.records import JudgeInfo, JudgeSummary, Segment, Source, WorstRow
 from ragmetrics.report.site import write_assets, write_night, write_overview
 from ragmetrics.store.files import Files
+from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import (
     METRICS,
     finding,
@@ -24,7 +23,6 @@ from tests.fakes.nights import (
 )
 
 pytestmark = pytest.mark.e2e
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 SERIES = {"light": "rgb(11, 102, 184)", "dark": "rgb(111, 177, 242)"}
 STROKE = """id => [...document.querySelectorAll(`#${id} .scatterlayer path.js-line`)]
     .filter(path => path.getBoundingClientRect().width && path.style.strokeWidth === "2px")
@@ -45,71 +43,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Any]:
-    """One browser for all tests of this file."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        yield started
-        started.close()
-
-
-@dataclass
-class Visit:
-    """A page with all that it complained about."""
-
-    page: Any
-    complaints: list[str] = field(default_factory=list)
-
-    def watch(self) -> None:
-        """Note every message, error, dialog, failed request, and request to anywhere else."""
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("requestfailed", lambda request: self.complaints.append(request.url))
-        self.page.on("request", self._request)
-        self.page.on("dialog", self._dialog)
-
-    def _request(self, request: Any) -> None:
-        if not request.url.startswith(("file:", "data:")):
-            self.complaints.append(request.url)
-
-    def _dialog(self, dialog: Any) -> None:
-        self.complaints.append(dialog.message)
-        dialog.dismiss()
-
-    def overflow(self) -> int:
-        """Pixels by which the page is wider than its window."""
-        return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
-
-
-@pytest.fixture
-def visit(browser: Any, request: pytest.FixtureRequest) -> Iterator[Visit]:
-    """A fresh page; parametrise indirectly to set options of the browser's context."""
-    context = browser.new_context(**getattr(request, "param", {}))
-    visit = Visit(context.new_page())
-    visit.watch()
-    yield visit
-    context.close()
-
-
-def options(**values: Any) -> pytest.MarkDecorator:
-    """Open the page of a test in a context of its own kind."""
-    return pytest.mark.parametrize("visit", [values], indirect=True)
-
-
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_open_from_a_folder(browser: Any, site: Path, scheme: str, width: int) -> None:
     """Every page opens without a message, a request elsewhere, or sideways scrolling."""
     context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
-    pages = ("index", "2026-11-19/index", "2026-11-19/worst-context_recall", "2026-11-20/index")
+    pages = ("index", "2026-11-19/index", "2026-11-19/rows", "2026-11-20/index", "glossary")
     for name in pages:
         visit = Visit(context.new_page())
         visit.watch()
         visit.page.goto((site / f"{name}.html").as_uri())
-        visit.page.wait_for_timeout(200)
+        visit.wait_for_charts()
         assert visit.complaints == []
         assert visit.overflow() <= 0
     context.close()
@@ -138,7 +82,7 @@ def test_long_names_fit_a_narrow_window(visit: Visit, tmp_path: Path) -> None:
     write_assets(files)
     write_night(files, manifest, [], [worst_row(word, word * 3)])
     write_overview(files, [manifest])
-    for name in ("index", "2026-11-10/index", f"2026-11-10/worst-{metric}"):
+    for name in ("index", "2026-11-10/index", "2026-11-10/rows"):
         visit.page.goto((tmp_path / f"{name}.html").as_uri())
         visit.page.wait_for_timeout(200)
         assert visit.overflow() <= 0, name
@@ -152,7 +96,7 @@ def test_charts_are_drawn_in_the_colours_of_the_page(browser: Any, site: Path, s
     page = browser.new_page(color_scheme=scheme)
     page.goto((site / "index.html").as_uri())
     page.wait_for_selector(".plot svg.main-svg")
-    assert page.locator(".plot").count() == len(METRICS)
+    assert page.locator(".plot").count() == len(METRICS) + 2
     wait_for_colour(page, SERIES[scheme])
     other = "dark" if scheme == "light" else "light"
     page.emulate_media(color_scheme=other)
@@ -168,6 +112,7 @@ def wait_for_colour(page: Any, colour: str) -> None:
 def test_drawn_charts_fold_their_tables(visit: Visit, site: Path) -> None:
     """A table folds once its chart is drawn, and opens at a click."""
     visit.page.goto((site / "index.html").as_uri())
+    visit.wait_for_charts()
     table = visit.page.locator("#trend-context_recall table")
     assert not table.is_visible()
     visit.page.locator("#trend-context_recall summary").click()
@@ -197,8 +142,8 @@ def test_the_worst_row_is_two_clicks_away(visit: Visit, site: Path) -> None:
     page.get_by_role("link", name="Open the night").click()
     page.wait_for_load_state()
     page.get_by_role("link", name="How is an invoice changed?").click()
-    row = page.locator("#row-1")
-    assert page.url.endswith("2026-11-19/worst-context_recall.html#row-1")
+    row = page.locator("[id='row=q-1']")
+    assert page.url.endswith("2026-11-19/rows.html#row=q-1")
     assert "How is an invoice changed?" in row.inner_text()
     assert row.evaluate("row => row.getBoundingClientRect().top < innerHeight")
     assert visit.complaints == []
@@ -227,13 +172,13 @@ def test_without_scripts_a_night_links_to_all_nights(visit: Visit, site: Path) -
     page.get_by_role("link", name="All nights").click()
     page.wait_for_load_state()
     assert page.url.endswith("index.html#nights")
-    assert page.locator(".nights").get_by_role("link", name="2026-11-19").is_visible()
+    assert page.locator(".month a[href='2026-11-19/index.html']").is_visible()
 
 
 def test_a_hostile_question_is_inert(visit: Visit, site: Path) -> None:
     """Markup in a question is shown as text: no dialog, no element, no request."""
-    visit.page.goto((site / "2026-11-19/worst-context_recall.html").as_uri())
-    row = visit.page.locator("#row-2")
+    visit.page.goto((site / "2026-11-19/rows.html").as_uri() + "#row=q-2")
+    row = visit.page.locator("[id='row=q-2']")
     assert "<script>alert(1)</script> </script> <!channel>" in row.inner_text()
     assert row.locator("script, img").count() == 0
     assert visit.complaints == []
@@ -252,7 +197,7 @@ def test_the_keyboard_reaches_the_content(visit: Visit, site: Path) -> None:
 def test_paper_is_white(visit: Visit, site: Path) -> None:
     """A chart drawn for a dark screen is drawn again for paper, and back."""
     visit.page.goto((site / "index.html").as_uri())
-    visit.page.wait_for_selector(".plot svg.main-svg")
+    visit.wait_for_charts()
     visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert visit.page.evaluate(STROKE, "plot-context_recall") == SERIES["light"]
     visit.page.evaluate("dispatchEvent(new Event('afterprint'))")

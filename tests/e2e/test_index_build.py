@@ -188,7 +188,7 @@ def test_a_damaged_build_is_held_within_seconds_and_told(plant: Plant) -> None:
     (held,) = plant.emitted("rag.index.held", "damaged")
     assert held["payload"]["verdict"] == "hold"
     assert held["payload"]["metrics"][0]["questions"] > 100
-    assert held["payload"]["page"].endswith("builds.html#build-damaged")
+    assert held["payload"]["page"].endswith("builds/damaged.html")
 
 
 def test_a_healthy_build_is_promoted_and_nobody_is_disturbed(plant: Plant) -> None:

@@ -88,6 +88,20 @@ def test_a_night_goes_from_bucket_to_scores_and_dashboard(
     assert page["ContentType"].startswith("text/html")
 
 
+def test_a_night_keeps_its_settings_and_where_prefect_shows_it(
+    s3: Bucket, settings: Callable[..., str]
+) -> None:
+    """Both stand in the manifest and on the night's page; the judge's key stands nowhere."""
+    put_log(s3, NIGHT, make_rows(ROWS))
+    manifest = run(settings()).manifest
+    assert manifest.settings["judge"]["model"] == "fake"
+    assert "/flow-run/" in manifest.flow_run
+    found = s3.client.get_object(Bucket=s3.name, Key=f"store/dashboard/{NIGHT}/index.html")
+    page = found["Body"].read().decode()
+    assert f'href="{manifest.flow_run}"' in page
+    assert f"{s3.uri}/store/scores/dt={NIGHT}" in page
+
+
 def test_repeating_a_night_asks_nothing_and_changes_no_number(
     s3: Bucket, judge_server: JudgeServer, settings: Callable[..., str]
 ) -> None:

@@ -1,0 +1,147 @@
+"""Comparisons as people see them: a night's changes, a build's page, two sides that were asked for;
+opened from a folder, in a real browser.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragmetrics.report.builds_page import write_build, write_builds
+from ragmetrics.report.changes_page import write_changes
+from ragmetrics.report.compare_page import write_comparison
+from ragmetrics.report.site import write_assets, write_night, write_overview
+from ragmetrics.store.files import Files
+from tests.fakes.browsing import Visit, options
+from tests.fakes.comparisons import change, comparison, moved_row
+from tests.fakes.gated import gate, incomparable, promoted
+from tests.fakes.nights import HOSTILE, night
+
+pytestmark = pytest.mark.e2e
+PAGES = (
+    "2026-11-10/changes.html",
+    "2026-11-11/changes.html",
+    "2026-11-12/changes.html",
+    "builds.html",
+    "builds/idx-43.html",
+    "builds/idx-45.html",
+    "compare/a--b.html",
+)
+LONG = "x" * 90
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A first night, one that fell, one whose log is hostile; builds; and a comparison."""
+    folder = tmp_path_factory.mktemp("site")
+    files, nights = Files(str(folder)), [night(0), night(1), night(2)]
+    write_assets(files)
+    write_changes(files, nights[0], None, None)
+    write_changes(files, nights[1], nights[0], comparison())
+    write_changes(files, nights[2], nights[1], comparison(HOSTILE))
+    for number, one in enumerate(nights):
+        pages = {"What changed": "changes.html"}
+        write_night(files, one, nights[:number], [], pages=pages)
+    gates = [incomparable(), promoted(), gate()]
+    for one in gates:
+        write_build(files, one, comparison() if one.metrics else None)
+    write_overview(files, nights, builds=write_builds(files, gates))
+    wide = comparison(
+        LONG, rows=[moved_row(1, LONG * 5)], metrics=[change(), change(LONG, -0.01, reason=LONG)]
+    )
+    write_comparison(files, "compare/a--b.html", wide)
+    return folder
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_open_without_complaint(browser: Any, site: Path, scheme: str, width: int) -> None:
+    """No message, no request elsewhere, no sideways scrolling, however long a word is."""
+    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+    for name in PAGES:
+        visit = Visit(context.new_page())
+        visit.watch()
+        visit.page.goto((site / name).as_uri())
+        assert visit.complaints == [], name
+        assert visit.overflow() <= 0, name
+    context.close()
+
+
+@options(java_script_enabled=False)
+def test_without_scripts_all_of_it_is_there(visit: Visit, site: Path) -> None:
+    """Numbers, drawn intervals, and the contexts of the questions that moved."""
+    page = visit.page
+    page.goto((site / "2026-11-11" / "changes.html").as_uri())
+    first = page.locator(".compared tbody tr").first
+    assert "surely worse" in first.inner_text()
+    drawn = first.locator("svg.span")
+    assert drawn.is_visible()
+    assert drawn.evaluate("svg => svg.getBoundingClientRect().width") > 50
+    row = page.locator("#row-1")
+    assert [one.inner_text() for one in row.locator(".fate").all()] == [
+        "− left",
+        "+ came",
+        "↕ up from 3 to 2",
+        "≠ down from 2 to 3, with another text",
+        "= stayed",
+    ]
+
+
+def test_from_the_night_to_the_contexts_that_left(visit: Visit, site: Path) -> None:
+    """One click to what changed; the link of a question leads to it again."""
+    page = visit.page
+    page.goto((site / "2026-11-11" / "index.html").as_uri())
+    page.get_by_role("link", name="What changed").first.click()
+    page.wait_for_load_state()
+    assert page.url.endswith("2026-11-11/changes.html")
+    page.locator("#row-2").get_by_role("link", name="row").click()
+    assert page.url.endswith("changes.html#row-2")
+    assert visit.complaints == []
+
+
+def test_from_the_overview_to_the_evidence_of_a_held_build(visit: Visit, site: Path) -> None:
+    """Two clicks; and back to the list."""
+    page = visit.page
+    page.goto((site / "index.html").as_uri())
+    page.get_by_role("link", name="Index builds").first.click()
+    page.wait_for_load_state()
+    page.get_by_role("link", name="idx-43").click()
+    page.wait_for_load_state()
+    assert page.url.endswith("builds/idx-43.html")
+    assert "Hold: index build idx-43" in page.locator("h1").inner_text()
+    assert page.locator("#row-1 .retrieved li").count() == 5
+    page.get_by_role("link", name="index builds").click()
+    page.wait_for_load_state()
+    assert page.url.endswith("builds.html")
+
+
+def test_a_first_night_says_that_there_is_nothing_to_compare(visit: Visit, site: Path) -> None:
+    """A designed page with a way back, and no empty table."""
+    page = visit.page
+    page.goto((site / "2026-11-10" / "changes.html").as_uri())
+    assert "nothing to compare with yet" in page.locator("h1").inner_text()
+    assert page.locator("table").count() == 0
+    page.get_by_role("link", name="Open the night").click()
+    page.wait_for_load_state()
+    assert page.url.endswith("2026-11-10/index.html")
+
+
+def test_hostile_texts_are_inert(visit: Visit, site: Path) -> None:
+    """Markup in questions, contexts, tags and names is shown as text."""
+    page = visit.page
+    page.goto((site / "2026-11-12" / "changes.html").as_uri())
+    main = page.locator("main")
+    assert "<script>alert(1)</script>" in main.inner_text()
+    assert main.locator("script, img").count() == 0
+    assert visit.complaints == []
+
+
+@options(viewport={"width": 1280, "height": 900})
+def test_tables_fit_the_usual_window(visit: Visit, site: Path) -> None:
+    """No column of the numbers is out of sight at 1280 pixels."""
+    for name in ("2026-11-11/changes.html", "builds/idx-43.html", "builds.html"):
+        visit.page.goto((site / name).as_uri())
+        for table in visit.page.locator("main .scroll").all():
+            assert table.evaluate("box => box.scrollWidth - box.clientWidth") <= 1, name

@@ -1,0 +1,188 @@
+"""The overview in a real browser: the calendar, the words that explain themselves, and the way from
+there to the texts behind a regression.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragmetrics.demo import NIGHTS, unpack
+from ragmetrics.night import run_night
+from ragmetrics.records import JudgeInfo, Usage
+from ragmetrics.report.site import write_assets, write_night, write_overview
+from ragmetrics.settings import load_settings
+from ragmetrics.store.files import Files
+from tests.fakes.browsing import Visit, options
+from tests.fakes.nights import FIRST, night
+
+pytestmark = pytest.mark.e2e
+BAD = date(2026, 11, 17)
+SHAPES = """() => Object.fromEntries([...document.querySelectorAll('.months a')].map(a =>
+    [a.className, getComputedStyle(a, '::after').maskImage]))"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty nights: two judges, two builds of the index, money, a day without a night."""
+    folder = tmp_path_factory.mktemp("site")
+    files = Files(str(folder))
+    llm = JudgeInfo(name="gpt", fingerprint="f2")
+    paid = Usage(requests=400, answered_from_store=50, prompt_tokens=90_000, usd=1.25)
+    early = [night(i) for i in range(20) if i != 7]
+    late = [night(i, recall=0.9 - i % 3 / 50, judge=llm, usage=paid) for i in range(20, 39)]
+    nights = [*early, *late, night(39, recall=0.7, judge=llm, usage=paid)]
+    write_assets(files)
+    for manifest in (*nights[-2:], night(9)):
+        write_night(files, manifest, nights[:1], [])
+    write_overview(files, nights, died=[FIRST + timedelta(days=7)])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of the demo's last four nights, of which the second is by a damaged index build."""
+    settings = load_settings(unpack(tmp_path_factory.mktemp("demo")))
+    for day in NIGHTS[-4:]:
+        run_night(settings, day)
+    return Path(settings.store) / "dashboard"
+
+
+def test_the_planted_regression_is_three_clicks_away(visit: Visit, demo: Path) -> None:
+    """From the overview to the night, and from there to a row that fell, with its contexts."""
+    page = visit.page
+    page.goto((demo / "index.html").as_uri())
+    page.locator(f".months a[href='{BAD}/index.html']").click()
+    page.wait_for_url(f"**/{BAD}/index.html")
+    assert "2 alerts firing" in page.locator("h1").inner_text()
+    fell = page.locator("#worst-context_recall").locator("xpath=../..").locator("li.fell a").first
+    question = fell.inner_text()
+    fell.click()
+    page.wait_for_url("**/rows.html#row=*")
+    row = page.locator(":target")
+    assert question in row.inner_text()
+    assert row.locator(".contexts li").count() > 1
+    assert row.locator(".contexts li").first.is_visible()
+    assert visit.complaints == []
+
+
+@options(java_script_enabled=False)
+def test_the_same_way_leads_there_without_scripts(visit: Visit, demo: Path) -> None:
+    """The row is on the page, and the address leads to it."""
+    page = visit.page
+    page.goto((demo / f"{BAD}/index.html").as_uri())
+    page.locator("li.fell a").first.click()
+    page.wait_for_url("**/rows.html#row=*")
+    assert page.locator(":target .contexts li").first.is_visible()
+
+
+def test_every_state_has_a_shape_of_its_own(visit: Visit, site: Path) -> None:
+    """In the calendar a night's state is never its colour alone."""
+    visit.page.goto((site / "index.html").as_uri())
+    shapes = visit.page.evaluate(SHAPES)
+    assert {"is-ok", "is-firing"} <= set(shapes)
+    assert len(set(shapes.values())) == len(shapes)
+    assert all(shape.startswith("url(") for shape in shapes.values())
+
+
+def test_a_day_opens_its_night(visit: Visit, site: Path) -> None:
+    """Also one that is too old for the trends; a day without a night is no link, and says so."""
+    page = visit.page
+    page.goto((site / "index.html").as_uri())
+    gap = page.locator(".months td[title='a run began and did not end']")
+    assert gap.locator("a").count() == 0
+    page.locator(".months a[href='2026-11-19/index.html']").click()
+    page.wait_for_url("**/2026-11-19/index.html")
+    assert "Night of 2026-11-19" in page.locator("h1").inner_text()
+
+
+def test_the_keyboard_reads_what_a_word_means(visit: Visit, site: Path) -> None:
+    """At focus the glossary's line shows beside the word, and Enter opens the glossary there."""
+    page = visit.page
+    page.goto((site / "index.html").as_uri())
+    page.locator(".facts a.term").first.focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    shown = "getComputedStyle(document.activeElement, '::after').content"
+    assert "One retrieval from the log" in page.evaluate(shown)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/glossary.html#term-row")
+    assert "One retrieval from the log" in page.locator(":target").inner_text()
+
+
+@options(viewport={"width": 390, "height": 900})
+def test_no_meaning_leaves_a_narrow_window(visit: Visit, site: Path) -> None:
+    """Wherever the word stands, its meaning is seen whole and moves nothing."""
+    page = visit.page
+    page.goto((site / "index.html").as_uri())
+    visit.wait_for_charts()
+    page.keyboard.press("Tab")  # from here on focus is by keyboard
+    for word in page.locator("a.term >> visible=true").all():
+        word.focus()
+        assert page.evaluate("getComputedStyle(document.activeElement, '::after').position") == (
+            "fixed"
+        )
+        assert visit.overflow() <= 0
+
+
+def test_the_keyboard_opens_a_night(visit: Visit, site: Path) -> None:
+    """Tab by tab from the top of the page; each stop can be seen."""
+    page = visit.page
+    page.goto((site / "index.html").as_uri())
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        outline = "getComputedStyle(document.activeElement).outlineStyle"
+        assert page.evaluate(outline) == "solid"
+        if page.evaluate("document.activeElement.className") == "go":
+            break
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/2026-12-19/index.html")
+
+
+def test_charts_break_where_the_judge_changed(visit: Visit, site: Path) -> None:
+    """The line is not drawn across, and a label says why."""
+    visit.page.goto((site / "index.html").as_uri())
+    visit.wait_for_charts()
+    chart = visit.page.locator("#plot-context_recall")
+    assert "judge changed" in chart.locator(".annotation-text").all_text_contents()
+    line = chart.locator(".scatterlayer path.js-line").evaluate_all(
+        "paths => paths.filter(p => p.style.strokeWidth === '2px').map(p => p.getAttribute('d'))"
+    )
+    assert len(line) == 2
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280, 1600])
+def test_no_label_leaves_its_card(browser: Any, site: Path, width: int, scheme: str) -> None:
+    """Nothing is cut off at the edge of the window, whatever its width."""
+    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+    visit = Visit(context.new_page())
+    visit.watch()
+    visit.page.goto((site / "index.html").as_uri())
+    visit.wait_for_charts()
+    assert visit.overflow() <= 0
+    outside = visit.page.evaluate(
+        """() => [...document.querySelectorAll('main :not(.sr):not(.scroll *):not(svg *)')]
+            .filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.strip'))
+            .map(e => e.className)"""
+    )
+    assert outside == []
+    assert visit.complaints == []
+    context.close()
+
+
+def test_a_year_of_nights_is_on_one_page(visit: Visit, tmp_path: Path) -> None:
+    """Every night is a day of the calendar; the older months unfold."""
+    files = Files(str(tmp_path))
+    write_assets(files)
+    write_overview(files, [night(i) for i in range(400)])
+    page = visit.page
+    page.goto((tmp_path / "index.html").as_uri())
+    assert page.locator(".months a").count() == 400
+    old = page.locator(".months a").last
+    assert not old.is_visible()
+    page.locator("#nights ~ details > summary").click()
+    assert old.is_visible()
