@@ -1,6 +1,9 @@
-"""Makes the pictures of the docs from the demo's store, in headless Chromium.
+"""Makes the pictures of the docs: every page of the site that the demo's store becomes with
+shown_site.py, in light and dark, wide and narrow, in headless Chromium.
 
-python scripts/screenshots.py [--store demo-store/store] [--out docs/images]
+python scripts/screenshots.py [--demo demo-store] [--out docs/images] [--whole]
+
+Pictures are named page-width-scheme.png; those of pages that are no longer there are removed.
 """
 
 from __future__ import annotations
@@ -8,46 +11,82 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from io import BytesIO
 from pathlib import Path
 
-from playwright.sync_api import Browser, sync_playwright
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+from shown_site import AFTERWARDS, PAGES, lose_a_log, make_site
 
-BAD_NIGHT = "2026-11-17"
-PAGES = {"overview": "index.html", "night": f"{BAD_NIGHT}/index.html"}
+SCHEMES = ("light", "dark")
+WIDTHS: Mapping[str, tuple[int, int]] = {"wide": (1280, 900), "narrow": (390, 844)}
+COLOURS = 96  # enough for a page, its letters smooth, at a third of the bytes
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 
 
 def main() -> None:
-    """Take each page in light and dark."""
+    """Make the site, and take each page as it opens."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--store", type=Path, default=Path("demo-store/store"))
+    parser.add_argument("--demo", type=Path, default=Path("demo-store"))
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
+    parser.add_argument("--whole", action="store_true", help="down to the foot of each page")
     told = parser.parse_args()
-    site = told.store / "dashboard"
-    if not (site / "index.html").is_file():
-        sys.exit(f"{site}: no dashboard there; run `make demo` first")
+    if not (told.demo / "store/dashboard/index.html").is_file():
+        sys.exit(f"{told.demo}: no demo there; run `make demo` first")
     chromium = shutil.which("chromium")
     if chromium is None:
         sys.exit("no Chromium: apt-get install chromium")
     told.out.mkdir(parents=True, exist_ok=True)
-    with sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        folder = Path(name) / "demo"
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        for name, page in PAGES.items():
-            for scheme in ("light", "dark"):
-                take(browser, site / page, told.out / f"{name}-{scheme}.png", scheme)
+        site = make_site(told.demo, folder)
+        taken = take_all(browser, site, PAGES, told.out, told.whole)
+        lose_a_log(folder)
+        taken += take_all(browser, site, AFTERWARDS, told.out, told.whole)
         browser.close()
+    remove_others(told.out, taken)
 
 
-def take(browser: Browser, page_path: Path, picture: Path, scheme: str) -> None:
-    """Take one page as it opens."""
-    page = browser.new_page(
-        viewport={"width": 1280, "height": 900},
-        color_scheme="dark" if scheme == "dark" else "light",
-    )
-    page.goto(page_path.resolve().as_uri(), wait_until="networkidle")
-    page.screenshot(path=picture)
-    page.close()
+def take_all(
+    browser: Browser, site: Path, pages: Mapping[str, str], out: Path, whole: bool
+) -> list[Path]:
+    """Take pages in both schemes and widths; return the pictures."""
+    taken = []
+    for scheme in SCHEMES:
+        for size, (width, height) in WIDTHS.items():
+            context = browser.new_context(
+                viewport={"width": width, "height": height},
+                color_scheme="dark" if scheme == "dark" else "light",
+            )
+            page = context.new_page()
+            for name, path in pages.items():
+                picture = out / f"{name}-{size}-{scheme}.png"
+                take(page, site / path, picture, whole)
+                taken.append(picture)
+            context.close()
+    return taken
+
+
+def take(page: Page, path: Path, picture: Path, whole: bool) -> None:
+    """Take one page, its charts drawn."""
+    page.goto(path.resolve().as_uri(), wait_until="load")
+    if page.locator(".plot").count():
+        page.wait_for_selector("html.drawn")
+    taken = Image.open(BytesIO(page.screenshot(full_page=whole))).convert("RGB")
+    taken.quantize(COLOURS, dither=Image.Dither.NONE).save(picture, optimize=True)
     print(picture)
+
+
+def remove_others(folder: Path, taken: Iterable[Path]) -> None:
+    """Remove pictures of this script's naming that were not taken now."""
+    kept = set(taken)
+    for size in WIDTHS:
+        for scheme in SCHEMES:
+            for picture in set(folder.glob(f"*-{size}-{scheme}.png")) - kept:
+                picture.unlink()
 
 
 if __name__ == "__main__":
