@@ -58,6 +58,8 @@ def dashboard(
         site = Files(output) if output else files.at("dashboard")
         if open_it and site.local is None:
             raise InputError(f"{site.uri()}: cannot be served from here; give --out a folder")
+        if open_it:
+            err.print("Writing the site anew …")
         first = site.uri(rebuild_dashboard(files, site))
         out.print(first, soft_wrap=True)
         if open_it and site.local:

@@ -34,8 +34,10 @@ class Moved:
     label: str
     """The baseline: `7 nights before`, `2026-11-18`."""
     before: float | None
-    paired: bool
-    """Whether it is of the questions that both have, one by one."""
+    ruled: bool
+    """Whether a rule or the headline measured it, by shared questions where there are enough."""
+    otherwise: bool = False
+    """Whether the means of all rows, which stand beside it, moved the other way."""
 
     @property
     def clear(self) -> bool:
@@ -91,13 +93,15 @@ def moved(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> 
         drop, low, high, before, label = own
         ends = (sign * one if one is not None else None for one in (low, high))
         first, last = sorted(ends, key=lambda one: (one is None, one or 0.0))
-        return Moved(sign * drop, first, last, drop > 0, brief(label, 60), before, paired=True)
+        by, label = sign * drop, brief(label, 60)
+        means = (summary.mean or 0.0) - before if before is not None else by
+        return Moved(by, first, last, drop > 0, label, before, ruled=True, otherwise=by * means < 0)
     since = change(summary, earlier)
     if since is None:
         return None
     before = (summary.mean or 0.0) - since.by
     day = str(since.since)
-    return Moved(since.by, since.low, since.high, since.worse, day, before, paired=False)
+    return Moved(since.by, since.low, since.high, since.worse, day, before, ruled=False)
 
 
 _Drop = tuple[float, float | None, float | None, float | None, str]

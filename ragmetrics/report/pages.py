@@ -40,9 +40,9 @@ def island(figure: Figure) -> Markup:
 
 
 def breakable(name: str) -> Markup:
-    """A name that may go on in the next line after an underscore, a colon or a slash."""
+    """A name that may go on in the next line after one of the signs _ : / and =."""
     told = escape(words.clean(name))
-    for sign in "_:/":
+    for sign in "_:/=":
         told = told.replace(sign, Markup(f"{sign}<wbr>"))  # noqa: S704 - one of these signs
     return told
 

@@ -42,13 +42,19 @@ def entry(found: Evidence, article: str) -> bytes:
             for one in found.why
         ],
         "scores": {name: round(value, 6) for name, value in scores.items() if value is not None},
-        "tags": {_short(tag): _short(value) for tag, value in _tags(found)},
+        "tags": shown_tags(found),
         "build": _short(row.index_build or ""),
         "language": _short(row.language or ""),
         "at": row.timestamp.strftime("%Y-%m-%d %H:%M") if row.timestamp else "",
         "html": _replaced(article, _PACKED),
     }
     return _json(fields).encode()
+
+
+def shown_tags(found: Evidence) -> dict[str, str]:
+    """The tags of a row that it can be found by, as far as names and values are shown."""
+    tags = list(found.row.tags.items())[:_MOST_TAGS]
+    return {_short(tag): _short(value) for tag, value in tags}
 
 
 def pages_of(entries: Sequence[bytes]) -> list[list[bytes]]:
@@ -69,10 +75,6 @@ def pages_of(entries: Sequence[bytes]) -> list[list[bytes]]:
 def script(page: int, rows: Sequence[bytes]) -> bytes:
     """A file of rows, numbered from 1."""
     return f'{_HEAD}{{"page":{page},"rows":[\n'.encode() + b",\n".join(rows) + b"\n]});\n"
-
-
-def _tags(found: Evidence) -> list[tuple[str, str]]:
-    return list(found.row.tags.items())[:_MOST_TAGS]
 
 
 def _short(text: str) -> str:

@@ -73,13 +73,15 @@ class KeptRow:
 
 def unique_keys(ids: Iterable[str]) -> list[str]:
     """What names rows in addresses: their ids where those differ, else `a`, `a~2`, `a~3`."""
-    seen: Counter[str] = Counter()
-    keys = []
+    repeats: Counter[str] = Counter()
+    keys: dict[str, None] = {}
     for one in ids:
-        name = clean(one[:_LONGEST_KEY])
-        seen[name] += 1
-        keys.append(name if seen[name] == 1 else f"{name}~{seen[name]}")
-    return keys
+        key = name = clean(one[:_LONGEST_KEY])
+        while key in keys:
+            repeats[name] += 1
+            key = f"{name}~{repeats[name] + 1}"
+        keys[key] = None
+    return list(keys)
 
 
 @dataclass(frozen=True)

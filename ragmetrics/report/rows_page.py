@@ -17,7 +17,7 @@ from ragmetrics.report.condition import condition, metric_states, needing_reader
 from ragmetrics.report.evidence import Evidence, evidence
 from ragmetrics.report.pages import render
 from ragmetrics.report.redacting import is_redacted
-from ragmetrics.report.rows_files import MOST_FILES, entry, pages_of, script
+from ragmetrics.report.rows_files import MOST_FILES, entry, pages_of, script, shown_tags
 from ragmetrics.report.rows_kept import KeptRow
 from ragmetrics.report.words import slug
 from ragmetrics.store.files import Files
@@ -111,6 +111,7 @@ def _page(
             manifest=manifest,
             condition=condition(manifest),
             sections=_sections(worst, full),
+            fallen=[full[one.key] for one in fallen if one.key in full],
             others=[full[one.key] for one in kept if one.key in full] if not worst else [],
             metrics=[(slug(one.metric), one) for one in manifest.metrics],
             tags=_tag_values(kept),
@@ -122,7 +123,9 @@ def _page(
             scores_folder=ref.folder("scores"),
         )
 
-    wanted = _in_turn(worst) or [one.key for one in kept[:_FIRST_SAMPLED]]
+    fallen = _only_fallen(worst, kept)
+    wanted = _in_turn(worst) + [one.key for one in fallen]
+    wanted = wanted or [one.key for one in kept[:_FIRST_SAMPLED]]
     full: dict[str, Markup] = {}
     room = MOST_BYTES - len(page({}))
     for key in wanted:
@@ -130,6 +133,18 @@ def _page(
         if size <= room:
             full[key], room = articles[key], room - size
     return page(full)
+
+
+def _only_fallen(worst: Sequence[WorstGroup], kept: Sequence[Evidence]) -> list[Evidence]:
+    """Rows that fell and are not among the worst, furthest first; none where no row is worst."""
+    among = {found.key for group in worst for _, found in group.lines}
+
+    def depth(one: Evidence) -> float:
+        falls = (why for why in one.why if why.kind == "fell")
+        return max((abs((why.before or 0.0) - (why.value or 0.0)) for why in falls), default=0.0)
+
+    found = [one for one in kept if worst and one.key not in among and depth(one)]
+    return sorted(found, key=depth, reverse=True)
 
 
 def _in_turn(worst: Sequence[WorstGroup]) -> list[str]:
@@ -162,7 +177,7 @@ def _sections(worst: Sequence[WorstGroup], full: Mapping[str, Markup]) -> list[S
 
 def _tag_values(kept: Sequence[Evidence]) -> list[tuple[str, str, int]]:
     """The tags of the kept rows by which more than one row can be found: tag, value, rows."""
-    counts = Counter(item for one in kept for item in one.row.tags.items())
+    counts = Counter(item for one in kept for item in shown_tags(one).items())
     per_tag = Counter(tag for tag, _ in counts)
     useful = [(item, rows) for item, rows in counts.items() if per_tag[item[0]] > 1]
     most = sorted(useful, key=lambda one: (-one[1], one[0]))[:_MOST_TAGS]

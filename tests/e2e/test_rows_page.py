@@ -22,6 +22,8 @@ from tests.fakes.nights import HOSTILE, as_worst, night, worst_row
 pytestmark = pytest.mark.e2e
 FORMULA = '=HYPERLINK("http://example.com";"x")'
 FELL = Why("fell", "context_relevance", 0.2, 1.0)
+BOTH = (Why("worst", "context_recall", 0.9), Why("fell", "context_relevance", 0.2, 0.5))
+CITIES = ("New\u00a0York  Bay", "L" * 300)
 THEN = Earlier(
     date(2026, 11, 9),
     "idx-1",
@@ -31,16 +33,27 @@ THEN = Earlier(
 
 
 def kept_rows() -> list[KeptRow]:
-    """Two worst rows, one of them hostile, one that fell, and a sample with a score of 0.9."""
+    """Two worst rows, one of them hostile, one that fell, and a sample with a score of 0.9, whose
+    last row is among the worst of one metric and fell by another.
+    """
     special = [
-        worst_row("q-1", "How is an invoice changed?", tags={"section": "billing"}),
+        worst_row(
+            "q-1", "How is an invoice changed?", tags={"section": "billing", "city": CITIES[0]}
+        ),
         worst_row("a/b c&d?", HOSTILE, tags={"section": "api"}),
         worst_row("q-3", FORMULA, why=(FELL,), tags={"section": "api"}, earlier=(THEN,)),
-        worst_row("q-4", 'Line\none, "two"', why=(SAMPLED,), retrieved_contexts=("Zebra.",)),
+        worst_row(
+            "q-4",
+            'Line\none, "two"',
+            why=(SAMPLED,),
+            tags={"city": CITIES[1]},
+            retrieved_contexts=("Zebra.",),
+        ),
     ]
     scores = {"context_recall": Score(0.9), "context_relevance": Score(0.2)}
     many = [
-        worst_row(f"s-{i}", f"Question {i}?", why=(SAMPLED,), scores=scores) for i in range(100)
+        worst_row(f"s-{i}", f"Question {i}?", why=BOTH if i == 99 else (SAMPLED,), scores=scores)
+        for i in range(100)
     ]
     return [replace(one, place=(0, i)) for i, one in enumerate([*special, *many])]
 
@@ -116,6 +129,45 @@ def test_filters_combine_and_stand_in_the_address(visit: Visit, rows_page: str) 
     visit.page.get_by_role("button", name="Clear").click()
     assert told(visit) == "All 104 kept rows."
     assert visit.page.url.endswith("rows.html#")
+
+
+def test_every_tag_that_is_offered_finds_its_rows(visit: Visit, rows_page: str) -> None:
+    """However it is spaced, and however long; each list has the number of its rows beside it."""
+    visit.page.goto(rows_page)
+    field = visit.page.get_by_label("Tag")
+    offered = field.locator("option").all_inner_texts()[1:]
+    assert len(offered) == 4
+    for number, words in enumerate(offered, 1):
+        field.select_option(index=number)
+        assert told(visit).startswith(words[words.rindex("(") + 1 : -1] + " of 104")
+
+
+def test_a_choice_that_no_row_has_finds_nothing(visit: Visit, rows_page: str) -> None:
+    """An address of another run of the night is not taken for one of all rows."""
+    visit.page.goto(rows_page + "#tag=section%3Dgone")
+    assert told(visit) == "0 of 104 kept rows."
+    assert visit.page.get_by_label("Tag").input_value() == "section=gone"
+    visit.page.goto(rows_page + "#kind=gone")
+    assert told(visit) == "0 of 104 kept rows."
+
+
+def test_a_score_and_the_one_before_are_of_one_metric(
+    visit: Visit, rows_page: str, tmp_path: Path
+) -> None:
+    """And the list says of which, where none is chosen; the CSV names the metric of the fall."""
+    visit.page.goto(rows_page + "#q=Question+99")
+    line = visit.page.locator("#found tbody tr")
+    score, before = line.locator("td").all_inner_texts()
+    assert (score, before) == ("0.900", "")
+    assert "score of context_recall" in line.inner_text()
+    visit.page.goto(rows_page + "#q=Question+99&sort=fell")
+    assert told(visit)
+    score, before = line.locator("td").all_inner_texts()
+    assert (score, before) == ("0.200", "↓ from 0.500")
+    assert "score of context_relevance" in line.inner_text()
+    head, found = csv_of(visit, tmp_path)
+    saved = dict(zip(head, found, strict=True))
+    assert (saved["fell_in"], saved["before"]) == ("context_relevance", "0.5")
 
 
 def test_rows_are_sorted(visit: Visit, rows_page: str) -> None:
@@ -198,11 +250,13 @@ def test_the_keyboard_alone_reaches_a_row(visit: Visit, rows_page: str) -> None:
 
 
 @options(java_script_enabled=False)
-def test_without_scripts_the_worst_are_in_full(visit: Visit, rows_page: str) -> None:
+def test_without_scripts_the_worst_and_those_that_fell_are_in_full(
+    visit: Visit, rows_page: str
+) -> None:
     """No form that does nothing; the address of a row, and of a metric, is a place on the page."""
     visit.page.goto(rows_page + "#row=a%2Fb%20c%26d%3F")
     assert not visit.page.locator("#browser").is_visible()
-    assert visit.page.locator("article").count() == 2
+    assert visit.page.locator("article").count() == 4
     row = visit.page.locator("article").nth(1)
     assert row.evaluate("row => row.matches(':target')")
     assert visit.page.get_by_role("heading", name="Worst in context_recall").is_visible()
@@ -212,7 +266,7 @@ def test_a_lost_file_is_told(visit: Visit, rows_page: str) -> None:
     """Without its data the page is what it is without scripts."""
     visit.page.route("**/rows-1.js", lambda route: route.abort())
     visit.page.goto(rows_page)
-    assert visit.page.locator("article").count() == 2
+    assert visit.page.locator("article").count() == 4
     assert not visit.page.locator("#browser").is_visible()
 
 

@@ -113,10 +113,19 @@ class TestCards:
         drop = {"drop": 0.22, "drop_low": 0.13, "drop_high": 0.31, "baseline": 0.885}
         told = finding(**drop, baseline_label="7 nights before")
         found = moved(night(findings=[told]), summary("context_recall", 0.66), [])
-        assert found is not None and found.clear and found.worse and found.paired
+        assert found is not None and found.clear and found.worse and found.ruled
         assert (found.by, found.low, found.high) == (-0.22, -0.31, -0.13)
         shown = words(night(findings=[told]))
         assert "▼ −0.22 [−0.31, −0.13] against 7 nights before (0.885)" in shown
+
+    def test_a_drop_that_the_means_deny_says_whose_it_is(self) -> None:
+        """The means beside it are of all rows: it is of the questions that both nights have."""
+        drop = {"drop": 0.004, "drop_low": -0.005, "drop_high": 0.013, "baseline": 0.281}
+        told = finding(**drop, baseline_label="7 nights before")
+        over = night(findings=[told], metrics=[summary("context_recall", 0.292)])
+        assert "against 7 nights before (0.281), by the questions of both" in words(over)
+        under = night(findings=[told], metrics=[summary("context_recall", 0.27)])
+        assert "by the questions of both" not in words(under)
 
     def test_a_fall_that_no_rule_watches_is_the_change(self) -> None:
         """The headline measured it."""

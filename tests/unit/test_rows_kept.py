@@ -112,6 +112,7 @@ class TestPicking:
 def test_repeated_ids_have_keys_of_their_own() -> None:
     """The first has its id, the others count; what no address can hold is cleaned."""
     assert unique_keys(["a", "b", "a", "\x00\ud800"]) == ["a", "b", "a~2", "␀�"]
+    assert unique_keys(["a", "a", "a~2", "a"]) == ["a", "a~2", "a~2~2", "a~3"]
 
 
 class Store:

@@ -170,6 +170,19 @@ class TestPage:
         assert {"metric=context_recall", "metric=context_relevance"} <= set(ids)
         assert "0.500 How? in full above" in page.text
 
+    def test_rows_that_fell_follow_the_worst(self, site: Site) -> None:
+        """Furthest first: the night's page leads to them, with scripts or without."""
+        worst = worst_row("q-1", "Worst?")
+        little, far = (
+            worst_row(f"q-{i}", "Fell?", position=i, why=(Why("fell", "mrr", 0.5, before),))
+            for i, before in ((2, 0.6), (3, 1.0))
+        )
+        site.night(night(worst=as_worst(worst)), [worst, little, far])
+        page = site.html(f"{FIRST}/rows.html")
+        rows = [one["id"] for one in Outline(page).all("article")]
+        assert rows == ["row=q-1", "row=q-3", "row=q-2"]
+        assert "2 rows that are not among the worst above" in text(page)
+
     def test_it_says_how_many_of_how_many(self, site: Site) -> None:
         """How many rows can be searched, and where all of them are."""
         site.night(night(), [worst_row("q-1", "How?", why=(SAMPLED,))])

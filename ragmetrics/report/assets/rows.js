@@ -15,11 +15,12 @@
   let found = [];
   let shown = STEP;
 
-  // What is chosen: read from the address, and written there.
+  // What is chosen: read from the address, and written there. A tag or a kind that is not offered finds
+  // nothing, or the few rows that have it: it is never taken for all rows.
   function chosen() {
     const said = new URLSearchParams(location.hash.slice(1));
     const state = Object.fromEntries([...FILTERS, "row"].map((name) => [name, said.get(name) ?? ""]));
-    for (const name of ["metric", "tag", "kind", "sort"]) {
+    for (const name of ["metric", "sort"]) {
       const known = [...byId(`f-${name}`).options].some((option) => option.value === state[name]);
       if (!known) state[name] = "";
     }
@@ -34,18 +35,23 @@
   const limit = (text) => (text.trim() === "" || Number.isNaN(Number(text)) ? null : Number(text));
   const options = () => [...byId("f-metric").options].filter((option) => option.value);
   const isLower = (metric) => options().some((option) => option.value === metric && "lower" in option.dataset);
-  const lead = (row) => row.why.find((why) => why.metric);
-  const measure = (row, state) => state.metric || lead(row)?.metric || "";
+  const depth = (row, why) => (why ? Math.abs(why.before - row.scores[why.metric]) : -1);
+
+  // Of a row's falls, by the chosen metric or any, the deepest.
+  function deepest(row, state) {
+    const falls = row.why.filter((why) => why.kind === "fell" && (!state.metric || why.metric === state.metric));
+    return falls.sort((a, b) => depth(row, b) - depth(row, a))[0];
+  }
+
+  // The metric that a row is listed by: its score, and the score before, are of that one.
+  function measure(row, state) {
+    const fell = state.kind === "fell" || state.sort === "fell" ? deepest(row, state) : undefined;
+    const lead = fell ?? row.why.find((why) => why.metric);
+    return state.metric || lead?.metric || "";
+  }
+
   const score = (row, state) => row.scores[measure(row, state)];
-
-  function fall(row, state) {
-    return row.why.find((why) => why.kind === "fell" && (!state.metric || why.metric === state.metric));
-  }
-
-  function depth(row, state) {
-    const why = fall(row, state);
-    return why ? Math.abs(why.before - row.scores[why.metric]) : -1;
-  }
+  const fall = (row, state) => deepest(row, { metric: measure(row, state) });
 
   // The words of a row, as far as its article shows them; what earlier nights retrieved is not searched.
   function words(row) {
@@ -78,7 +84,7 @@
     const orders = {
       worst: (a, b) => badness(a) - badness(b) || 0,
       best: (a, b) => (score(a, state) === undefined) - (score(b, state) === undefined) || badness(b) - badness(a) || 0,
-      fell: (a, b) => depth(b, state) - depth(a, state),
+      fell: (a, b) => depth(b, deepest(b, state)) - depth(a, deepest(a, state)),
       question: (a, b) => a.question.localeCompare(b.question),
     };
     return state.sort ? [...some].sort(orders[state.sort]) : some;
@@ -115,7 +121,8 @@
     link.append(element("bdi", row.question.slice(0, 300) || "(empty question)"));
     const about = element("span", "", "small");
     const tags = Object.entries(row.tags).slice(0, 6).map(([tag, of]) => `${tag}=${of}`);
-    for (const text of [...reasons(row, state), row.id, ...tags]) about.append(element("bdi", text), " · ");
+    const by = !state.metric && measure(row, state);
+    for (const text of [...(by ? [`score of ${by}`] : []), ...reasons(row, state), row.id, ...tags]) about.append(element("bdi", text), " · ");
     about.lastChild.remove();
     head.append(link, about);
     const why = fall(row, state);
@@ -161,11 +168,19 @@
     if (text) byId(id).textContent = text;
   }
 
+  // A choice that the address has, and the list has not, is one more in it.
+  function offer(field, value) {
+    if (field.options && ![...field.options].some((option) => option.value === value)) {
+      field.append(new Option(value.slice(0, 100), value));
+    }
+  }
+
   // Shows what the address says; `last` is the row that was open before.
   function show(last = "") {
     const state = chosen();
     for (const name of FILTERS) {
       const field = byId(`f-${name}`);
+      offer(field, state[name]);
       if (field !== document.activeElement || field.tagName === "SELECT") field.value = state[name];
     }
     found = inOrder(rows.filter((row) => matches(row, state)), state);
@@ -206,11 +221,12 @@
   function csv() {
     const { night } = byId("browser").dataset;
     const metrics = options();
-    const head = ["night", "id", "kept_as", "question", ...metrics.map((one) => one.text), "before", "tags", "index_build", "language", "timestamp"];
+    const head = ["night", "id", "kept_as", "question", ...metrics.map((one) => one.text), "fell_in", "before", "tags", "index_build", "language", "timestamp"];
     const state = chosen();
-    const lines = found.map((row) => [
+    const names = Object.fromEntries(metrics.map((one) => [one.value, one.text]));
+    const lines = found.map((row) => [row, deepest(row, state)]).map(([row, fell]) => [
       night, row.id, [...new Set(row.why.map((why) => why.kind))].join(" "), row.question,
-      ...metrics.map((one) => row.scores[one.value]), fall(row, state)?.before,
+      ...metrics.map((one) => row.scores[one.value]), names[fell?.metric], fell?.before,
       JSON.stringify(row.tags), row.build, row.language, row.at,
     ]);
     return [head, ...lines].map((line) => `${line.map(cell).join(",")}\r\n`).join("");
