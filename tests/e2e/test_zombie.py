@@ -225,7 +225,7 @@ def verdict(store: Path) -> dict[str, Any]:
     """The verdict on the build, apart from when, for how much, and whether it was told."""
     gate = load_gate(Files(str(store)), "green")
     assert gate is not None
-    return gate.model_dump(exclude={"started_at", "finished_at", "usage", "told"})
+    return gate.model_dump(exclude={"started_at", "finished_at", "usage", "told", "heard"})
 
 
 def test_a_night_killed_with_its_worker_is_finished_by_the_next_one(aftermath: Aftermath) -> None:
