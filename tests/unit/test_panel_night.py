@@ -76,7 +76,7 @@ def test_the_dashboard_shows_the_panel(tmp_path: Path, judge_server: JudgeServer
     night = re.sub(r"<[^>]*>", "", (site / "index.html").read_text())
     assert "agreement α" in night and "spread over repeats" in night
     rows = "".join(page.read_text() for page in site.glob("*.html"))
-    assert "openai:m-1: " in rows and "(repeats: " in rows
+    assert "<bdi>openai:m-1</bdi></th>" in rows and ">repeats: " in rows
 
 
 def test_repeats_are_found_in_the_store_again(tmp_path: Path, judge_server: JudgeServer) -> None:
