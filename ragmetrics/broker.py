@@ -161,13 +161,14 @@ class Broker:
             for attempt in range(1 + self._reasks):
                 async with self._judging:
                     reply = await self._reply(request, attempt, tally)
-                    self._note(request, reply)
                     try:
                         verdict = _read(request, reply)
                     except UnreadableReply as error:
+                        self._note(request, reply)
                         reason = _unreadable(reply, error, tally)
                         continue
                     await self._keep(key, request, reply)
+                    self._note(request, reply)
                     return verdict
         except JudgeError as error:
             return self._given_up(error, tally)
@@ -190,6 +191,7 @@ class Broker:
         return reply
 
     def _note(self, request: Ask, reply: Reply) -> None:
+        """Show it to whoever watches; what is kept is shown after that, as watching may fail."""
         if self._record:
             self._record(self.name, request, reply)
 
@@ -271,7 +273,8 @@ class Broker:
         await asyncio.gather(
             *(self._keep(row_key + ask.key, ask, part) for ask, part, _ in readable)
         )
-        for ask, _, verdict in readable:
+        for ask, part, verdict in readable:
+            self._note(ask, part)
             parts[ask.key].answer(verdict)
 
     def _read_parts(
@@ -288,10 +291,10 @@ class Broker:
             texts, spoilt = [], error
         for place, (ask, text) in enumerate(texts):
             part = Reply(text) if place else replace(reply, text=text)
-            self._note(ask, part)
             try:
                 readable.append((ask, part, _read(ask, part)))
             except UnreadableReply as error:
+                self._note(ask, part)
                 spoilt = error
         if spoilt:
             _unreadable(reply, spoilt, tally)

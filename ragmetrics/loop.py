@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from weakref import WeakSet
@@ -114,38 +115,65 @@ class Shared(Generic[T]):
     def __init__(self, close: Callable[[T], Awaitable[None]]) -> None:
         self._close = close
         self._held: dict[str, _Held[T]] = {}
+        self._keepers = 0
         self._making = threading.Lock()
         _all_shared.add(self)
 
     @asynccontextmanager
-    async def hold(self, key: str, make: Callable[[], T]) -> AsyncIterator[T]:
-        """The thing of that key, while it is held. Raises what `make` or its close raises."""
-        held = self._held.get(key)
+    async def hold(self, key: str | None, make: Callable[[], T]) -> AsyncIterator[T]:
+        """The thing of that key, or one of its holder's own, while it is held.
+
+        Raises what `make` or its close raises.
+        """
+        name = uuid.uuid4().hex if key is None else key
+        held = self._held.get(name)
         if held is None:
             # In a thread: importing a library or reading a model's weights takes seconds.
             made = asyncio.ensure_future(asyncio.to_thread(self._make, make))
-            held = self._held[key] = _Held(made)
+            held = self._held[name] = _Held(made)
         held.holders += 1
         try:
             yield await asyncio.shield(held.made)
         finally:
             held.holders -= 1
-            if not held.holders:
-                del self._held[key]
-                await self._let_go(held.made)
+            stays = self._keepers and key is not None and _is_made(held.made)
+            if not held.holders and not stays:
+                await self._let_go(name)
+
+    @asynccontextmanager
+    async def keep(self) -> AsyncIterator[None]:
+        """While this is open, what has a key stays open between one holder and the next.
+
+        Raises what a close raises.
+        """
+        self._keepers += 1
+        try:
+            yield
+        finally:
+            self._keepers -= 1
+            if not self._keepers:
+                async with AsyncExitStack() as stack:
+                    for name, held in self._held.items():
+                        if not held.holders:
+                            stack.push_async_callback(self._let_go, name)
 
     def _make(self, make: Callable[[], T]) -> T:
         with self._making:
             return make()
 
-    async def _let_go(self, made: asyncio.Future[T]) -> None:
+    async def _let_go(self, name: str) -> None:
+        made = self._held.pop(name).made
         await asyncio.wait([made])  # who asked may have been cancelled meanwhile
         if not made.exception():
             await self._close(made.result())
 
     def forget(self) -> None:
         """Let go of everything, and leave it open: it is the business of another process."""
-        self._held, self._making = {}, threading.Lock()
+        self._held, self._keepers, self._making = {}, 0, threading.Lock()
+
+
+def _is_made(made: asyncio.Future[Any]) -> bool:
+    return made.done() and not made.cancelled() and made.exception() is None
 
 
 _all_shared: WeakSet[Shared[Any]] = WeakSet()

@@ -29,7 +29,7 @@ from ragmetrics.reuse import take_over
 from ragmetrics.rows import LogRow
 from ragmetrics.sample_plan import SamplePlan, load_sample
 from ragmetrics.sampled_panel import SampledPanel
-from ragmetrics.seats import Seats, take_seats
+from ragmetrics.seats import Seats, keep_seats, take_seats
 from ragmetrics.settings import Settings
 from ragmetrics.sharding import shard_range
 from ragmetrics.stage import load_corpus, open_store
@@ -143,7 +143,7 @@ async def _score_together(
             # A purse that ends before the rows do ends on the last shards, for most metrics alike.
             todo = sorted(todo, key=lambda part: part[1])
         try:
-            async with asyncio.TaskGroup() as group:
+            async with keep_seats(), asyncio.TaskGroup() as group:
                 for names, shard in todo:
                     group.create_task(one(names, shard))
         except BaseExceptionGroup as errors:

@@ -8,7 +8,6 @@ and belongs to its part.
 from __future__ import annotations
 
 import os
-import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -60,6 +59,13 @@ _embedders: Shared[_EmbedderAtWork] = Shared(lambda held: held.embedder.close())
 
 
 @asynccontextmanager
+async def keep_seats() -> AsyncIterator[None]:
+    """While this is open, who is reached over a network stays so between one part and the next."""
+    async with _judges.keep(), _embedders.keep():
+        yield
+
+
+@asynccontextmanager
 async def take_seats(settings: Settings, corpus: Corpus, files: Files) -> AsyncIterator[Seats]:
     """The panel and the embedder of the settings, while a part needs them.
 
@@ -70,12 +76,14 @@ async def take_seats(settings: Settings, corpus: Corpus, files: Files) -> AsyncI
         seen: Counter[str] = Counter()
         for chosen in settings.panel:
             key = _key(chosen, settings, files)
-            seen[key] += 1  # equal judges of one panel do not answer for each other
+            if key:
+                seen[key] += 1  # equal judges of one panel do not answer for each other
+                key = f"{key} {seen[key]}"
 
             def make(chosen: JudgeSettings = chosen) -> _JudgeAtWork:
                 return _JudgeAtWork(make_member(chosen, corpus, settings.fuse, files))
 
-            shared = _judges.hold(f"{key} {seen[key]}", make)
+            shared = _judges.hold(key, make)
             held.append(await stack.enter_async_context(shared))
         expect_some([one.judge for one in held])
         embedder = await stack.enter_async_context(
@@ -92,18 +100,19 @@ async def take_seats(settings: Settings, corpus: Corpus, files: Files) -> AsyncI
         yield Seats(judges, embedder.embedder, embedder.once)
 
 
-def _key(chosen: JudgeSettings, settings: Settings, files: Files) -> str:
+def _key(chosen: JudgeSettings, settings: Settings, files: Files) -> str | None:
+    """Equal where one judge serves both; None where it serves its part alone."""
     if not chosen.remote:
-        return uuid.uuid4().hex
+        return None
     secret = api_key(chosen.api_key_env, os.environ)
     return f"{chosen.model_dump_json()} {settings.fuse} {files.root} {hash(secret)}"
 
 
-def _embedder_key(settings: Settings, files: Files) -> str:
+def _embedder_key(settings: Settings, files: Files) -> str | None:
     """Equal where one embedder serves both; `hashed` knows the corpus and serves its part alone."""
     chosen, judges = settings.embeddings, [one for one in settings.panel if one.remote]
     if chosen.name in ("hashed", "local") or not (judges or chosen.name):
-        return uuid.uuid4().hex
+        return None
     secrets = [api_key(name, os.environ) for name in _key_names(settings)]
     return f"{chosen.model_dump_json()} {judges} {files.root} {hash(tuple(secrets))}"
 

@@ -229,6 +229,46 @@ def test_who_comes_after_the_last_gets_a_new_one() -> None:
     assert things.told.count("made") == things.told.count("closed") == 2
 
 
+def test_what_is_kept_stays_open_from_one_holder_to_the_next() -> None:
+    """It is closed when nobody keeps and nobody holds it; a holder's own never waits."""
+    things = Things()
+    shared = Shared(things.close)
+
+    async def main() -> None:
+        async with shared.hold("key", things.make):
+            async with shared.keep():
+                await a_while(shared, things, 1)
+            things.told.append("held")
+        async with shared.keep():
+            await a_while(shared, things, 1)
+            async with shared.hold(None, things.make):
+                pass
+            things.told.append("kept")
+            await a_while(shared, things, 1)
+
+    asyncio.run(main())
+    assert things.told == [
+        *("made", "used thing", "held", "closed"),
+        *("made", "used thing", "made", "closed", "kept", "used thing", "closed"),
+    ]
+
+
+def test_all_that_was_kept_is_closed_where_one_cannot_be() -> None:
+    """And the error is told."""
+    things = Things(fails="close")
+    shared = Shared(things.close)
+
+    async def main() -> None:
+        with pytest.raises(ValueError, match="cannot be closed"):
+            async with shared.keep():
+                for key in ("a", "b"):
+                    async with shared.hold(key, things.make):
+                        pass
+
+    asyncio.run(main())
+    assert things.told.count("closed") == 2
+
+
 def test_things_of_different_keys_are_different() -> None:
     """Each is made and closed by itself."""
     things = Things()

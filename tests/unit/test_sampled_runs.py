@@ -315,8 +315,7 @@ def test_a_run_that_died_in_its_sample_goes_on_with_it(
     nightly: Callable[..., Settings], judge_server: JudgeServer
 ) -> None:
     """The rows that were drawn are judged, and none of them twice: but for the replies that were on
-    their way or not kept yet, two of each of four parts at most, it costs what an undisturbed run
-    does.
+    their way, one of each of four parts, it costs what an undisturbed run does.
     """
 
     def killed(*_: object) -> None:
@@ -338,7 +337,7 @@ def test_a_run_that_died_in_its_sample_goes_on_with_it(
     judge_server.reset()
     evaluate(make_rows(30, good=0.75), METRICS, settings=sampling(judge_server, {"rows": 10}))
     assert judge_server.stats()["requests"] == 30
-    assert 30 < asked <= 30 + 2 * 4
+    assert 30 < asked <= 30 + 4
 
 
 def test_a_night_that_is_judged_whole_afterwards_pays_for_the_rest_alone(
