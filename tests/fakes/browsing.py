@@ -21,12 +21,16 @@ class Visit:
         """Note every message, error, dialog, failed request, and request to anywhere else."""
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("requestfailed", lambda request: self.complaints.append(request.url))
+        self.page.on("requestfailed", self._failed)
         self.page.on("request", self._request)
         self.page.on("dialog", self._dialog)
 
     def _request(self, request: Any) -> None:
         if not request.url.startswith(("file:", "data:")):
+            self.complaints.append(request.url)
+
+    def _failed(self, request: Any) -> None:
+        if request.failure != "net::ERR_ABORTED":  # a page that is left drops what it waits for
             self.complaints.append(request.url)
 
     def _dialog(self, dialog: Any) -> None:

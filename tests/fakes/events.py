@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.fakes.http_server import Handler, serving
 
 
 @dataclass
@@ -33,34 +33,18 @@ class EventServer:
     @contextmanager
     def running(self) -> Iterator[EventServer]:
         """Serve until the end of the block."""
-        handler = type("Handler", (_Handler,), {"events": self})
-        with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-            server.daemon_threads = True
-            self.url = f"http://127.0.0.1:{server.server_port}/api"
-            threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-            try:
-                yield self
-            finally:
-                server.shutdown()
+        with serving(_Handler, events=self) as url:
+            self.url = f"{url}/api"
+            yield self
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     events: EventServer
 
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+    def take(self) -> None:
+        body = json.loads(self.body())
         answer = Answer(404)
         if self.path == "/api/events":
             self.events.posts.append((dict(self.headers), body))
             answer = self.events.answers.pop(0) if self.events.answers else Answer()
-        data = answer.body.encode()
-        self.send_response(answer.status)
-        for name, value in answer.headers.items():
-            self.send_header(name, value)
-        if answer.status != 204:
-            self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Stay silent."""
+        self.answer(answer.status, answer.body.encode(), answer.headers)

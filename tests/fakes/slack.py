@@ -6,8 +6,9 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, TypeAlias
+
+from tests.fakes.http_server import Handler, serving
 
 Failure: TypeAlias = Literal["500", "429", "hang", "not_ok", "blocks"]
 
@@ -58,17 +59,13 @@ class SlackServer:
     @contextmanager
     def running(self) -> Iterator[SlackServer]:
         """Serve until the end of the block."""
-        handler = type("Handler", (_Handler,), {"slack": self})
-        with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-            server.daemon_threads = True
-            self.url = f"http://127.0.0.1:{server.server_port}/services/T0/B0/secret"
-            self.api = f"http://127.0.0.1:{server.server_port}/api/"
-            threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        with serving(_Handler, slack=self) as url:
+            self.url = f"{url}/services/T0/B0/secret"
+            self.api = f"{url}/api/"
             try:
                 yield self
             finally:
                 self._stopped.set()
-                server.shutdown()
 
     def answer(self, body: bytes) -> tuple[int, bytes]:
         """Record a message; return the status and text that Slack answers."""
@@ -107,24 +104,17 @@ class SlackServer:
         return status, json.dumps(answer).encode()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     slack: SlackServer
 
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if api := self.path.startswith("/api/chat.postMessage"):
+    def take(self) -> None:
+        headers = {}
+        if self.path.startswith("/api/chat.postMessage"):
             token = self.headers.get("Authorization", "")
-            status, text = self.slack.answer_api(body, token)
+            status, text = self.slack.answer_api(self.body(), token)
+            headers["Content-Type"] = "application/json"
         else:
-            status, text = self.slack.answer(body)
-        self.send_response(status)
-        if api:
-            self.send_header("Content-Type", "application/json")
+            status, text = self.slack.answer(self.body())
         if status == 429:
-            self.send_header("Retry-After", self.slack.retry_after)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Stay silent."""
+            headers["Retry-After"] = self.slack.retry_after
+        self.answer(status, text, headers)

@@ -6,11 +6,9 @@ import asyncio
 import json
 import logging
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +27,10 @@ from ragmetrics.judges.batch_run import BatchRun
 from ragmetrics.judges.sdk import make_client
 from ragmetrics.store.batches import BatchRecord, BatchRecords, all_batches
 from ragmetrics.store.files import Files
+from tests.fakes import http_server
 from tests.fakes.batch_judging import answer, asks, grades, make_judge, run
 from tests.fakes.clients import JudgeServer
+from tests.fakes.http_server import Handler
 
 PAGE = b"<html>Please log in</html>"
 BODY = {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
@@ -48,26 +48,15 @@ def serving(pages: Mapping[str, bytes], kind: str, missing: int = 0) -> Iterator
     are promised and never sent.
     """
 
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+    class Page(Handler):
+        def take(self) -> None:
+            self.body()
             page = pages.get(self.path.removeprefix("/v1/"), PAGE)
-            self.send_response(200)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(page) + missing))
-            self.end_headers()
-            self.wfile.write(page)
+            length = str(len(page) + missing)
+            self.answer(200, page, {"Content-Type": kind, "Content-Length": length})
 
-        def do_POST(self) -> None:
-            self.do_GET()
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-        server.shutdown()
+    with http_server.serving(Page) as url:
+        yield f"{url}/v1"
 
 
 def api_of(url: str) -> BatchApi:

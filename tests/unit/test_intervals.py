@@ -52,7 +52,7 @@ def test_the_clustered_error_by_hand() -> None:
     assert (found.low, found.high) == pytest.approx((2 - half, 2 + half))
 
 
-def solves_wilson(found: Mean, n_eff: float, questions: int) -> None:
+def assert_solves_wilson(found: Mean, n_eff: float, questions: int) -> None:
     """Both bounds p satisfy (m - p)^2 = t^2 p (1 - p) / n_eff."""
     t = stats.t.ppf(0.975, questions - 1)
     for bound in (found.low, found.high):
@@ -73,7 +73,7 @@ def test_inside_0_1_the_bounds_solve_wilsons_equation(values: list[float]) -> No
     weights = [1.0] * len(values) + [0.5, 0.5]
     centre = np.average(added, weights=weights)
     variance = np.average(np.square(added - centre), weights=weights)
-    solves_wilson(apart(values), len(values) * centre * (1 - centre) / variance, len(values))
+    assert_solves_wilson(apart(values), len(values) * centre * (1 - centre) / variance, len(values))
 
 
 @given(st.integers(0, 40), st.integers(0, 40))
@@ -81,7 +81,7 @@ def test_of_zeros_and_ones_it_is_wilsons_interval(zeros: int, ones: int) -> None
     """With t for z: the effective number of questions is their number."""
     if zeros + ones >= FEWEST_QUESTIONS:
         found = apart([0.0] * zeros + [1.0] * ones)
-        solves_wilson(found, zeros + ones, zeros + ones)
+        assert_solves_wilson(found, zeros + ones, zeros + ones)
 
 
 def test_repeated_rows_add_no_certainty() -> None:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +15,7 @@ from ragmetrics.store.history import nights
 from ragmetrics.store.logs import LogSet, find_logs
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
+from tests.fakes.http_server import Handler, serving
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 ROWS = make_rows(6)
@@ -33,7 +30,7 @@ def dataset(tmp_path: Path, **more: Any) -> Settings:
 def test_a_judge_that_answers_with_a_web_page_is_refused(run: Run, tmp_path: Path) -> None:
     """A login page says 200 too: one line that asks about base_url, no traceback."""
     log = write_jsonl(tmp_path / "a.jsonl", ROWS)
-    with web_page() as url:
+    with serving(WebPage) as url:
         ended = run(
             "score", log, "--judge", "openai", "--base-url", url, "--metrics", "context_recall"
         )
@@ -41,25 +38,13 @@ def test_a_judge_that_answers_with_a_web_page_is_refused(run: Run, tmp_path: Pat
     assert "not that of an OpenAI-compatible server, is base_url right?" in ended.err
 
 
-@contextmanager
-def web_page() -> Iterator[str]:
-    """A server that answers everything with a page."""
+class WebPage(Handler):
+    """Answers everything with a page."""
 
-    class Page(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(b"<html>Please log in</html>")
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-        server.shutdown()
+    def take(self) -> None:
+        """Whatever was asked."""
+        self.body()
+        self.answer(200, b"<html>Please log in</html>", {"Content-Type": "text/html"})
 
 
 @pytest.mark.parametrize("name", ["b.jsonl.gz", "b.jsonl.zst", "b.csv.gz", "b.parquet"])

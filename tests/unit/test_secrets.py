@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from pydantic import SecretStr
@@ -18,6 +16,7 @@ from ragmetrics.judges.access import find_access
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.protocol import Ask
 from ragmetrics.registry import select
+from tests.fakes.http_server import Handler, serving
 
 KEY = "sk-SECRET-4711"
 
@@ -27,29 +26,15 @@ def server(status: int, location: str = "") -> Iterator[tuple[str, list[str]]]:
     """An endpoint that answers so and repeats the key; its URL, and the paths it was asked for."""
     asked: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+    class Refusing(Handler):
+        def take(self) -> None:
             asked.append(self.path)
             said = f"Incorrect API key provided: {self.headers['Authorization']}"
             body = json.dumps({"error": {"message": said}}).encode()
-            self.send_response(status)
-            if location:
-                self.send_header("Location", location)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.answer(status, body, {"Location": location} if location else None)
 
-        do_GET = do_POST  # noqa: N815
-
-        def log_message(self, *args: object) -> None:
-            """Nothing."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as served:
-        threading.Thread(target=served.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{served.server_port}", asked
-        finally:
-            served.shutdown()
+    with serving(Refusing) as url:
+        yield url, asked
 
 
 def refusal(base_url: str) -> str:
