@@ -18,7 +18,7 @@ from ragmetrics.alerts.seen_ids import IdReader
 from ragmetrics.alerts.silences import silences
 from ragmetrics.alerts.state import NO_SILENCES, advance
 from ragmetrics.budget import BudgetPlan, load_plan, pays_for_embeddings
-from ragmetrics.calibration.history import load_history
+from ragmetrics.calibration.history import History, load_history
 from ragmetrics.comparing.nights import night_before, remembering
 from ragmetrics.dashboard import write_dashboard, write_pages
 from ragmetrics.gates.kept import find_serving
@@ -85,10 +85,41 @@ def publish(
     told = dict.fromkeys([*problems, *manifest.problems])
     manifest = manifest.model_copy(update={"problems": list(told), "flow_run": flow_run})
     manifest, superseded = superseding(files, manifest)
-    months = Months(files)
+    months, history = Months(files), load_history(files)
+    night = _night(settings, files, months, history, manifest, scores)
+    book = load_book(files)
+    silent = silent or (book.night is not None and manifest.date < book.night)
+    findings = _findings(settings, files, night, book, silent=silent)
+    manifest = manifest.model_copy(
+        update={
+            "findings": _as_told(findings, superseded, find_manifest(files, staged.ref)),
+            "falls": find_falls(settings.alerts, night, findings),
+            "worst": _worst(files, night),
+            "labelled": night.fixed_sets.spent(manifest) if night.fixed_sets else None,
+        }
+    )
+    save_manifest(files, manifest)
+    if overview:
+        newest = write_dashboard(files, manifest, months, night.load)
+        if settings.metrics_push and not silent:
+            push(settings.metrics_push, newest)
+    else:
+        write_pages(files, manifest, night.earlier, history, night.load)
+        months.keep(months.listed(manifest.date), of=manifest.date)
+    return manifest
+
+
+def _night(
+    settings: Settings,
+    files: Files,
+    months: Months,
+    history: History,
+    manifest: Manifest,
+    scores: dict[str, MetricScores],
+) -> Night:
+    """What the rules look at."""
     earlier = _earlier(settings, files, months, manifest.date)
-    history = load_history(files)
-    night = Night(
+    return Night(
         manifest,
         scores,
         earlier,
@@ -104,32 +135,6 @@ def publish(
         find_run=cache(partial(named_run, files)),
         serving=cache(partial(find_serving, files, manifest.dataset, manifest.date)),
     )
-    days = settings.alerts.remind_days
-    book = load_book(files)
-    if silent := silent or (book.night is not None and manifest.date < book.night):
-        book = _replayed(earlier, days)
-    quiet = NO_SILENCES if silent else silences(files)
-    _, findings = advance(book, evaluate(settings.alerts, night), manifest.date, days, quiet)
-    findings = explain(night, findings)
-    if silent:
-        findings = [one.model_copy(update={"transition": None}) for one in findings]
-    manifest = manifest.model_copy(
-        update={
-            "findings": _as_told(findings, superseded, find_manifest(files, staged.ref)),
-            "falls": find_falls(settings.alerts, night, findings),
-            "worst": _worst(files, night),
-            "labelled": night.fixed_sets.spent(manifest) if night.fixed_sets else None,
-        }
-    )
-    save_manifest(files, manifest)
-    if overview:
-        newest = write_dashboard(files, manifest, months, night.load)
-        if settings.metrics_push and not silent:
-            push(settings.metrics_push, newest)
-    else:
-        write_pages(files, manifest, earlier, history, night.load)
-        months.keep(months.listed(manifest.date), of=manifest.date)
-    return manifest
 
 
 def _earlier(settings: Settings, files: Files, months: Months, day: date) -> list[Manifest]:
@@ -139,6 +144,24 @@ def _earlier(settings: Settings, files: Files, months: Months, day: date) -> lis
         return found
     recent = trailing(found, day, SEGMENT_DAYS)
     return [*found[: len(found) - len(recent)], *in_full(files, recent)]
+
+
+def _findings(
+    settings: Settings, files: Files, night: Night, book: Book, *, silent: bool
+) -> list[Finding]:
+    """What the rules say of the night; where it is silent, as follows from the nights before it, and
+    told to nobody.
+    """
+    days = settings.alerts.remind_days
+    if silent:
+        book = _replayed(night.earlier, days)
+    quiet = NO_SILENCES if silent else silences(files)
+    today = evaluate(settings.alerts, night)
+    _, findings = advance(book, today, night.manifest.date, days, quiet)
+    findings = explain(night, findings)
+    if not silent:
+        return findings
+    return [one.model_copy(update={"transition": None}) for one in findings]
 
 
 def _replayed(earlier: Sequence[Manifest], remind_days: int) -> Book:
