@@ -84,7 +84,7 @@ def test_long_names_fit_a_narrow_window(visit: Visit, tmp_path: Path) -> None:
     write_overview(files, [manifest])
     for name in ("index", "2026-11-10/index", "2026-11-10/rows"):
         visit.page.goto((tmp_path / f"{name}.html").as_uri())
-        visit.page.wait_for_timeout(200)
+        visit.wait_for_charts()
         assert visit.overflow() <= 0, name
         plots = visit.page.locator(".plot").all()
         assert all(plot.evaluate("p => p.scrollWidth <= p.clientWidth + 1") for plot in plots)
@@ -131,8 +131,25 @@ def test_without_plotly_there_are_tables(visit: Visit, site: Path) -> None:
     """A lost asset costs the charts, not the numbers."""
     visit.page.route("**/plotly-*", lambda route: route.abort())
     visit.page.goto((site / "index.html").as_uri())
+    visit.page.wait_for_selector("html.plain")
     assert visit.page.locator("#trend-context_recall table").is_visible()
     assert visit.page.locator(".plot >> visible=true").count() == 0
+
+
+def test_the_page_opens_before_plotly_is_asked_for(visit: Visit, site: Path) -> None:
+    """While its five megabytes are on their way the page is there, and its links work."""
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    visit.page.route("**/plotly-*", hold)
+    with visit.page.expect_request("**/plotly-*"):
+        visit.page.goto((site / "index.html").as_uri(), wait_until="load")
+    assert visit.page.locator("html.drawing").count() == 1
+    visit.page.get_by_role("link", name="Open the night").focus()
+    held[0].continue_()
+    visit.wait_for_charts()
 
 
 def test_the_worst_row_is_two_clicks_away(visit: Visit, site: Path) -> None:

@@ -5,6 +5,7 @@
 "use strict";
 (() => {
   const root = document.documentElement;
+  const { plotly } = document.currentScript.dataset;
   const config = { displayModeBar: false, responsive: true, doubleClick: false, showTips: false };
   root.classList.replace("plain", "drawing");
 
@@ -23,6 +24,22 @@
     const figure = coloured(JSON.parse(source.textContent), style);
     window.Plotly.react(source.dataset.figure, figure.data, figure.layout, config);
   }
+
+  const loaded = () =>
+    new Promise((resume) => {
+      if (document.readyState === "complete") resume();
+      else addEventListener("load", resume);
+    });
+
+  // Five megabytes of script, which take a second or two to be read: the page opens without them.
+  const fetchPlotly = () =>
+    new Promise((resume, reject) => {
+      const script = document.createElement("script");
+      script.onload = resume;
+      script.onerror = reject;
+      script.src = plotly;
+      document.head.append(script);
+    });
 
   function drawAll(sources) {
     const style = getComputedStyle(root);
@@ -77,7 +94,11 @@
     chooseTags();
     const sources = [...document.querySelectorAll("script[data-figure]")];
     try {
-      await drawInTurn(sources);
+      if (sources.length) {
+        await loaded();
+        await fetchPlotly();
+        await drawInTurn(sources);
+      }
       document.querySelectorAll("details.numbers").forEach((details) => { details.open = false; });
       root.classList.replace("drawing", "drawn");
     } catch (error) {
