@@ -149,8 +149,8 @@ def _earlier(settings: Settings, files: Files, months: Months, day: date) -> lis
 def _findings(
     settings: Settings, files: Files, night: Night, book: Book, *, silent: bool
 ) -> list[Finding]:
-    """What the rules say of the night; where it is silent, as follows from the nights before it, and
-    told to nobody.
+    """What the rules say of the night; where it is silent, by the nights before it alone, and told
+    to nobody.
     """
     days = settings.alerts.remind_days
     if silent:
