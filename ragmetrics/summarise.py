@@ -6,6 +6,7 @@ import heapq
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,12 +75,14 @@ class MetricScores:
         Among equals, questions that stood best `before` come first: these are the ones that
         fell, while the others may always have been bad.
         """
-        rows, sign = self.scored, 1 if self.higher_is_better else -1
+        sign = 1 if self.higher_is_better else -1
+        select = self.scored.nsmallest if self.higher_is_better else self.scored.nlargest
+        rows = select(count, "value", keep="all")
         columns = (rows[name] for name in ("value", "question", "shard", "position"))
         ranked = (
             (
                 sign * value,
-                -sign * float(np.mean(before.get(question, [value]))),
+                -sign * fmean(before.get(question, [value])),
                 int(shard),
                 int(position),
             )

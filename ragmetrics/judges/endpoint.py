@@ -99,6 +99,8 @@ class Endpoint:
         self._proven = False
         """and whether it has answered well."""
         self._given_up = 0  # requests
+        self._refusal: JudgeRefused | None = None
+        """Why no request can succeed: those who wait for a place then are not sent."""
         self._patient: set[_Patience] = set()  # requests on their way
         self._completion = 0.0  # tokens of a typical answer
 
@@ -115,6 +117,9 @@ class Endpoint:
             try:
                 purse.attempt(embeds=call.kind == "embedding")
                 sent = await gate.enter(tokens, again=bool(failures))
+                if self._refusal:
+                    gate.lost()
+                    raise JudgeRefused(str(self._refusal))
                 # Waiting for a place is not the endpoint's fault: time runs from the first attempt.
                 deadline = deadline or sent + self._settings.deadline_seconds
                 answer = await self._attempt(gate, call, sent, deadline - sent, failures)
@@ -126,6 +131,8 @@ class Endpoint:
                 await asyncio.sleep(pause)
             except JudgeError as error:
                 error.failures = dict(failures)
+                if isinstance(error, JudgeRefused):
+                    self._refusal = error
                 raise
 
     async def close(self) -> None:

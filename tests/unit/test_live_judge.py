@@ -247,6 +247,15 @@ def test_what_no_request_can_succeed_with_is_refused_at_once(
     assert judge_server.stats()["requests"] == 1
 
 
+def test_who_waits_for_a_place_is_not_sent_after_a_refusal(judge_server: JudgeServer) -> None:
+    """A wrong key is asked with once, however many requests stand behind the first."""
+    judge_server.faults(api_key="another")
+    asks = [make_ask(number) for number in range(20)]
+    found = replies(judge_server.base_url, asks, concurrency=1)
+    assert all("refused the key" in str(one) and isinstance(one, JudgeRefused) for one in found)
+    assert judge_server.stats()["requests"] == 1
+
+
 def closed_port() -> int:
     """A port where nobody listens."""
     with socket.socket() as probe:
