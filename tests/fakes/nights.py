@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+from ragmetrics.causes import Fall
 from ragmetrics.protocol import Score, Status
 from ragmetrics.records import (
     Finding,
@@ -60,6 +61,21 @@ def finding(metric: str | None = "context_recall", level: str = "ok", **change: 
         "state": "firing" if level == "breach" else "ok",
     }
     return Finding(**{**values, **change})
+
+
+def fall(metric: str, before: float = 0.9, now: float = 0.6) -> Fall:
+    """A mean that got worse for sure, by 80 questions of both nights."""
+    drop = round(abs(now - before), 3)
+    return Fall(
+        metric=metric,
+        before=before,
+        now=now,
+        label="7 nights before",
+        drop=drop,
+        low=round(drop - 0.06, 3),
+        high=round(drop + 0.06, 3),
+        questions=80,
+    )
 
 
 def night(number: int = 0, recall: float | None = 0.93, **change: Any) -> Manifest:

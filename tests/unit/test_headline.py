@@ -12,27 +12,17 @@ from ragmetrics import tables
 from ragmetrics.alerts.book import Book
 from ragmetrics.alerts.deliver import Delivery
 from ragmetrics.alerts.state import advance
-from ragmetrics.causes import Fall
 from ragmetrics.night import NightResult
 from ragmetrics.records import Finding, Manifest, Segment
 from ragmetrics.report.condition import condition
 from ragmetrics.report.site import summary_markdown, write_night, write_overview
 from ragmetrics.store.files import Files
-from tests.fakes.nights import FIRST, finding, night
+from tests.fakes.nights import FIRST, fall, finding, night
 from tests.unit.test_report import text
 from tests.unit.test_rules import NOISY, a_night, hold, recall, scores
 
 SEGMENT = Segment(tag="section", value="billing")
-FALL = Fall(
-    metric="context_relevance",
-    before=0.89,
-    now=0.58,
-    label="7 nights before",
-    drop=0.31,
-    low=0.25,
-    high=0.37,
-    questions=80,
-)
+FALL = fall("context_relevance", 0.89, 0.58)
 
 
 def waiting(**change: Any) -> Finding:

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.causes import Fall
 from ragmetrics.records import BrokenFile, Manifest, Segment, Source, Summary
 from ragmetrics.report.cards import moved
 from ragmetrics.report.night_page import night_page
 from ragmetrics.report.rows_kept import Why
 from ragmetrics.report.segments import tag_tables
-from tests.fakes.nights import FIRST, as_worst, finding, night, summary, ten_nights, worst_row
+from tests.fakes.nights import FIRST, as_worst, fall, finding, night, summary, ten_nights, worst_row
 from tests.fakes.pages import Outline, Site, text
 
 
@@ -129,35 +128,17 @@ class TestCards:
 
     def test_a_fall_that_no_rule_watches_is_the_change(self) -> None:
         """The headline measured it."""
-        fall = Fall(
-            metric="context_recall",
-            before=0.9,
-            now=0.6,
-            label="7 nights before",
-            drop=0.3,
-            low=0.2,
-            high=0.4,
-            questions=80,
-        )
-        found = moved(night(falls=[fall]), summary("context_recall", 0.6), [])
-        assert found is not None and (found.low, found.high) == (-0.4, -0.2)
+        fallen = fall("context_recall", 0.9, 0.6)
+        found = moved(night(falls=[fallen]), summary("context_recall", 0.6), [])
+        assert found is not None and (found.low, found.high) == (-0.36, -0.24)
 
     def test_where_lower_is_better_a_rise_is_worse(self) -> None:
         """A drop of a rule is for the worse, so the mean rose."""
-        fall = Fall(
-            metric="noise_sensitivity",
-            before=0.1,
-            now=0.4,
-            label="7 nights before",
-            drop=0.3,
-            low=0.2,
-            high=0.4,
-            questions=80,
-        )
+        fallen = fall("noise_sensitivity", 0.1, 0.4)
         noise = summary("noise_sensitivity", 0.4, higher_is_better=False)
-        found = moved(night(falls=[fall]), noise, [])
+        found = moved(night(falls=[fallen]), noise, [])
         assert found is not None and found.worse
-        assert (found.low, found.by, found.high) == (0.2, 0.3, 0.4)
+        assert (found.low, found.by, found.high) == (0.24, 0.3, 0.36)
 
     def test_means_are_rounded_as_the_interval_bears_it(self) -> None:
         """Two digits where the interval is wide, three where it is narrow."""

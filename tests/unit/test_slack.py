@@ -17,7 +17,6 @@ from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.markup import escape
 from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.terminal import render
-from ragmetrics.causes import Fall
 from ragmetrics.records import (
     BudgetReport,
     Finding,
@@ -31,6 +30,7 @@ from ragmetrics.records import (
     Usage,
     WorstRow,
 )
+from tests.fakes.nights import fall
 
 NIGHT = date(2026, 11, 19)
 BILLING = Segment(tag="section", value="billing")
@@ -313,17 +313,8 @@ def test_where_data_are_lacking_no_segment_is_the_worst() -> None:
 
 def test_what_fell_without_a_rule_is_said_too() -> None:
     """It sends no message of its own, but none leaves it out, and least of all a good one."""
-    fall = Fall(
-        metric="faithfulness",
-        before=0.9,
-        now=0.6,
-        label="7 nights before",
-        drop=0.3,
-        low=0.2,
-        high=0.4,
-        questions=80,
-    )
-    manifest = a_manifest(falls=[fall])
+    fallen = fall("faithfulness", 0.9, 0.6)
+    manifest = a_manifest(falls=[fallen])
     assert compose(manifest, [], dashboard=None, redact=False) is None
     message = write(a_finding(transition="resolved", state="ok", level="ok"), manifest=manifest)
     validate(message)
