@@ -1,7 +1,8 @@
 """A site served on this machine alone, for somebody who looks at it now.
 
 Not for a network: it listens on 127.0.0.1, answers only who asks for it by that name (so no page of
-the web can read it through a name of its own), lists no folder and writes nothing.
+the web can read it through a name of its own), lends its files to no page of another place (rows
+are scripts, which any page could else load as its own), lists no folder and writes nothing.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class _Handler(SimpleHTTPRequestHandler):
     def end_headers(self) -> None:
         self.send_header("Cache-Control", "no-cache")
         self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
         super().end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002

@@ -9,19 +9,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
+from playwright.sync_api import sync_playwright
 
+from ragmetrics.demo import NIGHTS, unpack
+from ragmetrics.night import run_night
+from ragmetrics.settings import load_settings
 from ragmetrics.store.files import Files
 from ragmetrics.store.history import save_manifest
+from tests.fakes.browsing import ARGUMENTS
+from tests.fakes.clients import Bucket
 from tests.fakes.command import Run
+from tests.fakes.http_server import Handler, serving
 from tests.fakes.nights import ten_nights
 from tests.fakes.processes import ROOT
-from tests.fakes.s3 import Bucket
 
 TYPES = {
     "index.html": "text/html; charset=utf-8",
@@ -37,6 +43,16 @@ def store(place: str) -> Files:
     for one in ten_nights()[-2:]:
         save_manifest(files, one)
     return files
+
+
+class Page(Handler):
+    """One page, whatever is asked for."""
+
+    page = b""
+
+    def take(self) -> None:
+        """Answer with it."""
+        self.answer(200, self.page, {"Content-Type": "text/html"})
 
 
 class Serving:
@@ -119,6 +135,25 @@ def test_nothing_but_the_site_is_served(tmp_path: Path) -> None:
         asked.request("GET", "/index.html", headers={"Host": "evil.example"})
         assert asked.getresponse().status == 421
         asked.close()
+
+
+@pytest.mark.e2e
+def test_no_page_of_another_place_can_load_the_rows(tmp_path: Path, chromium: str) -> None:
+    """They are scripts, which a page may load from anywhere: only those of the site itself do."""
+    settings = load_settings(unpack(tmp_path))
+    run_night(settings, NIGHTS[0])
+    with ExitStack() as stack:
+        site = stack.enter_context(opened(tmp_path, settings.store))
+        script = f'<script src="{site.url(f"{NIGHTS[0]}/rows-1.js")}"></script>'
+        elsewhere = stack.enter_context(serving(Page, page=script.encode()))
+        playwright = stack.enter_context(sync_playwright())
+        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        stack.callback(browser.close)
+        page = browser.new_page()
+        page.goto(site.url(f"{NIGHTS[0]}/rows.html"))
+        assert page.evaluate("ROWS[0].rows.length") > 0
+        page.goto(elsewhere)
+        assert page.evaluate("globalThis.ROWS") is None
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path, run: Run) -> None:
