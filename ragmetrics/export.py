@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,10 @@ _SCHEMA = pa.schema(
         ("tags", pa.map_(pa.string(), pa.string())),
     ]
 )
-# A spreadsheet runs a cell that begins with one of these as a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# A spreadsheet runs a cell that begins with one of these signs, of either width. It may take a tab,
+# or where a comma is part of numbers a semicolon, for the end of a cell; then no quotes hold a text
+# together, and its next line begins a cell, too.
+_FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?=[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=[\t\r\n])")
 
 
 def check_name(
@@ -83,4 +86,4 @@ def _csv(records: Iterable[dict[str, Any]], path: Path) -> None:
 
 
 def _inert(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+    return _FORMULA.sub("'", cell) if isinstance(cell, str) else cell

@@ -185,6 +185,8 @@ def metrics() -> Mapping[str, Metric]:
 
 def _load(point: EntryPoint) -> Metric:
     """A metric of another package; whatever is wrong with it is told with the package's name."""
+    if not point.name.isidentifier():  # it becomes a folder, an anchor and a label
+        raise InputError(f"{_of(point)}: a metric is named like a function: letters, digits and _")
     try:
         loaded = point.load()
     except Exception as error:

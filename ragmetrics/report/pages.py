@@ -49,7 +49,7 @@ def breakable(name: str) -> Markup:
 
 def metric_anchor(metric: str) -> str:
     """Where a metric stands in the glossary."""
-    return f"metric-{words.slug(metric)}"
+    return f"metric-{words.anchor(metric)}"
 
 
 def web(address: str) -> str:
@@ -78,6 +78,7 @@ def _environment(depth: int) -> Environment:
         "plural": words.plural,
         "brief": words.brief,
         "slug": words.slug,
+        "anchor": words.anchor,
         "island": island,
         "breakable": breakable,
         "rule_state": rule_state,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragmetrics.report.evidence import Evidence
-from ragmetrics.report.words import LONGEST, clean, finite, slug
+from ragmetrics.report.words import anchor, clean, finite
 
 MOST_FILES = 3
 MOST_BYTES = 1_000_000
@@ -18,6 +18,7 @@ MOST_BYTES = 1_000_000
 _HEAD = "(globalThis.ROWS ??= []).push("
 _MOST_TAGS = 30
 _LONGEST_NAME = 200
+_LONGEST_QUESTION = 1_000
 _SIGNS = {sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 _PACKED = {"<": "\x82", ">": "\x83", "&": "\x84"}
 """The signs of an article's markup as characters that no cleaned text holds: two bytes each, where
@@ -30,19 +31,19 @@ def entry(found: Evidence, article: str) -> bytes:
     Metrics are named as in anchors.
     """
     row = found.row
-    scores = {slug(name): finite(score.value) for name, score in found.scores.items()}
+    scores = {anchor(name): finite(score.value) for name, score in found.scores.items()}
     fields: dict[str, Any] = {
         "key": found.key,
         "id": _short(row.id),
-        "question": clean(row.user_input[:LONGEST])[:1_000],
+        "question": _short(row.user_input, _LONGEST_QUESTION),
         "why": [
-            {"kind": one.kind, "metric": slug(one.metric), "before": finite(one.before)}
+            {"kind": one.kind, "metric": anchor(one.metric), "before": finite(one.before)}
             if one.metric
             else {"kind": one.kind}
             for one in found.why
         ],
         "scores": {name: round(value, 6) for name, value in scores.items() if value is not None},
-        "tags": shown_tags(found),
+        "tags": list(shown_tags(found).items()),  # pairs: no object of a script keeps `__proto__`
         "build": _short(row.index_build or ""),
         "language": _short(row.language or ""),
         "at": row.timestamp.strftime("%Y-%m-%d %H:%M") if row.timestamp else "",
@@ -77,8 +78,9 @@ def script(page: int, rows: Sequence[bytes]) -> bytes:
     return f'{_HEAD}{{"page":{page},"rows":[\n'.encode() + b",\n".join(rows) + b"\n]});\n"
 
 
-def _short(text: str) -> str:
-    return clean(text[:_LONGEST_NAME])
+def _short(text: str, longest: int = _LONGEST_NAME) -> str:
+    """A text as it is listed, searched and saved as CSV: one that is cut ends in `…`."""
+    return clean(text if len(text) <= longest else f"{text[: longest - 1]}…")
 
 
 def _json(value: object) -> str:

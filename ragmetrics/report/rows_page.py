@@ -16,10 +16,9 @@ from ragmetrics.records import Manifest, WorstRow
 from ragmetrics.report.condition import condition, metric_states, needing_reader
 from ragmetrics.report.evidence import Evidence, evidence
 from ragmetrics.report.pages import render
-from ragmetrics.report.redacting import is_redacted
 from ragmetrics.report.rows_files import MOST_FILES, entry, pages_of, script, shown_tags
 from ragmetrics.report.rows_kept import KeptRow
-from ragmetrics.report.words import slug
+from ragmetrics.report.words import anchor
 from ragmetrics.store.files import Files
 from ragmetrics.store.history import ref_of
 from ragmetrics.store.places import Place
@@ -113,11 +112,11 @@ def _page(
             sections=_sections(worst, full),
             fallen=[full[one.key] for one in fallen if one.key in full],
             others=[full[one.key] for one in kept if one.key in full] if not worst else [],
-            metrics=[(slug(one.metric), one) for one in manifest.metrics],
+            metrics=[(anchor(one.metric), one) for one in manifest.metrics],
             tags=_tag_values(kept),
             kinds=Counter(kind for one in kept for kind in {why.kind for why in one.why}),
             kept=len(kept),
-            hidden=is_redacted(manifest),
+            hidden=manifest.redacts,
             files=files,
             rows_folder=ref.folder("rows"),
             scores_folder=ref.folder("scores"),
@@ -182,6 +181,3 @@ def _tag_values(kept: Sequence[Evidence]) -> list[tuple[str, str, int]]:
     useful = [(item, rows) for item, rows in counts.items() if per_tag[item[0]] > 1]
     most = sorted(useful, key=lambda one: (-one[1], one[0]))[:_MOST_TAGS]
     return sorted((tag, value, rows) for (tag, value), rows in most)
-
-
-__all__ = ["PAGE", "write_rows"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from datetime import timedelta
@@ -15,6 +16,7 @@ LONGEST = 4_000
 _CONTROLS = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
 _CONTROLS |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_DIGESTED = re.compile("-[0-9a-f]{16}$")
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -41,9 +43,11 @@ def digits(low: float | None, high: float | None) -> int:
 
 
 def p_value(value: float | None) -> str:
-    """`0.0312`; `< 0.0001` for one that would be rounded to nothing."""
+    """`0.031`, `0.58`, `0.0012`: more digits say nothing; `< 0.0001` for what is smaller."""
     value = finite(value)
-    return "< 0.0001" if value is not None and value < 0.0001 else number(value, 4)
+    if value is None:
+        return NONE
+    return "< 0.0001" if value < 0.0001 else f"{value:.2g}"
 
 
 def signed(value: float, digits: int = 3) -> str:
@@ -127,6 +131,15 @@ def plain(text: str) -> str:
 def slug(name: str) -> str:
     """A name that is safe in file names, anchors and links."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:80] or "-"
+
+
+def anchor(name: str) -> str:
+    """As `slug`, of a name that others chose: two names never have the same."""
+    short = slug(name)
+    if short == name and not _DIGESTED.search(name):
+        return short
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8)
+    return f"{short[:60]}-{digest.hexdigest()}"
 
 
 def _minus(text: str) -> str:

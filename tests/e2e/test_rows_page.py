@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -282,3 +283,38 @@ def test_nothing_sticks_out(browser: Any, rows_page: str, width: int, address: s
     assert visit.overflow() <= 0
     assert visit.complaints == []
     context.close()
+
+
+@pytest.fixture
+def odd_page(tmp_path: Path) -> str:
+    """The address of the page of a night with one row, of strange texts."""
+    question = "How?;=cmd|' /C calc'!A0\t@SUM(1)\n+1\n－1"
+    row = worst_row("＝1", question, tags={"__proto__": "x", "constructor": "y"})
+    files = Files(str(tmp_path / "site"))
+    write_assets(files)
+    write_night(files, night(worst=as_worst(row)), [], [row])
+    return (tmp_path / "site" / "2026-11-10" / "rows.html").as_uri()
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_no_cell_is_a_formula_however_cells_are_told_apart(
+    visit: Visit, odd_page: str, tmp_path: Path, delimiter: str
+) -> None:
+    """A spreadsheet may end cells at semicolons or tabs; then lines within quotes begin cells."""
+    visit.page.goto(odd_page)
+    with visit.page.expect_download() as download:
+        visit.page.get_by_role("button", name="Download CSV").click()
+    download.value.save_as(tmp_path / "rows.csv")
+    with (tmp_path / "rows.csv").open(encoding="utf-8", newline="") as file:
+        cells = [cell for line in csv.reader(file, delimiter=delimiter) for cell in line]
+    assert [one for one in cells if re.match(r"[=+\-@＝－\t\r\n]", one)] == []
+    assert any("'=cmd|" in one for one in cells)
+
+
+def test_a_tag_may_have_any_name(visit: Visit, odd_page: str) -> None:
+    """Also one that means something to a script."""
+    for tag in ("__proto__=x", "constructor=y"):
+        visit.page.goto(f"{odd_page}#tag={tag}")
+        visit.page.reload()
+        assert told(visit) == "All 1 kept row.", tag
+        assert tag in visit.page.locator("#found tbody").inner_text()

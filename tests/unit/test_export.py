@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def test_csv_has_one_line_per_record(tmp_path: Path) -> None:
     assert json.loads(first["tags"]) == {"channel": "web"}
 
 
-@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r"])
+@pytest.mark.parametrize("begin", [*"=+-@＝＋－＠", "\t", "\r", "\n"])
 def test_csv_cells_are_never_formulas(tmp_path: Path, begin: str) -> None:
     """A logged id that a spreadsheet would run is shown as text."""
     path = tmp_path / "scores.csv"
@@ -79,6 +80,27 @@ def test_csv_cells_are_never_formulas(tmp_path: Path, begin: str) -> None:
     export([{**RECORDS[0], "id": evil, "reason": evil}], path)
     (line,) = cells(path)
     assert line["id"] == line["reason"] == f"'{evil}"
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_no_formula_waits_behind_a_separator(tmp_path: Path, delimiter: str) -> None:
+    """Where a comma is part of numbers a spreadsheet ends cells at semicolons, whatever the quotes
+    say; pasted text it ends at tabs.
+    """
+    path = tmp_path / "scores.csv"
+    evil = "safe;=1+1;-1\t@SUM(1)\n+cmd\n;＝1"
+    export([{**RECORDS[0], "id": evil, "reason": evil}], path)
+    with path.open(encoding="utf-8", newline="") as file:
+        found = [cell for line in csv.reader(file, delimiter=delimiter) for cell in line]
+    assert [one for one in found if re.match(r"[=+\-@＝\t\r\n]", one) and one != "-0.5"] == []
+
+
+def test_what_no_spreadsheet_runs_stays_as_it_was_logged(tmp_path: Path) -> None:
+    """Signs within a text, and after a space."""
+    path = tmp_path / "scores.csv"
+    plain = "a=b; c-d, e+f @ 3 = 3\nnext"
+    export([{**RECORDS[0], "reason": plain}], path)
+    assert cells(path)[0]["reason"] == plain
 
 
 @pytest.mark.parametrize("name", ["scores.parquet", "scores.jsonl", "scores.csv"])

@@ -111,6 +111,14 @@ def test_a_taken_name_is_an_error(installed: Path) -> None:
         metrics()
 
 
+@pytest.mark.parametrize("name", ["../../etc", "con.text", "a b", "<b>"])
+def test_a_name_that_is_no_name_of_a_function_is_an_error(installed: Path, name: str) -> None:
+    """A name is a folder of the store too: none leads out of it."""
+    installed.write_text(f"[ragmetrics.metrics]\n{name} = brevity_plugin:brevity\n")
+    with pytest.raises(InputError, match="of brevity: a metric is named like a function"):
+        metrics()
+
+
 # Choosing
 
 

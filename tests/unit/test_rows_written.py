@@ -233,6 +233,13 @@ class TestPage:
 
 
 class TestData:
+    def test_what_is_cut_says_so(self, site: Site) -> None:
+        """A question in the list and in the CSV is not the whole one, nor is a long id."""
+        site.rows(worst_row("q" * 300, "How? " * 400))
+        (row,) = data(site)
+        assert (len(row["question"]), row["question"][-1]) == (1_000, "…")
+        assert (len(row["id"]), row["id"][-1]) == (200, "…")
+
     def test_the_article_is_that_of_the_page(self, site: Site) -> None:
         """A row looks alike with and without scripts: it is rendered once."""
         page = site.rows(worst_row("q-1", HOSTILE))

@@ -5,7 +5,7 @@
 (() => {
   const STEP = 50;
   const FILTERS = ["q", "metric", "min", "max", "tag", "kind", "sort"];
-  const FORMULA = /^[=+\-@\t\r]/;
+  const FORMULA = /(?:^|(?<=[;\t\r\n]))(?=[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=[\t\r\n])/g;
   const byId = (id) => document.getElementById(id);
   const inert = document.createElement("template");
   const title = document.title;
@@ -72,7 +72,7 @@
     if ((low !== null || high !== null) && !values.some(inRange)) return false;
     const told = (why) => (!state.kind || why.kind === state.kind) && (!why.metric || !state.metric || why.metric === state.metric);
     if (state.kind && !row.why.some(told)) return false;
-    if (state.tag && !Object.entries(row.tags).some(([tag, value]) => `${tag}=${value}` === state.tag)) return false;
+    if (state.tag && !row.tags.some(([tag, value]) => `${tag}=${value}` === state.tag)) return false;
     return folded(state.q).split(/\s+/).every((word) => !word || words(row).includes(word));
   }
 
@@ -120,7 +120,7 @@
     link.dataset.key = row.key;
     link.append(element("bdi", row.question.slice(0, 300) || "(empty question)"));
     const about = element("span", "", "small");
-    const tags = Object.entries(row.tags).slice(0, 6).map(([tag, of]) => `${tag}=${of}`);
+    const tags = row.tags.slice(0, 6).map(([tag, of]) => `${tag}=${of}`);
     const by = !state.metric && measure(row, state);
     for (const text of [...(by ? [`score of ${by}`] : []), ...reasons(row, state), row.id, ...tags]) about.append(element("bdi", text), " · ");
     about.lastChild.remove();
@@ -214,7 +214,7 @@
 
   // As ragmetrics/export.py: a spreadsheet runs a cell that begins with one of these signs.
   function cell(value) {
-    const text = typeof value === "string" && FORMULA.test(value) ? `'${value}` : String(value ?? "");
+    const text = typeof value === "string" ? value.replaceAll(FORMULA, "'") : String(value ?? "");
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   }
 
@@ -227,7 +227,7 @@
     const lines = found.map((row) => [row, deepest(row, state)]).map(([row, fell]) => [
       night, row.id, [...new Set(row.why.map((why) => why.kind))].join(" "), row.question,
       ...metrics.map((one) => row.scores[one.value]), names[fell?.metric], fell?.before,
-      JSON.stringify(row.tags), row.build, row.language, row.at,
+      JSON.stringify(Object.fromEntries(row.tags)), row.build, row.language, row.at,
     ]);
     return [head, ...lines].map((line) => `${line.map(cell).join(",")}\r\n`).join("");
   }
