@@ -20,7 +20,7 @@ from ragmetrics.estimates import plan_budget
 from ragmetrics.publish import publish
 from ragmetrics.records import JudgeInfo, Manifest
 from ragmetrics.registry import chosen_metrics
-from ragmetrics.report.redacting import is_redacted, redacted
+from ragmetrics.report.redacting import redacted
 from ragmetrics.reuse import attempt_at, look_back, staged_runs
 from ragmetrics.sample_plan import SamplePlan
 from ragmetrics.sampling import plan_sample
@@ -220,7 +220,7 @@ def shortfalls(manifest: Manifest, delivery: Delivery) -> list[str]:
     """Why the run does not do its whole duty; nothing where it does."""
     missing = [
         finding.message
-        for finding in redacted(manifest, is_redacted(manifest)).findings
+        for finding in redacted(manifest, manifest.redacts).findings
         if finding.kind in ("no_data", "judge_failures")
         and finding.level != "ok"
         and finding.severity == "critical"  # one judge of a panel is not

@@ -11,15 +11,15 @@ Manifest (one run of one night)
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import date, datetime
 from typing import Any, Literal
 
 from pydantic import Field
 
-from ragmetrics.causes import CarrierShare, DatedChange, Fall
+from ragmetrics.causes import CarrierShare, DatedChange, Fall, Move
 from ragmetrics.record import Record as Record
 from ragmetrics.silence import Severity, Silence
+from ragmetrics.usage import Usage as Usage
 
 MANIFEST_VERSION = 1
 EMBEDDINGS = "embeddings"
@@ -140,40 +140,6 @@ class Source(Record):
     newest: datetime | None = None
 
 
-class Usage(Record):
-    """What was asked of a judge, or of several."""
-
-    requests: int = 0
-    answered_from_store: int = 0
-    shared: int = 0
-    """Answered by an equal request of the same run."""
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    """Prompt tokens that the endpoint had in its cache."""
-    completion_tokens: int = 0
-    usd: float | None = None
-    """None where the model's price is not known."""
-    failures: dict[str, int] = Field(default_factory=dict)
-    """Replies and calls that could not be used, by kind; most were asked again."""
-
-    def __add__(self, other: Usage) -> Usage:
-        """Both together; the money is known where it is of all that was asked."""
-        failures = Counter(self.failures) + Counter(other.failures)
-        paid = [one for one in (self, other) if one.prompt_tokens or one.completion_tokens]
-        spent = [one.usd for one in (self, other) if one in paid or one.usd is not None]
-        known = [usd for usd in spent if usd is not None]
-        return Usage(
-            requests=self.requests + other.requests,
-            answered_from_store=self.answered_from_store + other.answered_from_store,
-            shared=self.shared + other.shared,
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            completion_tokens=self.completion_tokens + other.completion_tokens,
-            usd=round(sum(known), 6) if known and len(known) == len(spent) else None,
-            failures=dict(sorted(failures.items())),
-        )
-
-
 class Limits(Record):
     """Most that may be asked, or may be spent; None: without limit."""
 
@@ -261,6 +227,8 @@ class Finding(Record):
     drop: float | None = None
     drop_low: float | None = None
     drop_high: float | None = None
+    paired: bool | None = None
+    """Whether a drop is that of the questions of both sides, each against itself."""
     explained: float | None = None
     """Of a drop, what judge drift or stale labels explain; of a mean, how much higher it were."""
     affects: list[str] = Field(default_factory=list)
@@ -324,6 +292,8 @@ class Manifest(Record):
     segments: list[Summary]
     findings: list[Finding]
     falls: list[Fall] = Field(default_factory=list)
+    moves: list[Move] = Field(default_factory=list)
+    """Since the night before that compares, of the metrics that enough questions of both tell."""
     worst: list[WorstRow]
     usage: Usage
     """Of judges and embeddings that are reached over a network: others cost nothing."""
@@ -344,6 +314,11 @@ class Manifest(Record):
     """Where Prefect shows the run; empty where it ran without, or without a server."""
     splits: dict[str, int] = Field(default_factory=dict)
     """Texts that pysbd could not split safely, by reason: a plain splitter was used."""
+
+    @property
+    def redacts(self) -> bool:
+        """Whether it ran with `redact: true`: its texts are kept out of all that is published."""
+        return self.settings.get("redact") is True
 
     def summary(self, metric: str) -> Summary | None:
         """The metric over all rows, if this run scored it."""

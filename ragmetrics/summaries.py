@@ -8,7 +8,7 @@ from ragmetrics.alerts.silences import silences, with_silences
 from ragmetrics.errors import InputError
 from ragmetrics.records import Manifest
 from ragmetrics.report.markdown import summary_markdown
-from ragmetrics.report.redacting import is_redacted, redacted
+from ragmetrics.report.redacting import redacted
 from ragmetrics.report.summary_page import summary_page
 from ragmetrics.store.files import Files
 from ragmetrics.store.history import in_full, outlines, run_of
@@ -19,7 +19,7 @@ _EARLIER = 60
 
 def night_markdown(files: Files, manifest: Manifest, link: str) -> str:
     """The headline of a run as markdown, with a link to its page."""
-    told = redacted(manifest, is_redacted(manifest))
+    told = redacted(manifest, manifest.redacts)
     return summary_markdown(told, link, _before(files, manifest.date))
 
 
@@ -31,7 +31,7 @@ def night_summary(files: Files, day: date) -> bytes:
         newest = f"; the newest is {known[-1].date}" if known else ""
         raise InputError(f"{files.uri()}: there is no night {day}{newest}")
     last = in_full(files, outlines(files, last=1))
-    hide = any(map(is_redacted, [found, *last]))
+    hide = any(one.redacts for one in [found, *last])
     told = redacted(with_silences(found, silences(files)), hide)
     return summary_page(told, _before(files, day))
 

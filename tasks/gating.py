@@ -96,7 +96,9 @@ def announce(settings: Settings, gate: Gate) -> Gate:
             "prefect.resource.name": gate.build,
             "rag.dataset": gate.dataset,
         },
-        "payload": essentials(gate, telling.builds_link(settings, gate.build)),
+        "payload": essentials(
+            redacted(gate, settings.redact), telling.builds_link(settings, gate.build)
+        ),
     }
     try:
         loop.run(_post(event))
@@ -161,5 +163,5 @@ def outcome_id(gate: Gate) -> UUID:
     """The id of a verdict's event: a repeated gate that comes to the same has the record of the
     first, with its end; another verdict in between makes it news again.
     """
-    told = gate.model_dump_json(exclude={"told", "heard"})
+    told = gate.model_dump_json(exclude={"told", "heard", "redact"})
     return uuid5(NAMESPACE_URL, f"{OUTCOMES[gate.verdict]}:{told}")

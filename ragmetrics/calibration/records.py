@@ -142,6 +142,8 @@ class Calibration(Record):
     """Digest of the set's texts, of a judge whose replies depend on all of them; else None."""
     refused: str = ""
     """Why this judge of several could not be asked; such a record is told and not kept."""
+    redact: bool = False
+    """Whether its texts are kept out of all that is published, for good."""
 
     @property
     def short(self) -> bool:

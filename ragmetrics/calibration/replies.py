@@ -63,7 +63,7 @@ def calibrate_replies(
             raise InputError(f"{one.source}: no row has labels.judge")
         for name in names:
             judged = _judged(one, name, metrics)
-            found.append(record(one, judged, at, metrics))
+            found.append(record(one, judged, at, metrics, redact=settings.redact))
             if name in _raters(one):
                 found[-1] = _passed_over(found[-1])
             if files:

@@ -48,7 +48,7 @@ def calibrate(
     found = []
     for one in read_sets(settings, paths, limit):
         for judged in loop.run(judge_set(settings, one, metrics, at, files, progress)):
-            found.append(record(one, judged, at, metrics))
+            found.append(record(one, judged, at, metrics, redact=settings.redact))
             if files and not judged.refused:
                 keep(files, found[-1], judged.units)
     return found
@@ -62,7 +62,12 @@ def check_metrics(wanted: Sequence[str] | None) -> None:
 
 
 def record(
-    labelled: LabelledSet, judged: JudgedSet, at: datetime, wanted: Sequence[str] | None
+    labelled: LabelledSet,
+    judged: JudgedSet,
+    at: datetime,
+    wanted: Sequence[str] | None,
+    *,
+    redact: bool,
 ) -> Calibration:
     """All figures of one judge on one set."""
     measured: list[Measured] = []
@@ -93,6 +98,7 @@ def record(
         usage=judged.usage,
         corpus=judged.corpus,
         refused=judged.refused,
+        redact=redact,
     )
 
 

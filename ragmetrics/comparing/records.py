@@ -32,6 +32,8 @@ class ComparedSide(Record):
     judge: JudgeInfo
     rows: int
     quarantined: int = 0
+    redact: bool = False
+    """Whether a run of it keeps its texts out of all that is published, for good."""
 
 
 class Change(Record):

@@ -76,6 +76,7 @@ def scored_side(
         judge=nights[0].judge,
         rows=max((len(one.table) for one in scores.values()), default=0),
         quarantined=sum(one.quarantined for one in sources),
+        redact=any(one.redacts for one in nights),
     )
     broken = (f"{one.file} is read in part: {one.reason}" for s in sources for one in s.broken)
     problems = (problem for night in nights for problem in night.problems)

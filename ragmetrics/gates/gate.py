@@ -179,6 +179,7 @@ def _undecided(settings: Settings, staged: StagedGate) -> Gate:
         serving_source=_serving_source(staged),
         started_at=staged.started_at,
         finished_at=datetime.now(UTC),
+        redact=settings.redact,
     )
 
 

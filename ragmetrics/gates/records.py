@@ -177,6 +177,8 @@ class Gate(Record):
     """Whether all channels confirmed the message,"""
     heard: list[str] = Field(default_factory=list)
     """and those that did."""
+    redact: bool = False
+    """Whether its texts are kept out of all that is published, for good."""
 
     @property
     def scored_metrics(self) -> list[str]:

@@ -89,6 +89,7 @@ def tell_undecided(
         carried=clean(carried, _LONGEST),
         event_id=clean(event_id, 100) if event_id else None,
         at=datetime.now(UTC),
+        redact=settings.redact,
     )
     before = kept_before(files, now)
     if before and before.told:

@@ -38,6 +38,8 @@ class Undecided(Record):
     """Whether all channels confirmed the message,"""
     heard: list[str] = Field(default_factory=list)
     """and those that did."""
+    redact: bool = False
+    """Whether what was said is kept out of all that is published, for good."""
 
     @property
     def path(self) -> str:

@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from ragmetrics.calibration.history import History
+from ragmetrics.calibration.records import Calibration
+from ragmetrics.comparing.records import Comparison
 from ragmetrics.gates.records import Gate
 from ragmetrics.gates.undecided import Undecided
 from ragmetrics.protocol import Score
@@ -36,18 +38,13 @@ _OWN_WORDS = {"status", "band", "matched_by"}
 """Details of scores whose words are ours."""
 
 
-def is_redacted(manifest: Manifest | None) -> bool:
-    """Whether a night ran with `redact: true`."""
-    return manifest is not None and manifest.settings.get("redact") is True
-
-
 def redacted(record: R, hide: bool = True) -> R:
     """A manifest, comparison or gate in which every logged text is its hash, where there is
-    something to `hide`; else as it is.
+    something to `hide`, or it was made with `redact: true`; else as it is.
 
     A manifest says so from now on, whatever settings it ran by: what is made of it is hidden, too.
     """
-    if not hide:
+    if not (hide or _for_good(record)):
         return record
     names = type(record).model_fields
     fields = {name: _field(record, name, getattr(record, name)) for name in names}
@@ -77,6 +74,15 @@ def redacted_row(kept: KeptRow) -> KeptRow:
             for one in kept.earlier
         ),
     )
+
+
+def _for_good(record: Record) -> bool:
+    """Whether a record says of itself that its texts are hidden, whoever shows it and when."""
+    if isinstance(record, Manifest):
+        return record.redacts
+    if isinstance(record, Comparison):
+        return record.a.redact or record.b.redact
+    return isinstance(record, Gate | Undecided | Calibration) and record.redact
 
 
 def _told(finding: Finding, hidden: Mapping[str, str]) -> Finding:
@@ -137,4 +143,4 @@ def _details(name: str, value: Any) -> Any:
     return value
 
 
-__all__ = ["hashed", "is_redacted", "redacted", "redacted_history", "redacted_row"]
+__all__ = ["hashed", "redacted", "redacted_history", "redacted_row"]

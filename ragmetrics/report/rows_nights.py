@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ragmetrics.comparing.retrieved import moved_contexts
 from ragmetrics.errors import StoreError
 from ragmetrics.records import Manifest
+from ragmetrics.report.redacting import redacted
 from ragmetrics.report.rows_earlier import NIGHTS, Earlier
 from ragmetrics.rows import LogRow, question_key
 from ragmetrics.store.files import Files
@@ -104,4 +105,6 @@ class _Night:
 
     def _earlier(self, now: LogRow, then: LogRow, values: Mapping[str, float | None]) -> Earlier:
         contexts = moved_contexts(then, now)
+        if self.night.redacts:
+            contexts = [redacted(one) for one in contexts]
         return Earlier(self.night.date, then.index_build, values, tuple(contexts))

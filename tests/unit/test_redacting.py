@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import re
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ragmetrics.calibration.run import calibrate
 from ragmetrics.comparing.records import MovedContext
-from ragmetrics.dashboard import rebuild_dashboard
+from ragmetrics.dashboard import rebuild_dashboard, refresh_builds, refresh_dashboard
 from ragmetrics.demo import NIGHTS, unpack
-from ragmetrics.gates.records import FallenQuestion
+from ragmetrics.gates.gate import run_gate
+from ragmetrics.gates.records import FallenQuestion, IndexBuild
+from ragmetrics.gates.telling import tell_undecided
 from ragmetrics.night import run_night
 from ragmetrics.protocol import Score
-from ragmetrics.report.redacting import hashed, is_redacted, redacted, redacted_row
+from ragmetrics.records import BrokenFile, Source
+from ragmetrics.report.redacting import hashed, redacted, redacted_row
 from ragmetrics.report.rows_earlier import Earlier
 from ragmetrics.rows import question_key
 from ragmetrics.settings import load_settings, make_settings
 from ragmetrics.store.files import Files
 from ragmetrics.store.history import nights
 from ragmetrics.store.parts import read_rows
+from tasks import gating
+from tests.fakes.build_logs import damaged, gate_settings, golden, write_build
+from tests.fakes.comparisons import comparison, side
+from tests.fakes.gated import gate as gated
+from tests.fakes.labelled import make_labelled
+from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import as_worst, night, worst_row
 from tests.fakes.pages import Site, text
 
@@ -44,7 +55,7 @@ def test_a_manifest_keeps_its_numbers() -> None:
     assert (hidden.worst[0].id, hidden.worst[0].value) == ("q-1", 0.0)
     assert hidden.metrics == plain.metrics
     assert re.fullmatch(r"context_recall, row q-1: \[[0-9a-f]{8}\]", hidden.problems[0])
-    assert (is_redacted(plain), is_redacted(hidden), is_redacted(None)) == (False, True, False)
+    assert (plain.redacts, hidden.redacts) == (False, True)
     assert redacted(plain, hide=False) is plain
 
 
@@ -134,3 +145,105 @@ def test_no_published_byte_has_a_sentence_of_the_logs(tmp_path: Path, later: boo
                     said |= {one[:30] for one in row.texts if len(one) >= 12}
     assert len(said) > 100
     assert [one for one in said if one in published] == []
+
+
+# Nights and builds that were redacted, and a newest night that is not
+
+
+def log_of(folder: Path, day: date, context: str) -> None:
+    """A night's log, in which every question has this context first."""
+    rows = make_rows(8)
+    for row in rows:
+        row["retrieved_contexts"] = [context, *row["retrieved_contexts"]]
+        row["retrieved_context_ids"] = [context[:5], *(row.get("retrieved_context_ids") or ["x"])]
+    write_jsonl(folder / "logs" / str(day) / "a.jsonl", rows)
+
+
+def published(files: Files) -> dict[str, str]:
+    """The files of the dashboard."""
+    site = files.at("dashboard")
+    paths = (one.path for one in site.below())
+    return {path: site.read(path).decode() for path in paths if "plotly" not in path}
+
+
+def test_a_redacted_night_stays_so_on_the_pages_of_later_ones(tmp_path: Path) -> None:
+    """Neither the rows nor the changes of a night that is not redacted show what was retrieved on
+    the one before, which is.
+    """
+    days = (NIGHT - timedelta(days=1), NIGHT)
+    for day, word, hide in zip(days, (SECRET, "berlin"), (True, False), strict=True):
+        log_of(tmp_path, day, f"{word} has no tower.")
+        values = {"logs": f"{tmp_path}/logs/{{date}}/", "store": f"{tmp_path}/store"}
+        settings = make_settings({**values, "metrics": ["context_recall"], "redact": hide})
+        run_night(settings, day)
+    files = Files(settings.store)
+    site = published(files)
+    assert "berlin" in site[f"{NIGHT}/rows.html"]
+    assert hashed(f"{SECRET} has no tower.") in site[f"{NIGHT}/rows-1.js"]
+    assert [path for path, page in site.items() if SECRET in page] == []
+    rebuild_dashboard(files, files.at("dashboard"))
+    assert [path for path, page in published(files).items() if SECRET in page] == []
+
+
+def test_a_comparison_with_a_redacted_night_is_redacted() -> None:
+    """Whoever makes it: `compare` may be called without the settings of the night."""
+    found = comparison(SECRET, a=side("night 1", redact=True), b=side("night 2"))
+    shown = redacted(found, hide=False)
+    assert {one.user_input for one in shown.rows} == {hashed(SECRET)}
+    assert redacted(comparison(), hide=False) == comparison()
+
+
+def test_a_build_is_redacted_where_no_night_says_so(tmp_path: Path) -> None:
+    """A gate ran with the setting, in a store that has no night, or none with the setting."""
+    rows = golden(30)
+    write_build(tmp_path, "b1", rows)
+    write_build(tmp_path, "b2", damaged(rows, 0.4, seed=1))
+    settings = gate_settings(tmp_path, redact=True)
+    gate = run_gate(settings, IndexBuild(dataset="towers", build="b2", serving="b1"))
+    assert gate.fallen
+    tell_undecided(settings, f"index build: {SECRET}", SECRET)
+    files = Files(settings.store)
+    refresh_builds(files)
+    site = published(files)
+    assert hashed(gate.fallen[0].user_input) in site["builds/b2.html"]
+    assert [path for path, page in site.items() if SECRET in page] == []
+    said = [one.user_input for one in gate.fallen]
+    assert [path for path, page in site.items() for one in said if one in page] == []
+
+
+def test_a_calibration_is_redacted_where_no_night_says_so(tmp_path: Path) -> None:
+    """Its rows in quarantine may have keys of their own."""
+    labelled = make_labelled(8)
+    bad = labelled[0] | {"labels": {"gold": {SECRET: "no number"}}}
+    path = write_jsonl(tmp_path / "people.jsonl", [*labelled, bad])
+    settings = make_settings({"store": f"{tmp_path}/store", "redact": True})
+    files = Files(settings.store)
+    calibrate(settings, [str(path)], ["context_relevance"], files=files)
+    refresh_dashboard(files)
+    site = published(files)
+    assert f"gold.{hashed(SECRET)}" in text(site["calibration.html"])
+    assert [path for path, page in site.items() if SECRET in page] == []
+
+
+def test_the_event_of_a_verdict_is_redacted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a build's log could not give is quoted in its reasons; Prefect keeps events for all."""
+    sent: list[dict[str, Any]] = []
+
+    async def post(event: dict[str, Any]) -> None:
+        sent.append(event)
+
+    monkeypatch.setattr(gating, "_post", post)
+    broken = BrokenFile(file="b2.jsonl", line=3, reason=f"not JSON: {SECRET}")
+    source = Source(logs="b2.jsonl", files=1, rows=3, broken=[broken])
+    reason = f"b2.jsonl is read in part: not JSON: {SECRET}"
+    held = gated(reasons=[reason], source=source)
+    for hide in (False, True):
+        settings = make_settings({"store": str(tmp_path), "redact": hide})
+        gating.announce.fn(settings, held)
+    open_event, hidden = sent
+    assert SECRET in json.dumps(open_event["payload"])
+    assert hashed(SECRET) in json.dumps(hidden["payload"])
+    assert SECRET not in json.dumps(hidden)
+    assert open_event["id"] == hidden["id"]
