@@ -196,9 +196,10 @@ def fill(
             f"backfill: no night from {days[0]} to {days[-1]} has a log: looked for in "
             f"{settings.logs}"
         )
-    if any(one.outcome in ("published", "kept", "failed") for one in ended):
-        refresh_dashboard(open_store(settings))
-    return Backfill(tuple(ended))
+    done = Backfill(tuple(ended))
+    if done.dates("published", "kept", "failed"):
+        refresh_dashboard(open_store(settings), done.dates("published", "failed"))
+    return done
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""Drops: since when one is there, what carries it, and one that no rule watches."""
+"""Drops: since when one is there, what carries it, and one that no rule watches; and how far a
+metric moved since the night before.
+"""
 
 from __future__ import annotations
 
@@ -62,3 +64,20 @@ class Fall(Record):
     low: float
     high: float
     questions: int
+    paired: bool | None = None
+    """Whether they are questions of both sides, each against itself; None: not known."""
+
+
+class Move(Record):
+    """How far a metric moved since an earlier night: by the questions of both, each against itself,
+    so that its interval is narrower than those of the two means tell.
+    """
+
+    metric: str
+    since: date
+    run: str
+    """Of that night: of another one, which speaks for it by now, this says nothing."""
+    by: float
+    low: float
+    high: float
+    """Of its 95% interval."""

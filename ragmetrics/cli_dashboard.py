@@ -60,7 +60,12 @@ def dashboard(
             raise InputError(f"{site.uri()}: cannot be served from here; give --out a folder")
         if open_it:
             err.print("Writing the site anew …")
-        first = site.uri(rebuild_dashboard(files, site))
+        with err.status("Writing the site anew …") as shown:
+
+            def tell(night: int, nights: int) -> None:
+                shown.update(f"Writing the site anew: night {night:,} of {nights:,} …")
+
+            first = site.uri(rebuild_dashboard(files, site, tell))
         out.print(first, soft_wrap=True)
         if open_it and site.local:
             _serve(site.local, port)

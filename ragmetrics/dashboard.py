@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import date, timedelta
 from functools import partial
+from itertools import pairwise
 
 from ragmetrics.alerts.silences import silences, with_silences
 from ragmetrics.calibration.history import History, load_history
@@ -24,7 +25,7 @@ from ragmetrics.report.changes_page import NAME as CHANGES
 from ragmetrics.report.changes_page import write_changes
 from ragmetrics.report.made_of import PATH as MADE_OF
 from ragmetrics.report.made_of import MadeOf
-from ragmetrics.report.redacting import is_redacted, redacted, redacted_history, redacted_row
+from ragmetrics.report.redacting import redacted, redacted_history, redacted_row
 from ragmetrics.report.rows_kept import KeptRow
 from ragmetrics.report.rows_reading import load_rows
 from ragmetrics.report.site import (
@@ -50,18 +51,19 @@ def write_dashboard(
     """Write a night's pages, the overview and the month's history anew, as the store is now; return
     the newest night as it is shown.
 
-    The pages are those of the run that speaks for the night, which may be another one by now.
-    `months` are what the caller has read of the history so far, `load` gives the scores that it has
-    read.
+    The pages are those of the run that speaks for the night, which may be another one by now. Of a
+    night that is not the newest, those of the night after it are written too: they hold that one
+    against this one. `months` are what the caller has read of the history so far, `load` gives the
+    scores that it has read.
     """
     site, known = files.at("dashboard"), months or Months(files)
     write_assets(site)
 
     def write(now: Saved) -> Manifest:
         everything, history = _nights_now(files, known, now.runs), load_history(files)
-        for number, one in enumerate(everything):
-            if one.date == manifest.date:
-                _write_night(files, site, number, everything, history, load)
+        own = [number for number, one in enumerate(everything) if one.date == manifest.date]
+        for number in (*own, *_following(everything, [manifest.date])):
+            _write_night(files, site, number, everything, history, load)
         _write_first_pages(files, site, everything, history, now)
         known.keep(now.runs)
         return everything[-1] if everything else manifest
@@ -82,23 +84,27 @@ def write_pages(
     site = files.at("dashboard")
     write_assets(site)
     told = run_of(files, manifest.date) or manifest
-    hide = is_redacted(told)
+    hide = told.redacts
     told, *before = (redacted(one, hide) for one in (told, *earlier))
     _write_told(files, site, told, before, history, load)
 
 
-def refresh_dashboard(files: Files) -> History:
+def refresh_dashboard(files: Files, published: Collection[date] = ()) -> History:
     """Write the calibrations anew, and what tells of them; return them with their drift.
 
-    The overview links to them, and the newest night says how far its judge agrees with people.
+    The overview links to them, and the newest night says how far its judge agrees with people. Of
+    the nights that were `published` alone, those after them are written too.
     """
     site, months = files.at("dashboard"), Months(files)
     write_assets(site)
 
     def write(now: Saved) -> History:
         everything, history = _nights_now(files, months, now.runs), load_history(files)
-        if everything:
-            _write_night(files, site, len(everything) - 1, everything, history, changes=False)
+        following, newest = _following(everything, published), len(everything) - 1
+        for number in following:
+            _write_night(files, site, number, everything, history)
+        if everything and newest not in following:
+            _write_night(files, site, newest, everything, history, changes=False)
         _write_first_pages(files, site, everything, history, now)
         months.keep(now.runs)
         return history
@@ -119,16 +125,34 @@ def refresh_builds(files: Files) -> None:
     until_settled(files, write)
 
 
-def rebuild_dashboard(files: Files, site: Files) -> str:
-    """Write the whole site of a store anew; return the path of its first page."""
+def rebuild_dashboard(
+    files: Files, site: Files, tell: Callable[[int, int], None] = lambda *_: None
+) -> str:
+    """Write the whole site of a store anew; return the path of its first page.
+
+    `tell` is given the number of each night before it is written, and how many there are.
+    """
     now = saved(files)
     everything = _nights_now(files, Months(files), now.runs)
     history = load_history(files, newest=None)  # a page of long ago tells of those of its time
     write_assets(site)
     site.remove(MADE_OF)
     for number in range(len(everything)):
+        tell(number + 1, len(everything))
         _write_night(files, site, number, everything, history)
     return _write_first_pages(files, site, everything, history, now)
+
+
+def _following(everything: Sequence[Manifest], published: Collection[date]) -> list[int]:
+    """Of all nights those, by number, that come after a published one, against which they are held,
+    and are not among these themselves.
+    """
+    dates = [one.date for one in everything]
+    return [
+        number
+        for number, (before, day) in enumerate(pairwise(dates), 1)
+        if before in published and day not in published
+    ]
 
 
 def _nights_now(files: Files, months: Months, runs: Sequence[FileInfo]) -> list[Manifest]:
@@ -136,8 +160,8 @@ def _nights_now(files: Files, months: Months, runs: Sequence[FileInfo]) -> list[
     everything = outlines(files, months=months, runs=runs)
     newest = in_full(files, everything[-1:])
     newest = [with_silences(one, silences(files)) for one in newest]
-    hide = any(map(is_redacted, newest))
-    return [redacted(one, hide or is_redacted(one)) for one in (*everything[:-1], *newest)]
+    hide = any(one.redacts for one in newest)
+    return [redacted(one, hide or one.redacts) for one in (*everything[:-1], *newest)]
 
 
 def _write_night(
@@ -154,7 +178,7 @@ def _write_night(
     told = everything[number]
     if told is not everything[-1]:
         (told,) = in_full(files, [told])
-        told = redacted(told, is_redacted(told) or is_redacted(everything[-1]))
+        told = redacted(told, told.redacts or everything[-1].redacts)
     _write_told(files, site, told, everything[:number], history, load, changes=changes)
 
 
@@ -196,14 +220,14 @@ def _write_changes(
             raise
         log.warning("%s: what changed is not told: %s", told.date, error)
         return
-    shown = redacted(found, is_redacted(told)) if found else None
+    shown = redacted(found, told.redacts) if found else None
     write_changes(site, told, before, shown, earlier)
 
 
 def _rows(files: Files, told: Manifest, earlier: Sequence[Manifest], load: Load) -> list[KeptRow]:
     """The rows of a night that are shown."""
     rows = load_rows(files, told, earlier, load)
-    return [redacted_row(one) for one in rows] if is_redacted(told) else rows
+    return [redacted_row(one) for one in rows] if told.redacts else rows
 
 
 def _other_pages(site: Files, told: Manifest, before: Manifest | None) -> dict[str, str]:
@@ -252,8 +276,10 @@ def _died(files: Files, everything: Sequence[Manifest]) -> list[date]:
 
 
 def _hides(everything: Sequence[Manifest]) -> bool:
-    """Whether texts are kept out of pages that are of no night: as the newest night has it."""
-    return bool(everything) and is_redacted(everything[-1])
+    """Whether texts are kept out of all pages that are of no night: as the newest night has it. A
+    gate that ran with the setting is redacted in any case.
+    """
+    return bool(everything) and everything[-1].redacts
 
 
 def _write_builds(

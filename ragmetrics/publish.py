@@ -19,7 +19,7 @@ from ragmetrics.alerts.silences import silences
 from ragmetrics.alerts.state import NO_SILENCES, advance
 from ragmetrics.budget import BudgetPlan, load_plan, pays_for_embeddings
 from ragmetrics.calibration.history import History, load_history
-from ragmetrics.comparing.nights import night_before, remembering
+from ragmetrics.comparing.nights import find_moves, night_before, remembering
 from ragmetrics.dashboard import write_dashboard, write_pages
 from ragmetrics.gates.kept import find_serving
 from ragmetrics.monitoring.push import push
@@ -94,6 +94,7 @@ def publish(
         update={
             "findings": _as_told(findings, superseded, find_manifest(files, staged.ref)),
             "falls": find_falls(settings.alerts, night, findings),
+            "moves": find_moves(manifest, night.earlier, night.load),
             "worst": _worst(files, night),
             "labelled": night.fixed_sets.spent(manifest) if night.fixed_sets else None,
         }

@@ -75,10 +75,11 @@ def too_few(rule: Rule, finding: Finding, night: Night, now: Summary | None) -> 
     if now is not None and now.mean is not None and now.scored >= rule.min_rows:
         return None
     rows = now.scored if now else 0
-    text = f"{finding.metric}{of_segment(finding.segment)}: {rows} rows scored, "
-    text += f"{rule.min_rows} needed"
+    text = f"{finding.metric}{of_segment(finding.segment)}: "
+    text += f"{rows} row{'' if rows == 1 else 's'} scored, {rule.min_rows} needed"
     if now is not None and now.status:
-        rest = [f"{n} {status}" for status, n in now.status.items() if status != Status.SCORED]
+        others = {status: n for status, n in now.status.items() if status != Status.SCORED}
+        rest = [f"{n} {status.replace('_', ' ')}" for status, n in others.items()]
         text += f" ({', '.join(rest)})" if rest else ""
     most = max(rows, _most_rows(finding, night))
     if finding.segment and 0 < most < rule.min_rows and not was_firing(night.earlier, finding.key):

@@ -120,6 +120,7 @@ def _told(finding: Finding, measured: _Measured, limit: float) -> dict[str, Any]
         "drop": drop.drop,
         "drop_low": drop.low,
         "drop_high": drop.high,
+        "paired": drop.paired,
         "p_value": drop.p_value,
         "for_nights": None,
     }

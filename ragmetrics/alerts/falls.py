@@ -81,6 +81,7 @@ def _fall(night: Night, now: Summary, alpha: float) -> Fall | None:
         low=drop.low,
         high=drop.high,
         questions=drop.questions,
+        paired=drop.paired,
     )
 
 

@@ -1,4 +1,5 @@
-"""Comparing a night with the one before it: what its page of changes is made of.
+"""Comparing a night with the one before it: what its page of changes is made of, and by how much
+each metric moved.
 
 The night before is the newest earlier one that was scored by some metric in the same way, so that
 the numbers compare. The metrics that it was scored by in another way are named.
@@ -6,18 +7,28 @@ the numbers compare. The metrics that it was scored by in another way are named.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from ragmetrics.causes import BUILDS
+import numpy as np
+
+from ragmetrics.causes import BUILDS, Move
 from ragmetrics.comparing.comparison import make_comparison
+from ragmetrics.comparing.measuring import measure
 from ragmetrics.comparing.records import Change, Comparison
 from ragmetrics.comparing.scored import Side, scored_side
+from ragmetrics.errors import StoreError
 from ragmetrics.records import Manifest
+from ragmetrics.store.failures import is_missing
 from ragmetrics.store.files import Files
 from ragmetrics.summarise import MetricScores
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+log = logging.getLogger(__name__)
 Load: TypeAlias = Callable[[Manifest, str], MetricScores]
 """Reads a metric's scores of a night."""
 
@@ -38,6 +49,46 @@ def compare_nights(files: Files, before: Manifest, now: Manifest, load: Load) ->
     a, b = (_side(files, one, names, load) for one in (before, now))
     refused, tags = _refused(before, now), shown_tags(now, before)
     return make_comparison(a, b, names, tags, rows=ROWS, refused=refused)
+
+
+def find_moves(now: Manifest, earlier: Sequence[Manifest], load: Load) -> list[Move]:
+    """How far each metric moved since the night before, of those that enough questions tell; none
+    where the scores of that night are gone from the store.
+    """
+    before = night_before(now, earlier)
+    try:
+        found = (
+            [_move(before, now, name, load) for name in _unsampled(before, now)] if before else []
+        )
+    except StoreError as error:
+        if not is_missing(error):
+            raise
+        log.warning("%s: by how much it moved is not told: %s", now.date, error)
+        return []
+    return [one for one in found if one]
+
+
+def question_means(scores: MetricScores) -> pd.Series[float]:
+    """Of each question with a scored row, the mean of its rows."""
+    return scores.scored.groupby("question", sort=False)["value"].mean()
+
+
+def _unsampled(before: Manifest, now: Manifest) -> list[str]:
+    """The metrics that compare and that all rows were judged by: the mean of a sample is made of
+    more than its own rows.
+    """
+    sampled = {one.metric for night in (before, now) for one in night.metrics if one.sample}
+    return [name for name in _comparable(before, now) if name not in sampled]
+
+
+def _move(before: Manifest, now: Manifest, metric: str, load: Load) -> Move | None:
+    then, tonight = (question_means(load(one, metric)) for one in (before, now))
+    old, new = (np.asarray(one, dtype=np.float64) for one in (then.reindex(tonight.index), tonight))
+    found = measure(metric, old, new)
+    if not found.paired or found.difference is None or found.low is None or found.high is None:
+        return None
+    by, low, high = found.difference, found.low, found.high
+    return Move(metric=metric, since=before.date, run=before.run, by=by, low=low, high=high)
 
 
 def shown_tags(now: Manifest, before: Manifest | None = None) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.report.condition import metric_states, needing_reader
@@ -11,6 +11,9 @@ from ragmetrics.report.coverage import STATUS
 from ragmetrics.report.histogram import bin_label
 from ragmetrics.report.trends import change, scored
 from ragmetrics.report.words import brief, number, plural, share
+
+MOST_DRAWN = 20
+"""Metrics with their distribution: a page stays below 300 kB with twice as many."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,10 @@ class Moved:
     """The baseline: `7 nights before`, `2026-11-18`."""
     before: float | None
     ruled: bool
-    """Whether a rule or the headline measured it, by shared questions where there are enough."""
+    """Whether a rule or the headline measured it."""
     otherwise: bool = False
-    """Whether the means of all rows, which stand beside it, moved the other way."""
+    """Whether it is of the questions of both, and the means of all rows, which stand beside it, say
+    something else: they moved the other way, or by what its interval does not hold."""
 
     @property
     def clear(self) -> bool:
@@ -57,17 +61,26 @@ class Card:
     """How far it must fall to be seen; nothing where too few questions were asked to tell."""
     unscored: tuple[str, ...]
     bins: tuple[Bin, ...]
+    """None where the page has no room for more distributions."""
 
 
 def cards(manifest: Manifest, earlier: Sequence[Manifest]) -> list[Card]:
     """One card per metric: those that need a reader first, then in the manifest's order."""
     states = metric_states(manifest)
     ordered = sorted(manifest.metrics, key=lambda s: needing_reader(s.metric, states))
-    return [_card(manifest, one, states.get(one.metric), earlier) for one in ordered]
+    return [
+        _card(manifest, one, states.get(one.metric), earlier, drawn=place < MOST_DRAWN)
+        for place, one in enumerate(ordered)
+    ]
 
 
 def _card(
-    manifest: Manifest, summary: Summary, state: str | None, earlier: Sequence[Manifest]
+    manifest: Manifest,
+    summary: Summary,
+    state: str | None,
+    earlier: Sequence[Manifest],
+    *,
+    drawn: bool,
 ) -> Card:
     has_mean = scored(manifest, summary.metric) is not None
     return Card(
@@ -80,41 +93,51 @@ def _card(
             for status, rows in sorted(summary.status.items())
             if status != "scored" and rows
         ),
-        bins=_bins(summary.histogram) if has_mean else (),
+        bins=_bins(summary.histogram) if has_mean and drawn else (),
     )
 
 
 def moved(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> Moved | None:
     """The move that a drop rule or the headline measured, question by question; without one, that
-    of the mean since the newest earlier night that compares. None where there is no such night.
+    since the newest earlier night that compares. None where there is no such night.
     """
     sign = -1 if summary.higher_is_better else 1
-    for own in _measured(manifest, summary.metric):
-        drop, low, high, before, label = own
+    for drop, low, high, before, label, paired in _measured(manifest, summary.metric):
         ends = (sign * one if one is not None else None for one in (low, high))
         first, last = sorted(ends, key=lambda one: (one is None, one or 0.0))
-        by, label = sign * drop, brief(label, 60)
-        means = (summary.mean or 0.0) - before if before is not None else by
-        return Moved(by, first, last, drop > 0, label, before, ruled=True, otherwise=by * means < 0)
-    since = change(summary, earlier)
+        found = Moved(sign * drop, first, last, drop > 0, brief(label, 60), before, ruled=True)
+        return found if paired is False else _held_against_means(found, summary)
+    since = change(manifest, summary, earlier)
     if since is None:
         return None
-    before = (summary.mean or 0.0) - since.by
-    day = str(since.since)
-    return Moved(since.by, since.low, since.high, since.worse, day, before, ruled=False)
+    then = next((one.summary(summary.metric) for one in earlier if one.date == since.since), None)
+    before, day = then.mean if then else None, str(since.since)
+    found = Moved(since.by, since.low, since.high, since.worse, day, before, ruled=False)
+    return _held_against_means(found, summary)
 
 
-_Drop = tuple[float, float | None, float | None, float | None, str]
+def _held_against_means(found: Moved, summary: Summary) -> Moved:
+    """The move, with whether the means of all rows say something else."""
+    if found.before is None:
+        return found
+    means = (summary.mean or 0.0) - found.before
+    low, high = (means if end is None else end for end in (found.low, found.high))
+    otherwise = found.by * means < 0 or not low <= means <= high
+    return replace(found, otherwise=otherwise)
+
+
+_Drop = tuple[float, float | None, float | None, float | None, str, bool | None]
 
 
 def _measured(manifest: Manifest, metric: str) -> Iterator[_Drop]:
     for one in manifest.findings:
         own = one.kind == "metric" and one.metric == metric and one.segment is None
         if own and one.drop is not None and one.baseline_label:
-            yield one.drop, one.drop_low, one.drop_high, one.baseline, one.baseline_label
+            ends = one.drop_low, one.drop_high
+            yield one.drop, *ends, one.baseline, one.baseline_label, one.paired
     for fall in manifest.falls:
         if fall.metric == metric:
-            yield fall.drop, fall.low, fall.high, fall.before, fall.label
+            yield fall.drop, fall.low, fall.high, fall.before, fall.label, fall.paired
 
 
 def detects(manifest: Manifest, summary: Summary) -> str:

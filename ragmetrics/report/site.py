@@ -3,9 +3,12 @@
 index.html, nights.js                   all nights; a night's page finds the next one in their list
 glossary.html                           what the words and numbers mean
 calibration.html                        judges against labelled rows, where there are any
-builds.html                             index builds and their verdicts, where there are any
+builds.html, builds/BUILD.html          index builds and their verdicts, where there are any
+compare/A--B.html                       what somebody compared: compare_page.py
+made-of.json                            what the pages of builds and judges were made of
 2026-11-19/index.html                   one night
 2026-11-19/rows.html, rows-1.js ...     its rows: rows_page.py
+2026-11-19/changes.html                 against the night before: changes_page.py
 2026-11-19/summary.html                 the night on one page, for e-mail
 assets/                                 shared by all pages; nothing is fetched from elsewhere
 """

@@ -33,7 +33,7 @@ class Change:
     since: date
     by: float
     low: float | None
-    """Of its 95% interval, as if the nights shared no question: where they do it is narrower."""
+    """Of its 95% interval."""
     high: float | None
     worse: bool
 
@@ -127,8 +127,15 @@ def trends(nights: Sequence[Manifest]) -> list[Trend]:
     return [_trend(shown, name, rows) for name in ordered]
 
 
-def change(summary: Summary, earlier: Sequence[Manifest]) -> Change | None:
-    """The move since the newest earlier night with the same fingerprint."""
+def change(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> Change | None:
+    """The move since the newest earlier night with the same fingerprint: by the questions of both
+    where enough were asked again, else by the means, as if the nights shared no question.
+    """
+    spoke = {(one.date, one.run) for one in earlier}
+    for one in manifest.moves:
+        if one.metric == summary.metric and (one.since, one.run) in spoke:
+            worse = one.by < 0 if summary.higher_is_better else one.by > 0
+            return Change(one.since, one.by, one.low, one.high, worse)
     for night in reversed(earlier):
         before = scored(night, summary.metric)
         if before is not None and before.fingerprint == summary.fingerprint:
@@ -166,7 +173,7 @@ def _trend(nights: Sequence[Manifest], name: str, rows: int) -> Trend:
         served = builds
         points.append(Point(night.date, summary, broken, moved, *_transitions(night, name), new))
     latest = points[-1].summary
-    since = change(latest, nights[:-1]) if latest else None
+    since = change(nights[-1], latest, nights[:-1]) if latest else None
     return Trend(name, tuple(points), _limits(nights, name), since, rows)
 
 

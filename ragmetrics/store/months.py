@@ -2,10 +2,10 @@
 
     history/2026-11.json
 
-An outline is a manifest without segments, worst rows, histograms and settings, and without the
-numbers of findings that are ok: what tells of a night among others. Beside it stands which file it
-was made of, by name, size and version. A listing of the runs says what there is; what a month does
-not have of it, or of another version, is read from the manifests themselves. So a month may be
+An outline is a manifest without segments, worst rows, moves, histograms and settings, and without
+the numbers of findings that are ok: what tells of a night among others. Beside it stands which file
+it was made of, by name, size and version. A listing of the runs says what there is; what a month
+does not have of it, or of another version, is read from the manifests themselves. So a month may be
 missing, damaged or behind: that costs time, and no number is wrong.
 """
 
@@ -33,7 +33,7 @@ _NO_NUMBERS: Mapping[str, Any] = {
     name: Finding.model_fields[name].get_default()
     for name in (
         *("mean", "low", "high", "n", "questions", "baseline", "baseline_label"),
-        *("drop_low", "drop_high", "explained", "p_value", "mde"),
+        *("drop_low", "drop_high", "paired", "explained", "p_value", "mde"),
     )
 } | {"message": ""}
 log = logging.getLogger(__name__)
@@ -68,6 +68,7 @@ def outline(manifest: Manifest) -> Manifest:
         "findings": [_outlined(one) for one in manifest.findings],
         "segments": [],
         "worst": [],
+        "moves": [],
         "settings": {name: one for name, one in manifest.settings.items() if name == "redact"},
     }
     return manifest.model_copy(update=update)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 import pytest
 
 from ragmetrics import publish
-from ragmetrics.comparing.nights import compare_nights, night_before, remembering
+from ragmetrics.backfill import run_backfill
+from ragmetrics.comparing.nights import compare_nights, find_moves, night_before, remembering
 from ragmetrics.dashboard import rebuild_dashboard, refresh_dashboard
 from ragmetrics.night import run_night
-from ragmetrics.records import JudgeInfo, Manifest, Source
+from ragmetrics.records import JudgeInfo, Manifest, SampledMean, Source
 from ragmetrics.report.changes_page import write_changes
+from ragmetrics.report.trends import change
 from ragmetrics.settings import Settings
 from ragmetrics.stage import open_store
 from ragmetrics.store.files import Files
@@ -195,6 +198,82 @@ def test_of_a_night_whose_scores_are_gone_nothing_is_told(tmp_path: Path) -> Non
     assert "changes.html" not in elsewhere.read("2026-11-19/index.html").decode()
 
 
+def test_a_night_keeps_how_far_it_moved_by_the_questions_of_both(team: Settings) -> None:
+    """As its page of changes says, and surer than the intervals of two means tell."""
+    files = open_store(team)
+    before, now = nights(files)
+    found = compare_nights(
+        files, before, now, lambda one, metric: load_scores(files, ref_of(one), metric)
+    )
+    assert [one.metric for one in now.moves] == [one.metric for one in found.metrics]
+    for move, told in zip(now.moves, found.metrics, strict=True):
+        ends = (told.difference, told.low, told.high)
+        assert (move.by, move.low, move.high) == pytest.approx(ends)
+    recall = now.summary("context_recall")
+    assert recall is not None
+    paired = change(now, recall, [before])
+    means = change(now.model_copy(update={"moves": []}), recall, [before])
+    assert paired is not None and paired.low is not None and paired.high is not None
+    assert means is not None and means.low is not None and means.high is not None
+    assert paired.since == means.since == DAYS[0]
+    assert means.low < paired.low < paired.high < means.high
+    assert paired.clear and paired.worse
+
+
+def test_of_a_sample_and_of_other_questions_no_move_is_kept(team: Settings) -> None:
+    """The mean of a sample is of more than its rows; of other questions the means say as much."""
+    files = open_store(team)
+    before, now = nights(files)
+
+    def load(one: Manifest, metric: str) -> MetricScores:
+        return load_scores(files, ref_of(one), metric)
+
+    def others(one: Manifest, metric: str) -> MetricScores:
+        scores = load(one, metric)
+        return replace(
+            scores, table=scores.table.assign(question=scores.table["question"] + one.run)
+        )
+
+    sample = SampledMean(
+        rows=80, mean=0.9, low=0.8, high=0.95, weight=0.5, spread=0.1, correlation=0.8
+    )
+    sampled = [one.model_copy(update={"sample": sample}) for one in now.metrics]
+    assert find_moves(now, [before], load) == now.moves
+    assert find_moves(now.model_copy(update={"metrics": sampled}), [before], load) == []
+    assert find_moves(now, [before], others) == []
+
+
+def test_a_rerun_is_told_on_the_night_after_it(tmp_path: Path) -> None:
+    """It is held against that run, which speaks for its night now."""
+    settings = gate_settings(tmp_path)
+    logs = [Path(settings.logs.replace("{date}", str(day))) for day in DAYS]
+    for day, log in zip(DAYS, logs, strict=True):
+        write_jsonl(log, ROWS)
+        run_night(settings, day)
+    site = open_store(settings).at("dashboard")
+    assert "80 paired" in text(site.read("2026-11-19/changes.html").decode())
+    write_jsonl(logs[0], ROWS[:60])
+    again = run_night(settings, DAYS[0]).manifest
+    read = text(site.read("2026-11-19/changes.html").decode())
+    assert f"night 2026-11-18 (run {again.run})" in read
+    assert "60 paired" in read
+    write_jsonl(logs[0], ROWS[:50])
+    run_backfill(settings, DAYS[0], DAYS[0])
+    assert "50 paired" in text(site.read("2026-11-19/changes.html").decode())
+
+
+def test_a_move_against_a_run_that_was_superseded_says_nothing(team: Settings) -> None:
+    """The means of both runs that speak for their nights stand in its place."""
+    before, now = nights(open_store(team))
+    recall = now.summary("context_recall")
+    assert recall is not None
+    stale = [one.model_copy(update={"run": "gone"}) for one in now.moves]
+    known, left = (
+        change(one, recall, [before]) for one in (now, now.model_copy(update={"moves": stale}))
+    )
+    assert known != left == change(now.model_copy(update={"moves": []}), recall, [before])
+
+
 # The page
 
 
@@ -227,6 +306,16 @@ def test_the_page_says_why_there_is_nothing_to_compare(
     html = page(tmp_path, manifest, *earlier)
     assert why in text(html)
     assert 'href="index.html"' in html
+
+
+def test_a_night_without_scores_is_not_one_that_waits(tmp_path: Path) -> None:
+    """A first night will compare from the next one on; one without data has nothing to compare."""
+    source = Source(logs="x", files=0, rows=0, problem="no file")
+    empty = page(tmp_path, night(1, metrics=[], source=source), night(0))
+    first = page(tmp_path, night(0))
+    assert "Night of 2026-11-11: nothing to compare." in text(empty)
+    assert 'class="hero is-no_data"' in empty
+    assert "Night of 2026-11-10: nothing to compare with yet." in text(first)
 
 
 def test_hostile_text_stays_text(tmp_path: Path) -> None:

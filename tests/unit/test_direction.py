@@ -51,9 +51,9 @@ def test_the_highest_rows_are_the_worst() -> None:
 def test_a_rise_is_worse() -> None:
     """The change since the night before is marked as one for the worse."""
     before = night(metrics=[noise(0.1)], segments=[])
-    moved = change(noise(0.4), [before])
+    moved = change(night(1), noise(0.4), [before])
     assert moved is not None and moved.by == pytest.approx(0.3) and moved.worse
-    fell = change(noise(0.02), [before])
+    fell = change(night(1), noise(0.02), [before])
     assert fell is not None and not fell.worse
 
 

@@ -44,6 +44,7 @@ def test_a_sure_drop_without_a_rule_is_found() -> None:
     """With its means, its interval, and what it was compared with."""
     (found,) = falls(a_night(scores(fallen(0.3))), *week())
     assert (found.metric, found.label, found.questions) == ("context_recall", "3 nights before", 40)
+    assert found.paired
     assert (found.before, found.now, found.drop) == pytest.approx((0.8, 0.5, 0.3))
     assert found.low > 0
 

@@ -107,11 +107,11 @@ class TestTrends:
 
     def test_a_change_has_an_interval(self) -> None:
         """From those of both means (MOVER); it is clear where the interval excludes 0."""
-        fell = change(summary("context_recall", 0.70), [night()])
+        fell = change(night(1), summary("context_recall", 0.70), [night()])
         assert fell is not None and fell.low is not None and fell.high is not None
         assert [round(one, 3) for one in (fell.low, fell.by, fell.high)] == [-0.272, -0.23, -0.188]
         assert fell.clear
-        same = change(summary("context_recall", 0.91), [night()])
+        same = change(night(1), summary("context_recall", 0.91), [night()])
         assert same is not None and not same.clear
 
     def test_a_metric_without_any_number_has_no_empty_chart(self, site: Site) -> None:

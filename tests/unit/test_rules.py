@@ -76,7 +76,7 @@ def test_too_few_rows_are_no_data() -> None:
     values: list[float | None] = [1.0] * 19 + [None]
     (found,) = metric_findings(recall(min=0.7), a_night(scores(values)))
     assert found.level == "no_data"
-    assert found.message == "context_recall: 19 rows scored, 20 needed (1 judge_failed)"
+    assert found.message == "context_recall: 19 rows scored, 20 needed (1 judge failed)"
     (found,) = metric_findings(recall(min=0.7, min_rows=19), a_night(scores(values)))
     assert found.level == "ok"
 
