@@ -89,12 +89,7 @@ def ack(
     store: StoreFlag = None,
 ) -> None:
     """Acknowledge a firing alert: no reminders until it resolves or its severity gets worse."""
-    from ragmetrics.alerts.deliver import load_book
-    from ragmetrics.alerts.listing import all_alerts, meant
-
-    files = _store(settings_here(settings), store)
-    book = load_book(files)
-    alert = meant(all_alerts(book, {}), key)
+    files, book, alert = _meant(settings, store, key)
     if alert.state.state != "firing":
         raise InputError(
             f"{alert.key} is {alert.state.state}: only a firing alert can be acknowledged; "
@@ -128,12 +123,7 @@ def snooze(
     store: StoreFlag = None,
 ) -> None:
     """Hear nothing of an alert for some nights; then what has become of it is told."""
-    from ragmetrics.alerts.deliver import load_book
-    from ragmetrics.alerts.listing import all_alerts, meant
-
-    files = _store(settings_here(settings), store)
-    book = load_book(files)
-    alert = meant(all_alerts(book, {}), key)
+    files, book, alert = _meant(settings, store, key)
     one = Silence(
         key=alert.key,
         at=datetime.now(UTC),
@@ -148,11 +138,8 @@ def snooze(
 def unsilence(key: KeyArgument, settings: SettingsFlag = None, store: StoreFlag = None) -> None:
     """Take an acknowledgement or a snooze back."""
     from ragmetrics.alerts import silences
-    from ragmetrics.alerts.deliver import load_book
-    from ragmetrics.alerts.listing import all_alerts, meant
 
-    files = _store(settings_here(settings), store)
-    alert = meant(all_alerts(load_book(files), silences.silences(files)), key)
+    files, _, alert = _meant(settings, store, key)
     if alert.silence is None:
         raise InputError(f"{alert.key} is neither acknowledged nor snoozed")
     silences.unsilence(files, alert.key)
@@ -212,6 +199,17 @@ def _store(settings: Settings, store: str | None) -> Files:
     if not files.exists(""):
         raise InputError(f"{files.uri()}: there is no such store; --store or --settings names it")
     return files
+
+
+def _meant(settings: Path | None, store: str | None, key: str) -> tuple[Files, Book, Alert]:
+    """The alert that a word means, in its store and its book."""
+    from ragmetrics.alerts.deliver import load_book
+    from ragmetrics.alerts.listing import all_alerts, meant
+    from ragmetrics.alerts.silences import silences
+
+    files = _store(settings_here(settings), store)
+    book = load_book(files)
+    return files, book, meant(all_alerts(book, silences(files)), key)
 
 
 def _first_told(newest: date | None, days: int | None, until: date | None) -> date:

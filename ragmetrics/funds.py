@@ -63,7 +63,7 @@ class Funds:
 
 
 def _money(usage: Usage) -> Money:
-    return Money(usage.requests, usage.prompt_tokens + usage.completion_tokens, usage.usd or 0.0)
+    return Money(usage.requests, usage.tokens, usage.usd or 0.0)
 
 
 async def _spend_no_more(_: Funds | None) -> None:

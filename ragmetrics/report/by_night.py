@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragmetrics.records import Manifest, Usage
+from ragmetrics.records import Manifest
 from ragmetrics.report.condition import Condition
-from ragmetrics.report.costs import money
+from ragmetrics.report.costs import paid
 from ragmetrics.report.coverage import STATUS
-from ragmetrics.report.frame import SERIES, Figure, days_axis, frame
+from ragmetrics.report.frame import BAND, SERIES, Figure, count_axis, days_axis, frame
 
 NIGHTS = 60
 
@@ -39,9 +39,8 @@ class NightLine:
 
     @property
     def money(self) -> str:
-        """What the night cost; a dash where no price is set, nothing where nothing was asked."""
-        usage = self.manifest.usage
-        return money(usage.usd if _tokens(usage) else 0.0)
+        """What the night cost; a dash where no price is set."""
+        return paid(self.manifest.usage)
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class ByNight:
     def unpriced(self) -> bool:
         """Whether something was asked whose price is not set."""
         usages = [one.manifest.usage for one in self.lines]
-        return any(usage.usd is None and _tokens(usage) for usage in usages)
+        return any(usage.usd is None and usage.tokens for usage in usages)
 
     @property
     def read(self) -> bool:
@@ -99,21 +98,17 @@ def _line(manifest: Manifest, condition: Condition) -> NightLine:
 def rows_figure(nights: ByNight) -> Figure:
     """Rows read, with those in quarantine on top of them."""
     sources = [one.manifest.source for one in nights.lines]
-    bars = [_bars(nights, [source.rows for source in sources], SERIES, "rows")]
-    if any(source.quarantined for source in sources):
-        quarantined = [source.quarantined for source in sources]
-        bars.append(_bars(nights, quarantined, "var(--firing)", "quarantined"))
-    return _figure(nights, bars, "~s")
+    rows, lost = [one.rows for one in sources], [one.quarantined for one in sources]
+    above = _bars(nights, lost, "var(--firing)", "quarantined")
+    return _stacked(nights, _bars(nights, rows, SERIES, "rows"), above)
 
 
 def requests_figure(nights: ByNight) -> Figure:
     """Requests asked, with those answered from the store on top of them."""
     usages = [one.manifest.usage for one in nights.lines]
-    bars = [_bars(nights, [usage.requests for usage in usages], SERIES, "asked")]
-    if any(usage.answered_from_store for usage in usages):
-        kept = [usage.answered_from_store for usage in usages]
-        bars.append(_bars(nights, kept, "var(--series-tint)", "from the store"))
-    return _figure(nights, bars, "~s")
+    asked, kept = [one.requests for one in usages], [one.answered_from_store for one in usages]
+    above = _bars(nights, kept, BAND, "from the store")
+    return _stacked(nights, _bars(nights, asked, SERIES, "asked"), above)
 
 
 def money_figure(nights: ByNight) -> Figure:
@@ -122,7 +117,16 @@ def money_figure(nights: ByNight) -> Figure:
     told = [one.money for one in nights.lines]
     bars = _bars(nights, dollars, "var(--series-2)", "")
     hover = {"customdata": told, "hovertemplate": "%{x|%Y-%m-%d}<br>%{customdata}<extra></extra>"}
-    return _figure(nights, [bars | hover], "$~g")
+    return _figure(
+        nights, [bars | hover], {"rangemode": "tozero", "nticks": 4, "tickformat": "$~g"}
+    )
+
+
+def _stacked(nights: ByNight, below: Figure, above: Figure) -> Figure:
+    """Counts, and others on top of them where there are any."""
+    bars = [below, above] if any(above["y"]) else [below]
+    top = max(map(sum, zip(below["y"], above["y"], strict=True)))
+    return _figure(nights, bars, count_axis(top))
 
 
 def _bars(nights: ByNight, values: Sequence[float], colour: str, noun: str) -> Figure:
@@ -136,25 +140,9 @@ def _bars(nights: ByNight, values: Sequence[float], colour: str, noun: str) -> F
     }
 
 
-def _figure(nights: ByNight, bars: list[Figure], ticks: str) -> Figure:
+def _figure(nights: ByNight, bars: list[Figure], axis: Figure) -> Figure:
     layout = frame(margin={"l": 40, "r": 8, "t": 8, "b": 24})
     layout["barmode"] = "stack"
     layout["xaxis"] |= days_axis([one.manifest.date for one in nights.lines])
-    layout["yaxis"] |= {"rangemode": "tozero", "nticks": 4, "tickformat": ticks}
+    layout["yaxis"] |= axis
     return {"data": bars, "layout": layout}
-
-
-def _tokens(usage: Usage) -> int:
-    return usage.prompt_tokens + usage.completion_tokens
-
-
-__all__ = [
-    "NIGHTS",
-    "ByNight",
-    "Lost",
-    "NightLine",
-    "by_night",
-    "money_figure",
-    "requests_figure",
-    "rows_figure",
-]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragmetrics.calibration.history import STEPS, History
+from ragmetrics.calibration.history import History
 from ragmetrics.calibration.records import FIGURES, FigureName
 from ragmetrics.report.calibration import Standing, standings, unanswered
 from ragmetrics.report.calibration_figure import MAIN, drift_figure, reliability_figure
@@ -62,7 +62,6 @@ def write_calibrations(site: Files, history: History, dataset: str | None = None
         names=FIGURES,
         terms_of=TERMS_OF,
         main=MAIN,
-        steps=STEPS,
         reliability=reliability_figure,
         trend=drift_figure,
         segments=segment_tables,

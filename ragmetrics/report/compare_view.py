@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ragmetrics.changes import WIDE
 from ragmetrics.comparing.records import Change, Comparison, MovedContext, MovedRow, RowValue
 from ragmetrics.report.passages import Budget, Passage
 from ragmetrics.report.rows_earlier import became
-from ragmetrics.report.words import finite, number, plural
+from ragmetrics.report.words import digits, finite, number, plural
 
 MOST_LINES = 24
 """Values of one tag that are shown, those that most likely got worse."""
 MOST_TAGS = 8
+_AT_ONCE = 5
+"""Lines of a tag that stand open, with all that surely got worse; others fold away."""
 _ALL_LINES = 96
 """Of all tags together."""
 MOST_ROWS = 15
@@ -92,6 +93,22 @@ class TagLines:
     worse: int
     more: int
     """Lines left out: they less likely got worse."""
+
+    @property
+    def compares(self) -> bool:
+        """Whether any of its values stands on both sides."""
+        return any(one.change.difference is not None for one in self.lines)
+
+    @property
+    def first(self) -> tuple[Line, ...]:
+        """The lines that stand open."""
+        worse = [place for place, one in enumerate(self.lines, 1) if one.is_worse]
+        return self.lines[: max(_AT_ONCE, *worse, 0)]
+
+    @property
+    def rest(self) -> tuple[Line, ...]:
+        """The others, none of which surely got worse."""
+        return self.lines[len(self.first) :]
 
 
 @dataclass(frozen=True)
@@ -260,7 +277,5 @@ def _became(one: MovedContext) -> tuple[str, str]:
 
 
 def _signed(value: float | None, one: Change) -> str:
-    low, high = finite(one.low), finite(one.high)
-    wide = low is not None and high is not None and high - low >= WIDE
-    text = number(value, 2 if wide else 3)
+    text = number(value, digits(one.low, one.high))
     return text if value is None or value <= 0 or not text.strip("0.") else f"+{text}"

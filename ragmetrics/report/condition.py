@@ -72,6 +72,37 @@ def by_state(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=_urgency)
 
 
+def shown_rules(manifest: Manifest, earlier: Sequence[Manifest]) -> list[Finding]:
+    """The findings, those that need a reader first. Of a night without a score also the rules of
+    the last night that was held to any: they are there, and could not be checked.
+    """
+    found = list(manifest.findings)
+    if not has_numbers(manifest):
+        known = {one.key for one in found}
+        found += [_unchecked(one) for one in _last_rules(earlier) if one.key not in known]
+    return by_state(found)
+
+
+def _last_rules(earlier: Sequence[Manifest]) -> list[Finding]:
+    for night in reversed(earlier):
+        rules = [one for one in night.findings if one.kind == "metric" and one.segment is None]
+        if rules:
+            return rules
+    return []
+
+
+def _unchecked(finding: Finding) -> Finding:
+    return Finding(
+        key=finding.key,
+        kind=finding.kind,
+        level="no_data",
+        severity=finding.severity,
+        rule=finding.rule,
+        message=f"{finding.metric}: not checked, as nothing was scored",
+        metric=finding.metric,
+    )
+
+
 def has_numbers(manifest: Manifest) -> bool:
     """Whether the night was read and anything in it was scored."""
     return manifest.source.problem is None and any(

@@ -36,7 +36,7 @@ class Cost:
         """`$1.20`; `≥ $1.20` where a price is missing of several, a dash where none is known."""
         if self.usage.usd is None and self.known_usd is not None:
             return f"≥ {money(self.known_usd)}"
-        return money(self.usage.usd if _tokens(self.usage) else 0.0)
+        return paid(self.usage)
 
     @property
     def cached(self) -> str:
@@ -88,17 +88,13 @@ def bill(total: Usage, by_metric: Mapping[str, Mapping[str, Usage]]) -> str:
     """
     if total.usd is not None:
         return money(total.usd)
-    asked = [(name, one) for of in by_metric.values() for name, one in of.items() if _tokens(one)]
+    asked = [(name, one) for of in by_metric.values() for name, one in of.items() if one.tokens]
     missing = dict.fromkeys(name for name, one in asked if one.usd is None)
     known = [one.usd for _, one in asked if one.usd is not None]
     if not missing:
-        return "money not known: a price is not set" if _tokens(total) else ""
+        return "money not known: a price is not set" if total.tokens else ""
     unknown = f"no price is set for {', '.join(brief(plain(name), 200) for name in missing)}"
     return f"{money(sum(known))} and more: {unknown}" if known else f"money not known: {unknown}"
-
-
-def _tokens(one: Usage) -> int:
-    return one.prompt_tokens + one.completion_tokens
 
 
 def cached_share(usage: Usage) -> str:
@@ -116,6 +112,11 @@ def money(usd: float | None) -> str:
     return f"${dollars}.{cents.rstrip('0').ljust(2, '0')}"
 
 
+def paid(usage: Usage) -> str:
+    """What was paid: a dash where no price is set, `$0.00` where no token was used."""
+    return money(usage.usd if usage.tokens else 0.0)
+
+
 def limits(one: Limits) -> str:
     """A budget in words: `1,000 requests, $2.50`."""
     found = [
@@ -128,7 +129,7 @@ def limits(one: Limits) -> str:
 
 def spent(usage: Usage) -> str:
     """What was spent in words: `950 requests, 160,000 tokens, $0.09`."""
-    told = f"{plural(usage.requests, 'request')}, {plural(_tokens(usage), 'token')}"
+    told = f"{plural(usage.requests, 'request')}, {plural(usage.tokens, 'token')}"
     return told if usage.usd is None else f"{told}, {money(usage.usd)}"
 
 

@@ -7,7 +7,6 @@ ever enters a figure, because Plotly reads markup in texts.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Any
@@ -45,9 +44,12 @@ def frame(margin: dict[str, int]) -> Figure:
 
 
 def days_axis(days: Sequence[date]) -> Figure:
-    """A time axis with a few evenly spaced nights written out, the newest always."""
-    step = max(1, math.ceil(len(days) / TICKS))
-    shown = days[::-1][::step][::-1]
+    """A time axis with a few nights written out, well apart and the newest always."""
+    apart = (days[-1] - days[0]) / TICKS
+    shown = [days[-1]]
+    for day in reversed(days):
+        if shown[-1] - day >= max(apart, timedelta(days=1)):
+            shown.append(day)
     start = min(days[0], days[-1] - LEAST_DAYS)
     edge = max((days[-1] - start) * 0.03, timedelta(hours=12))
     return {
@@ -55,7 +57,14 @@ def days_axis(days: Sequence[date]) -> Figure:
         "range": [(midnight(start) - edge).isoformat(), (midnight(days[-1]) + edge).isoformat()],
         "tickvals": [str(day) for day in shown],
         "ticktext": [f"{day.day} {day:%b}" for day in shown],
+        "tickangle": 0,
     }
+
+
+def count_axis(top: int) -> Figure:
+    """An axis of rows or requests from 0 on; of a few, in whole numbers."""
+    ticks: Figure = {"tick0": 0, "dtick": 1} if top < 4 else {"nticks": 4}
+    return {"range": [0, top * 1.08 or 1], "tickformat": "~s", **ticks}
 
 
 def midnight(day: date) -> datetime:

@@ -21,6 +21,3 @@ def write_glossary(site: Files) -> str:
     if site.find(PAGE) != page:
         site.write(PAGE, page)
     return PAGE
-
-
-__all__ = ["PAGE", "write_glossary"]

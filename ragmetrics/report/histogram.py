@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragmetrics.records import Summary
-from ragmetrics.report.frame import SERIES, Figure, frame, upright
+from ragmetrics.report.frame import SERIES, Figure, count_axis, frame, upright
 from ragmetrics.report.words import finite, plural
 
 
@@ -25,7 +25,7 @@ def histogram_figure(summary: Summary) -> Figure:
     layout = frame(margin={"l": 34, "r": 8, "t": 8, "b": 22})
     layout["xaxis"] |= {"range": [0, 1], "tickvals": [0, 0.25, 0.5, 0.75, 1]}
     top = max(summary.histogram, default=0)
-    layout["yaxis"] |= {"range": [0, top * 1.08 or 1], "nticks": 4, "tickformat": "~s"}
+    layout["yaxis"] |= count_axis(top)
     mean = finite(summary.mean)
     if mean is not None and 0 <= mean <= 1:
         layout["shapes"] = [upright(mean)]

@@ -17,11 +17,11 @@ from ragmetrics.report.calibration import trusted
 from ragmetrics.report.calibration_page import PAGE as CALIBRATIONS
 from ragmetrics.report.cards import cards
 from ragmetrics.report.condition import (
-    by_state,
     condition,
     has_numbers,
     metric_states,
     needing_reader,
+    shown_rules,
 )
 from ragmetrics.report.costs import costs
 from ragmetrics.report.coverage import coverage
@@ -80,7 +80,7 @@ def night_page(
         figure=histogram_figure,
         tables=tag_tables(manifest) if numbers else [],
         steps=STEPS,
-        findings=by_state(manifest.findings),
+        findings=shown_rules(manifest, earlier),
         coverage=coverage(manifest),
         groups=row_groups(manifest, rows),
         most_rows=_SHOWN,
@@ -105,6 +105,7 @@ def row_groups(manifest: Manifest, rows: Sequence[KeptRow]) -> list[RowGroup]:
     states = metric_states(manifest)
     keys = {one.place: one.key for one in rows}
     fell = [(why, one) for one in rows for why in one.why if why.kind == "fell"]
+    fell.sort(key=lambda found: -abs((found[0].before or 0.0) - (found[0].value or 0.0)))
     metrics = dict.fromkeys([*(one.metric for one in manifest.worst), *(w.metric for w, _ in fell)])
     return [
         RowGroup(

@@ -12,7 +12,7 @@ from datetime import date
 from ragmetrics.records import Manifest
 from ragmetrics.report.by_night import by_night, money_figure, requests_figure, rows_figure
 from ragmetrics.report.calendar import WEEKDAYS, months
-from ragmetrics.report.condition import LABELS, by_state, condition, metric_states
+from ragmetrics.report.condition import LABELS, condition, metric_states, shown_rules
 from ragmetrics.report.pages import render
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import trends
@@ -45,7 +45,7 @@ def write_overview(
         0,
         manifest=newest,
         condition=state,
-        findings=by_state(newest.findings),
+        findings=shown_rules(newest, nights[:-1]),
         trends=drawn,
         has_builds=any(point.builds for trend in drawn for point in trend.points),
         states=metric_states(newest),

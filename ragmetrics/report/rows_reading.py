@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from ragmetrics.comparing.nights import Load, night_before
+from ragmetrics.comparing.nights import Load, night_before, question_means
 from ragmetrics.errors import StoreError
 from ragmetrics.records import Manifest
 from ragmetrics.report.rows_kept import KeptRow, RowTable, pick_rows, unique_keys
@@ -77,7 +77,6 @@ def _before(
     for now in manifest.metrics:
         then = night.summary(now.metric)
         if then and then.scored and then.fingerprint == now.fingerprint:
-            rows = load(night, now.metric).scored
-            means = rows.groupby("question", sort=False)["value"].mean()
+            means = question_means(load(night, now.metric))
             found[now.metric] = {str(question): mean for question, mean in means.items()}
     return found

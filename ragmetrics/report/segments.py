@@ -20,8 +20,10 @@ class Cell:
     """One metric over one value of a tag."""
 
     summary: Summary
+    loss: float
+    """How much worse than the mean of all rows; below 0 where it is better."""
     shade: int
-    """0 to 3: how much worse than the mean of all rows; 0 where the interval reaches it."""
+    """0 to 3: how bad that is; 0 where the interval reaches the mean of all rows."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,11 @@ class Line:
     def marks(self) -> int:
         """How bad it is: all marks of its cells."""
         return sum(cell.shade for cell in self.cells if cell)
+
+    @property
+    def deepest(self) -> float:
+        """The largest loss of its cells."""
+        return max((cell.loss for cell in self.cells if cell), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,7 @@ def _table(manifest: Manifest, tag: str, most: int) -> TagTable:
         Line(value, tuple(_cell(found.get(name), overall) for name in metrics))
         for value, found in values.items()
     ]
-    lines.sort(key=lambda line: (-line.marks, line.value))
+    lines.sort(key=lambda line: (-line.marks, -line.deepest, line.value))
     return TagTable(tag, metrics, tuple(lines[:most]), max(0, len(lines) - most))
 
 
@@ -83,5 +90,6 @@ def _cell(summary: Summary | None, overall: dict[str, float | None]) -> Cell | N
     if summary is None or summary.mean is None:
         return None
     whole = overall.get(summary.metric) or 0.0
-    loss = round(summary.loss(whole), 9) if summary.surely_worse_than(whole) else 0.0
-    return Cell(summary, shade=sum(loss >= step for step in STEPS))
+    loss = round(summary.loss(whole), 9)
+    sure = summary.surely_worse_than(whole)
+    return Cell(summary, loss, shade=sum(sure and loss >= step for step in STEPS))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ragmetrics.causes import Move
 from ragmetrics.records import BrokenFile, Manifest, Segment, Source, Summary
 from ragmetrics.report.cards import moved
 from ragmetrics.report.night_page import night_page
@@ -33,9 +34,11 @@ def words(manifest: Manifest, *earlier: Manifest, **more: Any) -> str:
 
 
 def without_data(**source: Any) -> Manifest:
-    """A night of which no row was scored."""
+    """A night of which no row was scored, as a run leaves it: its metrics are there."""
     read = Source(**{"logs": "logs/dt=2026-11-10/", "files": 1, "rows": 0, **source})
-    return night(metrics=[], segments=[], findings=[], source=read)
+    status = {"not_applicable": read.rows} if read.rows else {}
+    empty = summary("context_recall", None, status=status)
+    return night(metrics=[empty], segments=[], findings=[], source=read)
 
 
 class TestGaps:
@@ -50,6 +53,14 @@ class TestGaps:
         assert "python -m flows.nightly --date 2026-11-10" in told
         assert "0.900" in told
         assert "100 rows judge failed" in told
+
+    def test_where_nothing_was_scored_the_rules_of_the_night_before_have_no_data(self) -> None:
+        """No rule vanishes: each says that it was not checked."""
+        rule = "context_recall: drop of more than 0.05 against the 7 nights before"
+        told = words(without_data(), night(findings=[finding(rule=rule)]))
+        assert "no data" in told
+        assert "context_recall: not checked, as nothing was scored" in told
+        assert rule in told
 
     def test_a_cut_log_file_is_named(self) -> None:
         """What came before the break is in the numbers."""
@@ -125,6 +136,24 @@ class TestCards:
         assert "against 7 nights before (0.281), by the questions of both" in words(over)
         under = night(findings=[told], metrics=[summary("context_recall", 0.27)])
         assert "by the questions of both" not in words(under)
+        far = night(findings=[told], metrics=[summary("context_recall", 0.2)])
+        assert "by the questions of both" in words(far)
+
+    def test_a_drop_of_other_questions_is_not_of_those_of_both(self) -> None:
+        """Where too few were asked again, the drop is that of each side's own."""
+        drop = {"drop": 0.004, "drop_low": -0.005, "drop_high": 0.013, "baseline": 0.281}
+        told = finding(**drop, baseline_label="7 nights before", paired=False)
+        over = night(findings=[told], metrics=[summary("context_recall", 0.292)])
+        assert "by the questions of both" not in words(over)
+
+    def test_without_a_rule_it_is_that_of_the_questions_of_both(self) -> None:
+        """As the night's record has it; in brackets stands the mean of that night."""
+        move = Move(
+            metric="context_recall", since=FIRST, run="run-0", by=0.004, low=-0.001, high=0.009
+        )
+        found = night(1, moves=[move], metrics=[summary("context_recall", 0.92)])
+        told = "▲ +0.004 [−0.001, +0.009] since 2026-11-10 (0.930), by the questions of both"
+        assert told in words(found, night())
 
     def test_a_fall_that_no_rule_watches_is_the_change(self) -> None:
         """The headline measured it."""
@@ -154,6 +183,14 @@ class TestWhere:
         segments = [_segment("channel", "app", 0.92), _segment("section", "billing", 0.5)]
         tables = tag_tables(night(segments=segments))
         assert [(one.tag, one.low) for one in tables] == [("section", 1), ("channel", 0)]
+
+    def test_of_many_values_the_deepest_losses_are_shown(self) -> None:
+        """Those that are surely worse first; of the others, those that are lowest."""
+        segments = [_segment("user", f"u{n:03}", 0.93) for n in range(100)]
+        segments += [_segment("user", "z-low", 0.89), _segment("user", "z-worst", 0.5)]
+        (table,) = tag_tables(night(segments=segments))
+        assert [one.value for one in table.lines][:3] == ["z-worst", "z-low", "u000"]
+        assert table.more == 102 - len(table.lines) > 0
 
     def test_all_tags_are_shown_without_scripts(self) -> None:
         """The choice is hidden until a script can serve it; no table is."""
@@ -185,6 +222,15 @@ class TestRows:
         assert "rows.html#row=q%201" in links
         assert "rows.html#row=q-2" in links
         assert "rows.html" in links
+
+    def test_those_that_fell_furthest_come_first(self) -> None:
+        """Whatever else they are kept for: a row that is also among the worst does not go ahead."""
+        little = worst_row(
+            "q-1", "Little?", why=(Why("worst", "mrr", 0.0), Why("fell", "mrr", 0.0, 0.25))
+        )
+        far = worst_row("q-2", "Far?", position=1, why=(Why("fell", "mrr", 0.125, 0.625),))
+        told = words(night(worst=as_worst(little)), night(0), rows=[little, far])
+        assert told.index("0.62 →to 0.12 Far?") < told.index("0.25 →to 0.00 Little?")
 
     def test_without_kept_rows_there_is_no_link(self) -> None:
         """Where the night's rows are gone from the store, the questions stand as text."""
