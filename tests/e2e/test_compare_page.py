@@ -89,6 +89,46 @@ def test_without_scripts_all_of_it_is_there(visit: Visit, site: Path) -> None:
     ]
 
 
+@options(java_script_enabled=False)
+def test_a_list_of_contents_leads_to_each_part(visit: Visit, site: Path) -> None:
+    """On the long pages, without scripts: to each tag that compares, and to each question."""
+    page = visit.page
+    for name in ("2026-11-11/changes.html", "builds/idx-43.html", "compare/a--b.html"):
+        page.goto((site / name).as_uri())
+        contents = page.get_by_role("navigation", name="On this page")
+        links = contents.get_by_role("link").all() + page.locator("#moved ~ .list a").all()
+        for link in links:
+            place = page.locator(f"[id='{(link.get_attribute('href') or '')[1:]}']")
+            assert place.is_visible(), link.inner_text()
+    page.goto((site / "2026-11-11/changes.html").as_uri())
+    said = page.get_by_role("navigation", name="On this page").get_by_role("link")
+    assert [one.inner_text() for one in said.all()] == [
+        "Differences",
+        "By section: 1 worse",
+        "2 questions that moved",
+        "3 lost, 0 gained",
+        "What was compared",
+    ]
+
+
+@options(viewport={"width": 360, "height": 800})
+def test_a_narrow_window_shows_the_difference_first(visit: Visit, site: Path) -> None:
+    """At the top of each line, with its verdict in words below; nothing scrolls sideways."""
+    page = visit.page
+    for name in ("2026-11-11/changes.html", "builds/idx-43.html", "builds.html"):
+        page.goto((site / name).as_uri())
+        lines = page.locator(".compared tbody tr:has(.by)").all()
+        assert lines, name
+        for line in lines:
+            box, by, says = (
+                one.bounding_box() for one in (line, line.locator(".by"), line.locator(".says"))
+            )
+            assert by["y"] - box["y"] < 16 and by["x"] + by["width"] <= 360, name
+            assert says["y"] > by["y"] and says["x"] + says["width"] <= 360, name
+        for table in page.locator(".scroll:has(> .compared)").all():
+            assert table.evaluate("box => box.scrollWidth - box.clientWidth") <= 1, name
+
+
 def test_from_the_night_to_the_contexts_that_left(visit: Visit, site: Path) -> None:
     """One click to what changed; the link of a question leads to it again."""
     page = visit.page

@@ -161,14 +161,16 @@ def test_the_page_is_bounded_and_says_so(site: Files, monkeypatch: pytest.Monkey
         (0.0, "< 0.0001"),
         (0.00009, "< 0.0001"),
         (0.0001, "0.0001"),
-        (0.7, "0.7000"),
+        (0.7, "0.7"),
+        (0.03125, "0.031"),
         (None, "–"),
     ],
 )
 def test_a_p_value_is_never_rounded_to_nothing(site: Files, value: float | None, told: str) -> None:
     """No test is sure: a drop that could hardly be chance has a p below what is shown."""
     read = build_page(site, gate(metrics=[metric_verdict(p_value=value)]))
-    assert f'<td class="num">{escape(told)}</td><td class="num">0.042</td>' in read
+    q, detectable = (f'<td class="num stat" data-label="{one}">' for one in ("q", "MDE"))
+    assert f"{q}{escape(told)}</td>{detectable}0.042</td>" in read
 
 
 def test_hostile_text_stays_text(site: Files) -> None:

@@ -157,6 +157,35 @@ def test_a_page_is_bounded_and_says_so(site: Files) -> None:
     assert f"{60 - len(view.rows)} more questions not shown." in text(written)
 
 
+def test_of_a_tag_with_many_values_those_that_got_worse_stand_open(site: Files) -> None:
+    """And at least five; the rest folds away, and stands on the page all the same."""
+    by = [-0.4] * 7 + [-0.01] * 9
+    segments = [
+        change(by=one, segment=Segment(tag="section", value=f"s-{n}")) for n, one in enumerate(by)
+    ]
+    (worse,) = compare_view(comparison(segments=segments)).tags
+    (calm,) = compare_view(comparison(segments=segments[7:])).tags
+    assert [len(worse.first), len(worse.rest)] == [7, 9]
+    assert [len(calm.first), len(calm.rest)] == [5, 4]
+    read = text(page(site, comparison(segments=segments)))
+    assert "9 more lines by section, none surely worse" in read
+    assert "s-15" in read
+
+
+def test_a_tag_without_a_value_on_both_sides_is_no_table(site: Files) -> None:
+    """Index builds mostly are such a tag: one line says so, and why."""
+    builds = [
+        Change(metric=metric, reason=why, segment=Segment(tag="index_build", value=value))
+        for value, why in (("b-1", "no row of B was scored"), ("b-2", "no row of A was scored"))
+        for metric in ("context_recall", "context_precision")
+    ]
+    read = text(page(site, comparison(segments=builds)))
+    assert (
+        "By index_build nothing compares. b-1: no row of B was scored. "
+        "b-2: no row of A was scored." in read
+    )
+
+
 def test_hostile_text_stays_text(site: Files) -> None:
     """No element of the page comes from a log."""
     hostile = page(site, comparison(HOSTILE))

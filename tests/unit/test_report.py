@@ -137,7 +137,7 @@ class TestTrends:
     def test_changes_compare_like_with_like(self) -> None:
         """A change is measured against the newest earlier night with the same fingerprint."""
         other = night(1, recall=0.5, judge=JudgeInfo(name="gpt", fingerprint="f2"))
-        moved = change(summary("context_recall", 0.90), [night(0), other])
+        moved = change(night(2), summary("context_recall", 0.90), [night(0), other])
         assert moved is not None
         assert (moved.since, round(moved.by, 3)) == (FIRST, -0.03)
 
@@ -301,7 +301,7 @@ class TestHostileText:
         }
         page = site.night(night(**changes))
         assert len(page.encode()) < 300_000
-        assert "300 more are not shown" in page
+        assert "300 more rules not shown" in page
 
     def test_figures_cannot_end_their_script(self, site: Site) -> None:
         """Figures are JSON without any sign that means something to HTML."""

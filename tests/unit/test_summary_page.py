@@ -77,9 +77,11 @@ def test_a_first_night_and_one_without_data_have_their_page() -> None:
     """Without a change there is none; without a number there is no segment."""
     assert "against" not in words(night())
     unread = Source(logs="logs/", files=0, rows=0, problem="no file under logs/")
-    empty = page(night(source=unread, metrics=[], segments=[], findings=[]))
+    nothing = [summary("context_recall", None, status={})]
+    empty = page(night(source=unread, metrics=nothing, segments=[], findings=[]))
     assert "no file under logs/" in text(empty)
     assert "<table role" in empty and "Metrics" not in text(empty)
+    assert "Nothing was scored, so there are no numbers of this night." in text(empty)
 
 
 def test_links_are_absolute_or_none() -> None:
