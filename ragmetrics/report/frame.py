@@ -1,4 +1,4 @@
-"""What all figures share: colours by name, axes, and marks across the whole height.
+"""What figures share: colours by name, axes, and marks across the whole height.
 
 Figures are plain dicts for Plotly, drawn by assets/charts.js. Colours are names of CSS custom
 properties, which the script reads from the page: one place for light and dark. No logged text
@@ -14,7 +14,7 @@ from typing import Any
 from ragmetrics.report.words import finite
 
 Figure = dict[str, Any]
-INK, QUIET, LINE = "var(--ink-2)", "var(--ink-3)", "var(--line)"
+INK, QUIET = "var(--ink-2)", "var(--ink-3)"
 SERIES, BAND = "var(--series)", "var(--series-tint)"
 
 TICKS = 5
@@ -23,24 +23,8 @@ LEAST_DAYS = timedelta(days=6)
 
 
 def frame(margin: dict[str, int]) -> Figure:
-    """A layout without anything that a reader can move, on the page's own ground."""
-    axis = {"fixedrange": True, "zeroline": False, "tickfont": {"color": INK, "size": 11}}
-    return {
-        "margin": margin,
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": "var(--sans)", "size": 11, "color": INK},
-        "showlegend": False,
-        "dragmode": False,
-        "hovermode": "closest",
-        "hoverlabel": {
-            "bgcolor": "var(--surface)",
-            "bordercolor": QUIET,
-            "font": {"family": "var(--sans)", "color": "var(--ink)", "size": 12},
-        },
-        "xaxis": {**axis, "showgrid": False, "linecolor": LINE, "showline": True},
-        "yaxis": {**axis, "gridcolor": LINE},
-    }
+    """A layout to fill in; what all figures have alike is in assets/charts.js."""
+    return {"margin": margin, "xaxis": {}, "yaxis": {}}
 
 
 def days_axis(days: Sequence[date]) -> Figure:

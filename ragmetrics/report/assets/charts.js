@@ -9,6 +9,31 @@
   const config = { displayModeBar: false, responsive: true, doubleClick: false, showTips: false };
   root.classList.replace("plain", "drawing");
 
+  // Of every figure: nothing that a reader can move, on the page's own ground.
+  const axis = { fixedrange: true, zeroline: false, tickfont: { color: "var(--ink-2)", size: 11 } };
+  const xaxis = { ...axis, showgrid: false, linecolor: "var(--line)", showline: true };
+  const yaxis = { ...axis, gridcolor: "var(--line)" };
+  const ground = {
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: "var(--sans)", size: 11, color: "var(--ink-2)" },
+    showlegend: false,
+    dragmode: false,
+    hovermode: "closest",
+    hoverlabel: {
+      bgcolor: "var(--surface)",
+      bordercolor: "var(--ink-3)",
+      font: { family: "var(--sans)", color: "var(--ink)", size: 12 },
+    },
+  };
+
+  const framed = (layout) => ({
+    ...ground,
+    ...layout,
+    xaxis: { ...xaxis, ...layout.xaxis },
+    yaxis: { ...yaxis, ...layout.yaxis },
+  });
+
   // "var(--name)" stands for a custom property of the style sheet, anywhere in a figure.
   function coloured(value, style) {
     if (typeof value === "string") {
@@ -21,8 +46,9 @@
   }
 
   function draw(source, style) {
-    const figure = coloured(JSON.parse(source.textContent), style);
-    window.Plotly.react(source.dataset.figure, figure.data, figure.layout, config);
+    const { data, layout } = JSON.parse(source.textContent);
+    const [drawn, frame] = coloured([data, framed(layout)], style);
+    window.Plotly.react(source.dataset.figure, drawn, frame, config);
   }
 
   const loaded = () =>
