@@ -57,6 +57,48 @@ def web(address: str) -> str:
     return address if re.match(r"https?://[^\s/]", address) else ""
 
 
+_FILTERS = {
+    "number": words.number,
+    "p_value": words.p_value,
+    "signed": words.signed,
+    "count": words.count,
+    "plural": words.plural,
+    "brief": words.brief,
+    "slug": words.slug,
+    "anchor": words.anchor,
+    "island": island,
+    "breakable": breakable,
+    "rule_state": rule_state,
+    "web": web,
+}
+_GLOBALS = {
+    "terms": TERMS,
+    "anchor_of": anchor_of,
+    "metric_anchor": metric_anchor,
+    "needs": needs,
+    "interval": words.interval,
+    "measured": words.measured,
+    "moved_words": words.moved,
+    "drop_words": words.drop,
+    "share": words.share,
+    "money": costs.money,
+    "all_costs": costs.all_costs,
+    "bill": costs.bill,
+    "spent": costs.spent,
+    "cached_share": costs.cached_share,
+    "budget_limits": costs.limits,
+    "budget_words": costs.budget,
+    "sampled": costs.sampled,
+    "sample_cost": costs.sample_cost,
+    "narrowed": costs.narrowed,
+    "too_wide": costs.too_wide,
+    "meaning": meaning,
+    "rule_state": rule_state,
+    "labels": LABELS,
+    "statuses": STATUS,
+}
+
+
 @cache
 def _environment(depth: int) -> Environment:
     """Templates for pages so many folders below the site's root: macros know the way up, too."""
@@ -70,53 +112,12 @@ def _environment(depth: int) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "number": words.number,
-        "p_value": words.p_value,
-        "signed": words.signed,
-        "count": words.count,
-        "plural": words.plural,
-        "brief": words.brief,
-        "slug": words.slug,
-        "anchor": words.anchor,
-        "island": island,
-        "breakable": breakable,
-        "rule_state": rule_state,
-        "web": web,
-    }
+    environment.filters |= _FILTERS
     environment.tests["fine"] = lambda finding: rule_state(finding) == "ok"
-    environment.globals |= {
+    names = {one: assets.own_name(one) for one in ("css", "js", "rows")}
+    environment.globals |= _GLOBALS | {
         "up": "../" * depth,
-        "terms": TERMS,
-        "anchor_of": anchor_of,
-        "metric_anchor": metric_anchor,
-        "needs": needs,
-        "interval": words.interval,
-        "measured": words.measured,
-        "moved_words": words.moved,
-        "drop_words": words.drop,
-        "share": words.share,
-        "money": costs.money,
-        "all_costs": costs.all_costs,
-        "bill": costs.bill,
-        "spent": costs.spent,
-        "cached_share": costs.cached_share,
-        "budget_limits": costs.limits,
-        "budget_words": costs.budget,
-        "sampled": costs.sampled,
-        "sample_cost": costs.sample_cost,
-        "narrowed": costs.narrowed,
-        "too_wide": costs.too_wide,
-        "meaning": meaning,
-        "rule_state": rule_state,
-        "labels": LABELS,
-        "statuses": STATUS,
-        "assets": {
-            "css": assets.own_name("css"),
-            "js": assets.own_name("js"),
-            "rows": assets.own_name("rows"),
-            "plotly": assets.plotly_name(),
-        },
+        "assets": {**names, "plotly": assets.plotly_name()},
     }
     return environment
 
