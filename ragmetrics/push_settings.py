@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
@@ -15,6 +16,8 @@ class PushSettings(Part):
 
     url: str
     """Without the path `/metrics/job/...`."""
+    format: Literal["text", "openmetrics"] = "text"
+    """Prometheus's text format, which is all that a Pushgateway reads, or OpenMetrics 1.0."""
     job: str = Field("ragmetrics", min_length=1, max_length=100)
     """Beside `dataset`, under which the Pushgateway keeps the metrics."""
     headers_env: dict[str, str] = Field(default_factory=dict)

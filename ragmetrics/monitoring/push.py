@@ -62,16 +62,22 @@ def _until_taken(send: Callable[[], None]) -> None:
 def _push(settings: PushSettings, newest: Manifest, own: Mapping[str, str]) -> None:
     from prometheus_client import push_to_gateway
     from prometheus_client.exposition import default_handler
+    from prometheus_client.openmetrics import exposition as openmetrics
+
+    night = Night(newest)
 
     def handler(
         url: str, method: str, timeout: float | None, headers: list[tuple[str, str]], data: bytes
     ) -> Callable[[], None]:
+        if settings.format == "openmetrics":
+            headers = [("Content-Type", openmetrics.CONTENT_TYPE_LATEST)]
+            data = openmetrics.generate_latest(night)  # type: ignore[no-untyped-call]
         return default_handler(url, method, timeout, [*headers, *own.items()], data)
 
     push_to_gateway(
         settings.url,
         job=settings.job,
-        registry=Night(newest),
+        registry=night,
         grouping_key={"dataset": label(newest.dataset)},
         timeout=settings.timeout_seconds,
         handler=handler,

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import parser as prometheus
+from prometheus_client.openmetrics import parser as openmetrics
 
 from ragmetrics.errors import SettingsError
 from ragmetrics.monitoring.exported import metrics_text
@@ -49,6 +51,19 @@ def test_a_push_replaces_the_group_of_job_and_dataset(gateway: Pushgateway) -> N
     assert (got.method, got.path) == ("PUT", "/metrics/job/ragmetrics/dataset/helpdesk")
     assert got.body == metrics_text(last).decode()
     assert got.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+
+
+def test_openmetrics_is_pushed_where_that_is_asked_for(gateway: Pushgateway) -> None:
+    """The same samples in the other format, which says so and where it ends."""
+    last = ten_nights()[-1]
+    assert push(settings_of(gateway, format="openmetrics"), last) is None
+    [got] = gateway.pushes
+    assert got.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert got.headers.get_all("Content-Type") == [got.headers["Content-Type"]]
+    assert got.body.endswith("# EOF\n")
+    read = openmetrics.text_string_to_metric_families(got.body)  # type: ignore[no-untyped-call]
+    text = prometheus.text_string_to_metric_families(metrics_text(last).decode())
+    assert [one.samples for one in read] == [one.samples for one in text]
 
 
 def test_headers_come_from_the_environment(gateway: Pushgateway) -> None:
