@@ -1,15 +1,17 @@
 """Makes the pictures of the docs: every page of the site that the demo's store becomes with
 shown_site.py, in light and dark, wide and narrow, in headless Chromium.
 
-python scripts/screenshots.py [--demo demo-store] [--out docs/images] [--whole]
+python scripts/screenshots.py [--out docs/images] [--whole]
 
-Pictures are named page-width-scheme.png; those of pages that are no longer there are removed.
+The demo is run anew: pictures show what the code publishes now. They are named
+page-width-scheme.png; those of pages that are no longer there are removed.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -29,20 +31,18 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 def main() -> None:
     """Make the site, and take each page as it opens."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--demo", type=Path, default=Path("demo-store"))
     parser.add_argument("--out", type=Path, default=Path("docs/images"))
     parser.add_argument("--whole", action="store_true", help="down to the foot of each page")
     told = parser.parse_args()
-    if not (told.demo / "store/dashboard/index.html").is_file():
-        sys.exit(f"{told.demo}: no demo there; run `make demo` first")
     chromium = shutil.which("chromium")
     if chromium is None:
         sys.exit("no Chromium: apt-get install chromium")
     told.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
-        folder = Path(name) / "demo"
+        demo, folder = Path(name) / "demo-store", Path(name) / "demo"
+        subprocess.run([sys.executable, "-m", "ragmetrics", "demo", "--dir", demo], check=True)
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        site = make_site(told.demo, folder)
+        site = make_site(demo, folder)
         taken = take_all(browser, site, PAGES, told.out, told.whole)
         lose_a_log(folder)
         taken += take_all(browser, site, AFTERWARDS, told.out, told.whole)
