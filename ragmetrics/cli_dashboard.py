@@ -58,7 +58,7 @@ def dashboard(
         site = Files(output) if output else files.at("dashboard")
         if open_it and site.local is None:
             raise InputError(f"{site.uri()}: cannot be served from here; give --out a folder")
-        if open_it:
+        if open_it and not err.is_terminal:
             err.print("Writing the site anew …")
         with err.status("Writing the site anew …") as shown:
 

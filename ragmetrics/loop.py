@@ -138,7 +138,7 @@ class Shared(Generic[T]):
             held.holders -= 1
             stays = self._keepers and key is not None and _is_made(held.made)
             if not held.holders and not stays:
-                await self._let_go(name)
+                await self._let_go(self._held.pop(name).made)
 
     @asynccontextmanager
     async def keep(self) -> AsyncIterator[None]:
@@ -152,17 +152,18 @@ class Shared(Generic[T]):
         finally:
             self._keepers -= 1
             if not self._keepers:
+                idle = [name for name, held in self._held.items() if not held.holders]
+                # Nobody may take one while another one is being closed.
+                left = [self._held.pop(name).made for name in idle]
                 async with AsyncExitStack() as stack:
-                    for name, held in self._held.items():
-                        if not held.holders:
-                            stack.push_async_callback(self._let_go, name)
+                    for made in left:
+                        stack.push_async_callback(self._let_go, made)
 
     def _make(self, make: Callable[[], T]) -> T:
         with self._making:
             return make()
 
-    async def _let_go(self, name: str) -> None:
-        made = self._held.pop(name).made
+    async def _let_go(self, made: asyncio.Future[T]) -> None:
         await asyncio.wait([made])  # who asked may have been cancelled meanwhile
         if not made.exception():
             await self._close(made.result())

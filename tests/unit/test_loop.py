@@ -269,6 +269,36 @@ def test_all_that_was_kept_is_closed_where_one_cannot_be() -> None:
     assert things.told.count("closed") == 2
 
 
+def test_who_comes_while_what_was_kept_is_closed_gets_a_new_one() -> None:
+    """Nobody is given a thing that is about to be closed."""
+    things = Things()
+
+    async def close(thing: str) -> None:
+        things.told.append("closing")
+        for _ in range(3):
+            await asyncio.sleep(0)
+        await things.close(thing)
+
+    shared = Shared(close)
+
+    async def come() -> None:
+        while "closing" not in things.told:  # the last one that was made, and the first waits
+            await asyncio.sleep(0)
+        await a_while(shared, things, 20)
+
+    async def main() -> None:
+        coming = asyncio.create_task(come())
+        async with shared.keep():
+            for key in ("key", "last"):
+                async with shared.hold(key, things.make):
+                    pass
+        await coming
+
+    asyncio.run(main())
+    assert things.told.count("made") == things.told.count("closed") == 3
+    assert things.told[-3:] == ["used thing", "closing", "closed"]
+
+
 def test_things_of_different_keys_are_different() -> None:
     """Each is made and closed by itself."""
     things = Things()
