@@ -61,7 +61,7 @@ class Card:
     """How far it must fall to be seen; nothing where too few questions were asked to tell."""
     unscored: tuple[str, ...]
     bins: tuple[Bin, ...]
-    """None where the page has no room for more distributions."""
+    """Empty where the page has no room for more distributions."""
 
 
 def cards(manifest: Manifest, earlier: Sequence[Manifest]) -> list[Card]:

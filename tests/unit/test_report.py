@@ -18,6 +18,7 @@ from ragmetrics.records import (
     Source,
     WorstRow,
 )
+from ragmetrics.report.cards import MOST_DRAWN
 from ragmetrics.report.condition import condition
 from ragmetrics.report.passages import Budget, spans
 from ragmetrics.report.site import summary_markdown, write_assets, write_night
@@ -302,6 +303,21 @@ class TestHostileText:
         page = site.night(night(**changes))
         assert len(page.encode()) < 300_000
         assert "300 more rules not shown" in page
+
+    def test_many_metrics_fit(self, site: Site) -> None:
+        """Of forty, those that need a reader have their distribution; for the others it is said
+        where the scores are.
+        """
+        names = [f"metric_number_{number}" for number in range(40)]
+        segments = [Segment(tag="tag", value=f"v{j}") for j in range(20)]
+        changes: dict[str, Any] = {
+            "metrics": [summary(name, 0.9) for name in names],
+            "segments": [summary(name, 0.9, segment=s) for s in segments for name in names],
+            "findings": [finding(name) for name in names],
+        }
+        page = site.night(night(**changes))
+        assert len(page.encode()) < 300_000
+        assert page.count("No room here for its distribution") == 40 - MOST_DRAWN
 
     def test_figures_cannot_end_their_script(self, site: Site) -> None:
         """Figures are JSON without any sign that means something to HTML."""
