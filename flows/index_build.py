@@ -12,7 +12,7 @@ from typing import Any
 from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 
-from flows.attempts import bound_starts, first_start
+from flows.attempts import bound_starts, run_deadline
 from flows.failing import fail
 from flows.progress import Label
 from flows.scoring import score_all
@@ -59,7 +59,7 @@ def index_build(
     """
     bound_starts("announce the build again: ragmetrics emit-build")
     chosen = leaving(load_settings(settings))
-    until = first_start() + chosen.deadline
+    until = run_deadline(chosen.deadline)
     try:
         wanted = make_index_build(_read(build))
         if chosen.retriever:

@@ -14,7 +14,7 @@ from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 from rich.console import Console
 
-from flows.attempts import bound_starts, first_start
+from flows.attempts import bound_starts, first_start, run_deadline
 from flows.failing import fail
 from flows.runners import check_runner
 from flows.scoring import score_all
@@ -51,8 +51,7 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     keeps it. Out: the night's manifest and what was told, or the state `Waiting` where batches are
     at work and the deployment will run the night again. May be repeated: finished parts, judgements
     and batches are found in the store, numbers do not change, and nothing is told twice. Judges
-    are asked until the settings' deadline, from the run's first start; what is there then is
-    published.
+    are asked until the settings' deadline; what is there then is published.
     Raises CoverageShort, after publishing and alerting, where not everything could be scored, and
     ends as `FailedAndTold` if Slack took a message of it; StartedTooOften where the run crashed
     three times.
@@ -62,9 +61,8 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     bound_starts(f"run the night anew: prefect deployment run nightly/nightly --param date={day}")
     chosen = leaving(load_settings(settings))
     check_runner(chosen)
-    begun = first_start()
-    until = begun + chosen.deadline
-    staged = stage(chosen, day, begun)
+    until = run_deadline(chosen.deadline)
+    staged = stage(chosen, day, first_start())
     source = staged.source
     log.info("%s: %d rows, %d quarantined", day, source.rows, source.quarantined)
     unjudged = judge_labelled(chosen, until)

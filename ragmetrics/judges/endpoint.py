@@ -163,9 +163,10 @@ class Endpoint:
 
     async def _enter(self, gate: Gate, tokens: float, deadline: float, *, again: bool) -> float:
         """Wait for a place of the gate; before the second attempt not beyond the deadline."""
-        left = None if deadline == math.inf else max(deadline - gate.clock(), 0.0)
+        if deadline == math.inf:
+            return await gate.enter(tokens, again=again)
         try:
-            async with asyncio.timeout(left) as scope:
+            async with asyncio.timeout(max(deadline - gate.clock(), 0.0)) as scope:
                 return await gate.enter(tokens, again=again)
         except TimeoutError:
             if not scope.expired():

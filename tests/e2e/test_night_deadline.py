@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from flows.attempts import first_start
+from flows import attempts
 from ragmetrics.judges import breaker, gate
 from ragmetrics.night import CoverageShort
 from ragmetrics.records import Manifest
@@ -151,6 +152,12 @@ def test_processes_keep_the_flows_deadline(
     assert any("deadline" in one for one in published(path).problems)
 
 
-def test_a_run_that_is_started_again_keeps_its_deadline() -> None:
-    """Outside of a flow it begins now; a crash gives a run no more time."""
-    assert abs(first_start().timestamp() - time.time()) < 5
+@pytest.mark.parametrize(("ago", "left"), [(0, 20), (5, 15), (21, 20)])
+def test_a_crash_gives_a_run_no_more_time(
+    monkeypatch: pytest.MonkeyPatch, ago: int, left: int
+) -> None:
+    """But one that is started again after its deadline goes on for as long from then."""
+    now = datetime.now(UTC)
+    monkeypatch.setattr(attempts, "first_start", lambda: now - timedelta(hours=ago))
+    until = attempts.run_deadline(timedelta(hours=20))
+    assert abs(until - now - timedelta(hours=left)) < timedelta(minutes=5)
