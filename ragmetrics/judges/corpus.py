@@ -1,8 +1,9 @@
 """How common each word is in the night's contexts and questions: the weights of the embedded judge.
 
-Every row counts alike, and a long text, or a row of many contexts, counts no more than others: what
-some rows can do to the weights is bounded by their share of all rows. Counts are kept in tables of
-fixed size, indexed by a hash of the word: memory does not grow with the night.
+A few odd rows must not move the numbers of all others. So a context counts as often as it is
+retrieved, up to five times; a question counts once; and a long text, or a row of many contexts,
+counts for no more than others. Counts are kept in tables of fixed size, indexed by a hash of the
+word or of the text: memory does not grow with the night.
 """
 
 from __future__ import annotations
@@ -24,7 +25,12 @@ QUESTION_WORDS = 24
 """The same of a question."""
 ROW_CONTEXTS = 5
 """Contexts of a row that count in full; each of more counts for less."""
+CONTEXT_TIMES = 5
+"""How often the same context counts. A hostile one is retrieved seldom, one of the corpus often; but
+one that very many questions retrieve says little more of what words are common."""
 _LONGEST = 4_096
+_TEXTS = 1 << 23
+"""Places for texts that were seen: a million of them seldom share one."""
 _SHORT = 20_000
 """Characters of a text whose words are remembered."""
 _FRACTIONS = b"\x02"
@@ -125,13 +131,15 @@ class Corpus:
     def __init__(self) -> None:
         self.contexts = Frequencies(CONTEXT_WORDS)
         self.questions = Frequencies(QUESTION_WORDS)
+        self._times = np.zeros(_TEXTS, dtype=np.uint8)
 
     def add(self, contexts: Sequence[str], question: str = "") -> None:
         """Count the contexts and the question of a row."""
         share = min(1.0, ROW_CONTEXTS / max(len(contexts), 1))
         for context in contexts:
-            self.contexts.add(context, share)
-        if question:
+            if self._counts("c", context, CONTEXT_TIMES):
+                self.contexts.add(context, share)
+        if question and self._counts("q", question, 1):
             self.questions.add(question)
 
     def weight(self, word: str | None) -> float:
@@ -145,6 +153,14 @@ class Corpus:
         or what all is about, in any language.
         """
         return self.contexts.rarity(word) * self.questions.rarity(word)
+
+    def _counts(self, kind: str, text: str, most: int) -> bool:
+        """Whether a text that came once more still counts."""
+        place = zlib.crc32((kind + text).encode("utf-8", "surrogatepass")) % _TEXTS
+        if self._times[place] >= most:
+            return False
+        self._times[place] += 1
+        return True
 
     def to_bytes(self) -> bytes:
         """The tables, small enough to travel with the night: only what occurs."""

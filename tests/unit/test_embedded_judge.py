@@ -334,19 +334,30 @@ def test_a_long_text_counts_for_no_more_than_others() -> None:
 
 
 def test_a_row_of_many_contexts_counts_for_no_more_than_one_of_five() -> None:
-    """So nobody makes a word common by retrieving it a thousand times at once."""
+    """So nobody makes a word common by retrieving it in a thousand contexts at once."""
     five, many = Corpus(), Corpus()
-    five.add(["a tower"] * 5)
-    many.add(["a tower"] * 1_000)
+    five.add([f"tower {n}" for n in range(5)])
+    many.add([f"tower {n}" for n in range(1_000)])
     assert many.contexts.texts == pytest.approx(five.contexts.texts)
     assert many.weight("tower") == pytest.approx(five.weight("tower"))
 
 
-def test_questions_are_counted_apart() -> None:
-    """A night's questions make no word common among its contexts."""
+def test_a_context_counts_as_often_as_it_is_retrieved_up_to_five_times() -> None:
+    """What the corpus holds weighs more than what came once; a popular chunk not without end."""
+    corpus = Corpus()
+    for _ in range(1_000):
+        corpus.add(["a tower"])
+    corpus.add(["a museum"])
+    assert corpus.contexts.texts == 6
+    assert corpus.weight("museum") > corpus.weight("tower")
+
+
+def test_questions_are_counted_apart_each_distinct_one_once() -> None:
+    """A night's questions make no word common among its contexts, nor do repeats of one."""
     corpus = Corpus()
     for _ in range(500):
         corpus.add(["a tower"], "which tower")
+    assert corpus.questions.texts == 1
     assert corpus.weight("which") == corpus.weight(None)
     assert corpus.subject_weight("which") < corpus.subject_weight("who")
 
@@ -365,7 +376,7 @@ def test_few_rows_do_not_move_the_typical_length() -> None:
 @pytest.mark.parametrize(
     ("question", "contexts"),
     [
-        (" ".join(f"subject{n}" for n in range(60)) + " what is", ["nothing"]),
+        (" ".join(f"subject{n}" for n in range(300)) + " what is", ["nothing"]),
         ("what", [" ".join(f"answer{n}" for n in range(60))] * 10),
         ("what", [" ".join(f"junk{n}" for n in range(20_000))] * 10),
     ],
@@ -374,12 +385,12 @@ def test_few_rows_do_not_move_the_typical_length() -> None:
 def test_hostile_rows_barely_move_the_others(question: str, contexts: list[str]) -> None:
     """With one such row in twenty the relevance of honest rows moves by less than 0.01."""
     honest, attacked = Corpus(), Corpus()
-    filler = [" ".join(f"filler{n}_{m}" for m in range(5 + n % 60)) for n in range(300)]
+    filler = [" ".join(f"filler{n}_{m}" for m in range(5 + n % 60)) for n in range(1_500)]
     rows = [
         (f"what is subject{n}?", [f"subject{n} is {one}" for one in filler[5 * n : 5 * n + 5]])
-        for n in range(60)
+        for n in range(300)
     ]
-    for asked, found in rows * 5:
+    for asked, found in rows:
         honest.add(found, asked)
         attacked.add(found, asked)
     for n in range(15):
