@@ -26,8 +26,8 @@ QUESTION_WORDS = 24
 ROW_CONTEXTS = 5
 """Contexts of a row that count in full; each of more counts for less."""
 CONTEXT_TIMES = 5
-"""How often the same context counts. A hostile one is retrieved seldom, one of the corpus often; but
-one that very many questions retrieve says little more of what words are common."""
+"""How often the same context counts. A hostile one is retrieved seldom. One that
+very many questions retrieve says little more of what words are common."""
 _LONGEST = 4_096
 _TEXTS = 1 << 23
 """Places for texts that were seen: a million of them seldom share one."""
