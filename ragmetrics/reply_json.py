@@ -19,6 +19,7 @@ _EFFORT = 8  # times its length: what is read while looking for objects
 _THOUGHTS = ("think", "thinking", "reasoning", "thought")
 _OPENED = re.compile(rf"\s*<({'|'.join(_THOUGHTS)})>")
 _CLOSED = re.compile(rf"</({'|'.join(_THOUGHTS)})>")
+_BEGINS = re.compile(r'\{\s{0,999}(?:\}|"(?:[^"\\]|\\.){0,999}"\s{0,99}:)')
 _REFUSAL = re.compile(
     r"\bI(?:['’]m| am)?(?: (?:really|very|so))?(?: sorry,? but I)?"
     r" ?(?:can['’]?t|cannot|can not|won['’]?t|will not|(?:am )?unable to|(?:am )?not able to"
@@ -74,20 +75,19 @@ def _answers(text: str) -> Iterator[str]:
 
 def _balanced(text: str) -> Iterator[str]:
     """The objects that can be read, in order. The effort is bounded, whatever the text holds."""
-    effort, start = _EFFORT * len(text) + 10_000, text.find("{")
-    while start >= 0 and effort > 0:
+    effort, place = _EFFORT * len(text) + 10_000, 0
+    while effort > 0 and (begins := _BEGINS.search(text, place)):
+        start, place = begins.start(), begins.start() + 1
         try:
-            _, end = _DECODER.raw_decode(text, start)
+            _, place = _DECODER.raw_decode(text, start)
         except json.JSONDecodeError as error:
-            effort -= error.pos - start + 1
-            start = text.find("{", start + 1)
+            # The error counts the lines before it, whether anybody asks for them or not.
+            effort -= error.pos - start + error.pos // 64 + 1
         except (ValueError, RecursionError):  # too deep, or a number too long
             effort -= len(text) - start
-            start = text.find("{", start + 1)
         else:
-            effort -= end - start
-            yield text[start:end]
-            start = text.find("{", end)
+            effort -= place - start
+            yield text[start:place]
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -21,10 +21,10 @@ class VectorChecks:
     def __init__(self, known: Counter[int] | None = None) -> None:
         self._sizes = Counter(known or {})
 
-    def problem(self, vector: Vector, *, kept: bool = False) -> str:
+    def problem(self, vector: Vector, *, counted: bool = False) -> str:
         """Why a vector is of no use; empty where it is good.
 
-        `kept`: it comes from the store, so its size is among the known ones.
+        `counted`: its size is among the known ones, as of one that the store holds.
         """
         if vector.ndim != 1:
             return f"it has {vector.ndim} dimensions, and a vector has one"
@@ -34,7 +34,7 @@ class VectorChecks:
             return "it holds NaN or infinity"
         if not 0 < np.linalg.norm(vector) < np.inf:
             return "it has no direction: its length is 0, or beyond all numbers"
-        if not kept:
+        if not counted:
             self._sizes[vector.size] += 1
         (usual, times), *_ = self._sizes.most_common(1)
         if vector.size != usual and self._sizes[vector.size] < times:

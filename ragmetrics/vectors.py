@@ -78,7 +78,7 @@ class Vectors:
         vector = self._kept.find_vector(key) if self._kept else None
         if vector is None:
             return None
-        if self._checks.problem(vector, kept=True):
+        if self._checks.problem(vector, counted=True):
             tally.failures["unreadable_in_store"] += 1
             return None
         tally.answered_from_store += 1
@@ -97,11 +97,11 @@ class Vectors:
     async def _asked(self, key: str, text: str, tally: Tally) -> Vector | Unanswered:
         """The embedder's vector, which is kept, or why it sends none that can be used."""
         problem = ""
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
             found = await self._embed(text, tally)
             # As it is kept: a later run scores by the same numbers.
             vector: Vector = np.asarray(found.vector, dtype=np.float32)
-            problem = found.problem or self._checks.problem(vector)
+            problem = found.problem or self._checks.problem(vector, counted=attempt > 0)
             if not problem:
                 if self._kept:
                     await self._kept.keep(Judgement(key, EMBEDDING, vector))
