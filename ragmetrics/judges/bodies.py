@@ -15,6 +15,7 @@ ENCODINGS = "gzip, deflate"
 """What requests offer as Accept-Encoding: nothing else is unpacked here."""
 _PIECE = 1 << 16
 _LARGE = 1 << 20
+_HEAD = 2  # bytes that tell one packing from the others
 _LARGE_AT_ONCE = 8
 _EITHER = 32 + zlib.MAX_WBITS  # gzip or zlib, by their first bytes
 _RAW = -zlib.MAX_WBITS  # deflate without a header, as some servers send it
@@ -40,8 +41,8 @@ class Unpacker:
         if name not in ("", "identity", "gzip", "x-gzip", "deflate"):
             raise BadBody(f"it is packed as {name[:40]!r}, which was not asked for")
         self._packed = name not in ("", "identity")
-        self._member = zlib.decompressobj(_EITHER)
-        self._begun = False
+        self._head = b""
+        self._member: zlib._Decompress | None = None
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """What a piece of the body unpacks to, in pieces of bounded size."""
@@ -50,10 +51,14 @@ class Unpacker:
             return
         full = False  # the piece before may not have been all that was there
         while data or full:
-            if self._member.eof:  # several packed members may follow each other
-                self._member = zlib.decompressobj(_EITHER)
+            if self._member is None or self._member.eof:  # several members may follow each other
+                self._head += data
+                if len(self._head) < _HEAD:
+                    return
+                data, self._head = self._head, b""
+                self._member = zlib.decompressobj(_window(data))
             try:
-                unpacked = self._unpack(data)
+                unpacked = self._member.decompress(data, _PIECE)
             except zlib.error as error:
                 raise BadBody(f"it cannot be unpacked: {error}") from None
             ended = self._member.eof
@@ -64,18 +69,14 @@ class Unpacker:
 
     def finish(self) -> None:
         """See that nothing is missing at the end."""
-        if self._packed and self._begun and not self._member.eof:
+        if self._head or (self._member and not self._member.eof):
             raise BadBody("it is packed, and its end is missing")
 
-    def _unpack(self, data: bytes) -> bytes:
-        begun, self._begun = self._begun, True
-        try:
-            return self._member.decompress(data, _PIECE)
-        except zlib.error:
-            if begun:
-                raise
-            self._member = zlib.decompressobj(_RAW)
-            return self._member.decompress(data, _PIECE)
+
+def _window(head: bytes) -> int:
+    """What zlib is told of packed data that begins so."""
+    zlib_header = head[0] & 15 == zlib.DEFLATED and int.from_bytes(head[:_HEAD], "big") % 31 == 0
+    return _EITHER if zlib_header or head.startswith(b"\x1f\x8b") else _RAW
 
 
 class BodyReader:
