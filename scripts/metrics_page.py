@@ -26,7 +26,7 @@ A row has a value or a status that says why not. Means are over scored rows only
 | status | meaning |
 |---|---|
 | `not_applicable` | the metric has no meaning for the row |
-| `unreadable` | the judge's reply could not be read, even when asked again; or a vector is no good |
+| `unreadable` | the judge's reply could not be read, even when asked again; or a vector is bad |
 | `refused` | the judge, or a content filter before it, declined to answer, twice |
 | `judge_failed` | the judge gave no answer |
 | `metric_failed` | the metric's own code raised an error; the run's problems say which, and where |
