@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ragmetrics.protocol import Status
+from ragmetrics.protocol import UNSETTLED
 from ragmetrics.records import Manifest
 from ragmetrics.store.files import FileInfo, Files
 from ragmetrics.store.history import run_of, seen
@@ -60,7 +60,7 @@ def _missing(manifest: Manifest, other: Manifest) -> int:
     return sum(
         one.status.get(status, 0)
         for one in manifest.metrics
-        for status in (Status.UNREADABLE, Status.JUDGE_FAILED)
+        for status in UNSETTLED
         if other.summary(one.metric)
     )
 
