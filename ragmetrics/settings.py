@@ -49,6 +49,8 @@ class Limits(Part):
     """Bounds that keep one bad row from hurting a night."""
 
     row_bytes: int = Field(10_000_000, ge=1_000)
+    unpacked_bytes: int = Field(10_000_000_000, ge=1_000)
+    """Of one file that is packed, or Parquet."""
 
 
 Aggregate = Literal["mean", "median", "min", "max", "majority"]
