@@ -30,6 +30,8 @@ _A_VALUE = 12
 """Bytes that the place of a value in its list takes."""
 _FEW_ROWS = 1_000_000
 _LONGEST_FIXED = 64
+_SMALL_DICTIONARY = 1 << 20
+"""Bytes; writers make none larger unless they are asked to."""
 _UNREADABLE = (
     ValueError,  # Arrow's own too; no UTF-8; a year after 9999
     ArithmeticError,
@@ -119,8 +121,9 @@ class _Leaf:
 
     @property
     def stays_dictionary(self) -> bool:
-        """Whether texts stay in the dictionary; Arrow cannot do so beside prefixes."""
-        return self.text and bool(self.pages.dictionary) and not self.pages.prefixes
+        """Whether texts stay in the dictionary. It is slow, and Arrow has no way beside prefixes."""
+        grows = self.pages.dictionary > (0 if self.nested else _SMALL_DICTIONARY)
+        return self.text and grows and not self.pages.prefixes
 
     @property
     def value(self) -> int:
@@ -205,7 +208,7 @@ def _decoded(batch: pa.RecordBatch, limit: int) -> Iterator[tuple[int, Any]]:
     size = _size_of(batch)
     if size <= limit:
         try:
-            records = cast("list[Any]", _in_utc(batch).to_pylist())
+            records = cast("list[Any]", _plain(batch).to_pylist())
         except _UNREADABLE as error:
             if batch.num_rows == 1:
                 yield size, bad_row(_why(batch, error))
@@ -257,20 +260,32 @@ def _is_text(kind: pa.DataType) -> bool:
     )
 
 
-def _in_utc(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Times with a zone, in UTC: they are the same moments, and nobody has to know the zone."""
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch without dictionaries, which are slow to leave, and with all times in UTC: they are
+    the same moments, and nobody has to know the zone.
+    """
     for index, field in enumerate(batch.schema):
-        if pa.types.is_timestamp(field.type) and field.type.tz:
-            there = batch.column(index).cast(pa.timestamp(field.type.unit, tz="UTC"))
-            batch = batch.set_column(index, field.name, there)
+        kind = _plain_type(field.type)
+        if kind != field.type:
+            batch = batch.set_column(index, field.name, batch.column(index).cast(kind))
     return batch
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind) and kind.tz:
+        return pa.timestamp(kind.unit, tz="UTC")
+    if pa.types.is_dictionary(kind) and _is_text(kind.value_type):
+        return kind.value_type
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain_type(kind.value_type)))
+    return kind
 
 
 def _why(batch: pa.RecordBatch, error: BaseException) -> str:
     """Why a record cannot be read, with the name of the column where it is one column's fault."""
     for index, name in enumerate(batch.schema.names):
         try:
-            _in_utc(batch.select([index])).to_pylist()
+            _plain(batch.select([index])).to_pylist()
         except _UNREADABLE as found:
             said = "not UTF-8" if isinstance(found, UnicodeDecodeError) else f"{name}: {found}"
             return " ".join(said.split())
