@@ -20,7 +20,10 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("store: x\ndataset: 2026-13-45", "line 2, column 10: '2026-13-45': month must be in 1..12"),
+        (
+            "store: x\ndataset: 2026-13-45",
+            "line 2, column 10: '2026-13-45': month must be in 1..12",
+        ),
         ("dataset: 2026-02-30T25:00:00", "line 1, column 10: '2026-02-30T25:00:00': "),
         ("[" * 5_000, "line 1, column 51: it is nested too deeply"),
         ("a: " + "{b: " * 500 + "}" * 500, "it is nested too deeply"),
