@@ -121,7 +121,7 @@ class _Leaf:
 
     @property
     def stays_dictionary(self) -> bool:
-        """Whether texts stay in the dictionary. It is slow, and Arrow has no way beside prefixes."""
+        """Whether texts stay in the dictionary: slow, and Arrow has no way beside prefixes."""
         grows = self.pages.dictionary > (0 if self.nested else _SMALL_DICTIONARY)
         return self.text and grows and not self.pages.prefixes
 
