@@ -35,7 +35,7 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         """Compose a node, unless it is nested too deeply or stands for too much."""
-        event = self.peek_event()
+        event = self.peek_event()  # type: ignore[no-untyped-call]
         mark, refers = event.start_mark, isinstance(event, yaml.AliasEvent)
         self._depth += 1
         if self._depth > _DEEPEST:

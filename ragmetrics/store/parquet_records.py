@@ -74,7 +74,7 @@ def parquet_extent(file: BinaryIO) -> tuple[int, int]:
         return max(0, said.num_rows), max(0, sum(group.total_byte_size for group in groups))
 
 
-class _Columns(pq.ParquetFile):
+class _Columns(pq.ParquetFile):  # type: ignore[misc] # Arrow has no types
     """A Parquet file of which every column can be left out, whatever its name is made of."""
 
     def _build_nested_paths(self) -> Mapping[str, list[int]]:
