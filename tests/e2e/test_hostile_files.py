@@ -83,7 +83,7 @@ def test_a_night_of_hostile_files_ends_and_tells(
         ("cell.parquet", 2),
     }
     assert len(lines) == manifest.source.quarantined + len(manifest.source.broken)
-    assert "pipe.jsonl" in json.dumps(slack_server.delivered)
+    assert "broken logs" in json.dumps(slack_server.delivered)
     page = files.read(f"dashboard/{NIGHT}/index.html").decode()
     assert "pipe.jsonl" in page
 
