@@ -23,7 +23,7 @@ from ragmetrics.protocol import dumps
 from ragmetrics.records import BrokenFile, Record, Source
 from ragmetrics.registry import chosen_metrics
 from ragmetrics.rows import LogRow, Rejected, explain
-from ragmetrics.settings import Settings
+from ragmetrics.settings import Limits, Settings
 from ragmetrics.sharding import shard_of, shards_for
 from ragmetrics.store.files import FileInfo, Files
 from ragmetrics.store.formats import ENDINGS
@@ -125,7 +125,7 @@ def golden_set(settings: Settings) -> LogSet | None:
     files, infos = find_logs(settings.golden, settings.storage_options)
     if not infos:
         raise InputError(f"golden set {settings.golden}: no such file")
-    return LogSet(files, infos, defaults={"retrieved_contexts": []})
+    return replace(log_of(settings, files, infos), defaults={"retrieved_contexts": []})
 
 
 def log_set(settings: Settings, place: str) -> LogSet:
@@ -137,8 +137,14 @@ def log_set(settings: Settings, place: str) -> LogSet:
 
 
 def _log_set(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
-    limit = settings.limits.row_bytes
-    return LogSet(files, infos, settings.columns, limit, preset=settings.preset)
+    ours = log_of(settings, files, infos)
+    return replace(ours, columns=settings.columns, preset=settings.preset)
+
+
+def log_of(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
+    """Files in our own layout, read within the limits of the settings."""
+    limits = settings.limits
+    return LogSet(files, infos, row_bytes=limits.row_bytes, unpacked_bytes=limits.unpacked_bytes)
 
 
 def plan(
@@ -162,6 +168,7 @@ def plan(
         settings.preset,
         sorted(settings.columns.items()),
         settings.limits.row_bytes,
+        *_changed_limits(settings),
         [metric.digest for metric in chosen_metrics(settings)],
         settings.budget.model_dump(exclude_none=True),
         *([settings.sample.model_dump()] if settings.sample and settings.samples else []),
@@ -169,6 +176,12 @@ def plan(
     ]
     digest = hashlib.blake2b(dumps(parts).encode("utf-8", "surrogatepass"), digest_size=5)
     return RunRef(date=day, run=digest.hexdigest(), shards=shards)
+
+
+def _changed_limits(settings: Settings) -> list[int]:
+    """Limits that came later: where they are the defaults, runs are named as before."""
+    ours = settings.limits.unpacked_bytes
+    return [ours] if ours != Limits().unpacked_bytes else []
 
 
 def stage(

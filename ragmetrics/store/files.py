@@ -27,7 +27,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from ragmetrics.errors import StoreError
 from ragmetrics.store.failures import PATIENCE, Patience, is_missing, told, was_replaced
-from ragmetrics.store.listing import Found, all_below, matching
+from ragmetrics.store.listing import all_below, matching
 from ragmetrics.store.scratch import scratch
 
 BLOCK = 4 << 20
@@ -65,6 +65,8 @@ class FileInfo:
     version: str
     modified: float | None = field(default=None, compare=False)
     """When it was written, in seconds by the clock of the store; None: it does not say."""
+    refused: str = ""
+    """Why a log of this name is not opened, if so."""
 
 
 @dataclass(frozen=True)
@@ -253,11 +255,12 @@ class Files:
         fs, base = self._fs
         full = self._full(pattern)
         if self.local:
-            found: Found = self._do("listing", pattern, lambda: fs.glob(full, detail=True))
+            found = self._do("listing", pattern, lambda: matching(fs, full, lambda act: act()))
         else:
             with told("listing", self.uri(pattern)):
                 found = matching(fs, full, partial(self._do, "listing", pattern))
-        return _infos({name: info for name, info in found.items() if info["type"] == "file"}, base)
+        files = {name: info for name, info in found.items() if info["type"] != "directory"}
+        return _infos(files, base)
 
     def _headers(self, path: str) -> dict[str, str]:
         kind = CONTENT_TYPES.get(PurePosixPath(path).suffix)
