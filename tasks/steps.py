@@ -107,10 +107,16 @@ def tell_unshown(settings: Settings, manifest: Manifest, reason: str) -> bool:
 
 def show_or_tell(settings: Settings, manifest: Manifest) -> tuple[list[str], bool]:
     """Show the night, or tell people why not; return why, and whether they know all there is."""
-    shown: Any = show(settings, manifest, return_state=True)
-    error = shown.result(raise_on_failure=False)
+    unshown = failures(show(settings, manifest, return_state=True))
+    told = all(tell_unshown(settings, manifest, reason) for reason in unshown)
+    return unshown, told
+
+
+def failures(state: State[Any]) -> list[str]:
+    """Why a task failed that a flow can go on without; nothing where it did not. Raises a bug."""
+    error = state.result(raise_on_failure=False)
     if isinstance(error, RagmetricsError):
-        return [str(error)], tell_unshown(settings, manifest, str(error))
+        return [str(error)]
     if isinstance(error, BaseException):
         raise error
-    return [], True
+    return []

@@ -172,9 +172,7 @@ def _asked(reached: Sequence[Channel], again: Collection[str]) -> list[Channel]:
     return [one for one in reached if not one.lacks or one.name != SLACK or one.name in again]
 
 
-def _send_all(
-    files: Files, book: Book, reached: Sequence[Channel], *, kept: bool
-) -> Iterator[str]:
+def _send_all(files: Files, book: Book, reached: Sequence[Channel], *, kept: bool) -> Iterator[str]:
     """Send what waits for each channel; why it is still undelivered, where it is. `kept`: the
     outbox is in the store.
     """
