@@ -80,8 +80,9 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     if missing := shortfalls(manifest, delivery):
         # What is sent of a night names all that fires, and so what is missing.
         told = told and delivery.sent
-    if missing or unshown:
-        return fail(coverage_short(manifest, [*missing, *unshown]), told=told)  # type: ignore[no-any-return]
+    if missing := [*missing, *unshown, *staged.problems]:
+        told = told and not staged.problems
+        return fail(coverage_short(manifest, missing), told=told)  # type: ignore[no-any-return]
     log.info("%s", _outcome(manifest, dashboard_link(chosen, open_store(chosen), manifest)))
     return NightResult(manifest, delivery)
 

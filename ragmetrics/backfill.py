@@ -310,7 +310,8 @@ class _Work:
         silent = not self._alerts or (told is not None and day < told)
         manifest = self._steps.publish(staged, problems, silent=silent)
         delivery = _NOTHING_TOLD if silent else self._steps.alert(manifest)
-        return [*night.shortfalls(manifest, delivery), *self._show(manifest)]
+        shown = self._show(manifest)
+        return [*night.shortfalls(manifest, delivery), *shown, *staged.problems]
 
     def _show(self, manifest: Manifest) -> list[str]:
         try:

@@ -220,7 +220,7 @@ def run_night(settings: Settings, day: date) -> NightResult:
     manifest = publish_night(settings, staged, [*map(str, problems), *unjudged])
     delivery = alert_night(settings, manifest)
     unshown = _show_or_tell(settings, manifest)
-    if missing := [*shortfalls(manifest, delivery), *unshown]:
+    if missing := [*shortfalls(manifest, delivery), *unshown, *staged.problems]:
         raise coverage_short(manifest, missing)
     return NightResult(manifest, delivery)
 

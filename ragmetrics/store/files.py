@@ -215,7 +215,8 @@ class Files:
             try:
                 self.write(path, b"")
             except StoreError as error:
-                raise error.__cause__ or error from None
+                cause = error.__cause__ or error
+                raise cause from cause.__cause__  # in which the server's answer is
         with suppress(StoreError):  # an empty file is in nobody's way
             self.remove(path)
 
