@@ -72,7 +72,7 @@ def write_dashboard(files: Files, manifest: Manifest) -> Manifest:
             for number in dict.fromkeys((*own, *following)):
                 _write_night(files, site, number, everything, history)
             for number in _unwritten(site, everything, now.runs):
-                _write_again(files, site, number, everything, history)
+                _write_night(files, site, number, everything, history)
             _write_first_pages(files, site, everything, history, now)
 
         do_all(pages, lambda: known.keep(now.runs))
@@ -108,18 +108,6 @@ def _is_shown(site: Files, night: Manifest, written: FileInfo | None) -> bool:
         return bool(pages)
     page, manifest = pages[0].modified, written.modified
     return page is None or manifest is None or page >= manifest
-
-
-def _write_again(
-    files: Files, site: Files, number: int, everything: Sequence[Manifest], history: History
-) -> None:
-    """Write the pages of a past night, unless its rows or scores are gone from the store."""
-    try:
-        _write_night(files, site, number, everything, history)
-    except StoreError as error:
-        if not is_missing(error):
-            raise
-        log.warning("%s: its pages are not written: %s", everything[number].date, error)
 
 
 def write_pages(

@@ -299,5 +299,9 @@ def _night_before(night: Night, metric: str) -> dict[str, list[float]]:
     for one in reversed(night.earlier):
         summary = one.summary(metric)
         if summary and now and summary.scored and summary.fingerprint == now.fingerprint:
-            return night.load(one, metric).by_question()
+            try:
+                return night.load(one, metric).by_question()
+            except StoreError as error:  # it only orders rows that are as low
+                log.warning("%s: the scores of the night before cannot be read: %s", metric, error)
+                return {}
     return {}

@@ -107,15 +107,18 @@ def test_the_next_night_writes_the_page_that_is_out_of_date(
     assert page(settings, BAD) != before
 
 
-def test_a_past_night_whose_scores_are_gone_stays_without_a_page(settings: Settings) -> None:
-    """It keeps no later night from being shown."""
+def test_a_past_night_whose_scores_are_gone_costs_no_alert(
+    settings: Settings, slack_server: SlackServer
+) -> None:
+    """Nor does it keep a later night from being shown; its own page is written without rows."""
     run_night(settings, NIGHT)
     files = open_store(settings)
     for folder in ("scores", "rows", "dashboard"):
         for info in files.below(folder):
             files.remove(info.path)
     run_night(settings, BAD)
-    assert page(settings, NIGHT) is None
+    assert "context_recall" in slack_server.delivered[0]["text"]
+    assert page(settings, NIGHT) is not None
     assert page(settings, BAD) is not None
 
 
