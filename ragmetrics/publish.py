@@ -154,7 +154,7 @@ def _findings(
         book = _replayed(night.earlier, days)
     today = evaluate(settings.alerts, night)
     if not silent:
-        book = with_missed(files, book, today, night.manifest.date, days)
+        book = with_missed(book, night.earlier, today, days)
     quiet = NO_SILENCES if silent else silences(files)
     _, findings = advance(book, today, night.manifest.date, days, quiet)
     findings = explain(night, findings)

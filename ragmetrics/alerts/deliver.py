@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from ragmetrics.alerts import outbox
 from ragmetrics.alerts.book import Book, Message, Undelivered
 from ragmetrics.alerts.channels import SLACK, Channel, Tell, channels
-from ragmetrics.alerts.missed import with_missed
+from ragmetrics.alerts.missed import find_earlier, with_missed
 from ragmetrics.alerts.sending import LONGEST, within
 from ragmetrics.alerts.silences import silences
 from ragmetrics.alerts.slack import compose
@@ -92,7 +92,8 @@ def alert(
     spoke = speaks(files, manifest)
     if spoke:
         days = settings.alerts.remind_days
-        known = with_missed(files, before, manifest.findings, manifest.date, days)
+        earlier = find_earlier(files, before, manifest.date)
+        known = with_missed(before, earlier, manifest.findings, days)
         book, findings = advance(known, manifest.findings, manifest.date, days, silences(files))
         tell = teller(settings, files, manifest, run_url)
         message = tell(findings)

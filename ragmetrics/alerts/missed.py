@@ -15,17 +15,17 @@ from ragmetrics.alerts.book import AlertState, Book
 from ragmetrics.alerts.state import advance
 from ragmetrics.records import Finding, Manifest
 from ragmetrics.store.files import Files
-from ragmetrics.store.history import nights, run_of
+from ragmetrics.store.history import outlines, run_of
 
 LONGEST = 60
 """Days back for which missed nights are looked for."""
 
 
 def with_missed(
-    files: Files, book: Book, findings: Sequence[Finding], day: date, remind_days: int
+    book: Book, earlier: Sequence[Manifest], findings: Sequence[Finding], remind_days: int
 ) -> Book:
-    """The book as the missed nights before a day left it; `findings` are those of that day."""
-    missed = [one for one in _missed(files, book, day) if not _waits(book, one.date)]
+    """The book as the missed ones of earlier nights left it; `findings` are those of tonight."""
+    missed = [one for one in _missed(book, earlier) if not _waits(book, one.date)]
     if not missed:
         return book
     knew: dict[str, AlertState] = {}
@@ -49,18 +49,24 @@ def with_missed(
     return book.model_copy(update={"states": states})
 
 
-def _missed(files: Files, book: Book, day: date) -> list[Manifest]:
-    """The nights between the one that the book knows last and a day, oldest first.
-
-    Of a store whose alerts were never written, those from the first on that had something to tell.
-    """
+def find_earlier(files: Files, book: Book, day: date) -> list[Manifest]:
+    """The nights before a day that the book may have missed, oldest first."""
     if book.night is None:
-        found = nights(files, before=day, last=LONGEST)
-        telling = (number for number, one in enumerate(found) if _tells(one))
-        return found[next(telling, len(found)) :]
+        return outlines(files, before=day, last=LONGEST)
     begin = max(book.night, day - timedelta(days=LONGEST))
     between = [begin + timedelta(days=ago) for ago in range(1, (day - begin).days)]
     return [one for one in (run_of(files, each) for each in between) if one]
+
+
+def _missed(book: Book, earlier: Sequence[Manifest]) -> Sequence[Manifest]:
+    """The nights after the one that the book knows last.
+
+    Of a store whose alerts were never written, those from the first on that had something to tell.
+    """
+    if book.night is not None:
+        return [one for one in earlier if one.date > book.night]
+    telling = (number for number, one in enumerate(earlier) if _tells(one))
+    return earlier[next(telling, len(earlier)) :]
 
 
 def _tells(night: Manifest) -> bool:
@@ -85,4 +91,4 @@ def _fires(finding: Finding, was: AlertState | None) -> bool:
     )
 
 
-__all__ = ["with_missed"]
+__all__ = ["find_earlier", "with_missed"]
