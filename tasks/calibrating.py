@@ -26,7 +26,8 @@ def calibrate(
 ) -> list[Calibration]:
     """Hold every judge against every set; a later attempt finds the replies of the one before."""
     files = open_store(settings)
-    return calibration.calibrate(settings, labelled, metrics, now=at, files=files)
+    attacks = calibration.ATTACKED
+    return calibration.calibrate(settings, labelled, metrics, now=at, files=files, attacks=attacks)
 
 
 @task(
@@ -34,9 +35,11 @@ def calibrate(
     task_run_name="judge the labelled set · {settings.dataset}",
     **RETRIES,
 )
-def judge_labelled(settings: Settings) -> list[str]:
-    """Judge the labelled set by which judge drift is told; return why it could not be."""
-    return night.judge_labelled(settings)
+def judge_labelled(settings: Settings, until: datetime | None = None) -> list[str]:
+    """Judge the labelled set by which judge drift is told; return why it could not be. After
+    `until` nothing is asked.
+    """
+    return night.judge_labelled(settings, until)
 
 
 @task(name="find drift", task_run_name="find drift · {settings.dataset}", **RETRIES)
