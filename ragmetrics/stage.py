@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -25,6 +26,7 @@ from ragmetrics.registry import chosen_metrics
 from ragmetrics.rows import LogRow, Rejected, explain
 from ragmetrics.settings import Limits, Settings
 from ragmetrics.sharding import shard_of, shards_for
+from ragmetrics.store.clearing import clear
 from ragmetrics.store.files import FileInfo, Files
 from ragmetrics.store.formats import ENDINGS
 from ragmetrics.store.logs import LogSet, find_logs, of_day
@@ -49,6 +51,8 @@ class Staged(Record):
     """Of each shard's rows."""
     corpus: str = ""
     """Digest of the word counts; empty where nobody weighs words."""
+    problems: tuple[str, ...] = ()
+    """What could not be written, though the run can do without it."""
 
 
 @dataclass(frozen=True)
@@ -217,11 +221,13 @@ def stage(
                 corpus.add(row.retrieved_contexts, row.user_input)
             writers[shard_of(row, ref.shards)].add(row_record(row), row_size(row))
         quarantine.close()
-        if done := find_staged(files, ref.folder("rows")):  # by another, at the same time
+        done = find_staged(files, ref.folder("rows"))
+        if done and not done.problems:  # by another, at the same time
             return done.model_copy(update={"seen_at": now})
         digests = [writer.finish(files, ref.rows(shard)) for shard, writer in enumerate(writers)]
+        problems = []
         if counts.reasons or counts.broken:
-            files.put(folder / "quarantine.jsonl", f"{ref.folder('quarantine')}.jsonl")
+            problems = _set_aside(files, ref, folder / "quarantine.jsonl")
     words = corpus.to_bytes()
     files.write(f"{ref.folder('rows')}/corpus.bin", words)
     staged = Staged(
@@ -231,9 +237,22 @@ def stage(
         seen_at=now,
         digests=tuple(digests),
         corpus=hashlib.blake2b(words, digest_size=12).hexdigest() if settings.reads_corpus else "",
+        problems=tuple(problems),
     )
     files.write(f"{ref.folder('rows')}/staged.json", staged.model_dump_json(indent=1).encode())
     return staged
+
+
+def _set_aside(files: Files, ref: RunRef, made: Path) -> list[str]:
+    """Write the quarantine of a run; return why it could not be. A rerun writes it."""
+    try:
+        files.put(made, f"{ref.folder('quarantine')}.jsonl")
+    except StoreError as error:
+        if error.transient:
+            raise
+        log.error("%s", error)
+        return [f"the quarantined rows are not kept: {error}"]
+    return []
 
 
 def find_staged(files: Files, folder: str) -> Staged | None:
@@ -243,15 +262,19 @@ def find_staged(files: Files, folder: str) -> Staged | None:
     path = f"{folder}/staged.json"
     done = files.find(path)
     try:
-        return None if done is None else Staged.model_validate_json(done)
+        return Staged.model_validate_json(done) if done else None
     except ValidationError as error:
         log.error("%s cannot be read, its run is left out: %s", files.uri(path), explain(error))
         return None
 
 
 def _find_whole(files: Files, ref: RunRef) -> Staged | None:
-    """What staging left; where the word counts are damaged, nothing any more: it is done anew."""
+    """What staging left; where the word counts are damaged, or something could not be written,
+    nothing: it is done anew.
+    """
     done = find_staged(files, ref.folder("rows"))
+    if done and done.problems:
+        return None
     try:
         if done:
             load_corpus(files, ref)
@@ -259,7 +282,7 @@ def _find_whole(files: Files, ref: RunRef) -> Staged | None:
         if error.transient:
             raise
         log.warning("%s: word counts damaged, staged anew", files.uri(ref.folder("rows")))
-        files.remove(f"{ref.folder('rows')}/staged.json")
+        clear(files, f"{ref.folder('rows')}/staged.json")
         return None
     return done
 

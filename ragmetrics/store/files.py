@@ -19,7 +19,6 @@ from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, TypeVar, cast
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 import fsspec
 from fsspec.core import url_to_fs
@@ -212,14 +211,16 @@ class Files:
         self._do("writing", path, act)
 
     def check_writable(self, folder: str) -> None:
-        """Raise StoreError where nothing can be written to a folder, or removed: tried out."""
-        path = f"{folder}/.probe-{uuid4().hex}"
+        """Raise StoreError where nothing can be written to a folder: tried out."""
+        path = f"{folder}/.probe"
         with told("writing to", self.uri(folder)):
             try:
                 self.write(path, b"")
-                self.remove(path)
             except StoreError as error:
-                raise error.__cause__ or error from None
+                cause = error.__cause__ or error
+                raise cause from cause.__cause__  # in which the server's answer is
+        with suppress(StoreError):  # an empty file is in nobody's way
+            self.remove(path)
 
     def put(self, source: Path, path: str) -> None:
         """Move a finished local file to its place."""
