@@ -90,7 +90,8 @@ def alert(
     spoke = speaks(files, manifest)
     if spoke:
         days = settings.alerts.remind_days
-        book, findings = advance(before, manifest.findings, manifest.date, days, silences(files))
+        quiet, found = silences(files), manifest.findings
+        book, findings = advance(before, found, manifest.date, days, quiet, manifest.run)
         tell = teller(settings, files, manifest, run_url)
         message = tell(findings)
         again = {one.channel for one in before.outbox if one not in book.outbox}
@@ -186,6 +187,7 @@ def _save_state(
             manifest.date,
             settings.alerts.remind_days,
             silences(files),
+            manifest.run,
         )
         # Of the message that this run may still have in the outbox.
         book = book.model_copy(update={"undo": {**now.undo, **undo}})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ragmetrics.alert_settings import Rule, drop_name
@@ -45,20 +45,29 @@ def hold_drop(
         return _incomparable(rule, finding, night, baseline)
     firing = was_firing(night.earlier, finding.key)
     line = min(limit, rule.clear) if firing and rule.clear is not None else limit
-    measured = _measure(rule, segment, night, baseline, line)
-    if measured is None:
+    case = measure_drop(rule, finding, night, baseline, line)
+    if case is None or case.baseline is None:
         few = Lacking("too few questions shared with earlier nights")
         return _incomparable(rule, finding, night, few)
-    night.baselines[finding.key] = measured.baseline
-    case = Case(
-        rule,
-        finding.model_copy(update=_told(finding, measured, limit)),
-        measured.drop,
-        # Tonight with one of `for` baselines, and two to `for` nights together.
-        rule.for_ if baseline.fixed else 2 * rule.for_ - 1,
-        measured.alone > line,
-        firing,
-    )
+    night.baselines[finding.key] = case.baseline
+    # Tonight with one of `for` baselines, and two to `for` nights together.
+    comparisons = rule.for_ if baseline.fixed else 2 * rule.for_ - 1
+    return replace(case, comparisons=comparisons, was_firing=firing)
+
+
+def measure_drop(
+    rule: Rule, finding: Finding, night: Night, baseline: Baseline, line: float
+) -> Case | None:
+    """The drop from a baseline to tonight, less what judge drift and stale labels explain of it;
+    None where there are less than two questions to compare.
+    """
+    segment = finding.segment
+    measured = _measure(rule, segment, night, baseline, line)
+    if measured is None:
+        return None
+    told = finding.model_copy(update=_told(finding, measured, finding.limit or 0.0))
+    beyond = measured.alone > line
+    case = Case(rule, told, measured.drop, beyond=beyond, baseline=measured.baseline)
     case = less_judge_drift(case, night, measured.alone, line)
     return less_stale_labels(case, night, segment, line)
 
