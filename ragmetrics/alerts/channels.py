@@ -103,8 +103,9 @@ class SlackBot:
     def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
         """What fired, as a message of its own; then what becomes of others, one for each thread.
 
-        What has escalated or resolved is shown in the channel too. Alerts whose thread is not known, or in
-        another channel, are updated in the channel together; so are all where that is too many.
+        What has escalated or resolved is shown in the channel too. Alerts whose thread is not
+        known, or in another channel, are updated in the channel together; so are all where that is
+        too many.
         """
         fired = [one for one in findings if one.transition == "fired"]
         updated = [one for one in findings if one.transition not in (None, "fired")]
