@@ -32,6 +32,8 @@ class Case:
     was_firing: bool = False
     baseline: Baseline | None = None
     """What the drop was measured against."""
+    unjudged: bool = False
+    """A firing alert with nothing to be compared with: only an escalation says anything of it."""
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,10 @@ from ragmetrics.stats.comparisons import Drop
 
 def hold_drop(
     rule: Rule, limit: float, segment: Segment | None, night: Night, now: Summary | None
-) -> Case | None:
+) -> Case:
     """Measure tonight against the rule's baseline; `family.decide` says what it comes to.
 
-    None where a firing alert has nothing to be compared with: it must not look resolved.
+    A firing alert that has nothing to be compared with is unjudged: it must not look resolved.
     """
     named = Limit(
         limit,
@@ -142,13 +142,14 @@ def _mean(nights: Sequence[Questions]) -> float:
     return total / rows
 
 
-def _incomparable(rule: Rule, finding: Finding, night: Night, lacking: Lacking) -> Case | None:
+def _incomparable(rule: Rule, finding: Finding, night: Night, lacking: Lacking) -> Case:
     """Nothing to compare with yet is fine; what no further night can mend is no data."""
     if lacking.for_good:
         return no_data(rule, finding, f"{finding.metric}: {lacking.reason}")
-    if was_firing(night.earlier, finding.key):
-        return None
     text = f"{finding.metric}: nothing to compare with yet: {lacking.reason}"
+    if was_firing(night.earlier, finding.key):
+        firing = finding.model_copy(update={"message": text, "level": "breach"})
+        return Case(rule, firing, unjudged=True)
     return Case(rule, finding.model_copy(update={"message": text, "compared": False}))
 
 

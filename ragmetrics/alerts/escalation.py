@@ -36,18 +36,22 @@ def notifications(book: Book, night: date) -> Mapping[str, Notification]:
 def escalate(
     cases: Sequence[Case], findings: Sequence[Finding], night: Night, false_alarms: float
 ) -> list[Finding]:
-    """The findings of all cases, in their order, with the escalations of those that are worse."""
+    """The findings of all cases, in their order, with the escalations of those that are worse; of
+    unjudged ones only these.
+    """
     measured = [
         _since_notified(case, finding, night) for case, finding in zip(cases, findings, strict=True)
     ]
     drops = [(one, one.drop) for one in measured if one and one.drop]
     chances = iter(adjusted([chance_of(one, drop) for one, drop in drops]))
-    return [
+    found = [
         _escalated(finding, one, one.drop, next(chances), night, false_alarms)
         if one and one.drop
         else finding
         for one, finding in zip(measured, findings, strict=True)
     ]
+    pairs = zip(cases, found, strict=True)
+    return [one for case, one in pairs if one.escalation or not case.unjudged]
 
 
 def _since_notified(case: Case, finding: Finding, night: Night) -> Case | None:

@@ -99,8 +99,7 @@ def _hold(rule: Rule, segment: Segment | None, night: Night) -> list[Case]:
     if rule.min is not None:
         cases.append(hold_min(rule, rule.min, segment, night, now))
     if rule.max_drop is not None:
-        dropped = hold_drop(rule, rule.max_drop, segment, night, now)
-        cases += [dropped] if dropped else []
+        cases.append(hold_drop(rule, rule.max_drop, segment, night, now))
     return cases
 
 
