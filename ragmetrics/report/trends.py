@@ -172,8 +172,18 @@ def _trend(nights: Sequence[Manifest], name: str, rows: int) -> Trend:
         builds = set(night.source.index_builds) or served
         new = tuple(sorted(builds - served)) if served else ()
         served = builds
-        told = [_told(night, name, which) for which in ("fired", "escalated", "resolved")]
-        points.append(Point(night.date, summary, broken, moved, *told, builds=new))
+        points.append(
+            Point(
+                night.date,
+                summary,
+                broken,
+                moved,
+                fired=_told(night, name, "fired"),
+                escalated=_told(night, name, "escalated"),
+                resolved=_told(night, name, "resolved"),
+                builds=new,
+            )
+        )
     latest = points[-1].summary
     since = change(nights[-1], latest, nights[:-1]) if latest else None
     return Trend(name, tuple(points), _limits(nights, name), since, rows)
