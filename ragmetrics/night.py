@@ -83,6 +83,7 @@ def check_rules(settings: Settings) -> None:
                 "metrics in which higher is"
             )
         scored[rule.metric].check_limit(rule.max_drop, "alerts", rule.min)
+        scored[rule.metric].check_limit(rule.worse_by, "alerts", name="worse_by")
 
 
 def stage_night(settings: Settings, day: date, begun: datetime | None = None) -> Staged:

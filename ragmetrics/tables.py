@@ -204,7 +204,9 @@ def print_nights(console: Console, results: Sequence[NightResult]) -> None:
         manifest = result.manifest
         means = [number(one.mean) if (one := manifest.summary(name)) else "" for name in names]
         told = [f"{one.transition}: {one.rule}" for one in manifest.findings if one.transition]
-        styles.append("bold red" if any("fired" in one for one in told) else None)
+        styles.append(
+            "bold red" if any(one.startswith(("fired", "escalated")) for one in told) else None
+        )
         told += [fall_text(fall) for fall in manifest.falls]
         waiting = dict.fromkeys(one.metric or "" for one in manifest.findings if not one.compared)
         told += [f"not compared yet: {', '.join(waiting)}"] if waiting else []

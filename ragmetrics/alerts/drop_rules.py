@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ragmetrics.alert_settings import Rule, drop_name
@@ -27,10 +27,10 @@ from ragmetrics.stats.comparisons import Drop
 
 def hold_drop(
     rule: Rule, limit: float, segment: Segment | None, night: Night, now: Summary | None
-) -> Case | None:
+) -> Case:
     """Measure tonight against the rule's baseline; `family.decide` says what it comes to.
 
-    None where a firing alert has nothing to be compared with: it must not look resolved.
+    A firing alert that has nothing to be compared with is unjudged: it must not look resolved.
     """
     named = Limit(
         limit,
@@ -45,20 +45,29 @@ def hold_drop(
         return _incomparable(rule, finding, night, baseline)
     firing = was_firing(night.earlier, finding.key)
     line = min(limit, rule.clear) if firing and rule.clear is not None else limit
-    measured = _measure(rule, segment, night, baseline, line)
-    if measured is None:
+    case = measure_drop(rule, finding, night, baseline, line)
+    if case is None or case.baseline is None:
         few = Lacking("too few questions shared with earlier nights")
         return _incomparable(rule, finding, night, few)
-    night.baselines[finding.key] = measured.baseline
-    case = Case(
-        rule,
-        finding.model_copy(update=_told(finding, measured, limit)),
-        measured.drop,
-        # Tonight with one of `for` baselines, and two to `for` nights together.
-        rule.for_ if baseline.fixed else 2 * rule.for_ - 1,
-        measured.alone > line,
-        firing,
-    )
+    night.baselines[finding.key] = case.baseline
+    # Tonight with one of `for` baselines, and two to `for` nights together.
+    comparisons = rule.for_ if baseline.fixed else 2 * rule.for_ - 1
+    return replace(case, comparisons=comparisons, was_firing=firing)
+
+
+def measure_drop(
+    rule: Rule, finding: Finding, night: Night, baseline: Baseline, line: float
+) -> Case | None:
+    """The drop from a baseline to tonight, less what judge drift and stale labels explain of it;
+    None where there are less than two questions to compare.
+    """
+    segment = finding.segment
+    measured = _measure(rule, segment, night, baseline, line)
+    if measured is None:
+        return None
+    told = finding.model_copy(update=_told(finding, measured, finding.limit or 0.0))
+    beyond = measured.alone > line
+    case = Case(rule, told, measured.drop, beyond=beyond, baseline=measured.baseline)
     case = less_judge_drift(case, night, measured.alone, line)
     return less_stale_labels(case, night, segment, line)
 
@@ -133,13 +142,14 @@ def _mean(nights: Sequence[Questions]) -> float:
     return total / rows
 
 
-def _incomparable(rule: Rule, finding: Finding, night: Night, lacking: Lacking) -> Case | None:
+def _incomparable(rule: Rule, finding: Finding, night: Night, lacking: Lacking) -> Case:
     """Nothing to compare with yet is fine; what no further night can mend is no data."""
     if lacking.for_good:
         return no_data(rule, finding, f"{finding.metric}: {lacking.reason}")
-    if was_firing(night.earlier, finding.key):
-        return None
     text = f"{finding.metric}: nothing to compare with yet: {lacking.reason}"
+    if was_firing(night.earlier, finding.key):
+        firing = finding.model_copy(update={"message": text, "level": "breach"})
+        return Case(rule, firing, unjudged=True)
     return Case(rule, finding.model_copy(update={"message": text, "compared": False}))
 
 

@@ -20,7 +20,7 @@ def decide(cases: Sequence[Case], false_alarms: float) -> list[Finding]:
     number holds whichever it was (Bonferroni). One that is not beyond its line cannot fire: counted
     as sure, small drops of many rules would let through false ones of others.
     """
-    chances = [_chance(case, case.drop) for case in cases if case.drop]
+    chances = [chance_of(case, case.drop) for case in cases if case.drop]
     sure = iter(adjusted(chances))
     return [
         _decided(case, case.drop, next(sure), false_alarms, len(chances))
@@ -30,7 +30,8 @@ def decide(cases: Sequence[Case], false_alarms: float) -> list[Finding]:
     ]
 
 
-def _chance(case: Case, drop: Drop) -> float:
+def chance_of(case: Case, drop: Drop) -> float:
+    """The p value of a case's drop, by how many comparisons it is one of."""
     return min(1.0, drop.p_value * case.comparisons) if case.beyond else 1.0
 
 

@@ -16,9 +16,11 @@ from ragmetrics.alerts.state import NO_SILENCES, advance
 from ragmetrics.causes import CarrierShare, DatedChange
 from ragmetrics.gates.records import FallenQuestion, Gate, MetricVerdict
 from ragmetrics.records import (
+    Escalation,
     Finding,
     JudgeInfo,
     Manifest,
+    Notification,
     SampledMean,
     Segment,
     Source,
@@ -66,6 +68,7 @@ def messages(redact: bool = False) -> list[tuple[str, Message]]:
             _night(),
             [(7, [recall]), (5, [recall, *quiet]), (0, [recall, *quiet])],
         ),
+        "Escalated": (_night(), [(2, [recall]), (0, [_worse(recall)])]),
         "Resolved": (_night(), [(3, [recall]), (0, [_over(recall)])]),
         "Many at once": (_night(), [(0, _everything())]),
         "Judge drift": (_night(), [(0, [_drift()])]),
@@ -208,6 +211,32 @@ def _drop(
         for_nights=None,
         change=DatedChange(first=days[0], nights=sorted(days)) if causes else None,
         carriers=carriers if causes else None,
+    )
+
+
+def _worse(finding: Finding) -> Finding:
+    """It fell further since it was told, two nights before."""
+    last = Notification(night=NIGHT - timedelta(days=2), mean=finding.mean)
+    before, now = finding.mean or 0.0, 0.431
+    found = Escalation(
+        notified=last,
+        label=last.night.isoformat(),
+        before=before,
+        now=now,
+        drop=before - now,
+        low=before - now - 0.04,
+        high=before - now + 0.04,
+        p_value=0.00001,
+        n=finding.questions,
+        limit=0.05,
+    )
+    means = {"mean": now, "low": now - 0.03, "high": now + 0.03}
+    baseline = finding.baseline or 0.0
+    drops = {"drop": baseline - now, "drop_low": baseline - now - 0.04}
+    drops["drop_high"] = baseline - now + 0.04
+    message = f"{finding.metric} fell from {baseline:.3f} (7 nights before) to {now:.3f}"
+    return finding.model_copy(
+        update={**means, **drops, "message": message, "escalation": found, "change": None}
     )
 
 

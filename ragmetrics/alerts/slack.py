@@ -21,6 +21,8 @@ SEGMENTS = 3
 SHOWN = 4
 """Fired findings shown with all their numbers; Slack rejects messages beyond about 12,000
 characters, whatever its limits per block."""
+_LOUD = ("fired", "escalated")
+"""Transitions that are shown with all their numbers."""
 
 
 def compose(
@@ -38,12 +40,12 @@ def compose(
     """
     hidden = hidden_of(manifest.source, manifest.problems) if redact else {}
     findings = [_redacted(one, hidden) for one in findings]
-    fired = sorted((f for f in findings if f.transition == "fired"), key=_loudest_first)
+    fired = sorted((f for f in findings if f.transition in _LOUD), key=_loudest_first)
     reminded = [f for f in findings if f.transition == "reminded"]
     resolved = [f for f in findings if f.transition == "resolved"]
     if not (fired or reminded or resolved):
         return None
-    firing = [f for f in findings if f.state == "firing" and f.transition != "fired"]
+    firing = [f for f in findings if f.state == "firing" and f.transition not in _LOUD]
     snoozed = [f for f in firing if f.silence and f.silence.until]
     still = sorted((f for f in firing if f not in snoozed), key=_loudest_first)
     told = (f for f in fired + reminded if f.kind == "metric" and f.level != "no_data")
@@ -107,10 +109,11 @@ def _title(
 def _what(finding: Finding) -> str:
     """What happened, in two or three words."""
     metric = finding.metric or "rows"
+    more = "more " if finding.transition == "escalated" else ""
     if finding.kind == "quarantine":
-        return "rows in quarantine"
+        return f"{more}rows in quarantine"
     if finding.kind == "judge_failures":
-        return f"judge failures in {finding.metric or 'the panel'}"
+        return f"{more}judge failures in {finding.metric or 'the panel'}"
     if finding.kind == "judge_drift":
         return "judge drift"
     if finding.kind == "stale_labels":
@@ -121,6 +124,8 @@ def _what(finding: Finding) -> str:
         return metric
     if finding.level == "no_data":
         return f"no data for {metric}"
+    if finding.transition == "escalated" and finding.escalation:
+        return f"{metric} fell further"
     return f"{metric} {'is low' if finding.baseline is None else 'fell'}"
 
 
@@ -131,6 +136,8 @@ def _where(what: str, group: Sequence[Finding]) -> str:
 
 
 def _change(finding: Finding) -> str:
+    if finding.transition == "escalated" and (found := finding.escalation):
+        return f"{found.before:z.3f} → {found.now:z.3f}"
     before = "" if finding.baseline is None else f"{finding.baseline:z.3f} → "
     return f"{before}{finding.mean:z.3f}"
 
@@ -144,7 +151,8 @@ def _section(finding: Finding, manifest: Manifest, *, titled: bool) -> Block:
     title = f"*{escape(_what(finding), 80)}*{segment}\n" if titled or segment else ""
     if finding.mean is None or finding.level == "no_data":
         since = f"\nSince {finding.since}" if finding.since else ""
-        return section(f"{title}{escape(finding.message, 400) or '–'}{since}")
+        told = f"{title}{escape(finding.message, 400) or '–'}{since}"
+        return section("\n".join([told, *_escalated(finding)]))
     rows = _rows(finding.n, _sample(manifest, finding))
     fields = {
         "Mean": f"{finding.mean:z.3f}{_interval(finding)}",
@@ -156,7 +164,17 @@ def _section(finding: Finding, manifest: Manifest, *, titled: bool) -> Block:
         "Carried by": "\n".join(escape(str(one), 120) for one in finding.carriers or ()),
     }
     shown = [mrkdwn(f"*{label}*\n{value}") for label, value in fields.items() if value]
-    return {**section(f"{title}Rule: {escape(finding.rule, 200)}"), "fields": shown}
+    words = [f"{title}Rule: {escape(finding.rule, 200)}", *_escalated(finding)]
+    return {**section("\n".join(words)), "fields": shown}
+
+
+def _escalated(finding: Finding) -> list[str]:
+    """Of an escalation, how much worse it is than people were told, and that a silence ended."""
+    if finding.transition != "escalated":
+        return []
+    told = f"Got {escape(str(finding.escalation), 300)}" if finding.escalation else ""
+    ended = f"No longer {escape(str(finding.ended), 200)}" if finding.ended else ""
+    return [one for one in (told, ended) if one]
 
 
 def _interval(finding: Finding) -> str:

@@ -150,7 +150,9 @@ def _judge(manifest: Manifest) -> tuple[NightState, str, tuple[Finding, ...]]:
     if not has_numbers(manifest):
         return "no_data", "no data", tuple(f for f in firing if f.kind != "no_data")
     if firing:
-        also = f", {len(pending)} pending" if pending else ""
+        escalated = sum(one.transition == "escalated" for one in firing)
+        also = f", {escalated} escalated" if escalated else ""
+        also += f", {len(pending)} pending" if pending else ""
         return "firing", f"{plural(len(firing), 'alert')} firing{also}", firing + pending
     if pending:
         return "pending", f"{plural(len(pending), 'alert')} pending, none firing", pending

@@ -63,6 +63,8 @@ STATES = {
     "said, and nobody is alerted.",
     "incomplete": "Nothing fires, but not all was read or scored.",
     "no rules": "Scored, but no alert rule looked at it.",
+    "escalated": "A firing alert that got worse than people were last told: they are told at once, "
+    "and its acknowledgement or snooze has ended.",
     "resolved": "An alert that had fired and is over.",
     "no night": "A day between two nights on which the flow did not run.",
     "did not end": "A run of this night began and published nothing: it died, or is still at work.",

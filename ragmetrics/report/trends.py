@@ -9,7 +9,7 @@ from datetime import date
 from itertools import pairwise
 from math import hypot
 
-from ragmetrics.records import Finding, Manifest, Summary
+from ragmetrics.records import Finding, Manifest, Summary, Transition
 from ragmetrics.report.condition import metric_states, needing_reader
 from ragmetrics.report.words import digits, finite
 
@@ -54,6 +54,7 @@ class Point:
     drifted: bool = False
     """Whether the judge was told to have moved in this metric, this night for the first time."""
     fired: tuple[Finding, ...] = ()
+    escalated: tuple[Finding, ...] = ()
     resolved: tuple[Finding, ...] = ()
     builds: tuple[str, ...] = ()
     """Index builds that the night before had not."""
@@ -171,7 +172,18 @@ def _trend(nights: Sequence[Manifest], name: str, rows: int) -> Trend:
         builds = set(night.source.index_builds) or served
         new = tuple(sorted(builds - served)) if served else ()
         served = builds
-        points.append(Point(night.date, summary, broken, moved, *_transitions(night, name), new))
+        points.append(
+            Point(
+                night.date,
+                summary,
+                broken,
+                moved,
+                fired=_told(night, name, "fired"),
+                escalated=_told(night, name, "escalated"),
+                resolved=_told(night, name, "resolved"),
+                builds=new,
+            )
+        )
     latest = points[-1].summary
     since = change(nights[-1], latest, nights[:-1]) if latest else None
     return Trend(name, tuple(points), _limits(nights, name), since, rows)
@@ -184,12 +196,9 @@ def _judge_moved(night: Manifest, name: str) -> bool:
     )
 
 
-def _transitions(night: Manifest, name: str) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    mine = [f for f in night.findings if f.metric == name]
-    return (
-        tuple(f for f in mine if f.transition == "fired"),
-        tuple(f for f in mine if f.transition == "resolved"),
-    )
+def _told(night: Manifest, name: str, transition: Transition) -> tuple[Finding, ...]:
+    """The metric's alerts that have a transition."""
+    return tuple(f for f in night.findings if (f.metric, f.transition) == (name, transition))
 
 
 def _limits(nights: Sequence[Manifest], name: str) -> tuple[float, ...]:
