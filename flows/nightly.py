@@ -22,6 +22,7 @@ from flows.waiting import come_back, leaving
 from ragmetrics import tables
 from ragmetrics.alerts.deliver import dashboard_link
 from ragmetrics.errors import JudgePending, RagmetricsError
+from ragmetrics.incidents import incidents
 from ragmetrics.night import (
     CoverageShort,
     NightResult,
@@ -73,9 +74,8 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     log.info("%d of %d parts scored", len(wanted) - len(problems), len(wanted))
     manifest = publish(chosen, staged, problems + unjudged)
     delivery = alert(chosen, manifest)
-    for finding in manifest.findings:
-        if finding.level != "ok":
-            log.warning("%s: %s", finding.level, finding.message)
+    for one in incidents([one for one in manifest.findings if one.level != "ok"], manifest):
+        log.warning("%s: %s", one.cause.level, one.sentence)
     if missing := shortfalls(manifest, delivery):
         # What is sent of a night names all that fires, and so what is missing.
         return fail(coverage_short(manifest, missing), told=delivery.sent)  # type: ignore[no-any-return]

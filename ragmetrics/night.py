@@ -17,6 +17,7 @@ from ragmetrics.budget import BudgetPlan, check_prices
 from ragmetrics.calibration.nightly import judge_drift_set
 from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError
 from ragmetrics.estimates import plan_budget
+from ragmetrics.incidents import incidents
 from ragmetrics.publish import publish
 from ragmetrics.records import JudgeInfo, Manifest
 from ragmetrics.registry import chosen_metrics
@@ -218,11 +219,12 @@ def coverage_short(manifest: Manifest, missing: Sequence[str]) -> CoverageShort:
 
 def shortfalls(manifest: Manifest, delivery: Delivery) -> list[str]:
     """Why the run does not do its whole duty; nothing where it does."""
+    told = redacted(manifest, manifest.redacts)
     missing = [
-        finding.message
-        for finding in redacted(manifest, manifest.redacts).findings
+        finding
+        for finding in told.findings
         if finding.kind in ("no_data", "judge_failures")
         and finding.level != "ok"
         and finding.severity == "critical"  # one judge of a panel is not
     ]
-    return [*missing, *delivery.errors]
+    return [*(one.sentence for one in incidents(missing, told)), *delivery.errors]

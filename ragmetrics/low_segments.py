@@ -1,0 +1,48 @@
+"""Segments that are significantly worse than all rows: the ones that every view names as such.
+
+    t = (whole - mean) * t_0.975 / (end - mean)     end: of the segment's 95% interval, towards
+    p = P(T > t), T with questions - 1 degrees      the mean of all rows
+    q = Benjamini-Hochberg over all segments of the night
+
+So a segment of whose interval the mean of all rows is within is never named, and of the others only
+as many as bear that so many were looked at. The mean of all rows counts as known: the segment's
+rows are a part of it, which makes their difference smaller and surer than the interval says.
+Source: Benjamini and Hochberg 1995.
+"""
+
+from __future__ import annotations
+
+from ragmetrics.records import Manifest, Summary
+from ragmetrics.stats.families import adjusted
+from ragmetrics.stats.intervals import CONFIDENCE
+from ragmetrics.stats.power import ALPHA
+
+
+def worse_segments(manifest: Manifest) -> list[Summary]:
+    """Of the night's segments those that are significantly worse, in the manifest's order."""
+    wholes = {one.metric: one.mean for one in manifest.metrics}
+    tested = [
+        (one, chance)
+        for one in manifest.segments
+        if (chance := _chance(one, wholes.get(one.metric))) is not None
+    ]
+    sure = adjusted([chance for _, chance in tested]) if tested else []
+    return [one for (one, _), q in zip(tested, sure, strict=True) if q < ALPHA]
+
+
+def _chance(one: Summary, whole: float | None) -> float | None:
+    """One-sided p that a segment is no worse than all rows; None where nobody can tell."""
+    if one.mean is None or one.low is None or one.high is None or whole is None:
+        return None
+    loss = one.loss(whole)
+    if loss <= 0:
+        return 1.0
+    from scipy import special  # takes a tenth of a second: only nights with segments pay it
+
+    end = one.high - one.mean if one.higher_is_better else one.mean - one.low
+    freedom = max(1, one.questions - 1)
+    quantile = float(special.stdtrit(freedom, 0.5 + CONFIDENCE / 2))
+    return float(special.stdtr(freedom, -loss * quantile / end)) if end > 0 else 0.0
+
+
+__all__ = ["worse_segments"]
