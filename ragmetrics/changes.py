@@ -28,16 +28,16 @@ def drop_text(drop: float, low: float | None, high: float | None) -> str:
 
 
 def compared_words(means: ComparedMeans | None, arrow: str = " → ") -> str:
-    """`0.851 → 0.720 over 138 shared questions`; nothing where an older version kept no means."""
+    """`0.851 → 0.720 over the same 138 questions`; nothing where an older version kept no means."""
     if means is None:
         return ""
     return f"{means.before:z.3f}{arrow}{means.now:z.3f} {over_questions(means)}"
 
 
 def over_questions(means: ComparedMeans) -> str:
-    """`over 138 shared questions`: what a mean is of that is not of all rows."""
+    """`over the same 138 questions`: what a mean is of that is not of all rows."""
     if means.paired:
-        return f"over {means.questions:,} shared questions"
+        return f"over the same {means.questions:,} questions"
     return f"over {means.questions:,} questions, each counted once"
 
 
@@ -51,8 +51,8 @@ def fall_story(fall: Fall) -> str:
     story = f"{fall.metric} has no drop rule and {_moved(fall)}"
     if fall.means is None:
         return (
-            f"{story} by {_far(fall)} over {fall.questions:,} questions ({fall.label}); mean of all "
-            f"rows {fall.now:z.3f}, before {fall.before:z.3f}"
+            f"{story} by {_far(fall)} over {fall.questions:,} questions; mean of all rows "
+            f"{fall.now:z.3f}, before {fall.before:z.3f} ({fall.label})"
         )
     return (
         f"{story} from {compared_words(fall.means, ' to ')} ({fall.label}): by {_far(fall)}; mean "

@@ -22,12 +22,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from ragmetrics.records import Finding, FindingKind, Manifest, State, Transition
 from ragmetrics.silence import Severity
 
 _NAMED = 4
 """Metrics that the line of what is folded names."""
+_SAME = 20
+"""Characters that two messages end in alike, from which on they give the same reason."""
 _LOUDEST: tuple[Transition | None, ...] = ("fired", "reminded", None, "resolved")
 
 
@@ -81,7 +84,8 @@ class Incident:
         """What else it explains, counted and named in short; nothing where it stands alone."""
         parts = []
         if self.alike and self.cause.kind == "metric":
-            parts.append(f"also: {_some([limit_of(one) for one in self.alike])}")
+            which = "rules" if self.alike[1:] else "rule"
+            parts.append(f"also its {which}: {_some([limit_of(one) for one in self.alike])}")
         elif self.alike:
             parts.append(f"the same in {_some([_name(one) for one in self.alike])}")
         if self.explained:
@@ -89,6 +93,14 @@ class Incident:
             told = [f"{name} ({count})" if count > 1 else name for name, count in names.items()]
             parts.append(f"explains {len(self.explained)} more without data: {_some(told)}")
         return "; ".join(parts)
+
+    def beside(self, one: Finding) -> str:
+        """What one of its findings says, without the end that it has in common with the cause."""
+        ends = zip(reversed(one.message), reversed(self.cause.message), strict=False)
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
+        return (
+            one.message[: len(one.message) - same].rstrip(" :;,") if same > _SAME else one.message
+        )
 
     @property
     def sentence(self) -> str:
@@ -98,14 +110,20 @@ class Incident:
 
 def incidents(findings: Sequence[Finding], night: Manifest) -> list[Incident]:
     """What some findings of a night come to, each in one incident, in the order of their causes."""
-    causes = sorted((one for one in findings if one.kind in _EXPLAINS and _matters(one)), key=_rank)
+    places = {one.metric: place for place, one in enumerate(night.metrics)}
+
+    def place(one: Finding) -> int:
+        return places.get(one.metric or "", len(places))
+
+    causes = [one for one in findings if one.kind in _EXPLAINS and _matters(one)]
+    causes.sort(key=lambda one: (*_rank(one), place(one)))
     rules = _first_rules(findings)
     roots: dict[int, Finding] = {}
     for one in [*causes, *findings]:
         found = rules.get(_rule_key(one)) or _cause_of(one, causes, roots, night)
         roots.setdefault(id(one), found)
     members: dict[int, list[Finding]] = {}
-    for one in findings:
+    for one in sorted(findings, key=place):
         members.setdefault(id(roots[id(one)]), []).append(one)
     return [_incident(one, members[id(one)], night) for one in findings if id(one) in members]
 

@@ -2,7 +2,7 @@
 
     t = (whole - mean) * t_0.975 / (end - mean)     end: of the segment's 95% interval, towards
     p = P(T > t), T with questions - 1 degrees      the mean of all rows
-    q = Benjamini-Hochberg over all segments of the night
+    q = Benjamini-Hochberg over the segments of the metric
 
 So a segment of whose interval the mean of all rows is within is never named, and of the others only
 as many as bear that so many were looked at. The mean of all rows counts as known: the segment's
@@ -20,14 +20,16 @@ from ragmetrics.stats.power import ALPHA
 
 def worse_segments(manifest: Manifest) -> list[Summary]:
     """Of the night's segments those that are significantly worse, in the manifest's order."""
-    wholes = {one.metric: one.mean for one in manifest.metrics}
-    tested = [
-        (one, chance)
-        for one in manifest.segments
-        if (chance := _chance(one, wholes.get(one.metric))) is not None
-    ]
-    sure = adjusted([chance for _, chance in tested]) if tested else []
-    return [one for (one, _), q in zip(tested, sure, strict=True) if q < ALPHA]
+    worse: set[int] = set()
+    for whole in manifest.metrics:
+        tested = [
+            (one, chance)
+            for one in manifest.segments
+            if one.metric == whole.metric and (chance := _chance(one, whole.mean)) is not None
+        ]
+        sure = adjusted([chance for _, chance in tested]) if tested else []
+        worse |= {id(one) for (one, _), q in zip(tested, sure, strict=True) if q < ALPHA}
+    return [one for one in manifest.segments if id(one) in worse]
 
 
 def _chance(one: Summary, whole: float | None) -> float | None:

@@ -224,7 +224,9 @@ def print_nights(console: Console, results: Sequence[NightResult]) -> None:
 
 def told_rule(incident: Incident) -> str:
     """The rule of its cause, and what is folded below it."""
-    return f"{incident.cause.rule}{f' ({incident.folded})' if incident.folded else ''}"
+    more = len(incident.findings) - 1
+    told = incident.folded if incident.cause.kind == "metric" else f"explains {more} more"
+    return f"{incident.cause.rule} ({told})" if more else incident.cause.rule
 
 
 def print_messages(console: Console, results: Sequence[NightResult]) -> None:

@@ -64,12 +64,8 @@ def compose(
         *bullets("Fired too", _lines(fired[SHOWN:]), dashboard),
         *bullets("Still firing", _lines(still), dashboard),
         *bullets("Snoozed", map(_snoozed, snoozed), dashboard),
-        *bullets(
-            "Back to normal",
-            _lines([one for one in resolved if one.cause.level == "ok"]),
-            dashboard,
-        ),
-        *bullets("Closed", _lines([one for one in resolved if one.cause.level != "ok"]), dashboard),
+        *bullets("Back to normal", _lines(_over(resolved, judged=True)), dashboard),
+        *bullets("Closed", _lines(_over(resolved, judged=False)), dashboard),
         *bullets("Worse, and no rule alerts", (escape(fall_story(f), 250) for f in manifest.falls)),
         *bullets("Worst segments", _segments(manifest, list(metrics))),
         *bullets("Worst rows" if redact else "Worst questions", _worst(manifest, metrics, redact)),
@@ -86,6 +82,10 @@ def _redacted(finding: Finding, hidden: Mapping[str, str]) -> Finding:
 
 def _is_news(finding: Finding) -> bool:
     return finding.transition is not None or finding.state == "firing"
+
+
+def _over(resolved: Sequence[Incident], *, judged: bool) -> list[Incident]:
+    return [one for one in resolved if (one.cause.level == "ok") == judged]
 
 
 def _loudest_first(incident: Incident) -> tuple[bool, bool, bool, float]:
@@ -167,11 +167,12 @@ def _section(incident: Incident, manifest: Manifest, *, titled: bool) -> Block:
         folded = f"\n{escape(_capital(incident.folded), 300)}" if incident.folded else ""
         return section(f"{title}{escape(incident.message, 400) or '–'}{folded}{since}")
     rules = (finding, *incident.alike)
+    alone = sum(one.drop is not None for one in rules) == 1
     rows = _rows(finding.n, _sample(manifest, finding))
     fields = {
         "Mean of all rows": f"{finding.mean:z.3f}{_interval(finding)}",
         "Scored": f"{rows}, {finding.questions:,} questions",
-        **dict(pair for one in rules for pair in _compared(one, alone=len(rules) == 1)),
+        **dict(pair for one in rules for pair in _compared(one, alone=alone)),
         "Since": str(min((one.since for one in rules if one.since), default="")),
         "Level": str(finding.change or ""),
         "Carried by": "\n".join(escape(str(one), 120) for one in finding.carriers or ()),
@@ -217,7 +218,7 @@ def _rows(scored: int, sample: SampledMean | None) -> str:
 
 
 def _before(finding: Finding, label: str) -> str:
-    """`0.851 → 0.720 over 138 shared questions`; of an older night its mean before, of all rows."""
+    """`0.851 → 0.720 over the same 138 questions`; of an older night the mean before, of all."""
     after = f" ({label})" if label else ""
     if words := compared_words(finding.means):
         return f"{words}{after}"

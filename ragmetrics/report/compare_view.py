@@ -81,10 +81,10 @@ class Line:
 
     @property
     def over(self) -> str:
-        """`over 138 shared questions`: what the means of the change are of."""
+        """`over the same 138 questions`: what the means of the change are of."""
         one = self.change
         if one.paired:
-            return f"over {one.questions:,} shared questions"
+            return f"over the same {one.questions:,} questions"
         return "each question counted once" if one.paired is False else ""
 
     @property
