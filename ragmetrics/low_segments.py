@@ -1,7 +1,7 @@
 """Segments that are significantly worse than all rows: the ones that every view names as such.
 
     t = (whole - mean) * t_0.975 / (end - mean)     end: of the segment's 95% interval, towards
-    p = P(T > t), T with questions - 1 degrees      the mean of all rows
+    p = 2 P(T > t), T with questions - 1 degrees    the mean of all rows
     q = Benjamini-Hochberg over the segments of the metric
 
 So a segment of whose interval the mean of all rows is within is never named, and of the others only
@@ -33,7 +33,7 @@ def worse_segments(manifest: Manifest) -> list[Summary]:
 
 
 def _chance(one: Summary, whole: float | None) -> float | None:
-    """One-sided p that a segment is no worse than all rows; None where nobody can tell."""
+    """p of a segment that is worse than all rows, 1 of any other; None where nobody can tell."""
     if one.mean is None or one.low is None or one.high is None or whole is None:
         return None
     loss = one.loss(whole)
@@ -44,7 +44,7 @@ def _chance(one: Summary, whole: float | None) -> float | None:
     end = one.high - one.mean if one.higher_is_better else one.mean - one.low
     freedom = max(1, one.questions - 1)
     quantile = float(special.stdtrit(freedom, 0.5 + CONFIDENCE / 2))
-    return float(special.stdtr(freedom, -loss * quantile / end)) if end > 0 else 0.0
+    return 2 * float(special.stdtr(freedom, -loss * quantile / end)) if end > 0 else 0.0
 
 
 __all__ = ["worse_segments"]

@@ -110,7 +110,7 @@ def _told(measured: _Measured, limit: float) -> dict[str, Any]:
     means = ComparedMeans(
         before=drop.before, now=drop.now, questions=drop.questions, paired=drop.paired
     )
-    over = f" and {len(baseline.spell) + 1} nights" if baseline.spell else ""
+    over = f" in {len(baseline.spell) + 1} nights" if baseline.spell else ""
     change = drop_text(drop.drop, drop.low, drop.high)
     return {
         "message": (

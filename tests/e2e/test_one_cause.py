@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -16,6 +15,7 @@ from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.terminal import render
 from ragmetrics.night import CoverageShort, NightResult, run_night
 from ragmetrics.records import Manifest
+from ragmetrics.report.condition import condition
 from ragmetrics.settings import make_settings
 from ragmetrics.stage import open_store
 from ragmetrics.store.history import run_of
@@ -106,26 +106,55 @@ def site(tmp_path: Path, judge_server: JudgeServer) -> Site:
     return Site(tmp_path, judge_server)
 
 
-def leads(listed: str) -> list[str]:
-    """The items of a list as text."""
-    return [line for line in listed.splitlines() if line.startswith(("• ", "- "))]
-
-
 def test_a_judge_that_is_down_is_told_once(site: Site, judge_server: JudgeServer) -> None:
     """Six metrics have no verdict and eight alerts are not checked, for one reason."""
     site.night(NIGHT - timedelta(days=1))
     judge_server.faults(models=())
     manifest, error = site.night(NIGHT)
-    kinds: list[Any] = [one.kind for one in manifest.findings if one.level != "ok"]
-    assert kinds.count("judge_failures") == len(METRICS)
-    assert kinds.count("metric") == 8
+    kinds = [one.kind for one in manifest.findings if one.level != "ok"]
+    assert (kinds.count("judge_failures"), kinds.count("metric")) == (6, 8)
     for name, said in site.told(manifest, error).items():
-        print(f"==== {name}\n{said}")
+        words = " ".join(said.split())
+        if name == "terminal":
+            assert words.count("fired:") == 1
+            assert "unanswered (explains 13 more)" in words
+            continue
+        assert words.count("the judge has no model") == 1, name
+        assert "failed in 6 metrics; context_relevance: 20 of 20 rows" in words, name
+        assert "in context_precision, context_recall, context_relevancy, faithfulness" in words, (
+            name
+        )
+        if name != "error":
+            assert "explains 8 more without data: context_relevance (2)," in words, name
+    assert [len(one.findings) for one in condition(manifest).incidents] == [14]
 
 
 def test_a_missing_log_is_told_first_and_alone(site: Site) -> None:
     """Eight alerts that fire are not checked: they are counted below the cause."""
     site.night(NIGHT - timedelta(days=1))
     manifest, error = site.night(NIGHT, good=None)
+    assert [one.kind for one in manifest.findings].count("metric") == 8
     for name, said in site.told(manifest, error).items():
-        print(f"==== {name}\n{said}")
+        words = " ".join(said.split())
+        if name == "terminal":
+            assert "fired: every log file is there and whole (explains 8 more)" in words
+            continue
+        assert words.count("nothing to score: no log file at") == 1, name
+        if name != "error":
+            first, _, rest = words.partition("xplains 8 more without data: context_relevance (2)")
+            assert "nothing to score: no log file at" in first and rest, name
+            assert "not checked since" not in first, name
+    (incident,) = condition(manifest).incidents
+    assert (incident.cause.kind, len(incident.explained)) == ("no_data", 8)
+
+
+def test_a_judge_that_is_back_resolves_once(site: Site, judge_server: JudgeServer) -> None:
+    """Six alerts of the judge resolve as one; the rules are held again."""
+    judge_server.faults(models=())
+    site.night(NIGHT - timedelta(days=1))
+    judge_server.reset()
+    manifest, _ = site.night(NIGHT, good=1.0)
+    slack = " ".join(site.told(manifest)["slack"].split())
+    print(slack)
+    assert "Back to normal" in slack
+    assert slack.count("got no usable verdict") == 1
