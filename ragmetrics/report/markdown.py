@@ -105,7 +105,7 @@ def _held(calibration: Calibration, measured: Measured, drift: Drift | None) -> 
 
 
 def _figure(found: Figure | None) -> str:
-    return f"{number(found.value)} {interval(found.low, found.high)}" if found else number(None)
+    return f"{number(found.value)} {interval(found.low, found.high, 2)}" if found else number(None)
 
 
 def _line(one: Line) -> str:

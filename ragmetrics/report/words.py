@@ -60,11 +60,11 @@ def drop(value: float, low: float | None, high: float | None) -> tuple[str, str]
     return _minus(told), _minus(ends)
 
 
-def interval(low: float | None, high: float | None) -> str:
+def interval(low: float | None, high: float | None, digits: int = 3) -> str:
     """`[0.881, 0.943]`, or nothing where there is no interval."""
     if finite(low) is None or finite(high) is None:
         return ""
-    return f"[{number(low)}, {number(high)}]"
+    return f"[{number(low, digits)}, {number(high, digits)}]"
 
 
 def moved(by: float, low: float | None, high: float | None) -> tuple[str, str]:
