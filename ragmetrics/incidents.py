@@ -149,7 +149,8 @@ def _cause_of(
     for cause in causes:
         if cause is one:
             break
-        if _EXPLAINS[cause.kind](cause, one, night):
+        alike = (cause.transition == "resolved") == (one.transition == "resolved")
+        if alike and _EXPLAINS[cause.kind](cause, one, night):
             return roots[id(cause)]
     return one
 

@@ -160,5 +160,4 @@ def test_nothing_is_lost_and_nothing_told_twice(found: list[Finding], source: So
     out = incidents(found, told)
     assert sorted(map(id, found)) == sorted(id(f) for one in out for f in one.findings)
     for one in out:
-        over = {f.transition == "resolved" for f in one.findings}
-        assert len(over) == 1 or one.cause.transition == "resolved" or not one.explained
+        assert len({f.transition == "resolved" for f in one.findings}) == 1
