@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ragmetrics.causes import CarrierShare, DatedChange, Fall, Move
+from ragmetrics.causes import CarrierShare, ComparedMeans, DatedChange, Fall, Move
 from ragmetrics.record import Record as Record
 from ragmetrics.silence import Severity, Silence
 from ragmetrics.usage import Usage as Usage
@@ -270,8 +270,11 @@ class Finding(Record):
     n: int = 0
     questions: int = 0
     baseline: float | None = None
+    """Mean of all rows of the nights before."""
     baseline_label: str | None = None
     """`2026-11-18` or `the 7 nights before`."""
+    means: ComparedMeans | None = None
+    """Of the questions that the drop is measured on."""
     drop: float | None = None
     drop_low: float | None = None
     drop_high: float | None = None

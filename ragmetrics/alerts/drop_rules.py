@@ -12,7 +12,6 @@ from ragmetrics.alerts.cases import (
     Case,
     Limit,
     no_data,
-    of_segment,
     start_finding,
     too_few,
 )
@@ -20,7 +19,8 @@ from ragmetrics.alerts.evidence import Baseline, Night, Questions, held_against
 from ragmetrics.alerts.judge_drift import less_judge_drift
 from ragmetrics.alerts.spells import was_firing
 from ragmetrics.alerts.turnover import less_stale_labels
-from ragmetrics.changes import NO_CHANGE, drop_text
+from ragmetrics.causes import ComparedMeans
+from ragmetrics.changes import compared_words, drop_text
 from ragmetrics.records import Finding, Segment, Summary
 from ragmetrics.stats.comparisons import Drop
 
@@ -65,7 +65,7 @@ def measure_drop(
     measured = _measure(rule, segment, night, baseline, line)
     if measured is None:
         return None
-    told = finding.model_copy(update=_told(finding, measured, finding.limit or 0.0))
+    told = finding.model_copy(update=_told(measured, finding.limit or 0.0))
     beyond = measured.alone > line
     case = Case(rule, told, measured.drop, beyond=beyond, baseline=measured.baseline)
     case = less_judge_drift(case, night, measured.alone, line)
@@ -80,7 +80,7 @@ class _Measured:
     alone: float
     """Tonight's own drop."""
     before: float
-    after: float
+    """Mean of all rows of the baseline; `drop` has that of the questions compared."""
     baseline: Baseline
     """Without a spell where tonight alone is told."""
 
@@ -94,12 +94,12 @@ def _measure(
     alone = held_against(before, [tonight])
     if alone is None:
         return None
-    drop, now, spell = alone, [tonight], list(baseline.spell)
+    drop, spell = alone, list(baseline.spell)
     if spell and alone.drop > line:
         everything = [*night.questions(rule.metric, segment, spell), tonight]
         pooled = held_against(before, everything)
         if pooled and pooled.drop > line and pooled.p_value < alone.p_value:
-            drop, now = pooled, everything
+            drop = pooled
     told = Baseline(
         baseline.nights,
         baseline.label,
@@ -107,23 +107,26 @@ def _measure(
         spell if drop is not alone else (),
         baseline.fixed,
     )
-    return _Measured(drop, alone.drop, _mean(before), _mean(now), told)
+    return _Measured(drop, alone.drop, _mean(before), told)
 
 
-def _told(finding: Finding, measured: _Measured, limit: float) -> dict[str, Any]:
-    """What the finding says of the drop, in numbers and in one sentence."""
+def _told(measured: _Measured, limit: float) -> dict[str, Any]:
+    """What the finding says of the drop, in numbers and in words, which `family.decide` completes.
+
+    Both means in them are of the questions that the drop is measured on.
+    """
     drop, baseline = measured.drop, measured.baseline
-    over = f" over {len(baseline.spell) + 1} nights" if baseline.spell else ""
-    change = drop_text(drop.drop, drop.low, drop.high)
-    # Means are of all rows, and the drop of the questions compared: either may go the other way.
-    fell = drop.drop > 0 and measured.after < measured.before and not change.startswith(NO_CHANGE)
-    message = (
-        f"{finding.metric}{of_segment(finding.segment)} {'fell' if fell else 'went'} "
-        f"from {measured.before:.3f} ({baseline.label}) to {measured.after:.3f}{over}; {change} "
-        f"over {drop.questions} {'shared ' if drop.paired else ''}questions, limit {limit:g}"
+    means = ComparedMeans(
+        before=drop.before, now=drop.now, questions=drop.questions, paired=drop.paired
     )
+    over = f" in {len(baseline.spell) + 1} nights" if baseline.spell else ""
+    change = drop_text(drop.drop, drop.low, drop.high)
     return {
-        "message": message,
+        "message": (
+            f"from {compared_words(means, ' to ')}{over} ({baseline.label}); {change}, "
+            f"limit {limit:g}"
+        ),
+        "means": means,
         "baseline": measured.before,
         "baseline_label": baseline.label,
         "drop": drop.drop,

@@ -13,7 +13,8 @@ from ragmetrics.alerts.gate_message import compose_gate, compose_undecided
 from ragmetrics.alerts.health import check_health
 from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import NO_SILENCES, advance
-from ragmetrics.causes import CarrierShare, DatedChange
+from ragmetrics.causes import CarrierShare, ComparedMeans, DatedChange
+from ragmetrics.changes import compared_words
 from ragmetrics.gates.records import FallenQuestion, Gate, MetricVerdict
 from ragmetrics.records import (
     Escalation,
@@ -183,6 +184,9 @@ def _drop(
     now, drop = now - more, before - now + more
     segment = Segment(tag="section", value=section) if section else None
     of, questions = (f" of {segment}", 110) if segment else ("", 880)
+    means = ComparedMeans(
+        before=before + 0.004, now=now + 0.004, questions=questions - 40, paired=True
+    )
     carriers = [CarrierShare(tag="section", value="billing", share=0.62, questions=140)]
     days = [NIGHT, NIGHT - timedelta(days=1)]
     return Finding(
@@ -191,8 +195,9 @@ def _drop(
         level="breach",
         rule=f"{metric}{of}: drop of more than 0.05 against the 7 nights before",
         message=(
-            f"{metric}{of} fell from {before:.3f} (7 nights before) to {now:.3f}; drop {drop:.3f} "
-            f"[{drop - 0.03:.3f}, {drop + 0.03:.3f}] over {questions} shared questions, limit 0.05"
+            f"{metric}{of} fell from {compared_words(means, ' to ')} (7 nights before); drop "
+            f"{drop:.3f} [{drop - 0.03:.3f}, {drop + 0.03:.3f}], limit 0.05; mean of all rows "
+            f"{now:.3f}"
         ),
         metric=metric,
         segment=segment,
@@ -203,6 +208,7 @@ def _drop(
         questions=questions,
         baseline=before,
         baseline_label="7 nights before",
+        means=means,
         drop=drop,
         drop_low=drop - 0.03,
         drop_high=drop + 0.03,
@@ -242,8 +248,12 @@ def _worse(finding: Finding) -> Finding:
 
 def _over(fired: Finding) -> Finding:
     """The same once the mean is back."""
-    text = f"{fired.metric} went from {fired.baseline} (7 nights before) to 0.839; drop 0.003"
-    update = {"level": "ok", "mean": 0.839, "drop": 0.003, "message": f"{text}, limit 0.05"}
+    means = ComparedMeans(before=0.846, now=0.843, questions=840, paired=True)
+    text = (
+        f"{fired.metric} is 0.839, within its limit; from {compared_words(means, ' to ')} "
+        "(7 nights before); drop 0.003 [-0.009, 0.015], limit 0.05"
+    )
+    update = {"level": "ok", "mean": 0.839, "drop": 0.003, "means": means, "message": text}
     return fired.model_copy(update={**update, "change": None, "carriers": None})
 
 

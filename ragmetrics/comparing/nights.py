@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ragmetrics.causes import BUILDS, Move
+from ragmetrics.causes import BUILDS, ComparedMeans, Move
 from ragmetrics.comparing.comparison import make_comparison
 from ragmetrics.comparing.measuring import measure
 from ragmetrics.comparing.records import Change, Comparison
@@ -88,7 +88,14 @@ def _move(before: Manifest, now: Manifest, metric: str, load: Load) -> Move | No
     if not found.paired or found.difference is None or found.low is None or found.high is None:
         return None
     by, low, high = found.difference, found.low, found.high
-    return Move(metric=metric, since=before.date, run=before.run, by=by, low=low, high=high)
+    means = ComparedMeans(
+        before=found.mean_a or 0.0,
+        now=found.mean_b or 0.0,
+        questions=found.questions,
+        paired=found.paired,
+    )
+    moved = {"by": by, "low": low, "high": high, "means": means}
+    return Move(metric=metric, since=before.date, run=before.run, **moved)
 
 
 def shown_tags(now: Manifest, before: Manifest | None = None) -> list[str]:

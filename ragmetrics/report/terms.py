@@ -12,7 +12,8 @@ NUMBERS = {
     "cluster": "Rows of the same question count as one witness, not as many: intervals are "
     "clustered by question.",
     "change": "How far a metric moved since its baseline: of the questions that both have, where "
-    "they are enough, so the means may say otherwise. Bold where the 95% interval excludes 0.",
+    "they are enough, each counted once; the mean of a night is of all its rows. Bold where the "
+    "95% interval excludes 0.",
     "drop": "How far a mean got worse against its baseline, question by question where both have "
     "the question; negative where it got better.",
     "surely below": "The upper bound of a drop, one-sided: the true drop is smaller, 95% sure.",

@@ -9,9 +9,10 @@ from datetime import date
 from itertools import pairwise
 from math import hypot
 
+from ragmetrics.causes import ComparedMeans
 from ragmetrics.records import Finding, Manifest, Summary, Transition
 from ragmetrics.report.condition import metric_states, needing_reader
-from ragmetrics.report.words import digits, finite
+from ragmetrics.report.words import finite
 
 NIGHTS = 90
 """Most nights that are drawn; older ones stay reachable from the calendar."""
@@ -36,6 +37,8 @@ class Change:
     """Of its 95% interval."""
     high: float | None
     worse: bool
+    means: ComparedMeans | None = None
+    """Over the questions of both nights; None where the means of all rows are compared."""
 
     @property
     def clear(self) -> bool:
@@ -80,12 +83,6 @@ class Trend:
     def table(self) -> tuple[Point, ...]:
         """The newest points, newest first."""
         return self.points[: -self.rows - 1 : -1]
-
-    @property
-    def digits(self) -> int:
-        """How exact the intervals bear the means in the table to be, so that they line up."""
-        measured = (one for point in self.table if (one := point.summary))
-        return min((digits(one.low, one.high) for one in measured), default=3)
 
     @property
     def is_empty(self) -> bool:
@@ -136,7 +133,7 @@ def change(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) ->
     for one in manifest.moves:
         if one.metric == summary.metric and (one.since, one.run) in spoke:
             worse = one.by < 0 if summary.higher_is_better else one.by > 0
-            return Change(one.since, one.by, one.low, one.high, worse)
+            return Change(one.since, one.by, one.low, one.high, worse, one.means)
     for night in reversed(earlier):
         before = scored(night, summary.metric)
         if before is not None and before.fingerprint == summary.fingerprint:
