@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ragmetrics.causes import Fall
 
 NO_CHANGE = "no change"
+WEEKDAY = "weekday"
+"""Names the day of the week among the tags by which nights are compared like with like."""
 WIDE = 0.1
 """Width of an interval from which on a third digit says nothing."""
 
@@ -25,6 +29,28 @@ def drop_text(drop: float, low: float | None, high: float | None) -> str:
     """The same within a sentence: `drop 0.107 [0.071, 0.143]`, `no change [-0.012, 0.011]`."""
     told, interval = drop_words(drop, low, high)
     return f"{'' if told == NO_CHANGE else 'drop '}{told} {interval}".rstrip()
+
+
+def mix_text(fell: float, mix: float | None, tags: Sequence[str]) -> str:
+    """What of a move of the mean is another mix of rows: `of the 0.031 that the mean fell, 0.027 is
+    the mix of tag section`. Empty where it rounds to 0.
+    """
+    if mix is None or f"{abs(mix):.3f}" == "0.000":
+        return ""
+    what = mix_name(tags)
+    if 0 < mix <= fell or fell <= mix < 0:
+        moved = "fell" if fell > 0 else "rose"
+        return f"of the {abs(fell):.3f} that the mean {moved}, {abs(mix):.3f} is {what}"
+    return f"{what} by itself {'lowers' if mix > 0 else 'raises'} the mean by {abs(mix):.3f}"
+
+
+def mix_name(tags: Sequence[str]) -> str:
+    """`the mix of tag section`, `the mix of tags language and section`, `the day of the week`."""
+    named = sorted(one for one in tags if one != WEEKDAY)
+    told = ["the day of the week"] if WEEKDAY in tags else []
+    if named:
+        told.append(f"the mix of tag{'s' if len(named) > 1 else ''} {' and '.join(named)}")
+    return " and ".join(told)
 
 
 def fall_text(fall: Fall) -> str:
@@ -49,4 +75,14 @@ def _far(fall: Fall) -> str:
     return f"{told} ({interval[1:-1].replace(', ', ' to ')})"
 
 
-__all__ = ["NO_CHANGE", "WIDE", "drop_text", "drop_words", "fall_story", "fall_text"]
+__all__ = [
+    "NO_CHANGE",
+    "WEEKDAY",
+    "WIDE",
+    "drop_text",
+    "drop_words",
+    "fall_story",
+    "fall_text",
+    "mix_name",
+    "mix_text",
+]

@@ -47,7 +47,8 @@ def find_baseline(rule: Rule, night: Night, key: str) -> Baseline | Lacking:
     if kind == "serving":
         return _serving(night, before, spell)
     nights = before[-1 if kind == "previous" else -int(which) :]
-    return Baseline(nights, _label(nights), spell=spell)
+    past = [one for one in comparable if one.date < start]
+    return Baseline(nights, _label(nights), spell=spell, usual=before, past=past)
 
 
 def usual_nights(night: Night, metric: str, key: str, start: date) -> list[Manifest]:
@@ -93,7 +94,8 @@ def _serving(
     for build in builds:
         if served := [one for one in before if build in one.source.index_builds]:
             nights = served[-SERVING_NIGHTS:]
-            return Baseline(nights, f"index build {build}", build=build, spell=spell)
+            label = f"index build {build}"
+            return Baseline(nights, label, build=build, spell=spell, usual=served)
     return Lacking(f"no night of index build {builds[0]} by the same judge")
 
 

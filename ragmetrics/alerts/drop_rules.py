@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ragmetrics.alert_settings import Rule, drop_name
@@ -18,11 +18,15 @@ from ragmetrics.alerts.cases import (
 )
 from ragmetrics.alerts.evidence import Baseline, Night, Questions, held_against
 from ragmetrics.alerts.judge_drift import less_judge_drift
+from ragmetrics.alerts.mix import Which, less_mix
 from ragmetrics.alerts.spells import was_firing
 from ragmetrics.alerts.turnover import less_stale_labels
-from ragmetrics.changes import NO_CHANGE, drop_text
+from ragmetrics.changes import NO_CHANGE, drop_text, mix_text
 from ragmetrics.records import Finding, Segment, Summary
 from ragmetrics.stats.comparisons import Drop
+
+_TOLD_ALONE = 0.05
+"""Share of questions with no like before, from which it is told."""
 
 
 def hold_drop(
@@ -82,22 +86,19 @@ def _measure(
     """None where there are less than two questions to compare."""
     before = night.questions(rule.metric, segment, baseline.nights, baseline.build)
     tonight: Questions = night.scores[rule.metric].by_question(segment)
+    which = Which(rule.metric, segment)
     alone = held_against(before, [tonight])
+    alone = less_mix(alone, night, which, baseline, [night.manifest])
     if alone is None:
         return None
     drop, now, spell = alone, [tonight], list(baseline.spell)
     if spell and alone.drop > line:
         everything = [*night.questions(rule.metric, segment, spell), tonight]
         pooled = held_against(before, everything)
+        pooled = less_mix(pooled, night, which, baseline, [*spell, night.manifest])
         if pooled and pooled.drop > line and pooled.p_value < alone.p_value:
             drop, now = pooled, everything
-    told = Baseline(
-        baseline.nights,
-        baseline.label,
-        baseline.build,
-        spell if drop is not alone else (),
-        baseline.fixed,
-    )
+    told = replace(baseline, spell=spell if drop is not alone else ())
     return _Measured(drop, alone.drop, _mean(before), _mean(now), told)
 
 
@@ -110,7 +111,8 @@ def _told(finding: Finding, measured: _Measured, limit: float) -> dict[str, Any]
     fell = drop.drop > 0 and measured.after < measured.before and not change.startswith(NO_CHANGE)
     message = (
         f"{finding.metric}{of_segment(finding.segment)} {'fell' if fell else 'went'} "
-        f"from {measured.before:.3f} ({baseline.label}) to {measured.after:.3f}{over}; {change} "
+        f"from {measured.before:.3f} ({baseline.label}) to {measured.after:.3f}{over}; "
+        f"{_mix(drop)}{change} "
         f"over {drop.questions} {'shared ' if drop.paired else ''}questions, limit {limit:g}"
     )
     return {
@@ -123,7 +125,17 @@ def _told(finding: Finding, measured: _Measured, limit: float) -> dict[str, Any]
         "paired": drop.paired,
         "p_value": drop.p_value,
         "for_nights": None,
+        "mix": drop.mix,
+        "mix_tags": list(drop.mix_tags),
     }
+
+
+def _mix(drop: Drop) -> str:
+    """What of the drop is the mix, ahead of what is left of it; empty where that is nothing."""
+    told = [mix_text(drop.before - drop.now, drop.mix, drop.mix_tags)]
+    if told[0] and drop.alone >= _TOLD_ALONE:
+        told.append(f"{drop.alone:.0%} of the questions have tags that are new or were rare before")
+    return "; ".join([*told, "like for like "]) if told[0] else ""
 
 
 def _mean(nights: Sequence[Questions]) -> float:

@@ -38,6 +38,10 @@ class Baseline:
     """The nights of the present spell before tonight, to be judged with it."""
     fixed: bool = False
     """Whether it is the same whatever the alert's history is."""
+    usual: Sequence[Manifest] = ()
+    """All nights before the spell on which the alert was not firing: these may be more."""
+    past: Sequence[Manifest] = ()
+    """All nights before the spell. A day of the week that fired every week is among them."""
 
 
 def _no_run(_: str) -> Manifest | None:
@@ -68,6 +72,8 @@ class Night:
     fixed_sets: FixedSets | None = None
     ids: IdReader | None = None
     """Reads which contexts a night retrieved."""
+    mix_tags: Sequence[str] | None = None
+    """Tags by which nights are compared like with like; None: those that explain the scores."""
     stale: set[str] = field(default_factory=set, init=False, compare=False)
     """Questions of tonight whose labels name documents that are gone."""
     baselines: dict[str, Baseline] = field(default_factory=dict, init=False, compare=False)
