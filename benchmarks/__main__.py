@@ -108,7 +108,8 @@ def main() -> None:
     parser.add_argument(
         "--rows",
         type=int,
-        help="of the log, or of the smaller one; intervals, alarms, weekdays, sampled: nights of each kind",
+        help="of the log, or of the smaller one; intervals, alarms, weekdays, sampled: nights of "
+        "each kind",
     )
     parser.add_argument("--peer-rows", type=int, default=100, help="engine: of the peers' log")
     parser.add_argument("--only", default="", help=f"engine: {', '.join(engine.PARTS)}")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from ragmetrics.alerts.coded_rows import RowCoder
 from ragmetrics.calibration.records import Drift
 from ragmetrics.causes import BUILDS
 from ragmetrics.records import Manifest, Segment
@@ -78,6 +79,8 @@ class Night:
     """Questions of tonight whose labels name documents that are gone."""
     baselines: dict[str, Baseline] = field(default_factory=dict, init=False, compare=False)
     """What each alert's drop was measured against, as its finding tells it."""
+    coder: RowCoder = field(default_factory=RowCoder, init=False, repr=False, compare=False)
+    """The rows of nights as numbers."""
     _read: dict[tuple[str, str], MetricScores] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ragmetrics.alerts.coded_rows import MOST_VALUES, CodedRows, joined
 from ragmetrics.alerts.evidence import Baseline, Night
 from ragmetrics.changes import WEEKDAY
 from ragmetrics.records import Manifest, Segment
 from ragmetrics.stats.comparisons import Drop
+from ragmetrics.stats.contrasts import Numbers
 from ragmetrics.stats.cycles import same_level_chance, weekly_chance
 from ragmetrics.stats.standardised import (
     Codes,
@@ -30,11 +31,6 @@ from ragmetrics.stats.standardised import (
 from ragmetrics.stats.strata import Strata, choose_strata, residuals
 from ragmetrics.store.history import trailing
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-MOST_VALUES = 20
-"""Of a tag that is chosen by itself: one of more values names things, not kinds."""
 WEEK = 7
 SAME_DAYS = 28
 """Days before, of which the same days of the week are part of the baseline."""
@@ -135,40 +131,37 @@ class _Sides:
         return replace(self, beside=more)
 
     @cached_property
-    def _frames(self) -> list[pd.DataFrame]:
-        frames = []
+    def _coded(self) -> list[CodedRows]:
+        """The rows that count, night by night."""
+        night, which, coder = self.night, self.which, self.night.coder
+        wanted = {*(night.mix_tags or ()), *([which.segment.tag] if which.segment else [])}
+        found = []
         for one in (*self.before, *self.now, *self.beside):
             build = None if one in self.now else self.build
-            rows = self.night.rows(self.which.metric, one, build).of_segment(self.which.segment)
-            frames.append(_counted(rows.scored, self.which.without))
-        return frames
-
-    @cached_property
-    def _table(self) -> pd.DataFrame:
-        import pandas as pd
-
-        return pd.concat(self._frames, ignore_index=True)
+            place = f"{one.date}/{one.run}/{build}"
+            rows = coder.code(place, night.rows(which.metric, one, build), wanted)
+            rows = rows.of_segment(which.segment)
+            if which.without:
+                rows = rows.only(~np.isin(rows.questions, coder.numbers(which.without)))
+            found.append(rows)
+        return found
 
     @cached_property
     def _ends(self) -> list[int]:
         """Where the rows of each night end, and 0 before the first."""
-        return [0, *np.cumsum([len(one) for one in self._frames]).tolist()]
+        return [0, *np.cumsum([len(one.values) for one in self._coded]).tolist()]
 
     @cached_property
     def _tags(self) -> dict[str, Codes]:
         """The value of each row of each tag that may be standardised by, as a number."""
-        import pandas as pd
-
-        own = f"tag:{self.which.segment.tag}" if self.which.segment else ""
-        wanted = self.night.mix_tags
-        found = {}
-        for column in self._table.columns:
-            tag = str(column).removeprefix("tag:")
-            if tag == column or column == own or (wanted is not None and tag not in wanted):
+        named, own = self.night.mix_tags, self.which.segment
+        known = sorted({tag for one in self._coded for tag in one.tags})
+        end, found = self._ends[len(self.before)], {}
+        for tag in known if named is None else [one for one in named if one in known]:
+            if own is not None and tag == own.tag:
                 continue
-            codes = pd.factorize(self._table[column], use_na_sentinel=False)[0].astype(np.intp)
-            values = len(np.unique(codes[: self._ends[len(self.before)]]))
-            if wanted is not None or 1 < values <= MOST_VALUES:
+            codes, _ = joined(self._coded, tag)
+            if named is not None or 1 < len(np.unique(codes[:end])) <= MOST_VALUES:
                 found[tag] = codes
         return found
 
@@ -179,14 +172,18 @@ class _Sides:
         days = [one.date.weekday() for one in nights]
         return np.repeat(days, np.diff(self._ends)).astype(np.intp)
 
-    def _rows(self, start: int, end: int, strata: Strata | None = None) -> StratifiedRows:
-        import pandas as pd
+    @cached_property
+    def _columns(self) -> tuple[Codes, Numbers]:
+        """The question of each row, as a number, and its value."""
+        questions = np.concatenate([one.questions for one in self._coded])
+        return questions, self.which.sign * np.concatenate([one.values for one in self._coded])
 
+    def _rows(self, start: int, end: int, strata: Strata | None = None) -> StratifiedRows:
         own = slice(start, end)
-        table = self._table.iloc[own]
+        questions, values = self._columns
         return StratifiedRows(
-            pd.factorize(table["question"])[0].astype(np.intp),
-            self.which.sign * table["value"].to_numpy(dtype=np.float64),
+            np.unique(questions[own], return_inverse=True)[1].astype(np.intp),
+            values[own],
             [level[own] for level in strata.levels] if strata else (),
         )
 
@@ -225,11 +222,3 @@ class _Sides:
             for start, end in zip(self._ends, self._ends[1 : len(self.before) + 1], strict=False)
         ]
         return same_level_chance(nights) < _DIFFER
-
-
-def _counted(rows: pd.DataFrame, without: Collection[str]) -> pd.DataFrame:
-    """The questions, values and tags of the rows that count."""
-    names = [name for name in rows.columns if str(name).startswith("tag:")]
-    kept = rows[~rows["question"].isin(list(without))] if without else rows
-    found: Any = kept[["question", "value", *names]]
-    return found

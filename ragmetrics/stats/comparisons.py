@@ -108,7 +108,9 @@ def compare_aligned(
     if len(old) < 2 or len(new) < 2:
         return None
     found = unpaired_contrast(old, new)
-    guarded = max(found.error, math.hypot(*(guarded_error(side, (0.0, 1.0)) for side in (old, new))))
+    guarded = max(
+        found.error, math.hypot(*(guarded_error(side, (0.0, 1.0)) for side in (old, new)))
+    )
     return _drop(found, guarded, (old, new), None, confidence, alpha)
 
 

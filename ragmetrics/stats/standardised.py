@@ -67,7 +67,7 @@ class Expected:
     influence: Numbers
     """How far each question of before moves that mean. The sum of squares is its variance."""
     freedom: float
-    """Questions of before, less one for each mean."""
+    """Degrees of freedom of that variance: a few questions that stand for many are few."""
     size: float
     """Effective questions of before."""
     alone: float
@@ -88,7 +88,7 @@ def expected(before: StratifiedRows, now: StratifiedRows) -> Expected:
     levels = [tuple(whole), *zip(before.levels, now.levels, strict=True)]
     held = np.full(len(now.values), np.nan)
     influence, shares = np.zeros((2, len(before.values)))
-    means, alone = 0, 0.0
+    squares, alone = 0.0, 0.0
     for depth in reversed(range(len(levels))):
         old, new = levels[depth]
         count = int(max(old.max(initial=0), new.max(initial=0))) + 1
@@ -101,16 +101,20 @@ def expected(before: StratifiedRows, now: StratifiedRows) -> Expected:
         scale = np.divide(weight, votes, out=np.zeros(count), where=votes > 0)
         spread = np.sqrt(np.divide(votes, votes - 1, out=np.ones(count), where=votes > 1))
         part = before.votes * scale[old]
-        influence += part * spread[old] * (before.values - mean[old])
+        moves = part * spread[old] * (before.values - mean[old])
+        own_error = np.bincount(old, weights=np.square(moves), minlength=count)
+        squares += float((np.square(own_error) / np.maximum(votes - 1, 1)).sum())
+        influence += moves
         shares += part
-        means += int((weight > 0).sum())
         alone = float(weight.sum()) if depth == 0 and len(levels) > 1 else 0.0
     ask = before.questions
+    psi = np.bincount(ask, weights=influence, minlength=before.count)
+    error = float(np.square(psi).sum())
     return Expected(
         rows=held,
         mean=float((now.votes * held).sum()) / now.count,
-        influence=np.bincount(ask, weights=influence, minlength=before.count),
-        freedom=max(1.0, before.count - means),
+        influence=psi,
+        freedom=max(1.0, error**2 / squares if squares > 0 else before.count - 1),
         size=1 / float(np.square(np.bincount(ask, weights=shares)).sum()),
         alone=alone,
     )

@@ -91,7 +91,11 @@ def a_night(
 
 
 def view(
-    tonight: Past, *earlier: Past, runs: Sequence[Past] = (), serving: Sequence[str] = ()
+    tonight: Past,
+    *earlier: Past,
+    runs: Sequence[Past] = (),
+    serving: Sequence[str] = (),
+    mix_tags: Sequence[str] | None = None,
 ) -> Night:
     """What the rules see tonight; `runs` are in the store, but do not speak for their nights."""
     known = {(one.manifest.date, one.manifest.run): one for one in (*earlier, *runs)}
@@ -102,6 +106,7 @@ def view(
         lambda one, metric: known[one.date, one.run].scores[metric],
         find_run={run: one.manifest for (_, run), one in known.items()}.get,
         serving=lambda: serving,
+        mix_tags=mix_tags,
     )
 
 
@@ -109,7 +114,7 @@ def hold(rules: Sequence[Rule] | None, tonight: Past, *earlier: Past, **more: An
     """All findings of tonight; earlier nights are given oldest first."""
     store = {name: more.pop(name) for name in ("runs", "serving") if name in more}
     settings = AlertSettings(rules=None if rules is None else tuple(rules), **more)
-    return evaluate(settings, view(tonight, *earlier, **store))
+    return evaluate(settings, view(tonight, *earlier, mix_tags=settings.mix_tags, **store))
 
 
 def metric_findings(*arguments: Any, **more: Any) -> list[Finding]:
