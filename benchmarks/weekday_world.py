@@ -29,7 +29,7 @@ from ragmetrics.alerts.evidence import Night
 from ragmetrics.alerts.rules import evaluate
 from ragmetrics.alerts.state import advance
 from ragmetrics.protocol import Status
-from ragmetrics.records import Finding, JudgeInfo, Manifest, Source, Summary, Usage
+from ragmetrics.records import Finding, JudgeInfo, Manifest, Segment, Source, Summary, Usage
 from ragmetrics.stats.intervals import mean_interval
 from ragmetrics.summarise import MetricScores
 
@@ -164,11 +164,30 @@ class World:
         }
         if self.tagged:
             columns[f"tag:{TAG}"] = list(drawn.sections)
-        return MetricScores(metric, pd.DataFrame(columns))
+        return _Scores(metric, pd.DataFrame(columns).astype(dict.fromkeys(columns, object)))
+
+
+class _Scores(MetricScores):
+    """Scores with one row per question, all scored, grouped once: pandas would take most of the
+    time."""
+
+    @property
+    def scored(self) -> pd.DataFrame:
+        """See `MetricScores`."""
+        return self.table
+
+    def by_question(self, segment: Segment | None = None) -> dict[str, list[float]]:
+        """See `MetricScores`."""
+        kept: dict[str, list[float]] | None = self.__dict__.get("_kept")
+        if kept is None or segment is not None:
+            kept = super().by_question(segment)
+        if segment is None:
+            self.__dict__["_kept"] = kept
+        return kept
 
 
 def _summary(scores: MetricScores) -> Summary:
-    values = scores.table["value"].to_numpy()
+    values = scores.table["value"].to_numpy(dtype=np.float64)
     mean = mean_interval(values, np.arange(len(values)))
     if mean is None:
         raise ValueError("a night without questions")

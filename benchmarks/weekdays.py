@@ -10,7 +10,7 @@ like with like by tags, and without any tag, where only the days of the week can
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -35,7 +35,7 @@ ROOM = 1.3
 """Times the fall that a section has to lose on an average night."""
 HISTORY = 56
 """Nights before a drop."""
-WAYS = {
+WAYS: Mapping[str, Callable[[], World]] = {
     "as they are": lambda: World(mix_tags=()),
     "like with like": World,
     "like with like, no tags": lambda: World(tagged=False),

@@ -12,7 +12,7 @@ all poor nights for good would make of the best ones the measure.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from ragmetrics.alert_settings import Rule
@@ -39,9 +39,10 @@ def find_baseline(rule: Rule, night: Night, key: str) -> Baseline | Lacking:
     start = spell_before(night.earlier, key, rule.for_ - 1) or night.manifest.date
     spell = [one for one in comparable if one.date >= start][-(MOST_NIGHTS - 1) :]
     kind, _, which = rule.versus.partition(":")
-    if kind == "pinned":
-        return _pinned(rule, night, which, spell)
     before = usual_nights(night, rule.metric, key, start)
+    if kind == "pinned":
+        found = _pinned(rule, night, which, spell)
+        return found if isinstance(found, Lacking) else replace(found, usual=before)
     if not before:
         return Lacking("no earlier night by the same judge")
     if kind == "serving":

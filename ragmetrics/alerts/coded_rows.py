@@ -88,7 +88,7 @@ class RowCoder:
                 told = [name if isinstance(name, str) else None for name in names]
                 tags[tag] = CodedTag(codes.astype(np.intp), told)
         numbers = self._questions
-        questions = [numbers.setdefault(name, len(numbers)) for name in rows["question"]]
+        questions = [numbers.setdefault(name, len(numbers)) for name in rows["question"].tolist()]
         values = rows["value"].to_numpy(dtype=np.float64)
         return CodedRows(np.array(questions, dtype=np.intp), values, tags)
 

@@ -27,6 +27,12 @@ FEWEST = 10.0
 """Questions of before below which a stratum has no mean of its own."""
 
 
+def _sums(codes: Codes, values: Numbers, count: int) -> Numbers:
+    """The sum of the values of each of so many codes."""
+    found: Numbers = np.bincount(codes, weights=values, minlength=count).astype(np.float64)
+    return found
+
+
 @dataclass(frozen=True)
 class StratifiedRows:
     """The scored rows of one side. Each question has one vote, which its rows share."""
@@ -49,11 +55,11 @@ class StratifiedRows:
 
     def by_question(self, values: Numbers) -> Numbers:
         """The mean of each question over its rows."""
-        return np.bincount(self.questions, weights=self.votes * values, minlength=self.count)
+        return _sums(self.questions, self.votes * values, self.count)
 
     def stratum_votes(self, codes: Codes, count: int) -> Numbers:
         """The questions that each stratum has."""
-        return np.bincount(codes, weights=self.votes, minlength=count)
+        return _sums(codes, self.votes, count)
 
 
 @dataclass(frozen=True)
@@ -93,29 +99,29 @@ def expected(before: StratifiedRows, now: StratifiedRows) -> Expected:
         old, new = levels[depth]
         count = int(max(old.max(initial=0), new.max(initial=0))) + 1
         votes = before.stratum_votes(old, count)
-        sums = np.bincount(old, weights=before.votes * before.values, minlength=count)
+        sums = _sums(old, before.votes * before.values, count)
         mean = np.divide(sums, votes, out=np.zeros(count), where=votes > 0)
         own = np.isnan(held) & (votes[new] >= (FEWEST if depth else 0.0))
-        weight = np.bincount(new[own], weights=now.votes[own], minlength=count) / now.count
+        weight = _sums(new[own], now.votes[own], count) / now.count
         held[own] = mean[new[own]]
         scale = np.divide(weight, votes, out=np.zeros(count), where=votes > 0)
         spread = np.sqrt(np.divide(votes, votes - 1, out=np.ones(count), where=votes > 1))
         part = before.votes * scale[old]
         moves = part * spread[old] * (before.values - mean[old])
-        own_error = np.bincount(old, weights=np.square(moves), minlength=count)
+        own_error = _sums(old, np.square(moves), count)
         squares += float((np.square(own_error) / np.maximum(votes - 1, 1)).sum())
         influence += moves
         shares += part
         alone = float(weight.sum()) if depth == 0 and len(levels) > 1 else 0.0
     ask = before.questions
-    psi = np.bincount(ask, weights=influence, minlength=before.count)
+    psi = _sums(ask, influence, before.count)
     error = float(np.square(psi).sum())
     return Expected(
         rows=held,
         mean=float((now.votes * held).sum()) / now.count,
         influence=psi,
         freedom=max(1.0, error**2 / squares if squares > 0 else before.count - 1),
-        size=1 / float(np.square(np.bincount(ask, weights=shares)).sum()),
+        size=1 / float(np.square(_sums(ask, shares, before.count)).sum()),
         alone=alone,
     )
 

@@ -68,7 +68,8 @@ def _refined(codes: Codes, tags: Iterable[Codes]) -> Iterable[Codes]:
 def _crossed(codes: Codes, tag: Codes) -> Codes:
     """The cells of two partitions, numbered from 0."""
     cells = codes * (int(tag.max(initial=0)) + 1) + tag
-    return np.unique(cells, return_inverse=True)[1].astype(np.intp)
+    numbered: Codes = np.unique(cells, return_inverse=True)[1].astype(np.intp)
+    return numbered
 
 
 def _test(before: StratifiedRows, codes: Codes, tag: Codes) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Nights whose mix of rows differs are held like against like, by tags or by the day of the week."""
+"""Nights whose mix of rows differs are held like against like, by tags or by the weekday."""
 
 from __future__ import annotations
 
