@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import shorten
 
 from ragmetrics.causes import Fall
 
@@ -46,7 +47,8 @@ def mix_text(fell: float, mix: float | None, tags: Sequence[str]) -> str:
 
 def mix_name(tags: Sequence[str]) -> str:
     """`the mix of tag section`, `the mix of tags language and section`, `the day of the week`."""
-    named = sorted(one for one in tags if one != WEEKDAY)
+    # Names of tags come from logs, and may be of any length.
+    named = sorted(shorten(one, 60, placeholder="…") for one in tags if one != WEEKDAY)
     told = ["the day of the week"] if WEEKDAY in tags else []
     if named:
         told.append(f"the mix of tag{'s' if len(named) > 1 else ''} {' and '.join(named)}")

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ragmetrics.alerts.blocks import Block, bullets, context, links, mrkdwn, plain, section
 from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.markup import clean, escape
-from ragmetrics.changes import drop_words, fall_story
+from ragmetrics.changes import drop_words, fall_story, mix_text
 from ragmetrics.quoted import hidden_of, without
 from ragmetrics.records import Finding, Manifest, SampledMean, Summary, WorstRow
 
@@ -150,6 +150,7 @@ def _section(finding: Finding, manifest: Manifest, *, titled: bool) -> Block:
         "Mean": f"{finding.mean:z.3f}{_interval(finding)}",
         "Before": _before(finding),
         "Drop": _drop(finding),
+        "Mix": _mix(finding),
         "Scored": f"{rows}, {finding.questions:,} questions",
         "Since": str(finding.since or ""),
         "Level": str(finding.change or ""),
@@ -187,6 +188,13 @@ def _drop(finding: Finding) -> str:
     if finding.drop is None:
         return ""
     return " ".join(drop_words(finding.drop, finding.drop_low, finding.drop_high)).rstrip()
+
+
+def _mix(finding: Finding) -> str:
+    """What of the move of the mean is another mix of tags, which the drop is without."""
+    if finding.drop is None or finding.mix is None:
+        return ""
+    return escape(mix_text(finding.drop + finding.mix, finding.mix, finding.mix_tags), 200)
 
 
 def _lines(findings: Sequence[Finding]) -> list[str]:
