@@ -33,7 +33,7 @@ from ragmetrics.settings import Settings, load_settings
 from ragmetrics.stage import Staged, open_store
 from ragmetrics.text import sharing_splits
 from tasks.artifacts import artifact_key
-from tasks.backfilling import publish_past
+from tasks.backfilling import publish_past, show_past
 from tasks.steps import alert, stage
 
 
@@ -93,13 +93,18 @@ class _Tasks:
 
     def score(self, staged: Staged) -> Sequence[RagmetricsError]:
         label = Label(self.settings.dataset, str(staged.ref.date), "backfill")
-        return score_all(self.settings, staged.ref, parts(self.settings, staged), label)
+        until = dt.datetime.now(dt.UTC) + self.settings.deadline  # of each night its own
+        wanted = parts(self.settings, staged)
+        return score_all(self.settings, staged.ref, wanted, label, until=until)
 
     def publish(self, staged: Staged, problems: Sequence[str], *, silent: bool) -> Manifest:
         return publish_past(self.settings, staged, problems, silent=silent)
 
     def alert(self, manifest: Manifest) -> Delivery:
         return alert(self.settings, manifest)
+
+    def show(self, manifest: Manifest) -> None:
+        show_past(self.settings, manifest)
 
 
 class _Progress:

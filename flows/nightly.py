@@ -14,7 +14,7 @@ from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 from rich.console import Console
 
-from flows.attempts import bound_starts, first_start
+from flows.attempts import bound_starts, first_start, run_deadline
 from flows.failing import fail
 from flows.runners import check_runner
 from flows.scoring import score_all
@@ -35,7 +35,7 @@ from ragmetrics.report.condition import LABELS, by_state, rule_state
 from ragmetrics.settings import load_settings
 from ragmetrics.stage import open_store
 from tasks.calibrating import judge_labelled
-from tasks.steps import alert, publish, stage
+from tasks.steps import alert, publish, show_or_tell, stage
 
 
 def _run_name() -> str:
@@ -50,22 +50,24 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     before the one that the run was planned for: a run that is late, retried or started again
     keeps it. Out: the night's manifest and what was told, or the state `Waiting` where batches are
     at work and the deployment will run the night again. May be repeated: finished parts, judgements
-    and batches are found in the store, numbers do not change, and nothing is told twice.
-    Raises CoverageShort, after publishing and alerting, where not everything could be scored, and
-    ends as `FailedAndTold` if Slack took a message of it; StartedTooOften where the run crashed
-    three times.
+    and batches are found in the store, numbers do not change, and nothing is told twice. Judges
+    are asked until the settings' deadline; what is there then is published.
+    Raises CoverageShort, after publishing and alerting, where not everything could be scored, told
+    or shown, and ends as `FailedAndTold` if Slack took a message of it; StartedTooOften where the
+    run crashed three times.
     """
     log = get_run_logger()
     day = date or _night()
     bound_starts(f"run the night anew: prefect deployment run nightly/nightly --param date={day}")
     chosen = leaving(load_settings(settings))
     check_runner(chosen)
+    until = run_deadline(chosen.deadline)
     staged = stage(chosen, day, first_start())
     source = staged.source
     log.info("%s: %d rows, %d quarantined", day, source.rows, source.quarantined)
-    unjudged = judge_labelled(chosen)
+    unjudged = judge_labelled(chosen, until)
     wanted = parts(chosen, staged)
-    errors = score_all(chosen, staged.ref, wanted)
+    errors = score_all(chosen, staged.ref, wanted, until=until)
     pending = [error for error in errors if isinstance(error, JudgePending)]
     if waiting := come_back(pending, settings, day, staged):
         return waiting  # type: ignore[no-any-return]  # a state, which Prefect takes for the result
@@ -73,12 +75,16 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     log.info("%d of %d parts scored", len(wanted) - len(problems), len(wanted))
     manifest = publish(chosen, staged, problems + unjudged)
     delivery = alert(chosen, manifest)
+    unshown, told = show_or_tell(chosen, manifest)
     for finding in manifest.findings:
         if finding.level != "ok":
             log.warning("%s: %s", finding.level, finding.message)
     if missing := shortfalls(manifest, delivery):
         # What is sent of a night names all that fires, and so what is missing.
-        return fail(coverage_short(manifest, missing), told=delivery.sent)  # type: ignore[no-any-return]
+        told = told and delivery.sent
+    if missing := [*missing, *unshown, *staged.problems]:
+        told = told and not staged.problems
+        return fail(coverage_short(manifest, missing), told=told)  # type: ignore[no-any-return]
     log.info("%s", _outcome(manifest, dashboard_link(chosen, open_store(chosen), manifest)))
     return NightResult(manifest, delivery)
 

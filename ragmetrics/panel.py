@@ -21,7 +21,7 @@ from ragmetrics.budget import BudgetPlan
 from ragmetrics.errors import JudgeRefused, Unanswered
 from ragmetrics.judges.base import Judge, fingerprint
 from ragmetrics.play import Play, is_heavy
-from ragmetrics.protocol import Answer, Score, Status
+from ragmetrics.protocol import UNSETTLED, Answer, Score, Status
 from ragmetrics.registry import Metric
 from ragmetrics.rows import LogRow
 from ragmetrics.settings import Aggregate
@@ -88,7 +88,7 @@ class Panel:
     async def score(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Score]:
         """Score one row by metrics.
 
-        Raises JudgeRefused where no judge can be asked, MetricError where a metric fails.
+        Raises JudgeRefused where no judge can be asked.
         """
         if self._budget and not self._budget.judges(row.question_key):
             return await self._for_nothing(metrics, row, self._budget)
@@ -160,11 +160,16 @@ class Panel:
     async def _answers(
         self, member: Member, row_key: str, wanted: Sequence[Wanted]
     ) -> list[Answer]:
-        """The answers of one judge; one that refuses is asked no more, and the others go on."""
+        """The answers of one judge; one that refuses is asked no more, and the others go on.
+
+        Raises JudgeRefused where all refuse, and nothing came of any before. Else what is there is
+        worth writing, and the row alone has no answers.
+        """
         try:
             return await member.broker.answer_all(row_key, wanted)
         except JudgeRefused as error:
-            if len(self.members) == 1 or all(one.broker.refusal for one in self.members):
+            nobody = len(self.members) == 1 or all(one.broker.refusal for one in self.members)
+            if nobody and not any(one.broker.may_go_on for one in self.members):
                 raise
             return [Unanswered(Status.JUDGE_FAILED, str(error))] * len(wanted)
 
@@ -215,7 +220,7 @@ def combine(by_judge: Mapping[str, Score], aggregate: Aggregate) -> Score:
 
 
 def _failed(score: Score) -> bool:
-    return score.status in (Status.UNREADABLE, Status.JUDGE_FAILED)
+    return score.status in UNSETTLED
 
 
 def _said(score: Score) -> dict[str, Any]:

@@ -12,12 +12,20 @@ above it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from itertools import count
 
 from ragmetrics.comparing.records import Comparison
-from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError
+from ragmetrics.deadline import deadline_at, ending
+from ragmetrics.errors import (
+    InputError,
+    JudgePending,
+    JudgeRefused,
+    RagmetricsError,
+    StoreError,
+)
 from ragmetrics.gates.compared import compare_builds
 from ragmetrics.gates.evidence import (
     Compared,
@@ -41,6 +49,8 @@ from ragmetrics.settings import Settings
 from ragmetrics.stage import Staged, open_store
 from ragmetrics.store.parts import RunRef
 from ragmetrics.workers import Part, score_parts
+
+log = logging.getLogger(__name__)
 
 
 def gate_parts(settings: Settings, staged: StagedGate) -> list[tuple[RunRef, list[Part]]]:
@@ -71,7 +81,11 @@ def decide(settings: Settings, staged: StagedGate, problems: Sequence[str] = ())
     if known and known.is_decided and not gate.is_decided and nothing_new:
         raise InputError(_stays(known, gate))
     gate = _as_known(gate, known)
-    save_compared(files, gate.build, found)  # before the verdict, by which its page is written
+    try:
+        save_compared(files, gate.build, found)  # before the verdict, by which its page is written
+    except StoreError as error:  # the page of the verdict goes without
+        log.error("how build %s differs is not kept: %s", gate.build, error)
+        gate = gate.model_copy(update={"problems": [*gate.problems, *cleaned([str(error)])]})
     save_gate(files, gate)
     return gate
 
@@ -82,10 +96,14 @@ def run_gate(settings: Settings, build: IndexBuild, progress: Progress | None = 
     A build that has no log is asked the golden questions first, where the settings name a
     retriever. A judge that refuses in the midst of it leaves the gate inconclusive. `progress`
     hears what is at work, how much of it is done, and of how much: the questions that are asked,
-    then the parts that are judged, by their metrics. Raises what `replay` and `stage_gate` raise,
-    and JudgePending, with no verdict, where batches take longer than the settings let it wait.
+    then the parts that are judged, by their metrics. Retriever and judges are asked until the
+    settings' deadline; the verdict then rests on what is there. Raises what `replay` and
+    `stage_gate` raise, and JudgePending, with no verdict, where batches take longer than the
+    settings let it wait.
     """
-    replay_missing(settings, build, progress)
+    until = datetime.now(UTC) + settings.deadline
+    with ending(deadline_at(until)):
+        replay_missing(settings, build, progress)
     staged = stage_gate(settings, build)
     run, kept = gate_run_settings(settings), open_store(settings)
     todo = [(one, _parts(settings, one)) for one in staged.runs]
@@ -93,7 +111,7 @@ def run_gate(settings: Settings, build: IndexBuild, progress: Progress | None = 
     problems: list[RagmetricsError] = []
     try:
         for one, parts in todo:
-            problems += score_parts(run, one, parts, done=told, kept=kept)
+            problems += score_parts(run, one, parts, done=told, kept=kept, until=until)
     except JudgeRefused as error:
         problems.append(error)
     for problem in problems:
