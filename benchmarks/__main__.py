@@ -3,7 +3,7 @@
 python -m benchmarks                  (all)
 python -m benchmarks engine --rows 200 --only speed,tokens
 python -m benchmarks scale --rows 2000
-python -m benchmarks intervals alarms sampled --rows 50     (the simulations, in short)
+python -m benchmarks intervals alarms weekdays sampled --rows 50     (the simulations, in short)
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from benchmarks import (
     scale,
     store_scale,
     two_cores,
+    weekdays,
     year,
 )
 from ragmetrics.settings import DEFAULT_METRICS
@@ -67,6 +68,11 @@ def _alarms(options: Options) -> None:
     _print(false_alarms.report(options.rows or 1_000, min(500, options.rows or 500)))
 
 
+def _weekdays(options: Options) -> None:
+    nights = options.rows or 1_000
+    _print(weekdays.report(nights, max(1, nights // 5)))
+
+
 def _sampled(options: Options) -> None:
     _print(prediction_powered.report(options.rows or prediction_powered.NIGHTS))
 
@@ -85,6 +91,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "scale": _scale,
     "intervals": _intervals,
     "alarms": _alarms,
+    "weekdays": _weekdays,
     "sampled": _sampled,
     "year": _year,
 }
@@ -101,7 +108,8 @@ def main() -> None:
     parser.add_argument(
         "--rows",
         type=int,
-        help="of the log, or of the smaller one; intervals, alarms, sampled: nights of each kind",
+        help="of the log, or of the smaller one; intervals, alarms, weekdays, sampled: nights of "
+        "each kind",
     )
     parser.add_argument("--peer-rows", type=int, default=100, help="engine: of the peers' log")
     parser.add_argument("--only", default="", help=f"engine: {', '.join(engine.PARTS)}")

@@ -97,6 +97,9 @@ class AlertSettings(Part):
     """Share of unreadable and failed rows of a metric above which an alert fires."""
     false_alarms: float = Field(0.01, gt=0, lt=1)
     """Share of nights on which nothing changed that may fire a drop rule all the same."""
+    mix_tags: tuple[str, ...] | None = None
+    """The tags by which nights with other questions are compared like with like. None: those that
+    explain the scores of the nights before; none at all: nights are compared as they are."""
     drift_set: str | None = None
     """A labelled set that the nightly judges afresh, to know a move of its judge from one of
     retrieval."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from textwrap import shorten
+
 from ragmetrics.causes import ComparedMeans, Fall
 
 NO_CHANGE = "no change"
+WEEKDAY = "weekday"
+"""Names the day of the week among the tags by which nights are compared like with like."""
 WIDE = 0.1
 """Width of an interval from which on a third digit says nothing."""
 
@@ -41,6 +46,29 @@ def over_questions(means: ComparedMeans) -> str:
     return f"over {means.questions:,} questions, each counted once"
 
 
+def mix_text(fell: float, mix: float | None, tags: Sequence[str]) -> str:
+    """What of a move of the mean is another mix of rows: `of the 0.031 that the mean fell, 0.027 is
+    the mix of tag section`. Empty where it rounds to 0.
+    """
+    if mix is None or f"{abs(mix):.3f}" == "0.000":
+        return ""
+    what = mix_name(tags)
+    if 0 < mix <= fell or fell <= mix < 0:
+        moved = "fell" if fell > 0 else "rose"
+        return f"of the {abs(fell):.3f} that the mean {moved}, {abs(mix):.3f} is {what}"
+    return f"{what} by itself {'lowers' if mix > 0 else 'raises'} the mean by {abs(mix):.3f}"
+
+
+def mix_name(tags: Sequence[str]) -> str:
+    """`the mix of tag section`, `the mix of tags language and section`, `the day of the week`."""
+    # Names of tags come from logs, and may be of any length.
+    named = sorted(shorten(one, 60, placeholder="…") for one in tags if one != WEEKDAY)
+    told = ["the day of the week"] if WEEKDAY in tags else []
+    if named:
+        told.append(f"the mix of tag{'s' if len(named) > 1 else ''} {' and '.join(named)}")
+    return " and ".join(told)
+
+
 def fall_text(fall: Fall) -> str:
     """`context_recall has no drop rule and fell by 0.31 (0.25 to 0.37)`."""
     return f"{fall.metric} has no drop rule and {_moved(fall)} by {_far(fall)}"
@@ -72,11 +100,14 @@ def _far(fall: Fall) -> str:
 
 __all__ = [
     "NO_CHANGE",
+    "WEEKDAY",
     "WIDE",
     "compared_words",
     "drop_text",
     "drop_words",
     "fall_story",
     "fall_text",
+    "mix_name",
+    "mix_text",
     "over_questions",
 ]

@@ -135,6 +135,7 @@ def _night(
         fixed_sets=fixed_sets(settings, files, history.calibrations),
         ids=IdReader(files),
         notified=notifications(book, manifest.date),
+        mix_tags=settings.alerts.mix_tags,
         find_run=cache(partial(named_run, files)),
         serving=cache(partial(find_serving, files, manifest.dataset, manifest.date)),
     )
@@ -268,7 +269,8 @@ def watched_tags(settings: Settings) -> set[str]:
     """The tags that the settings name, which count however few rows have them."""
     ruled = {rule.by for rule in settings.alerts.rules or () if rule.by}
     sampled = settings.sample.strata if settings.sample else ()
-    return ruled | set(settings.segments or ()) | set(sampled)
+    named = {*(settings.segments or ()), *sampled, *(settings.alerts.mix_tags or ())}
+    return ruled | named
 
 
 def _worst(files: Files, night: Night) -> list[WorstRow]:

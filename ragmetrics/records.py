@@ -280,6 +280,11 @@ class Finding(Record):
     drop_high: float | None = None
     paired: bool | None = None
     """Whether a drop is that of the questions of both sides, each against itself."""
+    mix: float | None = None
+    """Of what the mean fell, the part that comes of another mix of tags; `drop` is without it.
+    None: not compared like with like."""
+    mix_tags: list[str] = Field(default_factory=list)
+    """The tags by which it was; `weekday` for the day of the week."""
     explained: float | None = None
     """Of a drop, what judge drift or stale labels explain; of a mean, how much higher it were."""
     affects: list[str] = Field(default_factory=list)

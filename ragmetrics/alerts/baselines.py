@@ -12,7 +12,7 @@ all poor nights for good would make of the best ones the measure.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from ragmetrics.alert_settings import Rule
@@ -39,15 +39,17 @@ def find_baseline(rule: Rule, night: Night, key: str) -> Baseline | Lacking:
     start = spell_before(night.earlier, key, rule.for_ - 1) or night.manifest.date
     spell = [one for one in comparable if one.date >= start][-(MOST_NIGHTS - 1) :]
     kind, _, which = rule.versus.partition(":")
-    if kind == "pinned":
-        return _pinned(rule, night, which, spell)
     before = usual_nights(night, rule.metric, key, start)
+    if kind == "pinned":
+        found = _pinned(rule, night, which, spell)
+        return found if isinstance(found, Lacking) else replace(found, usual=before)
     if not before:
         return Lacking("no earlier night by the same judge")
     if kind == "serving":
         return _serving(night, before, spell)
     nights = before[-1 if kind == "previous" else -int(which) :]
-    return Baseline(nights, _label(nights), spell=spell)
+    past = [one for one in comparable if one.date < start]
+    return Baseline(nights, _label(nights), spell=spell, usual=before, past=past)
 
 
 def usual_nights(night: Night, metric: str, key: str, start: date) -> list[Manifest]:
@@ -95,7 +97,8 @@ def _serving(
     for build in builds:
         if served := [one for one in before if build in one.source.index_builds]:
             nights = served[-SERVING_NIGHTS:]
-            return Baseline(nights, f"index build {build}", build=build, spell=spell)
+            label = f"index build {build}"
+            return Baseline(nights, label, build=build, spell=spell, usual=served)
     return Lacking(f"no night of index build {builds[0]} by the same judge")
 
 

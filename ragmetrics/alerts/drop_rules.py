@@ -17,12 +17,16 @@ from ragmetrics.alerts.cases import (
 )
 from ragmetrics.alerts.evidence import Baseline, Night, Questions, held_against
 from ragmetrics.alerts.judge_drift import less_judge_drift
+from ragmetrics.alerts.mix import Which, less_mix
 from ragmetrics.alerts.spells import was_firing
 from ragmetrics.alerts.turnover import less_stale_labels
 from ragmetrics.causes import ComparedMeans
-from ragmetrics.changes import compared_words, drop_text
+from ragmetrics.changes import compared_words, drop_text, mix_text
 from ragmetrics.records import Finding, Segment, Summary
 from ragmetrics.stats.comparisons import Drop
+
+_TOLD_ALONE = 0.05
+"""Share of questions with no like before, from which it is told."""
 
 
 def hold_drop(
@@ -91,22 +95,19 @@ def _measure(
     """None where there are less than two questions to compare."""
     before = night.questions(rule.metric, segment, baseline.nights, baseline.build)
     tonight: Questions = night.scores[rule.metric].by_question(segment)
+    which = Which(rule.metric, segment)
     alone = held_against(before, [tonight])
+    alone = less_mix(alone, night, which, baseline, [night.manifest])
     if alone is None:
         return None
     drop, spell = alone, list(baseline.spell)
     if spell and alone.drop > line:
         everything = [*night.questions(rule.metric, segment, spell), tonight]
         pooled = held_against(before, everything)
+        pooled = less_mix(pooled, night, which, baseline, [*spell, night.manifest])
         if pooled and pooled.drop > line and pooled.p_value < alone.p_value:
             drop = pooled
-    told = Baseline(
-        baseline.nights,
-        baseline.label,
-        baseline.build,
-        spell if drop is not alone else (),
-        baseline.fixed,
-    )
+    told = replace(baseline, spell=spell if drop is not alone else ())
     return _Measured(drop, alone.drop, _mean(before), told)
 
 
@@ -123,7 +124,8 @@ def _told(measured: _Measured, limit: float) -> dict[str, Any]:
     change = drop_text(drop.drop, drop.low, drop.high)
     return {
         "message": (
-            f"from {compared_words(means, ' to ')}{over} ({baseline.label}); {change}, "
+            f"from {compared_words(means, ' to ')}{over} ({baseline.label}); "
+            f"{_mix(drop)}{change}, "
             f"limit {limit:g}"
         ),
         "means": means,
@@ -135,7 +137,17 @@ def _told(measured: _Measured, limit: float) -> dict[str, Any]:
         "paired": drop.paired,
         "p_value": drop.p_value,
         "for_nights": None,
+        "mix": drop.mix,
+        "mix_tags": list(drop.mix_tags),
     }
+
+
+def _mix(drop: Drop) -> str:
+    """What of the drop is the mix, ahead of what is left of it; empty where that is nothing."""
+    told = [mix_text(drop.before - drop.now, drop.mix, drop.mix_tags)]
+    if told[0] and drop.alone >= _TOLD_ALONE:
+        told.append(f"{drop.alone:.0%} of the questions have tags that are new or were rare before")
+    return "; ".join([*told, "like for like "]) if told[0] else ""
 
 
 def _mean(nights: Sequence[Questions]) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from ragmetrics.alerts.coded_rows import RowCoder
 from ragmetrics.calibration.records import Drift
 from ragmetrics.causes import BUILDS
 from ragmetrics.records import Manifest, Notification, Segment
@@ -38,6 +39,10 @@ class Baseline:
     """The nights of the present spell before tonight, to be judged with it."""
     fixed: bool = False
     """Whether it is the same whatever the alert's history is."""
+    usual: Sequence[Manifest] = ()
+    """All nights before the spell on which the alert was not firing: these may be more."""
+    past: Sequence[Manifest] = ()
+    """All nights before the spell. A day of the week that fired every week is among them."""
 
 
 def _no_run(_: str) -> Manifest | None:
@@ -70,10 +75,14 @@ class Night:
     """Reads which contexts a night retrieved."""
     notified: Mapping[str, Notification] = field(default_factory=dict)
     """By key of the alert, what people were last told of those that fire."""
+    mix_tags: Sequence[str] | None = None
+    """Tags by which nights are compared like with like; None: those that explain the scores."""
     stale: set[str] = field(default_factory=set, init=False, compare=False)
     """Questions of tonight whose labels name documents that are gone."""
     baselines: dict[str, Baseline] = field(default_factory=dict, init=False, compare=False)
     """What each alert's drop was measured against, as its finding tells it."""
+    coder: RowCoder = field(default_factory=RowCoder, init=False, repr=False, compare=False)
+    """The rows of nights as numbers."""
     _read: dict[tuple[str, str], MetricScores] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

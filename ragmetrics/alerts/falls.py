@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from ragmetrics.alert_settings import AlertSettings, Rule
+from ragmetrics.alerts.evidence import Baseline
 from ragmetrics.alerts.judge_drift import left_tonight
+from ragmetrics.alerts.mix import Which, less_mix
 from ragmetrics.alerts.rules import DEFAULT_RULES, Night
-from ragmetrics.alerts.turnover import live_questions
+from ragmetrics.alerts.turnover import live_questions, stale_of
 from ragmetrics.causes import ComparedMeans, Fall
 from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.stats.comparisons import compare
@@ -63,16 +65,19 @@ def _fall(night: Night, now: Summary, alpha: float) -> Fall | None:
     then, tonight = (
         live_questions(now.metric, _questions(scores, now), night)
         for scores in (
-            (night.load(one, now.metric) for one, _ in nights),
+            (night.rows(now.metric, one) for one, _ in nights),
             [night.scores[now.metric]],
         )
     )
-    drop = compare(then, tonight)
+    held = [one for one, _ in nights]
+    which = Which(now.metric, without=stale_of(now.metric, night), sign=_sign(now))
+    week = Baseline(held, usual=held, past=night.comparable(now.metric))
+    drop = less_mix(compare(then, tonight), night, which, week, [night.manifest])
     if drop is not None:
-        drop = left_tonight(drop, night, now.metric, [one for one, _ in nights])
+        drop = left_tonight(drop, night, now.metric, held)
     if drop is None or drop.drop <= LEAST or drop.p_value >= alpha:
         return None
-    sign = 1 if now.higher_is_better else -1
+    sign = _sign(now)
     return Fall(
         metric=now.metric,
         before=fmean(mean for _, mean in nights),
@@ -97,9 +102,13 @@ def _had_fallen(manifest: Manifest, metric: str) -> bool:
     return any(fall.metric == metric for fall in manifest.falls)
 
 
+def _sign(now: Summary) -> int:
+    return 1 if now.higher_is_better else -1
+
+
 def _questions(nights: Iterable[MetricScores], now: Summary) -> dict[str, list[float]]:
     """The values of each question, turned around where lower is better: what got worse fell."""
-    sign = 1 if now.higher_is_better else -1
+    sign = _sign(now)
     values: dict[str, list[float]] = {}
     for scores in nights:
         for question, own in scores.by_question().items():

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ragmetrics.alerts.blocks import Block, bullets, context, links, mrkdwn, plain, section
 from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.markup import clean, escape
-from ragmetrics.changes import compared_words, drop_words, fall_story
+from ragmetrics.changes import compared_words, drop_words, fall_story, mix_text
 from ragmetrics.incidents import Incident, incidents, limit_of
 from ragmetrics.low_segments import worse_segments
 from ragmetrics.quoted import hidden_of, without
@@ -183,6 +183,7 @@ def _section(incident: Incident, manifest: Manifest, *, titled: bool) -> Block:
         "Mean of all rows": f"{finding.mean:z.3f}{_interval(finding)}",
         "Scored": f"{rows}, {finding.questions:,} questions",
         **dict(pair for one in rules for pair in _compared(one, alone=alone)),
+        "Mix": next(filter(None, map(_mix, rules)), ""),
         "Since": str(min((one.since for one in rules if one.since), default="")),
         "Level": str(finding.change or ""),
         "Carried by": "\n".join(escape(str(one), 120) for one in finding.carriers or ()),
@@ -249,6 +250,13 @@ def _drop(finding: Finding) -> str:
     if finding.drop is None:
         return ""
     return " ".join(drop_words(finding.drop, finding.drop_low, finding.drop_high)).rstrip()
+
+
+def _mix(finding: Finding) -> str:
+    """What of the move of the mean is another mix of tags, which the drop is without."""
+    if finding.drop is None or finding.mix is None:
+        return ""
+    return escape(mix_text(finding.drop + finding.mix, finding.mix, finding.mix_tags), 200)
 
 
 def _lines(found: Sequence[Incident]) -> list[str]:

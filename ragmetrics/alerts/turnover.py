@@ -23,6 +23,7 @@ from scipy import special
 from ragmetrics.alert_settings import AlertSettings, Rule
 from ragmetrics.alerts.cases import Case
 from ragmetrics.alerts.evidence import Night, Questions, held_against
+from ragmetrics.alerts.mix import Which, less_mix
 from ragmetrics.alerts.seen_ids import IdReader, Ids, SeenIds
 from ragmetrics.records import Finding, Level, Manifest, Segment, Summary
 from ragmetrics.summarise import summarise
@@ -131,7 +132,10 @@ def less_stale_labels(case: Case, night: Night, segment: Segment | None, line: f
     if len(last) < case.rule.min_rows:
         finding = {"message": f"{told}, too few are left", "explained": case.drop.drop}
         return Case(case.rule, case.finding.model_copy(update=finding), baseline=baseline)
+    which, now = Which(metric, segment, night.stale), [night.manifest]
     left, alone = held_against(before, [*spell, last]), held_against(before, [last])
+    left = less_mix(left, night, which, baseline, [*baseline.spell, *now])
+    alone = less_mix(alone, night, which, baseline, now)
     if left is None or alone is None:
         return Case(case.rule, case.finding.model_copy(update={"message": told}), baseline=baseline)
     text = f"{told}, without them the drop is {left.drop:.3f} [{left.low:.3f}, {left.high:.3f}]"
@@ -163,7 +167,12 @@ def less_stale_rows(rule: Rule, now: Summary, night: Night) -> tuple[Summary | N
 
 def live_questions(metric: str, questions: Questions, night: Night) -> Questions:
     """The questions that tell of a metric: of one on ids those whose labels are not stale."""
-    return _without(questions, night.stale) if metric in ID_METRICS else questions
+    return _without(questions, stale_of(metric, night))
+
+
+def stale_of(metric: str, night: Night) -> set[str]:
+    """The questions that say nothing of a metric: of one on ids those whose labels are stale."""
+    return night.stale if metric in ID_METRICS else set()
 
 
 def _without(questions: Questions, stale: set[str]) -> Questions:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ragmetrics.comparing.aligned import align_rows
 from ragmetrics.comparing.measuring import measure_sides
+from ragmetrics.comparing.mix import mix_notices
 from ragmetrics.comparing.moving import find_moved, find_one_sided
 from ragmetrics.comparing.records import Change, Comparison
 from ragmetrics.comparing.scored import Side
@@ -41,7 +42,7 @@ def make_comparison(
         rows=told,
         lost=lost,
         gained=gained,
-        notices=_notices(a, b, tags, segments),
+        notices=[*mix_notices(whole), *_notices(a, b, tags, segments)],
         problems=[*(f"A: {one}" for one in a.problems), *(f"B: {one}" for one in b.problems)],
         usage=a.usage + b.usage,
     )

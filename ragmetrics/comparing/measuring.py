@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from ragmetrics.comparing.aligned import Aligned
+from ragmetrics.comparing.mix import less_mix
 from ragmetrics.comparing.records import Change
 from ragmetrics.records import Segment
-from ragmetrics.stats.comparisons import compare_aligned
+from ragmetrics.stats.comparisons import Drop, compare_aligned
 from ragmetrics.stats.contrasts import Numbers
 from ragmetrics.stats.families import adjusted
 
@@ -21,11 +23,14 @@ def measure(
     *,
     segment: Segment | None = None,
     higher_is_better: bool = True,
+    like: Callable[[Drop], Drop] | None = None,
 ) -> Change:
     """How far a metric moved from A to B: `stats.comparisons.compare_aligned`, told as B less A.
 
     `a` and `b` are the means of each question, NaN where a side has none. Where lower is better, p
-    is that of a rise. With less than two questions to compare, the means alone, and why.
+    is that of a rise. With less than two questions to compare, the means alone, and why. `like`
+    holds like against like: the means are then those there are, and the difference is without the
+    mix.
     """
     asked = int((~np.isnan(a)).sum()), int((~np.isnan(b)).sum())
     change = Change(
@@ -40,6 +45,7 @@ def measure(
     drop = compare_aligned(a, b)
     if drop is None:
         return change.model_copy(update={"reason": _too_few(*asked)})
+    drop = like(drop) if like else drop
     return change.model_copy(
         update={
             "mean_a": drop.before,
@@ -51,6 +57,8 @@ def measure(
             "mde": drop.mde,
             "paired": drop.paired,
             "questions": drop.questions,
+            "mix": None if drop.mix is None else -drop.mix,
+            "mix_tags": list(drop.mix_tags),
         }
     )
 
@@ -60,7 +68,14 @@ def measure_sides(
 ) -> tuple[list[Change], list[Change]]:
     """The changes over all rows and those by segment: one family of tests."""
     whole = [
-        measure(one.metric, one.a, one.b, higher_is_better=one.higher_is_better) for one in aligned
+        measure(
+            one.metric,
+            one.a,
+            one.b,
+            higher_is_better=one.higher_is_better,
+            like=partial(less_mix, aligned=one),
+        )
+        for one in aligned
     ]
     segments = [
         measure(

@@ -48,7 +48,7 @@ class Change(Record):
     mean_a: float | None = None
     mean_b: float | None = None
     difference: float | None = None
-    """B less A."""
+    """B less A; where like is held against like, without `mix`."""
     low: float | None = None
     high: float | None = None
     """Its two-sided 95% interval."""
@@ -59,6 +59,11 @@ class Change(Record):
     mde: float | None = None
     """Smallest drop that so many questions show with 80% power."""
     paired: bool | None = None
+    mix: float | None = None
+    """Of what the mean moved from A to B, the part that comes of another mix of tags. None: not
+    held like against like."""
+    mix_tags: list[str] = Field(default_factory=list)
+    """The tags by which it was."""
     questions: int = 0
     """Compared: of both sides where they are paired, else of B."""
     questions_a: int | None = None

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ragmetrics.causes import ComparedMeans
+from ragmetrics.changes import mix_text
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.report.condition import metric_states, needing_reader
 from ragmetrics.report.coverage import STATUS
@@ -59,6 +60,8 @@ class Card:
     moved: Moved | None
     state: str | None
     """Of the worst rule on the metric over all rows; None where no rule watches it."""
+    mix: str
+    """What of its move is another mix of tags, in words; empty where that is nothing."""
     detects: str
     """How far it must fall to be seen; nothing where too few questions were asked to tell."""
     unscored: tuple[str, ...]
@@ -89,6 +92,7 @@ def _card(
         summary=summary,
         moved=moved(manifest, summary, earlier) if has_mean else None,
         state=state,
+        mix=_mix(manifest, summary.metric) if has_mean else "",
         detects=detects(manifest, summary),
         unscored=tuple(
             f"{plural(rows, 'row')} {STATUS.get(status, status)}"
@@ -128,6 +132,16 @@ def _measured(manifest: Manifest, metric: str) -> Iterator[Moved]:
         if fall.metric == metric:
             ends = fall.low, fall.high
             yield Moved(fall.drop, *ends, True, fall.label, fall.before, True, fall.means)
+
+
+def _mix(manifest: Manifest, metric: str) -> str:
+    """Of the first rule over all rows that held like against like."""
+    for one in manifest.findings:
+        own = one.kind == "metric" and one.metric == metric and one.segment is None
+        if own and one.mix is not None and one.drop is not None:
+            told = mix_text(one.drop + one.mix, one.mix, one.mix_tags)
+            return f"like for like: {told}" if told else ""
+    return ""
 
 
 def detects(manifest: Manifest, summary: Summary) -> str:

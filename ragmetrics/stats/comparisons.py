@@ -39,6 +39,13 @@ class Drop:
     freedom: float
     mde: float
     """Smallest drop that so many questions with such a spread show with 80% power."""
+    mix: float | None = None
+    """`before` less `now` is `drop` and this, where like was held against like: the part of the
+    plain drop that comes of another mix of tags. None: the plain drop."""
+    mix_tags: tuple[str, ...] = ()
+    """The tags that it was standardised by."""
+    alone: float = 0.0
+    """Share of now's questions whose tags had too few rows before: held against all of these."""
 
     def detectable(self, alpha: float, limit: float = 0.0) -> float:
         """Smallest true drop that is found with 80% power: above a limit, and significant.
@@ -95,17 +102,19 @@ def compare_aligned(
     if paired >= 2 and paired >= PAIRED_FROM * int(still.sum()):
         old, new = before[shared], now[shared]
         lost = old - new
-        guarded = _guarded(lost, (-1.0, 1.0))
+        guarded = guarded_error(lost, (-1.0, 1.0))
         return _drop(paired_contrast(lost), guarded, (old, new), lost, confidence, alpha)
     old, new = before[asked], now[still]
     if len(old) < 2 or len(new) < 2:
         return None
     found = unpaired_contrast(old, new)
-    guarded = max(found.error, math.hypot(*(_guarded(side, (0.0, 1.0)) for side in (old, new))))
+    guarded = max(
+        found.error, math.hypot(*(guarded_error(side, (0.0, 1.0)) for side in (old, new)))
+    )
     return _drop(found, guarded, (old, new), None, confidence, alpha)
 
 
-def _guarded(values: Numbers, scale: tuple[float, float]) -> float:
+def guarded_error(values: Numbers, scale: tuple[float, float]) -> float:
     """The standard error with half a question more at either end: never 0."""
     error = float(values.std(ddof=1)) / math.sqrt(len(values))
     ends = float(values.min()), float(values.max())
@@ -128,7 +137,7 @@ def _drop(
 ) -> Drop:
     """`lost` by each question of a pairing, else None."""
     low, high = found.interval(confidence)
-    if _of_one_range(means):
+    if of_one_range(means):
         low, high = max(low, -1.0), min(high, 1.0)
         if lost is not None:
             low, high = paired_interval(lost, confidence=confidence)
@@ -147,7 +156,7 @@ def _drop(
     )
 
 
-def _of_one_range(means: tuple[Numbers, Numbers]) -> bool:
+def of_one_range(means: tuple[Numbers, Numbers]) -> bool:
     """Whether all are in [0, 1], or all in [-1, 0]: scores turned round, as lower is better."""
     low, high = min(side.min() for side in means), max(side.max() for side in means)
     return bool(-1 <= low <= high <= 0 or 0 <= low <= high <= 1)

@@ -78,5 +78,9 @@ def unpaired_contrast(old: Numbers, new: Numbers) -> Contrast:
         freedom = 1 / (share**2 / (n - 1) + (1 - share) ** 2 / (m - 1))
     common = (a * n * (n - 1) + b * m * (m - 1)) / (n + m - 2)
     error = math.sqrt(max(a + b, common * (1 / n + 1 / m)))
-    least = 1 / float(special.binom(n + m, m))
-    return Contrast(float(old.mean() - new.mean()), error, freedom, least)
+    return Contrast(float(old.mean() - new.mean()), error, freedom, least_chance(n, m))
+
+
+def least_chance(n: int, m: int) -> float:
+    """How often m of n + m values are the lowest ones, where the sides are alike."""
+    return 1 / float(special.binom(n + m, m))

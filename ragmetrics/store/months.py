@@ -33,9 +33,9 @@ _NO_NUMBERS: Mapping[str, Any] = {
     name: Finding.model_fields[name].get_default()
     for name in (
         *("mean", "low", "high", "n", "questions", "baseline", "baseline_label"),
-        *("drop_low", "drop_high", "paired", "explained", "p_value", "mde"),
+        *("drop_low", "drop_high", "paired", "explained", "p_value", "mde", "mix"),
     )
-} | {"message": ""}
+} | {"message": "", "mix_tags": []}
 log = logging.getLogger(__name__)
 
 

@@ -97,6 +97,7 @@ def view(
     runs: Sequence[Past] = (),
     serving: Sequence[str] = (),
     book: Book | None = None,
+    mix_tags: Sequence[str] | None = None,
 ) -> Night:
     """What the rules see tonight; `runs` are in the store, but do not speak for their nights.
     The `book` says what people were told before.
@@ -110,6 +111,7 @@ def view(
         find_run={run: one.manifest for (_, run), one in known.items()}.get,
         serving=lambda: serving,
         notified=notifications(book, tonight.manifest.date) if book else {},
+        mix_tags=mix_tags,
     )
 
 
@@ -117,7 +119,7 @@ def hold(rules: Sequence[Rule] | None, tonight: Past, *earlier: Past, **more: An
     """All findings of tonight; earlier nights are given oldest first."""
     store = {name: more.pop(name) for name in ("runs", "serving") if name in more}
     settings = AlertSettings(rules=None if rules is None else tuple(rules), **more)
-    return evaluate(settings, view(tonight, *earlier, **store))
+    return evaluate(settings, view(tonight, *earlier, mix_tags=settings.mix_tags, **store))
 
 
 def metric_findings(*arguments: Any, **more: Any) -> list[Finding]:

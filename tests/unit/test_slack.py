@@ -199,6 +199,13 @@ def test_fired_message_says_what_and_how_much() -> None:
     )
 
 
+def test_what_of_a_move_is_mix_stands_beside_the_drop() -> None:
+    """The means fell by more than like for like; where nothing is mix nothing is said."""
+    text = " ".join(mrkdwn(write(a_finding(drop=0.08, mix=0.027, mix_tags=["section"])).blocks))
+    assert "*Mix*\nof the 0.107 that the mean fell, 0.027 is the mix of tag section" in text
+    assert "*Mix*" not in " ".join(mrkdwn(write(a_finding()).blocks))
+
+
 def test_a_sampled_night_says_so_beside_the_judge() -> None:
     """Whoever reads the means should know that the budget left rows out."""
     report = BudgetReport(

@@ -1,0 +1,53 @@
+"""Cycles: whether the level of some nights depends on the day of the week, or on the night."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+import numpy as np
+from scipy import special
+
+from ragmetrics.stats.contrasts import Numbers
+
+_FEWEST = 2
+"""Nights of a day of the week, and days of the week, that a cycle is told from."""
+
+
+def weekly_chance(days: Sequence[date], levels: Sequence[float]) -> float:
+    """The chance, where the day of the week means nothing, of levels that differ by it so much.
+
+    An F test of one-way analysis of variance: nights by day of the week. 1 where too few nights
+    are known: less than two of some day of the week, on average.
+    Source: Fisher 1925, "Statistical Methods for Research Workers".
+    """
+    values = np.array(levels, dtype=np.float64)
+    numbers = np.unique([day.weekday() for day in days], return_inverse=True)[1]
+    groups = int(numbers.max(initial=-1)) + 1
+    if groups < _FEWEST or len(values) < _FEWEST * groups:
+        return 1.0
+    counts = np.bincount(numbers)
+    means = np.bincount(numbers, weights=values) / counts
+    between = float((counts * np.square(means - values.mean())).sum()) / (groups - 1)
+    within = float(np.square(values - means[numbers]).sum()) / (len(values) - groups)
+    if within <= 0:
+        return 0.0 if between > 0 else 1.0
+    return float(special.fdtrc(groups - 1, len(values) - groups, between / within))
+
+
+def same_level_chance(nights: Sequence[Numbers]) -> float:
+    """The chance, where all nights have one level, of means that differ so much.
+
+    An F test of one-way analysis of variance: questions by night. 1 of less than two nights.
+    """
+    kept = [night for night in nights if len(night)]
+    count = sum(len(night) for night in kept)
+    if len(kept) < _FEWEST or count <= len(kept):
+        return 1.0
+    mean = float(np.concatenate(kept).mean())
+    between = sum(len(night) * (float(night.mean()) - mean) ** 2 for night in kept)
+    within = sum(float(np.square(night - night.mean()).sum()) for night in kept)
+    if within <= 0:
+        return 0.0 if between > 0 else 1.0
+    ratio = between / (len(kept) - 1) / (within / (count - len(kept)))
+    return float(special.fdtrc(len(kept) - 1, count - len(kept), ratio))
