@@ -13,6 +13,7 @@ from ragmetrics.alerts.deliver import load_book
 from ragmetrics.alerts.explain import explain
 from ragmetrics.alerts.falls import find_falls
 from ragmetrics.alerts.levels import fixed_sets
+from ragmetrics.alerts.movement import with_movements
 from ragmetrics.alerts.rules import SEGMENT_DAYS, Night, evaluate
 from ragmetrics.alerts.seen_ids import IdReader
 from ragmetrics.alerts.silences import silences
@@ -90,6 +91,7 @@ def publish(
     book = load_book(files)
     silent = silent or (book.night is not None and manifest.date < book.night)
     findings = _findings(settings, files, night, book, silent=silent)
+    manifest = manifest.model_copy(update={"metrics": with_movements(night)})
     manifest = manifest.model_copy(
         update={
             "findings": _as_told(findings, superseded, find_manifest(files, staged.ref)),

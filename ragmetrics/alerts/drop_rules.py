@@ -18,11 +18,14 @@ from ragmetrics.alerts.cases import (
 )
 from ragmetrics.alerts.evidence import Baseline, Night, Questions, held_against
 from ragmetrics.alerts.judge_drift import less_judge_drift
+from ragmetrics.alerts.movement import find_movement, level_between
 from ragmetrics.alerts.spells import was_firing
 from ragmetrics.alerts.turnover import less_stale_labels
 from ragmetrics.changes import NO_CHANGE, drop_text
+from ragmetrics.judge_movement import movement_text
 from ragmetrics.records import Finding, Segment, Summary
 from ragmetrics.stats.comparisons import Drop
+from ragmetrics.stats.night_movement import with_movement
 
 
 def hold_drop(
@@ -50,9 +53,10 @@ def hold_drop(
         few = Lacking("too few questions shared with earlier nights")
         return _incomparable(rule, finding, night, few)
     night.baselines[finding.key] = measured.baseline
+    moves = _movement(night, rule.metric) if measured.alone > line else ""
     case = Case(
         rule,
-        finding.model_copy(update=_told(finding, measured, limit)),
+        finding.model_copy(update=_told(finding, measured, limit, moves)),
         measured.drop,
         # Tonight with one of `for` baselines, and two to `for` nights together.
         rule.for_ if baseline.fixed else 2 * rule.for_ - 1,
@@ -82,13 +86,13 @@ def _measure(
     """None where there are less than two questions to compare."""
     before = night.questions(rule.metric, segment, baseline.nights, baseline.build)
     tonight: Questions = night.scores[rule.metric].by_question(segment)
-    alone = held_against(before, [tonight])
+    alone = _held(night, rule.metric, baseline, before, [tonight])
     if alone is None:
         return None
     drop, now, spell = alone, [tonight], list(baseline.spell)
     if spell and alone.drop > line:
         everything = [*night.questions(rule.metric, segment, spell), tonight]
-        pooled = held_against(before, everything)
+        pooled = _held(night, rule.metric, baseline, before, everything)
         if pooled and pooled.drop > line and pooled.p_value < alone.p_value:
             drop, now = pooled, everything
     told = Baseline(
@@ -101,7 +105,29 @@ def _measure(
     return _Measured(drop, alone.drop, _mean(before), _mean(now), told)
 
 
-def _told(finding: Finding, measured: _Measured, limit: float) -> dict[str, Any]:
+def _held(
+    night: Night,
+    metric: str,
+    baseline: Baseline,
+    before: Sequence[Questions],
+    now: Sequence[Questions],
+) -> Drop | None:
+    """The drop from the baseline to tonight, or to the spell with it, as sure as the judge's
+    movement from night to night allows."""
+    drop = held_against(before, now)
+    if drop is None:
+        return None
+    nights = [*baseline.spell, night.manifest][-len(now) :]
+    return with_movement(drop, level_between(night, metric, baseline.nights, nights))
+
+
+def _movement(night: Night, metric: str) -> str:
+    """How far the judge moves from night to night, where that is known to be something."""
+    found = find_movement(night, metric)
+    return movement_text(found) if found and found.sd is not None else ""
+
+
+def _told(finding: Finding, measured: _Measured, limit: float, moves: str) -> dict[str, Any]:
     """What the finding says of the drop, in numbers and in one sentence."""
     drop, baseline = measured.drop, measured.baseline
     over = f" over {len(baseline.spell) + 1} nights" if baseline.spell else ""
@@ -112,6 +138,7 @@ def _told(finding: Finding, measured: _Measured, limit: float) -> dict[str, Any]
         f"{finding.metric}{of_segment(finding.segment)} {'fell' if fell else 'went'} "
         f"from {measured.before:.3f} ({baseline.label}) to {measured.after:.3f}{over}; {change} "
         f"over {drop.questions} {'shared ' if drop.paired else ''}questions, limit {limit:g}"
+        f"{moves and '; '}{moves}"
     )
     return {
         "message": message,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from ragmetrics.calibration.records import Drift
-from ragmetrics.causes import BUILDS
+from ragmetrics.causes import BUILDS, JudgeMovement
 from ragmetrics.records import Manifest, Segment
 from ragmetrics.stats.comparisons import Drop, compare
 from ragmetrics.stats.orderings import LEAST, chance_of_order
@@ -72,6 +72,10 @@ class Night:
     """Questions of tonight whose labels name documents that are gone."""
     baselines: dict[str, Baseline] = field(default_factory=dict, init=False, compare=False)
     """What each alert's drop was measured against, as its finding tells it."""
+    movements: dict[str, JudgeMovement | None] = field(
+        default_factory=dict, init=False, compare=False
+    )
+    """How far the judge moves from night to night in each metric, as it was found."""
     _read: dict[tuple[str, str], MetricScores] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

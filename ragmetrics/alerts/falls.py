@@ -9,11 +9,13 @@ from statistics import fmean
 
 from ragmetrics.alert_settings import AlertSettings, Rule
 from ragmetrics.alerts.judge_drift import left_tonight
+from ragmetrics.alerts.movement import level_between
 from ragmetrics.alerts.rules import DEFAULT_RULES, Night
 from ragmetrics.alerts.turnover import live_questions
 from ragmetrics.causes import Fall
 from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.stats.comparisons import compare
+from ragmetrics.stats.night_movement import with_movement
 from ragmetrics.store.history import trailing
 from ragmetrics.summarise import MetricScores
 
@@ -69,7 +71,9 @@ def _fall(night: Night, now: Summary, alpha: float) -> Fall | None:
     )
     drop = compare(then, tonight)
     if drop is not None:
-        drop = left_tonight(drop, night, now.metric, [one for one, _ in nights])
+        held = [one for one, _ in nights]
+        drop = with_movement(drop, level_between(night, now.metric, held, [night.manifest]))
+        drop = left_tonight(drop, night, now.metric, held)
     if drop is None or drop.drop <= LEAST or drop.p_value >= alpha:
         return None
     return Fall(

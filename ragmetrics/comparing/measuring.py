@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ragmetrics.records import Segment
 from ragmetrics.stats.comparisons import compare_aligned
 from ragmetrics.stats.contrasts import Numbers
 from ragmetrics.stats.families import adjusted
+from ragmetrics.stats.night_movement import LevelError, with_movement
 
 
 def measure(
@@ -21,11 +22,13 @@ def measure(
     *,
     segment: Segment | None = None,
     higher_is_better: bool = True,
+    level: LevelError | None = None,
 ) -> Change:
     """How far a metric moved from A to B: `stats.comparisons.compare_aligned`, told as B less A.
 
     `a` and `b` are the means of each question, NaN where a side has none. Where lower is better, p
-    is that of a rise. With less than two questions to compare, the means alone, and why.
+    is that of a rise. `level` is what the judge's movement between the sides adds. With less than
+    two questions to compare, the means alone, and why.
     """
     asked = int((~np.isnan(a)).sum()), int((~np.isnan(b)).sum())
     change = Change(
@@ -40,6 +43,7 @@ def measure(
     drop = compare_aligned(a, b)
     if drop is None:
         return change.model_copy(update={"reason": _too_few(*asked)})
+    drop = with_movement(drop, level)
     return change.model_copy(
         update={
             "mean_a": drop.before,
@@ -56,11 +60,21 @@ def measure(
 
 
 def measure_sides(
-    aligned: Sequence[Aligned], tags: Sequence[str]
+    aligned: Sequence[Aligned], tags: Sequence[str], levels: Mapping[str, LevelError | None]
 ) -> tuple[list[Change], list[Change]]:
-    """The changes over all rows and those by segment: one family of tests."""
+    """The changes over all rows and those by segment: one family of tests.
+
+    `levels` are what the judge's movement adds, by metric: to each segment as to all rows.
+    """
     whole = [
-        measure(one.metric, one.a, one.b, higher_is_better=one.higher_is_better) for one in aligned
+        measure(
+            one.metric,
+            one.a,
+            one.b,
+            higher_is_better=one.higher_is_better,
+            level=levels.get(one.metric),
+        )
+        for one in aligned
     ]
     segments = [
         measure(
@@ -69,6 +83,7 @@ def measure_sides(
             b,
             segment=Segment(tag=tag, value=value),
             higher_is_better=one.higher_is_better,
+            level=levels.get(one.metric),
         )
         for one in aligned
         for tag in tags

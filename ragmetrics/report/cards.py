@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ragmetrics.judge_movement import movement_text
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.report.condition import metric_states, needing_reader
 from ragmetrics.report.coverage import STATUS
@@ -59,6 +60,8 @@ class Card:
     """Of the worst rule on the metric over all rows; None where no rule watches it."""
     detects: str
     """How far it must fall to be seen; nothing where too few questions were asked to tell."""
+    moves: str
+    """How far its judge moves from night to night; nothing where that is nothing."""
     unscored: tuple[str, ...]
     bins: tuple[Bin, ...]
     """Empty where the page has no room for more distributions."""
@@ -88,6 +91,7 @@ def _card(
         moved=moved(manifest, summary, earlier) if has_mean else None,
         state=state,
         detects=detects(manifest, summary),
+        moves=movement_text(summary.movement) if has_mean else "",
         unscored=tuple(
             f"{plural(rows, 'row')} {STATUS.get(status, status)}"
             for status, rows in sorted(summary.status.items())
