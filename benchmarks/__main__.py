@@ -16,6 +16,7 @@ from benchmarks import (
     dask_scale,
     engine,
     false_alarms,
+    judge_movement,
     judge_speed,
     prediction_powered,
     scale,
@@ -67,6 +68,10 @@ def _alarms(options: Options) -> None:
     _print(false_alarms.report(options.rows or 1_000, min(500, options.rows or 500)))
 
 
+def _movement(options: Options) -> None:
+    _print(judge_movement.report(options.rows or 500, min(200, options.rows or 200)))
+
+
 def _sampled(options: Options) -> None:
     _print(prediction_powered.report(options.rows or prediction_powered.NIGHTS))
 
@@ -85,6 +90,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "scale": _scale,
     "intervals": _intervals,
     "alarms": _alarms,
+    "movement": _movement,
     "sampled": _sampled,
     "year": _year,
 }
@@ -101,7 +107,8 @@ def main() -> None:
     parser.add_argument(
         "--rows",
         type=int,
-        help="of the log, or of the smaller one; intervals, alarms, sampled: nights of each kind",
+        help="of the log, or of the smaller one; intervals, alarms, movement, sampled: nights of "
+        "each kind",
     )
     parser.add_argument("--peer-rows", type=int, default=100, help="engine: of the peers' log")
     parser.add_argument("--only", default="", help=f"engine: {', '.join(engine.PARTS)}")

@@ -97,7 +97,8 @@ def estimate_movement(steps: Sequence[Step]) -> float | None:
 
     def too_small(variance: float) -> bool:
         allowed = own + 2 * shares * variance
-        ratios = np.divide(squares, allowed, out=np.full_like(own, _MOST), where=allowed > 0)
+        with np.errstate(over="ignore"):
+            ratios = np.divide(squares, allowed, out=np.full_like(own, _MOST), where=allowed > 0)
         return float(np.where(squares > 0, np.minimum(ratios, _MOST), 0.0).sum()) > target
 
     if not too_small(0.0):
