@@ -153,17 +153,18 @@ class World:
     def _published(self, values: Mapping[str, Values], *, ruled: bool) -> tuple[Manifest, Book]:
         scores = {name: _table(name, own) for name, own in values.items()}
         manifest = self._manifest(scores)
-        night = Night(manifest, scores, self.nights[-self.history :], self._load)
+        night = Night(manifest, scores, self.nights[-self.history :], self.load)
         told, book = list[Finding](), self.book
         if ruled:
             found = hold_rules(AlertSettings(rules=self._rules()), night)
             book, told = advance(book, found, manifest.date, remind_days=7)
         manifest = manifest.model_copy(update={"metrics": with_movements(night), "findings": told})
         self.scores[manifest.date] = scores
-        moves = find_moves(manifest, night.earlier, self._load)
+        moves = find_moves(manifest, night.earlier, self.load)
         return manifest.model_copy(update={"moves": moves}), book
 
-    def _load(self, one: Manifest, metric: str) -> MetricScores:
+    def load(self, one: Manifest, metric: str) -> MetricScores:
+        """The scores of a night."""
         return self.scores[one.date][metric]
 
     def _rules(self) -> tuple[Rule, ...]:
@@ -199,6 +200,8 @@ def _table(metric: str, values: Values) -> MetricScores:
             "question": [f"q{number:04}" for number in range(len(values))],
             "value": values,
             "status": Status.SCORED.value,
+            "shard": 0,
+            "position": np.arange(len(values)),
         }
     )
     return _Scores(metric, table.astype({"question": object, "status": object}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from benchmarks.judge_movement import fired
 from benchmarks.moving_world import METRICS, Golden, World
 from ragmetrics.alerts.movement import find_movement
 from ragmetrics.causes import JudgeMovement, Move
+from ragmetrics.comparing.nights import compare_nights
+from ragmetrics.gates.evidence import find_movements
 from ragmetrics.gates.verdict import Evidence, further_to_promote, measure, weigh
 from ragmetrics.judge_movement import (
     carried,
@@ -22,7 +25,10 @@ from ragmetrics.judge_movement import (
 )
 from ragmetrics.records import Manifest, Usage
 from ragmetrics.report.cards import cards
+from ragmetrics.settings import make_settings
 from ragmetrics.stats.night_movement import LevelError
+from ragmetrics.store.files import Files
+from ragmetrics.store.history import save_manifest
 from ragmetrics.store.months import outline
 from tests.fakes.nights import night
 
@@ -208,6 +214,34 @@ def test_the_page_of_the_night_says_it() -> None:
     assert movement_text(None) == ""
 
 
+def test_a_comparison_of_two_nights_allows_for_it_and_says_so(tmp_path: Path) -> None:
+    """The interval is wider than by the questions alone, and a note says why."""
+    files = Files(str(tmp_path))
+    world, _ = store(0.02, 23)
+    found = compare_nights(files, *world.nights[-2:], world.load)
+    blind, _ = store(0.02, 23, knows=False)
+    plain = compare_nights(files, *blind.nights[-2:], blind.load)
+    told = [one for one in found.notices if "this judge moves by 0.0" in one]
+    assert told
+    assert "a night (SD, from 22 nights)" in told[0]
+    assert not any("this judge" in one for one in plain.notices)
+    for with_it, without in zip(found.metrics, plain.metrics, strict=True):
+        assert with_it.difference == without.difference
+        assert with_it.low < without.low < without.high < with_it.high
+        assert with_it.p_value > without.p_value or with_it.p_value > 0.5
+    (move,) = (one for one in world.nights[-1].moves if one.metric == RELEVANCE)
+    (change,) = (one for one in found.metrics if one.metric == RELEVANCE)
+    assert (move.by, move.low, move.high) == (change.difference, change.low, change.high)
+
+
+def test_a_comparison_says_where_it_is_not_known_yet(tmp_path: Path) -> None:
+    """Two nights of a new store: one sentence for all metrics."""
+    world, _ = store(0.02, 3)
+    found = compare_nights(Files(str(tmp_path)), *world.nights[-2:], world.load)
+    (told,) = (one for one in found.notices if "this judge" in one)
+    assert told.startswith(f"{', '.join(METRICS)}: how far this judge moves from night to night")
+
+
 def test_a_movement_is_estimated_once_a_night() -> None:
     """Forty rules by segments ask for the same."""
     from ragmetrics.alerts.evidence import Night
@@ -219,6 +253,18 @@ def test_a_movement_is_estimated_once_a_night() -> None:
 
 
 # Gates
+
+
+def test_a_gate_reads_it_of_the_nights_that_were_judged_alike(tmp_path: Path) -> None:
+    """Of the store's newest night with the same fingerprint."""
+    settings = make_settings({"store": str(tmp_path)})
+    for one, sd in ((judged(0), 0.01), (judged(1), 0.02)):
+        moves = MOVES.model_copy(update={"sd": sd})
+        known = [m.model_copy(update={"movement": moves}) for m in one.metrics]
+        save_manifest(Files(str(tmp_path)), one.model_copy(update={"metrics": known}))
+    found = find_movements(settings, {RELEVANCE: f"{RELEVANCE}-embedded", "faithfulness": "other"})
+    assert found[RELEVANCE] == MOVES.model_copy(update={"sd": 0.02})
+    assert found["faithfulness"] is None
 
 
 def sides(by: float, questions: int = 150) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
