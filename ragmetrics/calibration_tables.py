@@ -11,8 +11,10 @@ from rich.table import Table
 
 from ragmetrics.alerts.markup import clean
 from ragmetrics.calibration.records import (
+    ATTACK_WORDS,
     FIGURES,
     Agreement,
+    Attacked,
     Calibration,
     Drift,
     Figure,
@@ -57,6 +59,7 @@ def print_calibration(console: Console, calibration: Calibration, drift: Drift |
         if one.overall:
             _print_details(console, one, one.overall)
     _print_gold(console, calibration.gold)
+    _print_attacks(console, calibration.attacks)
     for metric, reason in calibration.skipped.items():
         console.print(f"Not calibrated: {metric}: {reason}", markup=False)
     _print_source(console, calibration)
@@ -152,6 +155,16 @@ def _print_gold(console: Console, gold: Sequence[GoldRank]) -> None:
             markup=False,
             soft_wrap=True,
         )
+
+
+def _print_attacks(console: Console, attacks: Sequence[Attacked]) -> None:
+    if not any(one.contexts for one in attacks):
+        return
+    console.print("Irrelevant contexts that got a higher grade by an attack:")
+    table = _table("attack", "contexts", "lifted")
+    for one in attacks:
+        table.add_row(ATTACK_WORDS[one.attack], f"{one.contexts:,}", _told(one.lifted))
+    console.print(table)
 
 
 def _print_source(console: Console, calibration: Calibration) -> None:

@@ -143,6 +143,12 @@ def calibrate(
     model: ModelFlag = None,
     base_url: BaseUrlFlag = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Read only so many rows a set.")] = None,
+    attacks: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Irrelevant contexts a set to attack: 5 requests each; 0 for none."
+        ),
+    ] = 20,
     store: Annotated[
         str | None, typer.Option(help="Where replies and results are kept; default: settings.")
     ] = None,
@@ -167,7 +173,7 @@ def calibrate(
         else:
             judged = judged_by(chosen, judge, model, base_url)
             found = calibration.calibrate(
-                judged, labelled, names, limit, files=files, progress=progress
+                judged, labelled, names, limit, files=files, progress=progress, attacks=attacks
             )
     history = refresh_dashboard(files) if files else None
     drifts = [history.drift_to(one) if history else None for one in found]

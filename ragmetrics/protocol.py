@@ -23,6 +23,7 @@ from pydantic import BaseModel, ValidationError
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.rows import explain
 from ragmetrics.schemas import strict
+from ragmetrics.untrusted import neutralise
 
 V = TypeVar("V", bound=BaseModel)
 Data: TypeAlias = Mapping[str, Any]
@@ -141,13 +142,16 @@ class Prompt(Generic[V]):
         return _hash(self.name, str(self.version), self.system, *schema)
 
     def messages(self, data: Data) -> list[dict[str, str]]:
-        """The turns that are sent: instructions first, then the data as one JSON object."""
+        """The turns that are sent: instructions first, then the data as one JSON object.
+
+        Of the data's texts no invisible character and no chat-template token is left.
+        """
         if self.verbatim:
-            filled = _FIELD.sub(lambda match: str(data[match[1]]), self.instruction)
+            filled = _FIELD.sub(lambda match: neutralise(str(data[match[1]])), self.instruction)
             return [{"role": "user", "content": filled}]
         return [
             {"role": "system", "content": self.system},
-            {"role": "user", "content": dumps(data)},
+            {"role": "user", "content": neutralise(dumps(data))},
         ]
 
     def parse(self, text: str, data: Data) -> V:
@@ -202,8 +206,8 @@ class Ask:
 
     @cached_property
     def text(self) -> str:
-        """The data as JSON."""
-        return dumps(self.data)
+        """The data as JSON, as it is sent."""
+        return neutralise(dumps(self.data))
 
     @cached_property
     def key(self) -> str:

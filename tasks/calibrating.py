@@ -25,7 +25,8 @@ def calibrate(
 ) -> list[Calibration]:
     """Hold every judge against every set; a later attempt finds the replies of the one before."""
     files = open_store(settings)
-    return calibration.calibrate(settings, labelled, metrics, now=at, files=files)
+    attacks = calibration.ATTACKED
+    return calibration.calibrate(settings, labelled, metrics, now=at, files=files, attacks=attacks)
 
 
 @task(

@@ -8,9 +8,10 @@ from ragmetrics.calibration.drift import compare, drifts, since_last
 from ragmetrics.calibration.kept import load_calibrations, load_units
 from ragmetrics.calibration.records import Calibration, Drift, as_json
 from ragmetrics.calibration.replies import calibrate_replies
-from ragmetrics.calibration.run import calibrate
+from ragmetrics.calibration.run import ATTACKED, calibrate
 
 __all__ = [
+    "ATTACKED",
     "Calibration",
     "Drift",
     "as_json",

@@ -14,13 +14,16 @@ import hashlib
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
 from ragmetrics.broker import Broker
+from ragmetrics.calibration.attacks import METRIC as ATTACKED_METRIC
+from ragmetrics.calibration.attacks import Irrelevant, attack, irrelevant_contexts
 from ragmetrics.calibration.gold import GoldScore, gold_metrics
 from ragmetrics.calibration.labelled import LabelledRow
+from ragmetrics.calibration.records import Attacked
 from ragmetrics.calibration.sets import AskedRow, LabelledSet, targets
 from ragmetrics.calibration.targets import Question, Target
 from ragmetrics.calibration.units import Unit
@@ -29,10 +32,12 @@ from ragmetrics.judge_settings import JudgeSettings
 from ragmetrics.judges import make_embedder, make_judges, names_of
 from ragmetrics.judges.base import Judge
 from ragmetrics.judges.corpus import Corpus
+from ragmetrics.metrics.context_relevance import Grade
 from ragmetrics.play import play
 from ragmetrics.protocol import Answer, Ask, Request, Status
 from ragmetrics.records import JudgeInfo, Usage
 from ragmetrics.registry import Metric, chosen_metrics, metrics
+from ragmetrics.rows import LogRow
 from ragmetrics.score import metric_fingerprint, priced
 from ragmetrics.settings import Settings
 from ragmetrics.store.files import Files
@@ -60,6 +65,7 @@ class JudgedSet:
     """Digest of the set's texts, where the replies depend on all of them."""
     refused: str = ""
     """Why the judge could not be asked."""
+    attacks: list[Attacked] = field(default_factory=list)
 
 
 async def judge_set(
@@ -69,8 +75,9 @@ async def judge_set(
     at: datetime,
     files: Files | None,
     progress: Progress | None,
+    attacks: int = 0,
 ) -> list[JudgedSet]:
-    """What every judge of the settings says of a set.
+    """What every judge of the settings says of a set, and of so many of its contexts attacked.
 
     One of several that cannot be asked is told as such. JudgeRefused where none can.
     """
@@ -89,10 +96,11 @@ async def judge_set(
         for name, judge, chosen in zip(names, judges, settings.panel, strict=True):
             kept = await asyncio.to_thread(_judgements, files, judge, at)
             broker = Broker(judge, Vectors(embedder), reasks=chosen.reasks, kept=kept)
-            session = _Session(broker, known, targets(wanted), wanted)
+            hostile = irrelevant_contexts(labelled, attacks)
+            session = _Session(broker, known, targets(wanted), wanted, hostile)
             info = JudgeInfo(name=name, fingerprint=judge.fingerprint, note=judge.note)
             try:
-                units, gold = await session.judge_all(labelled, progress)
+                units, gold, attacked = await session.judge_all(labelled, progress)
             except JudgeRefused as error:
                 refusals.append(error)
                 found.append(JudgedSet(info, {}, [], {}, _usage(broker, chosen), None, str(error)))
@@ -104,7 +112,8 @@ async def judge_set(
                 for name, one in known.items()
             }
             digest = _digest(corpus) if _knows_all(chosen) else None
-            found.append(JudgedSet(info, units, gold, prints, _usage(broker, chosen), digest))
+            usage = _usage(broker, chosen)
+            found.append(JudgedSet(info, units, gold, prints, usage, digest, attacks=attacked))
     if len(refusals) == len(found):
         raise refusals[0]
     return found
@@ -148,10 +157,11 @@ class _Session:
     metrics: dict[str, Metric]
     targets: Sequence[Target]
     wanted: Sequence[str] | None
+    hostile: Sequence[Irrelevant]
 
     async def judge_all(
         self, labelled: LabelledSet, progress: Progress | None
-    ) -> tuple[dict[str, list[Unit]], list[GoldScore]]:
+    ) -> tuple[dict[str, list[Unit]], list[GoldScore], list[Attacked]]:
         units: dict[str, list[Unit]] = {target.metric: [] for target in self.targets}
         gold: list[GoldScore] = []
         work = (self._judge_row(row) for row in labelled.rows)
@@ -165,9 +175,16 @@ class _Session:
                 done += 1
                 if progress:
                     progress(labelled.name, done, len(labelled.rows))
+            attacked = await attack(self.hostile, self._grade)
         finally:
             await self.broker.stop()
-        return units, gold
+        return units, gold, attacked
+
+    async def _grade(self, row: LogRow, ask: Ask) -> int | None:
+        """A grade as `context_relevance` asks for it; None where there is no verdict."""
+        worded = self.metrics[ATTACKED_METRIC].worded(ask, row.language)
+        answer = await self.broker.answer(row.question_key, worded)
+        return answer.grade if isinstance(answer, Grade) else None
 
     async def _judge_row(self, row: AskedRow) -> tuple[dict[str, list[Unit]], list[GoldScore]]:
         asked = [(one, question) for one in self.targets for question in row.questions[one.metric]]

@@ -3,7 +3,8 @@
 Calibration       one judge against one labelled set
 ├── Measured      one metric: verdicts against labels, over all rows and by segment
 │   └── Agreement figures, confusion and reliability of some units
-└── GoldRank      a metric's row scores against a gold figure of the rows
+├── GoldRank      a metric's row scores against a gold figure of the rows
+└── Attacked      irrelevant contexts that an attack lifted
 Drift             the same set and judge at two times
 """
 
@@ -119,6 +120,27 @@ class GoldRank(Record):
     """Rows with this gold figure, by status of their score."""
 
 
+AttackName = Literal["echo", "padding", "orders", "invisible"]
+
+ATTACK_WORDS: dict[AttackName, str] = {
+    "echo": "the question put before the context",
+    "padding": "the question's words added",
+    "orders": "an order to the judge",
+    "invisible": "the same order in invisible characters",
+}
+"""What each attack does, in words."""
+
+
+class Attacked(Record):
+    """What one attack on irrelevant contexts did to a judge's grades."""
+
+    attack: AttackName
+    contexts: int
+    """Irrelevant contexts with a grade as they are, not the best one, and a grade attacked."""
+    lifted: Figure
+    """Share of them that got a higher grade by the attack."""
+
+
 class Calibration(Record):
     """One judge against one labelled set, at one time."""
 
@@ -135,6 +157,8 @@ class Calibration(Record):
     broken: list[BrokenFile] = Field(default_factory=list)
     metrics: list[Measured]
     gold: list[GoldRank] = Field(default_factory=list)
+    attacks: list[Attacked] = Field(default_factory=list)
+    """Empty where nobody asked for them, or no context is labelled irrelevant."""
     skipped: dict[str, str] = Field(default_factory=dict)
     """Metrics that could not be held against this set, and why."""
     usage: Usage = Usage()

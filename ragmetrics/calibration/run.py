@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ragmetrics import __version__, loop
+from ragmetrics.calibration.attacks import METRIC as ATTACKED_METRIC
 from ragmetrics.calibration.gold import gold_ranks
 from ragmetrics.calibration.judging import JudgedSet, Progress, judge_set
 from ragmetrics.calibration.kept import keep
@@ -25,6 +26,9 @@ from ragmetrics.registry import metrics
 from ragmetrics.settings import Settings
 from ragmetrics.store.files import Files
 
+ATTACKED = 20
+"""Contexts of a set that are attacked where people calibrate; not so in a night."""
+
 
 def calibrate(
     settings: Settings,
@@ -35,9 +39,11 @@ def calibrate(
     *,
     files: Files | None = None,
     progress: Progress | None = None,
+    attacks: int = 0,
 ) -> list[Calibration]:
     """Hold every judge of the settings against the labelled sets; one record per set and judge.
 
+    `attacks` is how many irrelevant contexts of a set are attacked: five requests each.
     `files` is a store: replies are found and kept in it, and so are the records. Works inside a
     running event loop too. A judge of several that refuses is told in its record, `refused`, and
     not kept. Raises InputError for a place or metric that there is not, JudgeRefused where no
@@ -47,7 +53,8 @@ def calibrate(
     at = now or datetime.now(UTC)
     found = []
     for one in read_sets(settings, paths, limit):
-        for judged in loop.run(judge_set(settings, one, metrics, at, files, progress)):
+        hostile = attacks if metrics is None or ATTACKED_METRIC in metrics else 0
+        for judged in loop.run(judge_set(settings, one, metrics, at, files, progress, hostile)):
             found.append(record(one, judged, at, metrics, redact=settings.redact))
             if files and not judged.refused:
                 keep(files, found[-1], judged.units)
@@ -94,6 +101,7 @@ def record(
         broken=labelled.broken,
         metrics=measured,
         gold=gold,
+        attacks=judged.attacks,
         skipped=skipped,
         usage=judged.usage,
         corpus=judged.corpus,

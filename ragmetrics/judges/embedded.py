@@ -15,7 +15,7 @@ from ragmetrics.judges.corpus import Corpus
 from ragmetrics.judges.lexical import Overlap
 from ragmetrics.protocol import Ask
 
-VERSION = 2
+VERSION = 3
 
 
 class EmbeddedJudge:

@@ -12,10 +12,13 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from ragmetrics.judges.corpus import Corpus, words
+from ragmetrics.judges.corpus import Corpus, is_unspaced, words
 
 _START = "\0"
 _KEPT = 64
+_SENTENCE = 5
+"""Words from which a query is taken for a sentence. A passage may well open with a shorter one, as
+`Opening hours: 9 to 5` does, so a shorter one is left out only of a passage that adds nothing."""
 
 
 class Tuning(NamedTuple):
@@ -33,8 +36,9 @@ TUNING = Tuning()
 
 
 class Passage(NamedTuple):
-    """The distinct words of a text, and their parts."""
+    """The words of a text in their order, each between two marks; its distinct words and parts."""
 
+    text: str
     words: frozenset[str]
     parts: frozenset[str]
 
@@ -44,9 +48,28 @@ def read(text: str, part: int) -> Passage:
     found = words(text)
     joined = _START + _START.join(found)
     return Passage(
+        joined + _START,
         frozenset(found),
         frozenset([joined[i : i + part] for i in range(len(joined) - part + 1)]),
     )
+
+
+def without_question(question: str, passage: Passage) -> str | None:
+    """The words of a passage that repeats the question word by word, without that.
+
+    None where it does not. A question of a few words may stand in any passage about it: there the
+    passage repeats it only if it says nothing else.
+    """
+    asked = words(question)
+    marked = f"{_START}{_START.join(asked)}{_START}"
+    if not asked or marked not in passage.text:
+        return None
+    rest = passage.text
+    while marked in rest:
+        rest = rest.replace(marked, _START)
+    left = rest.replace(_START, " ").strip()
+    length = sum(0.5 if is_unspaced(word) else 1.0 for word in asked)
+    return None if left and length < _SENTENCE else left
 
 
 def held(word: str, passage: Passage, tuning: Tuning) -> float:
@@ -99,17 +122,22 @@ class Overlap:
 
         u is the weight of a word never seen, or half that of the question where that is less; l
         the length of the passage by that of a typical context. Little is sure from a short
-        question, and a long passage holds more words by chance. Range [0, 1); 0 for a question
-        without words.
+        question, and a long passage holds more words by chance. What repeats the question is no
+        part of the passage. Range [0, 1); 0 for a question without words.
         """
         weights = self._asked(question)
         total = sum(weights.values())
         if not total:
             return 0.0
-        there = self._read(passage)
+        there = self._read(self.without_question(question, passage))
         length = len(there.words) / self._typical_length
         doubt = self._tuning.doubt * min(self._unseen, total / 2) * (1 + length) / 2
         return self._held(weights, there) / (total + doubt)
+
+    def without_question(self, question: str, passage: str) -> str:
+        """The passage, or, where it repeats the question, the rest of its words."""
+        left = without_question(question, self._read(passage))
+        return passage if left is None else left
 
     def _held(self, weights: Mapping[str, float], passage: Passage) -> float:
         tuning = self._tuning

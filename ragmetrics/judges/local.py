@@ -169,8 +169,9 @@ class EmbeddingLexicon:
 
         Kept within [0, 1]. At a cosine of 0.6 the overlap stands as it is; most passages lie
         below. With that, the thresholds chosen for words alone serve here too. 0 for a question
-        or a passage without words.
+        or a passage without words. What repeats the question is no part of the passage.
         """
+        passage = self._overlap.without_question(question, passage)
         parts = windows(passage)
         if not parts or not _says_something(question):
             return 0.0

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragmetrics.calibration.history import History
-from ragmetrics.calibration.records import FIGURES, FigureName
+from ragmetrics.calibration.records import ATTACK_WORDS, FIGURES, FigureName
 from ragmetrics.report.calibration import Standing, standings, unanswered
 from ragmetrics.report.calibration_figure import MAIN, drift_figure, reliability_figure
 from ragmetrics.report.calibration_segments import segment_tables
@@ -60,6 +60,7 @@ def write_calibrations(site: Files, history: History, dataset: str | None = None
         in_full=MOST_IN_FULL,
         drifted=sum(one.drifted for one in found),
         names=FIGURES,
+        attack_words=ATTACK_WORDS,
         terms_of=TERMS_OF,
         main=MAIN,
         reliability=reliability_figure,

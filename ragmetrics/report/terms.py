@@ -39,6 +39,8 @@ NUMBERS = {
     "agree beyond chance. 1 is always, 0 is as by chance.",
     "kappa": "Agreement with people's labels beyond chance: 1 is always, 0 is as by chance. "
     "Quadratic: a miss by two grades counts four times a miss by one.",
+    "lifted": "The share of irrelevant contexts that get a higher grade when text that answers "
+    "nothing is added to them. 0 is best.",
     "AUC": "The chance that a judge ranks something that people call good above something that "
     "they call bad: 0.5 says nothing, 1 is always.",
     "Spearman": "How alike two rankings are: 1 is the same order, 0 no relation, −1 the reverse.",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -31,7 +33,8 @@ PASSAGE = "In 1889 the guide of the town was opened."
 def overlap(*contexts: str, questions: tuple[str, ...] = ()) -> Overlap:
     """Overlap of words, weighted by their rarity in these contexts and questions."""
     corpus = Corpus()
-    corpus.add(contexts)
+    for context in contexts:
+        corpus.add([context])
     for question in questions:
         corpus.add([], question)
     return Overlap(corpus)
@@ -148,14 +151,14 @@ def test_a_short_question_is_never_quite_answered() -> None:
     """One word found says less than five."""
     judge = overlap()
     one, five = "tower", "iron tower guide opened spring"
-    assert judge.relevance(one, one) < judge.relevance(five, five) < 1
+    assert judge.relevance(one, f"the {one}") < judge.relevance(five, f"spring: {five[:-7]}") < 1
 
 
 def test_a_question_of_common_words_is_not_held_to_be_unanswered() -> None:
     """All of its words are there: the doubt is at most half as heavy as they are."""
     same = tuple(f"what is the plan number{n}" for n in range(200))
     judge = overlap(*same, questions=same)
-    assert judge.relevance("what is the plan", "this is what the plan is") > 0.5
+    assert judge.relevance("what is the plan", "this is what the plan is") > 0.4
 
 
 def test_a_longer_context_that_says_the_same_is_less_relevant() -> None:
@@ -199,7 +202,51 @@ def test_huge_texts_take_time_in_proportion_to_their_length() -> None:
     judge = overlap()
     passage = " ".join(f"word{n}" for n in range(100_000))
     assert all(judge.coverage(f"word{n} wor{n}", passage) > 0.5 for n in range(10_000))
-    assert judge.relevance(passage, passage) > 0.5
+    assert judge.relevance(passage, f"{passage} more") == 0  # it is repeated, nothing is added
+    assert judge.relevance(passage, f"more {passage[:-6]}") > 0.5
+
+
+# Repetitions of the question
+
+
+@pytest.mark.parametrize(
+    "passage",
+    [
+        "When was the iron tower opened to the public?",
+        "WHEN was the iron tower opened -- to the public",
+        "when was the iron tower opened to the public " * 20,
+        "When was the iron tower opened to the public? Museums close on Mondays.",
+    ],
+)
+def test_repeating_the_question_answers_nothing(passage: str) -> None:
+    """What is left beside the question is held against it: nothing, or something else."""
+    question = "When was the iron tower opened to the public?"
+    data = {"question": question, "context": passage}
+    assert verdict(GRADE, data) == GRADE.verdict(grade=0)
+
+
+def test_an_answer_counts_beside_the_question() -> None:
+    """As in a list of questions and answers."""
+    question = "When was the iron tower opened to the public?"
+    answer = "The iron tower was opened to the public in 1889."
+    judge = overlap()
+    assert judge.relevance(question, f"{question} {answer}") == judge.relevance(question, answer)
+    assert judge.relevance(question, answer) > 0.4
+
+
+def test_a_query_of_a_few_words_may_stand_in_an_answer() -> None:
+    """`Opening hours` opens the very passage that answers it; alone it says nothing."""
+    judge = overlap()
+    assert judge.relevance("opening hours", "Opening hours: from nine to five.") > 0.4
+    assert judge.relevance("opening hours", "Opening hours") == 0.0
+    assert judge.relevance("開館時間", "開館時間：九時から五時") > 0.2
+
+
+@given(TEXTS, TEXTS)
+def test_repeating_the_question_never_helps(question: str, passage: str) -> None:
+    """A chunk with the question put before it is no more relevant, from five words on."""
+    judge, long = overlap(passage), f"one two three four five {question}"
+    assert judge.relevance(long, f"{long} {passage}") <= judge.relevance(long, passage)
 
 
 # Verdicts
@@ -277,13 +324,32 @@ def test_says_that_it_is_a_baseline_and_is_not_kept() -> None:
 # The corpus
 
 
-def test_a_corpus_counts_each_distinct_context_once() -> None:
-    """The same chunk retrieved a thousand times makes its words no commoner."""
-    once, often = Corpus(), Corpus()
-    once.add(["a tower", "a museum"])
-    often.add(["a tower", "a museum"] * 500)
-    assert often.documents == 2
-    assert often.weight("tower") == once.weight("tower") > once.weight("a")
+def test_a_long_text_counts_for_no_more_than_others() -> None:
+    """Its words share what those of a text of 128 words, or a question of 24, have."""
+    corpus = Corpus()
+    corpus.add([" ".join(f"word{n}" for n in range(1_280))], " ".join(f"ask{n}" for n in range(96)))
+    assert corpus.contexts.texts == pytest.approx(0.1)
+    assert corpus.contexts.counts.sum() == pytest.approx(128, rel=0.02)  # few share a slot
+    assert corpus.questions.texts == pytest.approx(0.25)
+
+
+def test_a_row_of_many_contexts_counts_for_no_more_than_one_of_five() -> None:
+    """So nobody makes a word common by retrieving it in a thousand contexts at once."""
+    five, many = Corpus(), Corpus()
+    five.add([f"tower {n}" for n in range(5)])
+    many.add([f"tower {n}" for n in range(1_000)])
+    assert many.contexts.texts == pytest.approx(five.contexts.texts)
+    assert many.weight("tower") == pytest.approx(five.weight("tower"))
+
+
+def test_a_context_counts_as_often_as_it_is_retrieved_up_to_five_times() -> None:
+    """What the corpus holds weighs more than what came once; a popular chunk not without end."""
+    corpus = Corpus()
+    for _ in range(1_000):
+        corpus.add(["a tower"])
+    corpus.add(["a museum"])
+    assert corpus.contexts.texts == 6
+    assert corpus.weight("museum") > corpus.weight("tower")
 
 
 def test_questions_are_counted_apart_each_distinct_one_once() -> None:
@@ -291,23 +357,81 @@ def test_questions_are_counted_apart_each_distinct_one_once() -> None:
     corpus = Corpus()
     for _ in range(500):
         corpus.add(["a tower"], "which tower")
-    assert corpus.documents == corpus.questions.texts == 1
+    assert corpus.questions.texts == 1
     assert corpus.weight("which") == corpus.weight(None)
     assert corpus.subject_weight("which") < corpus.subject_weight("who")
+
+
+def test_few_rows_do_not_move_the_typical_length() -> None:
+    """It is that of the middle half: one text in twenty of ten thousand words is one of many."""
+    corpus = Corpus()
+    for n in range(400):
+        corpus.add([" ".join(f"word{n}_{m}" for m in range(80))])
+    before = corpus.contexts.typical_length
+    for n in range(20):
+        corpus.add([" ".join(f"long{n}_{m}" for m in range(10_000))])
+    assert corpus.contexts.typical_length == pytest.approx(before, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("question", "contexts"),
+    [
+        (" ".join(f"subject{n}" for n in range(300)) + " what is", ["nothing"]),
+        ("what", [" ".join(f"answer{n}" for n in range(60))] * 10),
+        ("what", [" ".join(f"junk{n}" for n in range(20_000))] * 10),
+    ],
+    ids=["questions of very many words", "contexts that hold every word", "endless contexts"],
+)
+def test_hostile_rows_barely_move_the_others(question: str, contexts: list[str]) -> None:
+    """With one such row in twenty the relevance of honest rows moves by less than 0.01."""
+    honest, attacked = Corpus(), Corpus()
+    filler = [" ".join(f"filler{n}_{m}" for m in range(5 + n % 60)) for n in range(1_500)]
+    rows = [
+        (f"what is subject{n}?", [f"subject{n} is {one}" for one in filler[5 * n : 5 * n + 5]])
+        for n in range(300)
+    ]
+    for asked, found in rows:
+        honest.add(found, asked)
+        attacked.add(found, asked)
+    for n in range(15):
+        attacked.add(contexts, f"{question} {n}")
+    means = [
+        np.mean([Overlap(one).relevance(asked, found[0]) for asked, found in rows])
+        for one in (honest, attacked)
+    ]
+    assert means[1] == pytest.approx(means[0], abs=0.01)
 
 
 def test_a_corpus_travels_as_bytes() -> None:
     """Shards scored elsewhere weigh words the same."""
     corpus = Corpus()
     for n in range(100):
-        corpus.add([f"tower {n}"], f"which {n}")
+        corpus.add([f"tower {n} " * 7], f"which {n}")
     data = corpus.to_bytes()
     read = Corpus.from_bytes(data)
     assert len(data) < 3_000
     for there, here in ((read.contexts, corpus.contexts), (read.questions, corpus.questions)):
-        assert there.texts == here.texts
+        assert (there.texts, there.typical_length) == (here.texts, here.typical_length)
         assert np.array_equal(there.counts, here.counts)
-    assert Corpus.from_bytes(Corpus().to_bytes()).documents == 0
+    assert Corpus.from_bytes(Corpus().to_bytes()).contexts.texts == 0
+
+
+def test_word_counts_of_earlier_versions_are_read() -> None:
+    """They are whole numbers, without lengths: the mean length stands in for all."""
+    tables = [[4, 2, 7, 9, 3, 5], [1, 1, 7, 1]]
+    data = zlib.compress(np.array([n for one in tables for n in one], dtype=np.uint32).tobytes())
+    corpus = Corpus.from_bytes(data)
+    assert (corpus.contexts.texts, corpus.questions.texts) == (4, 1)
+    assert corpus.contexts.counts[[7, 9]].tolist() == [3, 5]
+    assert corpus.contexts.lengths[2] == 4
+
+
+@given(st.binary(max_size=60))
+def test_bytes_that_are_no_word_counts_are_said_to_be_none(data: bytes) -> None:
+    """A damaged file ends in one kind of error, whatever it holds."""
+    for damaged in (data, b"\x02" + data, b"\x02" + zlib.compress(data), zlib.compress(data)):
+        with contextlib.suppress(ValueError):
+            Corpus.from_bytes(damaged)
 
 
 # Hashed embeddings

@@ -236,10 +236,11 @@ def test_staging_twice_returns_the_same(tmp_path: Path) -> None:
 
 
 def test_the_words_of_the_night_are_counted(tmp_path: Path) -> None:
-    """Each distinct context once: the weights of the embedded judge."""
+    """Two contexts a row, each counted, and five questions: the weights of the embedded judge."""
     log(tmp_path, make_rows(5))
     settings = settings_in(tmp_path)
-    assert load_corpus(open_store(settings), run(settings).ref).documents == 6
+    corpus = load_corpus(open_store(settings), run(settings).ref)
+    assert (corpus.contexts.texts, corpus.questions.texts) == (10, 5)
 
 
 @pytest.mark.parametrize(
