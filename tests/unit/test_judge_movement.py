@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import io
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from benchmarks.judge_movement import fired
 from benchmarks.moving_world import METRICS, Golden, World
 from ragmetrics.alerts.movement import find_movement
 from ragmetrics.causes import JudgeMovement, Move
 from ragmetrics.comparing.nights import compare_nights
+from ragmetrics.gate_tables import print_gate
 from ragmetrics.gates.evidence import find_movements
 from ragmetrics.gates.verdict import Evidence, further_to_promote, measure, weigh
 from ragmetrics.judge_movement import (
@@ -24,12 +27,15 @@ from ragmetrics.judge_movement import (
     newest_movement,
 )
 from ragmetrics.records import Manifest, Usage
+from ragmetrics.report.builds_page import write_build
 from ragmetrics.report.cards import cards
+from ragmetrics.report.night_page import night_page
 from ragmetrics.settings import make_settings
 from ragmetrics.stats.night_movement import LevelError
 from ragmetrics.store.files import Files
 from ragmetrics.store.history import save_manifest
 from ragmetrics.store.months import outline
+from tests.fakes.gated import gate, metric_verdict
 from tests.fakes.nights import night
 
 RELEVANCE = "context_relevance"
@@ -208,8 +214,9 @@ def test_the_page_of_the_night_says_it() -> None:
     """On the card of the metric."""
     one = judged(3)
     told = [m.model_copy(update={"movement": MOVES}) for m in one.metrics]
-    card = cards(one.model_copy(update={"metrics": told}), [])[0]
-    assert card.moves == "this judge moves by 0.012 a night (SD, from 14 nights)"
+    one = one.model_copy(update={"metrics": told})
+    assert b"this judge moves by 0.012 a night (SD, from 14 nights)" in night_page(one, [])
+    assert cards(one, [])[0].moves == "this judge moves by 0.012 a night (SD, from 14 nights)"
     assert movement_text(JudgeMovement(sd=0.0, nights=14)) == ""
     assert movement_text(None) == ""
 
@@ -289,6 +296,17 @@ def test_a_gate_holds_no_build_for_the_judges_mood() -> None:
     assert undecided.low < held.low < held.high < undecided.high
     assert undecided.detectable > held.detectable
     assert undecided.movement == MOVES
+
+
+def test_a_gate_says_how_far_its_judge_moves(tmp_path: Path) -> None:
+    """Once for all metrics: on the build's page, and on the command line."""
+    one = gate(metrics=[metric_verdict(movement=MOVES), metric_verdict(RELEVANCE, movement=MOVES)])
+    site = Files(str(tmp_path))
+    page = site.read(write_build(site, one, None)).decode()
+    assert page.count("his judge moves by 0.012 a night (SD, from 14 nights)") == 1
+    out = io.StringIO()
+    print_gate(Console(file=out, width=200), one)
+    assert out.getvalue().count("this judge moves by 0.012 a night (SD, from 14 nights)") == 1
 
 
 def test_no_number_of_questions_outweighs_a_judge_that_moves_too_far() -> None:
