@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 from unittest.mock import patch
 
 from ragmetrics.judges import corpus as word_counts
