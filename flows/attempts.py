@@ -39,3 +39,12 @@ def first_start() -> dt.datetime:
     context = FlowRunContext.get()
     run = context.flow_run if context else None
     return (run and run.start_time) or dt.datetime.now(dt.UTC)
+
+
+def run_deadline(longest: dt.timedelta) -> dt.datetime:
+    """Until when this run asks judges: so long from its first start, or it would end no sooner for
+    its crashes. Who starts it again after that wants it to go on: then it has as long from now.
+    """
+    now = dt.datetime.now(dt.UTC)
+    until = first_start() + longest
+    return until if until > now else now + longest

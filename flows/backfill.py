@@ -93,7 +93,9 @@ class _Tasks:
 
     def score(self, staged: Staged) -> Sequence[RagmetricsError]:
         label = Label(self.settings.dataset, str(staged.ref.date), "backfill")
-        return score_all(self.settings, staged.ref, parts(self.settings, staged), label)
+        until = dt.datetime.now(dt.UTC) + self.settings.deadline  # of each night its own
+        wanted = parts(self.settings, staged)
+        return score_all(self.settings, staged.ref, wanted, label, until=until)
 
     def publish(self, staged: Staged, problems: Sequence[str], *, silent: bool) -> Manifest:
         return publish_past(self.settings, staged, problems, silent=silent)

@@ -12,7 +12,7 @@ from typing import Any
 from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 
-from flows.attempts import bound_starts
+from flows.attempts import bound_starts, run_deadline
 from flows.failing import fail
 from flows.progress import Label
 from flows.scoring import score_all
@@ -59,12 +59,13 @@ def index_build(
     """
     bound_starts("announce the build again: ragmetrics emit-build")
     chosen = leaving(load_settings(settings))
+    until = run_deadline(chosen.deadline)
     try:
         wanted = make_index_build(_read(build))
         if chosen.retriever:
-            gating.replay(chosen, wanted)
+            gating.replay(chosen, wanted, until)
         staged = gating.stage(chosen, wanted)
-        errors = _score(chosen, staged)
+        errors = _score(chosen, staged, until)
         pending = [error for error in errors if isinstance(error, JudgePending)]
         parameters = {"build": build, "settings": settings, "event_id": event_id}
         if waiting := run_again(pending, parameters, _since(staged), f"gate of {wanted.build}"):
@@ -77,13 +78,13 @@ def index_build(
     return _tell(chosen, gate)
 
 
-def _score(settings: Settings, staged: StagedGate) -> list[RagmetricsError]:
-    """Score both builds; return why some parts could not be."""
+def _score(settings: Settings, staged: StagedGate, until: dt.datetime) -> list[RagmetricsError]:
+    """Score both builds; return why some parts could not be. After `until` no judge is asked."""
     run, errors, wanted = gate_run_settings(settings), [], 0
     for ref, parts in gate_parts(settings, staged):
         wanted += len(parts)
         label = Label(settings.dataset, _whose(staged, ref), "gate")
-        errors += score_all(run, ref, parts, label, kept=settings.store)
+        errors += score_all(run, ref, parts, label, kept=settings.store, until=until)
     get_run_logger().info("%d of %d parts scored", wanted - len(errors), wanted)
     return errors
 

@@ -14,7 +14,7 @@ from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 from rich.console import Console
 
-from flows.attempts import bound_starts, first_start
+from flows.attempts import bound_starts, first_start, run_deadline
 from flows.failing import fail
 from flows.runners import check_runner
 from flows.scoring import score_all
@@ -50,7 +50,8 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     before the one that the run was planned for: a run that is late, retried or started again
     keeps it. Out: the night's manifest and what was told, or the state `Waiting` where batches are
     at work and the deployment will run the night again. May be repeated: finished parts, judgements
-    and batches are found in the store, numbers do not change, and nothing is told twice.
+    and batches are found in the store, numbers do not change, and nothing is told twice. Judges
+    are asked until the settings' deadline; what is there then is published.
     Raises CoverageShort, after publishing and alerting, where not everything could be scored, and
     ends as `FailedAndTold` if Slack took a message of it; StartedTooOften where the run crashed
     three times.
@@ -60,12 +61,13 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     bound_starts(f"run the night anew: prefect deployment run nightly/nightly --param date={day}")
     chosen = leaving(load_settings(settings))
     check_runner(chosen)
+    until = run_deadline(chosen.deadline)
     staged = stage(chosen, day, first_start())
     source = staged.source
     log.info("%s: %d rows, %d quarantined", day, source.rows, source.quarantined)
-    unjudged = judge_labelled(chosen)
+    unjudged = judge_labelled(chosen, until)
     wanted = parts(chosen, staged)
-    errors = score_all(chosen, staged.ref, wanted)
+    errors = score_all(chosen, staged.ref, wanted, until=until)
     pending = [error for error in errors if isinstance(error, JudgePending)]
     if waiting := come_back(pending, settings, day, staged):
         return waiting  # type: ignore[no-any-return]  # a state, which Prefect takes for the result

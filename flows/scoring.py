@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from prefect import get_run_logger
@@ -29,17 +30,19 @@ def score_all(
     label: Label | None = None,
     *,
     kept: str | None = None,
+    until: datetime | None = None,
 ) -> list[RagmetricsError]:
     """Score the parts of a run; return why some could not be scored.
 
     `label` is what people see it by; None: its night's. `kept` is the store that has the
-    judgements; None: that of the settings. Parts whose process died are scored again, by others.
+    judgements; None: that of the settings. After `until` no judge is asked, wherever the parts are
+    scored. Parts whose process died are scored again, by others.
     What is no error of ours is a bug, and raised.
     Raises SettingsError or RunnerFailed where there is nothing to run the parts on.
     """
     label = label or Label(settings.dataset, str(ref.date))
     with watching(label, parts) as watch, sharing_splits() as splits:
-        work = _Work(settings, ref, label.name, kept, str(splits))
+        work = _Work(settings, ref, label.name, kept, str(splits), until)
         errors, died = work.round(parts, watch)
         for _ in range(1, ROUNDS):
             if not died:
@@ -66,6 +69,7 @@ class _Work:
     name: str
     kept: str | None
     splits: str
+    until: datetime | None
 
     def round(
         self, parts: Sequence[Part], watch: Watch
@@ -101,6 +105,7 @@ class _Work:
                     "shard": shard,
                     "kept": self.kept,
                     "splits": self.splits,
+                    "until": self.until,
                 }
                 futures[runner.submit(task, what)] = part
             for future in as_completed(list(futures)):

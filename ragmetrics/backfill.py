@@ -165,7 +165,9 @@ class _Plain:
         return night.stage_night(self.settings, day)
 
     def score(self, staged: Staged) -> Sequence[RagmetricsError]:
-        return score_parts(self.settings, staged, night.parts(self.settings, staged))
+        until = datetime.now(UTC) + self.settings.deadline  # of each night its own
+        wanted = night.parts(self.settings, staged)
+        return score_parts(self.settings, staged, wanted, until=until)
 
     def publish(self, staged: Staged, problems: Sequence[str], *, silent: bool) -> Manifest:
         return night.publish_night(self.settings, staged, problems, silent=silent, overview=False)
@@ -242,7 +244,8 @@ class _Work:
             if not self._again and self._is_done(day):
                 return PastNight(day, "kept")
             staged = self._steps.stage(day)
-            night.judge_labelled(self._settings)  # once a day, for all nights judged that day
+            # Once a day, for all nights judged that day.
+            night.judge_labelled(self._settings, datetime.now(UTC) + self._settings.deadline)
         except RagmetricsError as error:
             return PastNight(day, "failed", str(error))
         return _Begun(staged, _in_thread(lambda: self._steps.score(staged)))

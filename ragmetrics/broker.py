@@ -13,11 +13,13 @@ from dataclasses import dataclass, replace
 from pydantic import BaseModel
 
 from ragmetrics.account import Account
+from ragmetrics.deadline import before_deadline
 from ragmetrics.errors import (
     JudgeError,
     JudgePending,
     JudgeRefused,
     OverBudget,
+    OverDeadline,
     Unanswered,
     UnreadableReply,
 )
@@ -80,6 +82,8 @@ class Broker:
         self.tallies = Tallies()
         self.refusal: JudgeRefused | None = None
         """Why the judge cannot be asked: after it, nothing more is."""
+        self.overdue: OverDeadline | None = None
+        """Set where the run's deadline ended a request."""
         self._vectors, self._reasks = vectors, reasks
         self._kept = kept if judge.keeps else None
         self._record, self._account = record, account
@@ -121,6 +125,14 @@ class Broker:
             return self._find(row_key + request.key, request, self.tallies[metric])
 
         return self._asker.ask(request.key, find)
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether a run goes on after a refusal: whoever refuses has answered before, and what is
+        there is worth writing.
+        """
+        judge = self.refusal is None or self._asker.has_answered
+        return judge and (self._vectors.refusal is None or self._vectors.has_answered)
 
     async def stop(self) -> None:
         """Give up what is still waiting for an answer."""
@@ -180,10 +192,11 @@ class Broker:
         if self._kept:
             await self._kept.prepare()
         try:
-            if self._account:
-                reply = await self._account.reply(self.judge, request, attempt)
-            else:
-                reply = await self.judge.reply(request, attempt)
+            async with before_deadline():
+                if self._account:
+                    reply = await self._account.reply(self.judge, request, attempt)
+                else:
+                    reply = await self.judge.reply(request, attempt)
         except JudgeError as error:
             tally.fail(error.failures)
             raise
@@ -208,6 +221,8 @@ class Broker:
     def _given_up(self, error: JudgeError, tally: Tally) -> Unanswered:
         if isinstance(error, JudgeRefused):
             self.refusal = error
+        if isinstance(error, OverDeadline):
+            self.overdue = error
         if isinstance(error, JudgeRefused | JudgePending):
             raise error
         if isinstance(error, OverBudget):

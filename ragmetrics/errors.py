@@ -12,7 +12,8 @@ RagmetricsError
 └── JudgeError               the judge could not be asked; `transient` says if a retry may help
     ├── JudgeRefused         wrong key, model or address: no request can succeed, the run ends
     ├── JudgePending         asked, and the answers come later: the same command goes on
-    └── OverBudget           the budget does not allow this request: it is not sent
+    ├── OverBudget           the budget does not allow this request: it is not sent
+    └── OverDeadline         the run's deadline has passed: it is not sent, or not waited for
 """
 
 from __future__ import annotations
@@ -102,3 +103,10 @@ class JudgePending(JudgeError):
 
 class OverBudget(JudgeError):
     """What the budget leaves to a part of the run is used up."""
+
+
+class OverDeadline(JudgeError):
+    """The run's deadline has passed: another run may ask again."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, transient=True)

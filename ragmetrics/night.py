@@ -15,6 +15,7 @@ from ragmetrics.alert_settings import Rule
 from ragmetrics.alerts.deliver import Delivery, alert
 from ragmetrics.budget import BudgetPlan, check_prices
 from ragmetrics.calibration.nightly import judge_drift_set
+from ragmetrics.deadline import deadline_at, ending
 from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError
 from ragmetrics.estimates import plan_budget
 from ragmetrics.publish import publish
@@ -97,11 +98,12 @@ def stage_night(settings: Settings, day: date, begun: datetime | None = None) ->
     return staged
 
 
-def judge_labelled(settings: Settings) -> list[str]:
+def judge_labelled(settings: Settings, until: datetime | None = None) -> list[str]:
     """Judge the labelled set that the settings name for judge drift, unless it was judged today;
-    return why it could not be.
+    return why it could not be. After `until` nothing is asked.
     """
-    problem = judge_drift_set(settings, open_store(settings), datetime.now(UTC))
+    with ending(deadline_at(until)):
+        problem = judge_drift_set(settings, open_store(settings), datetime.now(UTC))
     return [problem] if problem else []
 
 
@@ -189,13 +191,15 @@ def alert_night(settings: Settings, manifest: Manifest, run_url: str | None = No
 def run_night(settings: Settings, day: date) -> NightResult:
     """One night from logs to alert, without Prefect.
 
+    Judges are asked until the settings' deadline; what is there then is published.
     Raises CoverageShort, after publishing and alerting, where not everything could be scored;
     JudgePending, with nothing published, where batches take longer than the settings let it wait.
     """
+    until = datetime.now(UTC) + settings.deadline
     staged = stage_night(settings, day)
-    unjudged = judge_labelled(settings)
+    unjudged = judge_labelled(settings, until)
     try:
-        problems = score_parts(settings, staged, parts(settings, staged))
+        problems = score_parts(settings, staged, parts(settings, staged), until=until)
     except JudgeRefused as error:
         problems = [error]
     for problem in problems:

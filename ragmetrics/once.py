@@ -25,6 +25,8 @@ class Once:
     def __init__(self) -> None:
         self._coming: dict[str, asyncio.Future[Answer]] = {}
         self._there: OrderedDict[str, asyncio.Future[Answer]] = OrderedDict()
+        self.has_answered = False
+        """Whether any answer came."""
 
     def find(self, key: str) -> asyncio.Future[Answer] | None:
         """The answer that somebody asked for already, on its way or there."""
@@ -45,6 +47,7 @@ class Once:
         if done.cancelled() or done.exception() or isinstance(done.result(), Unanswered):
             return
         self._there[key] = done
+        self.has_answered = True
         if len(self._there) > REMEMBERED:
             self._there.popitem(last=False)
 
@@ -73,6 +76,11 @@ class Asker:
     def is_asked(self, key: str) -> bool:
         """Whether somebody asked for it already."""
         return self._once.find(key) is not None
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether any answer came, to this asker or to another."""
+        return self._once.has_answered
 
     def put(self, key: str, future: asyncio.Future[Answer]) -> None:
         """Answer a key by this future, which goes when this asker stops."""

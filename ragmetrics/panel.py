@@ -160,11 +160,16 @@ class Panel:
     async def _answers(
         self, member: Member, row_key: str, wanted: Sequence[Wanted]
     ) -> list[Answer]:
-        """The answers of one judge; one that refuses is asked no more, and the others go on."""
+        """The answers of one judge; one that refuses is asked no more, and the others go on.
+
+        Raises JudgeRefused where all refuse, and nothing came of any before. Else what is there is
+        worth writing, and the row alone has no answers.
+        """
         try:
             return await member.broker.answer_all(row_key, wanted)
         except JudgeRefused as error:
-            if len(self.members) == 1 or all(one.broker.refusal for one in self.members):
+            nobody = len(self.members) == 1 or all(one.broker.refusal for one in self.members)
+            if nobody and not any(one.broker.may_go_on for one in self.members):
                 raise
             return [Unanswered(Status.JUDGE_FAILED, str(error))] * len(wanted)
 

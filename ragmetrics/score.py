@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -13,8 +14,9 @@ from ragmetrics import loop
 from ragmetrics.account import Account
 from ragmetrics.broker import Broker, Record
 from ragmetrics.budget import BudgetPlan
+from ragmetrics.deadline import deadline_at, ending
 from ragmetrics.drive import drive
-from ragmetrics.errors import JudgeRefused, RagmetricsError
+from ragmetrics.errors import RagmetricsError
 from ragmetrics.funds import funds_of
 from ragmetrics.judge_settings import EmbeddingSettings, JudgeSettings
 from ragmetrics.judges import make_embedder, make_judges, names_of
@@ -93,13 +95,16 @@ def score_part(
     shard: int,
     record: Record | None = None,
     kept: Files | None = None,
+    until: datetime | None = None,
 ) -> int:
     """Score one shard by one family of metrics; return the rows scored, 0 where it was done.
 
-    Judgements are found and kept in the run's store, or in `kept`. Raises JudgeRefused where no
-    request can succeed.
+    Judgements are found and kept in the run's store, or in `kept`. After `until` nothing is asked:
+    rows that need it are `judge_failed`, and so are those that are left when a judge that has
+    answered refuses. Raises JudgeRefused where no request can succeed.
     """
-    return loop.run(_score_part(settings, ref, names, shard, record, kept))
+    with ending(deadline_at(until)):
+        return loop.run(_score_part(settings, ref, names, shard, record, kept))
 
 
 def score_together(
@@ -109,12 +114,15 @@ def score_together(
     record: Record | None = None,
     done: Callable[[Sequence[str]], None] | None = None,
     kept: Files | None = None,
+    until: datetime | None = None,
 ) -> list[RagmetricsError]:
     """Score parts side by side, so that the judges are kept busy from the first to the last.
 
-    Returns why parts could not be scored. Raises JudgeRefused where no request can succeed.
+    Returns why parts could not be scored: one that a judge refuses keeps no other from being
+    written. After `until` nothing is asked.
     """
-    return loop.run(_score_together(settings, ref, todo, record, done, kept))
+    with ending(deadline_at(until)):
+        return loop.run(_score_together(settings, ref, todo, record, done, kept))
 
 
 async def _score_together(
@@ -130,8 +138,6 @@ async def _score_together(
     async def one(names: Sequence[str], shard: int) -> None:
         try:
             await _score_part(settings, ref, names, shard, record, kept)
-        except JudgeRefused:
-            raise
         except RagmetricsError as error:
             problems.append(error)
         if done:
@@ -290,11 +296,13 @@ class _Work:
         for member, chosen in zip(panel.members, self.settings.panel, strict=True):
             usage[member.name] = _by_metric(member.broker.tallies, chosen)
             refused[member.name] = member.broker.refusal
+        overdue = [vectors.overdue, *(member.broker.overdue for member in panel.members)]
         remote = zip(panel.members, self.settings.panel, strict=True)
         return {
             "usage": usage,
             "paid": [EMBEDDINGS, *(member.name for member, chosen in remote if chosen.remote)],
             "refused": {name: str(error) for name, error in refused.items() if error},
+            "overdue": next((str(error) for error in overdue if error), ""),
             "splits": dict(counter.counts().fallback),
         }
 

@@ -7,6 +7,7 @@ Secrets come from the environment alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -19,6 +20,7 @@ from pydantic_settings import (
 )
 
 from ragmetrics.alert_settings import AlertSettings
+from ragmetrics.durations import Duration
 from ragmetrics.errors import SettingsError
 from ragmetrics.gate_settings import GateSettings
 from ragmetrics.judge_settings import (
@@ -108,6 +110,8 @@ class Settings(BaseSettings):
     limits: Limits = Limits()
     shards: int | None = Field(None, ge=1, le=1_000)
     """None: by the size of the logs."""
+    deadline: Duration = timedelta(hours=20)
+    """From a run's start: how long judges are asked. After it what is there is published."""
     workers: int | None = Field(None, ge=1, le=256)
     """Processes at work where the judge computes on this machine; None: one per core."""
     dashboard_url: str | None = None

@@ -23,6 +23,8 @@ class Costs:
     splits: Counter[str] = field(default_factory=Counter)
     refused: dict[str, str] = field(default_factory=dict)
     """Why a judge of the panel could not be asked, by its name."""
+    overdue: str = ""
+    """That the run's deadline passed before all was asked."""
     taken_over: int = 0
     """Parts that an earlier run of the night had scored already."""
 
@@ -41,8 +43,12 @@ class Costs:
         return {metric: of for metric, of in found.items() if of}
 
     def problems(self) -> list[str]:
-        """The refusals as sentences."""
-        return [f"{name}: {reason}" for name, reason in self.refused.items()]
+        """The refusals, and a deadline that passed, as sentences."""
+        refused = [f"{name}: {reason}" for name, reason in self.refused.items()]
+        if not self.overdue:
+            return refused
+        again = "rows without a verdict are judge_failed, and a rerun asks for them alone"
+        return [*refused, f"{self.overdue}: {again}"]
 
 
 def costs_of(settings: Settings, files: Files, ref: RunRef) -> Costs:
@@ -59,6 +65,7 @@ def costs_of(settings: Settings, files: Files, ref: RunRef) -> Costs:
                 for metric, usage in by_metric.items():
                     costs.add(name, metric, Usage.model_validate(usage))
             costs.refused.update(notes["refused"])
+            costs.overdue = notes.get("overdue") or costs.overdue  # older parts do not say
             costs.taken_over += "taken_over" in notes
             # Families meet the same texts: the one that met most speaks for the shard.
             of_shard |= Counter(notes["splits"])

@@ -7,7 +7,8 @@ from collections.abc import Awaitable
 
 import numpy as np
 
-from ragmetrics.errors import JudgeError, JudgeRefused, OverBudget, Unanswered
+from ragmetrics.deadline import before_deadline
+from ragmetrics.errors import JudgeError, JudgeRefused, OverBudget, OverDeadline, Unanswered
 from ragmetrics.judge_settings import EmbeddingSettings
 from ragmetrics.judges.base import Embedder, Metered
 from ragmetrics.once import Asker, Once
@@ -39,6 +40,8 @@ class Vectors:
         self.tallies = Tallies()
         self.refusal: JudgeRefused | None = None
         """Why nothing can be embedded: after it, nothing more is asked for."""
+        self.overdue: OverDeadline | None = None
+        """Set where the run's deadline ended a request."""
         self._embedder, self._prices = embedder, prices or EmbeddingSettings()
         self._kept = kept if embedder.keeps else None
         self._embedding = asyncio.Semaphore(embedder.concurrency)
@@ -61,6 +64,8 @@ class Vectors:
             if isinstance(error, JudgeRefused):
                 self.refusal = error
                 raise JudgeRefused(f"embeddings: {error}") from error
+            if isinstance(error, OverDeadline):
+                self.overdue = error
             if isinstance(error, OverBudget):
                 return Unanswered(Status.OVER_BUDGET, str(error))
             tally.failures["judge_failed"] += 1
@@ -76,7 +81,9 @@ class Vectors:
             if self._kept:
                 await self._kept.prepare()
             # As it is kept: a later run scores by the same numbers.
-            vector = np.asarray(await self._embed(text, tally), dtype=np.float32)
+            async with before_deadline():
+                found = await self._embed(text, tally)
+            vector = np.asarray(found, dtype=np.float32)
             if self._kept:
                 await self._kept.keep(Judgement(key, EMBEDDING, vector))
         return vector
@@ -90,6 +97,11 @@ class Vectors:
             purse.embedded(expected_of(text, self._prices), found.tokens, paid)
         tally.add_embedded(found)
         return found.vector
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether any vector came."""
+        return self._asker.has_answered
 
     async def stop(self) -> None:
         """Give up what is still waiting for a vector."""

@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from functools import partial
 from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -64,24 +66,25 @@ def score_parts(
     record: Record | None = None,
     done: Done | None = None,
     kept: Files | None = None,
+    until: datetime | None = None,
 ) -> list[RagmetricsError]:
     """Score the parts of a run; return why some of them could not be scored.
 
     `kept` has the judgements; None: the run's store. With `record`, which needs this process, a
-    judge that computes is not given more of them.
-    Raises JudgeRefused where no request can succeed.
+    judge that computes is not given more of them. After `until` no judge is asked.
+    Raises JudgeRefused where a judge that computes here cannot.
     """
     if any(one.remote for one in settings.panel) or settings.embeddings.name == "openai":
-        return score_together(settings, staged.ref, todo, record, done, kept)
+        return score_together(settings, staged.ref, todo, record, done, kept, until)
     judged = {metric.name for metric in chosen_metrics(settings) if metric.prompts}
     heavy = [part for part in todo if judged & set(part[0])]
     processes = min(settings.workers or cores(), len(heavy))
     alone = record is not None or processes < 2 or staged.source.rows < FEWEST_ROWS
     if alone or current_process().daemon:  # which may have no children
-        return _score_here(settings, staged.ref, todo, record, done)
+        return _score_here(settings, staged.ref, todo, record, done, until)
     light = [part for part in todo if part not in heavy]
-    problems = _score_here(settings, staged.ref, light, None, done)
-    return problems + _score_by_workers(settings, staged.ref, heavy, processes, done)
+    problems = _score_here(settings, staged.ref, light, None, done, until)
+    return problems + _score_by_workers(settings, staged.ref, heavy, processes, done, until)
 
 
 def cores() -> int:
@@ -96,11 +99,12 @@ def _score_here(
     todo: Sequence[Part],
     record: Record | None,
     done: Done | None,
+    until: datetime | None,
 ) -> list[RagmetricsError]:
     problems: list[RagmetricsError] = []
     for family, shard in todo:
         try:
-            score_part(settings, ref, family, shard, record)
+            score_part(settings, ref, family, shard, record, until=until)
         except JudgeRefused:
             raise
         except RagmetricsError as error:
@@ -111,13 +115,19 @@ def _score_here(
 
 
 def _score_by_workers(
-    settings: Settings, ref: RunRef, todo: Sequence[Part], processes: int, done: Done | None
+    settings: Settings,
+    ref: RunRef,
+    todo: Sequence[Part],
+    processes: int,
+    done: Done | None,
+    until: datetime | None,
 ) -> list[RagmetricsError]:
     problems: list[RagmetricsError] = []
     queue = _LongestFirst(todo)
+    work = partial(_score, settings, ref, until)
     try:
         with _workers(processes) as pool:
-            for part, future in _played(pool, queue, settings, ref, processes):
+            for part, future in _played(pool, queue, work, processes):
                 try:
                     queue.took(part, future.result())
                 except JudgeRefused:
@@ -132,13 +142,16 @@ def _score_by_workers(
 
 
 def _played(
-    pool: _Pool, queue: _LongestFirst, settings: Settings, ref: RunRef, processes: int
+    pool: _Pool,
+    queue: _LongestFirst,
+    work: Callable[[Sequence[str], int], float],
+    processes: int,
 ) -> Iterator[tuple[Part, Future[float]]]:
     """The parts as they are done, one at a time in each process."""
     running: dict[Future[float], Part] = {}
     while True:
         while len(running) < processes and (part := queue.take()):
-            running[pool.submit(_score, settings, ref, *part)] = part
+            running[pool.submit(work, *part)] = part
         if not running:
             return
         for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -228,8 +241,10 @@ def _end_with(alive: Connection) -> None:
         os._exit(1)
 
 
-def _score(settings: Settings, ref: RunRef, family: Sequence[str], shard: int) -> float:
+def _score(
+    settings: Settings, ref: RunRef, until: datetime | None, family: Sequence[str], shard: int
+) -> float:
     """Score one part in a worker; return the seconds it took."""
     start = time.monotonic()
-    score_part(settings, ref, family, shard)
+    score_part(settings, ref, family, shard, until=until)
     return time.monotonic() - start

@@ -34,9 +34,11 @@ def calibrate(
     task_run_name="judge the labelled set · {settings.dataset}",
     **RETRIES,
 )
-def judge_labelled(settings: Settings) -> list[str]:
-    """Judge the labelled set by which judge drift is told; return why it could not be."""
-    return night.judge_labelled(settings)
+def judge_labelled(settings: Settings, until: datetime | None = None) -> list[str]:
+    """Judge the labelled set by which judge drift is told; return why it could not be. After
+    `until` nothing is asked.
+    """
+    return night.judge_labelled(settings, until)
 
 
 @task(name="publish calibrations", task_run_name="publish · {settings.dataset}", **RETRIES)

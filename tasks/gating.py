@@ -18,6 +18,7 @@ from prefect.runtime import flow_run
 from ragmetrics import loop
 from ragmetrics.alerts.markup import clean
 from ragmetrics.dashboard import refresh_builds
+from ragmetrics.deadline import deadline_at, ending
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.gates import gate as gates
 from ragmetrics.gates import telling
@@ -51,9 +52,12 @@ class NotEmitted(RagmetricsError):
 
 
 @task(name="replay", task_run_name="replay · {build.build}", **RETRIES)
-def replay(settings: Settings, build: IndexBuild) -> Replayed | None:
-    """Ask the retriever the golden questions, where the settings name one and there is no log."""
-    return replay_missing(settings, build)
+def replay(settings: Settings, build: IndexBuild, until: datetime | None = None) -> Replayed | None:
+    """Ask the retriever the golden questions, where the settings name one and there is no log.
+    After `until` nothing is asked.
+    """
+    with ending(deadline_at(until)):
+        return replay_missing(settings, build)
 
 
 @task(name="stage gate", task_run_name="stage · {build.build}", **RETRIES)

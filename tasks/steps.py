@@ -61,17 +61,18 @@ def score(
     shard: int,
     kept: str | None = None,
     splits: str | None = None,
+    until: datetime | None = None,
 ) -> int:
     """Score one family of metrics over one shard; the parts are left in the store.
 
     `kept` is the store that has the judgements; None: that of the settings. `splits` is the file
     in which processes on the flow's machine share the sentences of texts; others have no such
-    folder, and go without.
+    folder, and go without. After `until` no judge is asked.
     """
     files = Files(kept, settings.storage_options) if kept else None
     shared = Path(splits) if splits else None
     with sharing_splits(shared) if shared and shared.parent.is_dir() else nullcontext():
-        return score_part(settings, ref, family, shard, kept=files)
+        return score_part(settings, ref, family, shard, kept=files, until=until)
 
 
 @task(name="publish", task_run_name="publish · {staged.ref.date}", **RETRIES)

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from itertools import count
 
 from ragmetrics.comparing.records import Comparison
+from ragmetrics.deadline import deadline_at, ending
 from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError
 from ragmetrics.gates.compared import compare_builds
 from ragmetrics.gates.evidence import (
@@ -83,10 +84,14 @@ def run_gate(settings: Settings, build: IndexBuild, progress: Progress | None = 
     A build that has no log is asked the golden questions first, where the settings name a
     retriever. A judge that refuses in the midst of it leaves the gate inconclusive. `progress`
     hears what is at work, how much of it is done, and of how much: the questions that are asked,
-    then the parts that are judged, by their metrics. Raises what `replay` and `stage_gate` raise,
-    and JudgePending, with no verdict, where batches take longer than the settings let it wait.
+    then the parts that are judged, by their metrics. Retriever and judges are asked until the
+    settings' deadline; the verdict then rests on what is there. Raises what `replay` and
+    `stage_gate` raise, and JudgePending, with no verdict, where batches take longer than the
+    settings let it wait.
     """
-    replay_missing(settings, build, progress)
+    until = datetime.now(UTC) + settings.deadline
+    with ending(deadline_at(until)):
+        replay_missing(settings, build, progress)
     staged = stage_gate(settings, build)
     run, kept = gate_run_settings(settings), open_store(settings)
     todo = [(one, _parts(settings, one)) for one in staged.runs]
@@ -94,7 +99,7 @@ def run_gate(settings: Settings, build: IndexBuild, progress: Progress | None = 
     problems: list[RagmetricsError] = []
     try:
         for one, parts in todo:
-            problems += score_parts(run, one, parts, done=told, kept=kept)
+            problems += score_parts(run, one, parts, done=told, kept=kept, until=until)
     except JudgeRefused as error:
         problems.append(error)
     for problem in problems:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ragmetrics.deadline import Deadline, deadline_in_use, ending
 from ragmetrics.judges.base import Embedded, fingerprint
 from ragmetrics.judges.corpus import Corpus, words
 from ragmetrics.judges.endpoint import Call, Endpoint
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ragmetrics.store.files import Files
 
 _Waiting: TypeAlias = tuple[str, asyncio.Future[Embedded]]
+_Run: TypeAlias = tuple[Purse | None, Deadline | None]
 
 OPENAI_MODEL = "text-embedding-3-small"
 
@@ -85,7 +87,7 @@ class OpenAIEmbedder:
         self.fingerprint = fingerprint("openai-embedding", model, access.address)
         self._endpoint = Endpoint(access, settings, model, files)
         self._model = model
-        self._waiting: list[tuple[Purse | None, _Waiting]] = []
+        self._waiting: list[tuple[_Run, _Waiting]] = []
         self._sending: set[asyncio.Task[None]] = set()
 
     async def embed(self, text: str) -> Vector:
@@ -97,7 +99,7 @@ class OpenAIEmbedder:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Embedded] = loop.create_future()
         purse = purse_in_use()
-        self._waiting.append((purse, (text, future)))
+        self._waiting.append(((purse, deadline_in_use()), (text, future)))
         if len(self._waiting) == 1:
             sparing = purse is not None and math.isfinite(purse.requests)
             loop.call_later(_SPARING_SECONDS if sparing else _GATHERING_SECONDS, self._send_all)
@@ -106,12 +108,12 @@ class OpenAIEmbedder:
     def _send_all(self) -> None:
         # In tasks of their own: no one who gives up takes along those who wait beside.
         waiting, self._waiting = self._waiting, []
-        # No run pays for another's texts, or goes without for its sake.
-        purses = {id(purse): purse for purse, _ in waiting}
-        for purse in purses.values():
-            texts = [one for of, one in waiting if of is purse]
+        # No run pays for another's texts, goes without for its sake or ends with it.
+        runs = {(id(purse), deadline): (purse, deadline) for (purse, deadline), _ in waiting}
+        for purse, deadline in runs.values():
+            texts = [one for of, one in waiting if of[0] is purse and of[1] == deadline]
             for start in range(0, len(texts), _BATCH):
-                with spending(purse):
+                with spending(purse), ending(deadline):
                     task = asyncio.create_task(self._send(texts[start : start + _BATCH]))
                 self._sending.add(task)
                 task.add_done_callback(self._sending.discard)

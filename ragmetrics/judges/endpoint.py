@@ -3,6 +3,11 @@
 What passes (a lost connection, a server's error, no answer in time) is tried again a bounded number
 of times; a rate limit is waited for until the request's deadline; what no request can succeed with
 is JudgeRefused.
+
+The deadline counts from when a request is planned: waits for a place, for a limit and between
+attempts are part of it. A queue that moves is no reason to give up: a request that waits for its
+first place behind others has all of its time again with each usable reply. Where no such reply
+comes, the breaker refuses everything.
 """
 
 from __future__ import annotations
@@ -18,7 +23,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ragmetrics import purse
+from ragmetrics.deadline import seconds_left
 from ragmetrics.errors import JudgeError, JudgeRefused
+from ragmetrics.judges.breaker import SILENCE, Breaker
 from ragmetrics.judges.gate import Gate, shared_gate
 from ragmetrics.judges.sharing import Presence, join
 from ragmetrics.judges.told import (
@@ -42,7 +49,7 @@ T = TypeVar("T")
 _FIRST_PAUSE = 0.25  # seconds
 _LONGEST_PAUSE = 20.0
 _VAIN_TRIES = 2  # to connect, where nothing was ever reached
-_FRUITLESS = 100  # requests given up, where none was ever answered
+_FORBIDDEN = 20  # answers 403 in a row after which it is the key that is refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +92,29 @@ class Endpoint:
     """
 
     def __init__(
-        self, access: Access, settings: JudgeSettings, model: str, files: Files | None = None
+        self,
+        access: Access,
+        settings: JudgeSettings,
+        model: str,
+        files: Files | None = None,
+        *,
+        transport: Transport | None = None,
+        gate: Gate | None = None,
     ) -> None:
         self.address = access.address
-        self._transport = Transport(access)
+        self._transport = transport or Transport(access)
         self._settings, self._model = settings, model
         self._key = (self.address, model, access.key)
         self._files = files
-        self._gate: Gate | None = None
+        self._gate = gate
+        self._breaker: Breaker | None = None
         self._presence: Presence | None = None
         self._reached = False
         """Whether there is a server at the address,"""
         self._proven = False
         """and whether it has answered well."""
-        self._given_up = 0  # requests
+        self._replied_at = 0.0  # when it last answered well, on the gate's clock
+        self._forbidden = 0  # answers 403 since
         self._refusal: JudgeRefused | None = None
         """Why no request can succeed: those who wait for a place then are not sent."""
         self._patient: set[_Patience] = set()  # requests on their way
@@ -110,30 +126,52 @@ class Endpoint:
         Raises JudgeError where it is given up, JudgeRefused where no request can succeed.
         """
         gate = self._gate or self._find_gate()
+        breaker = self._breaker or self._find_breaker()
         failures: Counter[str] = Counter()
-        deadline = 0.0
+        try:
+            async with breaker.passage():
+                return await self._ask(gate, call, failures), failures
+        except JudgeError as error:
+            error.failures = dict(failures)
+            if isinstance(error, JudgeRefused):
+                self._refusal = error
+            raise
+
+    async def _ask(self, gate: Gate, call: Call[T], failures: Counter[str]) -> T:
+        """Attempt it until it is answered or given up."""
+        planned, deadline = gate.clock(), math.inf
         while True:
             tokens = len(call.body) / 4 + self._completion
+            purse.attempt(embeds=call.kind == "embedding")
+            sent = await self._enter(gate, tokens, deadline, again=bool(failures))
+            if self._refusal:
+                gate.lost()
+                raise JudgeRefused(str(self._refusal))
+            if deadline == math.inf:
+                deadline = max(planned, self._replied_at) + self._settings.deadline_seconds
+            if sent >= deadline:
+                gate.lost()
+                raise self._out_of_time("the judge had no place for a request")
             try:
-                purse.attempt(embeds=call.kind == "embedding")
-                sent = await gate.enter(tokens, again=bool(failures))
-                if self._refusal:
-                    gate.lost()
-                    raise JudgeRefused(str(self._refusal))
-                # Waiting for a place is not the endpoint's fault: time runs from the first attempt.
-                deadline = deadline or sent + self._settings.deadline_seconds
                 answer = await self._attempt(gate, call, sent, deadline - sent, failures)
-                return self._read(gate, call, answer, tokens), failures
+                return self._read(gate, call, answer, tokens)
             except Setback as setback:
                 failures[setback.kind] += 1
                 pause = self._pause(gate, setback, failures)
-                self._give_up(setback, failures, over=gate.clock() + pause > deadline)
+                self._give_up(setback, failures, pause, left=deadline - gate.clock())
                 await asyncio.sleep(pause)
-            except JudgeError as error:
-                error.failures = dict(failures)
-                if isinstance(error, JudgeRefused):
-                    self._refusal = error
+
+    async def _enter(self, gate: Gate, tokens: float, deadline: float, *, again: bool) -> float:
+        """Wait for a place of the gate; before the second attempt not beyond the deadline."""
+        if deadline == math.inf:
+            return await gate.enter(tokens, again=again)
+        try:
+            async with asyncio.timeout(max(deadline - gate.clock(), 0.0)) as scope:
+                return await gate.enter(tokens, again=again)
+        except TimeoutError:
+            if not scope.expired():
                 raise
+            raise self._out_of_time("the judge had no place for another attempt") from None
 
     async def close(self) -> None:
         """Give back connections, and its part of the limits."""
@@ -149,6 +187,11 @@ class Endpoint:
         if self._files:
             self._presence = join(self._files, self._key, self._gate)
         return self._gate
+
+    def _find_breaker(self) -> Breaker:
+        patience = SILENCE * self._settings.deadline_seconds
+        self._breaker = Breaker(self._key, self.address, patience, self._settings.timeout_seconds)
+        return self._breaker
 
     async def _attempt(
         self, gate: Gate, call: Call[T], sent: float, left: float, failures: Counter[str]
@@ -198,8 +241,7 @@ class Endpoint:
 
     def _read(self, gate: Gate, call: Call[T], answer: Answer, estimated: float) -> T:
         if answer.status != 200:
-            now = datetime.now(UTC)
-            raise problem(answer, self._model, self.address, now, proven=self._proven)
+            raise self._problem(answer)
         try:
             payload = json.loads(answer.body)
             result = call.read(payload)
@@ -212,10 +254,26 @@ class Endpoint:
             if self._proven:
                 raise Setback("server_error", told) from error
             raise JudgeRefused(told) from error
-        self._proven = True
+        self._note_reply(gate)
         if self._settings.tokens_per_minute:
             self._account(gate, payload.get("usage") or {}, estimated)
         return result
+
+    def _problem(self, answer: Answer) -> Setback | JudgeError:
+        """What a status other than 200 means."""
+        now = datetime.now(UTC)
+        self._forbidden += answer.status == 403
+        # One 403 may be about one request's text; so many in a row are about the key.
+        is_of_text = self._proven and self._forbidden < _FORBIDDEN
+        proven = is_of_text if answer.status == 403 else self._proven
+        return problem(answer, self._model, self.address, now, proven=proven)
+
+    def _note_reply(self, gate: Gate) -> None:
+        """Note that a usable reply came."""
+        self._proven, self._forbidden = True, 0
+        self._replied_at = gate.clock()
+        if self._breaker:
+            self._breaker.replied()
 
     def _account(self, gate: Gate, usage: Mapping[str, Any], estimated: float) -> None:
         completion = usage.get("completion_tokens") or 0
@@ -237,21 +295,32 @@ class Endpoint:
             return setback.wait + _between(0, gate.latency)
         return min(gate.latency * 2.0**tries, _LONGEST_PAUSE) * _between(0.5, 1.5)
 
-    def _give_up(self, setback: Setback, failures: Counter[str], *, over: bool) -> None:
-        """Raise JudgeError where there is no attempt left, or no time; JudgeRefused where that
-        became of every request so far, and they were many.
+    def _give_up(
+        self, setback: Setback, failures: Counter[str], pause: float, *, left: float
+    ) -> None:
+        """Raise JudgeError where there is no attempt left, or no time: of the request's own, or of
+        its run. JudgeRefused where the breaker opens with it.
         """
         spoilt = failures.total() - failures["rate_limited"]
         message = str(setback)
-        if over:
+        if pause > left:
             message += f"; given up after {self._settings.deadline_seconds:g} s"
+        elif pause > seconds_left():
+            message += "; given up: the run's deadline comes before the next attempt"
         elif setback.kind == "rate_limited" or spoilt <= self._settings.retries:
             return
-        self._given_up += 1
-        if self._given_up >= _FRUITLESS and not self._proven:
-            told = f"the judge at {self.address} has answered nothing but errors: {message}"
-            raise JudgeRefused(told, failures=dict(failures)) from setback
-        raise JudgeError(message, transient=True, failures=dict(failures)) from setback
+        raise self._note_given_up(JudgeError(message, transient=True)) from setback
+
+    def _out_of_time(self, what: str) -> JudgeError:
+        seconds = self._settings.deadline_seconds
+        message = f"{what} within {seconds:g} s (`deadline_seconds`)"
+        return self._note_given_up(JudgeError(message, transient=True))
+
+    def _note_given_up(self, error: JudgeError) -> JudgeError:
+        """The error, after the breaker knows of it. Raises JudgeRefused where it opens."""
+        if self._breaker:
+            self._breaker.given_up(error)
+        return error
 
 
 def _between(low: float, high: float) -> float:

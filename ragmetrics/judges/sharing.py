@@ -22,16 +22,18 @@ import platform
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from ragmetrics.errors import StoreError
 from ragmetrics.store.files import SECONDS, Files
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 LOOK_SECONDS = 5.0
 """Between two renewals of a sign, each with a look for others."""
@@ -63,6 +65,18 @@ class Share:
     def rate(self, per_minute: float) -> float:
         """Requests or tokens a minute."""
         return per_minute / self.of / (1 if self.settled else _LITTLE)
+
+
+class _NoThread(Exception):
+    """The interpreter ends: it starts no thread any more, while this loop still goes on."""
+
+
+def _in_thread(work: Callable[[], T]) -> Awaitable[T]:
+    """What `work` returns, called in a thread. Raises _NoThread."""
+    try:
+        return asyncio.get_running_loop().run_in_executor(None, work)
+    except RuntimeError as error:  # of handing it over: what `work` raises comes later
+        raise _NoThread from error
 
 
 class Sharer(Protocol):
@@ -145,17 +159,20 @@ class Presence:
             while True:
                 try:
                     await self._look()
+                except _NoThread:
+                    return
                 except Exception as error:  # whatever it is: others count on the sign
                     self._fail(error)
                 wait = LOOK_SECONDS if self._settled else GRACE_SECONDS / 2
                 await asyncio.sleep(wait)
         finally:
-            await asyncio.to_thread(self.withdraw)
+            with suppress(_NoThread):  # `_withdraw_all` removes the sign
+                await _in_thread(self.withdraw)
 
     async def _look(self) -> None:
         """Renew the sign, and take the share that follows from those of the others."""
         now = asyncio.get_running_loop().time()
-        alive = await asyncio.to_thread(self._renew)
+        alive = await _in_thread(self._renew)
         self._failed = False
         if self._seen is None or now - self._seen > VOID_SECONDS - LOOK_SECONDS:
             # Others may have taken this process for dead.

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ragmetrics import loop
-from ragmetrics.errors import InputError
+from ragmetrics.deadline import before_deadline
+from ragmetrics.errors import InputError, OverDeadline
 from ragmetrics.gates.records import is_name
 from ragmetrics.judges.told import short
 from ragmetrics.replay.answers import line_of, read_answer
@@ -57,7 +58,7 @@ def replay(
     settings. Killed at any moment, the same call goes on: what was answered is found. A replay
     that is done is found too, unless golden set or retriever settings changed, or with `again`.
     `limit` asks the first so many questions, for a try. `progress` hears when it begins, and then
-    of each question, on another thread.
+    of each question, on another thread. Questions that have no answer at the deadline in use fail.
 
     Raises InputError for settings that no replay can begin with or a place that has another log,
     RetrieverRefused at once where no question can be answered, ReplayShort, with no log written,
@@ -103,7 +104,7 @@ class _Run:
         self._questions, self._progress = questions, progress
         self._failed: Counter[str] = Counter()
         self._examples: dict[str, str] = {}
-        self._asked = self._done = 0
+        self._asked = self._done = self._found = 0
 
     def all(
         self, retriever: Retriever, digest: str, folder: Path, started: float, *, again: bool
@@ -113,7 +114,7 @@ class _Run:
         target.begin(digest, target.state(), anew=again)
         kept = Kept(target, digest, self._questions.asked, folder)
         kept.load()
-        found = self._done = len(kept)
+        self._found = self._done = len(kept)
         asker = Asker(retriever, self._retriever)
         missing = [question for question in self._questions.asked if question not in kept]
         self._tell()
@@ -127,7 +128,7 @@ class _Run:
             failed=dict(self._failed.most_common()),
             examples=self._examples,
             asked=self._asked,
-            found=found,
+            found=self._found,
             setbacks=dict(asker.setbacks.most_common()),
             unreadable=self._questions.unreadable,
             seconds=time.monotonic() - started,
@@ -142,13 +143,17 @@ class _Run:
         self, retriever: Retriever, asker: Asker, kept: Kept, missing: Sequence[Question]
     ) -> None:
         try:
-            # One alone: what no question can succeed with is told after one request.
-            await self._work(asker, kept, missing[:1])
-            rest = iter(missing[1:])
-            count = min(self._retriever.concurrency, len(missing))
-            await _together([self._work(asker, kept, rest) for _ in range(count)])
+            async with before_deadline():
+                # One alone: what no question can succeed with is told after one request.
+                await self._work(asker, kept, missing[:1])
+                rest = iter(missing[1:])
+                count = min(self._retriever.concurrency, len(missing))
+                await _together([self._work(asker, kept, rest) for _ in range(count)])
         except _Enough:
             pass
+        except OverDeadline as error:
+            self._failed["deadline"] += len(missing) - self._done + self._found
+            self._examples["deadline"] = str(error)
         finally:
             await retriever.close()
             await kept.flush()

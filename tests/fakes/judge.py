@@ -29,7 +29,10 @@ from tests.fakes.verdicts import Json, embedding, nonsense, reply, stricter
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-FAULTS = ("429", "quota", "500", "503", "drop", "hang", "malformed", "prose", "truncated")
+FAULTS = (
+    *("401", "403", "429", "quota", "500", "503", "drop", "hang"),
+    *("malformed", "prose", "truncated"),
+)
 """Kinds of `fail`; the last three spoil a reply, the others take its place."""
 ENDPOINTS = ("/v1/chat/completions", "/v1/embeddings")
 HANG_SECONDS = 3600
@@ -49,7 +52,13 @@ class Behaviour:
     fail_attempts: int | None = None
     """Only so many first attempts of each distinct request can fail; None: all."""
     retry_after: float = 0
-    """Seconds that a 429 asks to wait."""
+    """Seconds that a 429 or 503 asks to wait."""
+    good_for: int | None = None
+    """Only so many requests are answered; None: all."""
+    then: str = "hang"
+    """The fault that happens to the others."""
+    exhausted_for: str | None = None
+    """All answers say that no request is left, and for how long: `8h0m0s`."""
     max_in_flight: int | None = None
     """Requests at work beyond which the next is answered 429."""
     rate_limit: tuple[int, float] | None = None
@@ -78,6 +87,8 @@ class Behaviour:
             raise ValueError(f"fail: {', '.join(sorted(unknown))}; there are: {', '.join(FAULTS)}")
         if sum(self.fail.values()) > 1:
             raise ValueError("fail: the shares add up to more than 1")
+        if self.then not in FAULTS:
+            raise ValueError(f"then: {self.then}; there are: {', '.join(FAULTS)}")
 
     def changed(self, changes: Json) -> Behaviour:
         """A copy with some settings changed; raise ValueError for one that does not exist."""
@@ -103,6 +114,8 @@ class Stats:
     """What the server was asked and what it answered since the last reset."""
 
     requests: int = 0
+    admitted: int = 0
+    """Those that passed all checks."""
     in_flight: int = 0
     max_in_flight: int = 0
     prompt_tokens: int = 0
@@ -138,6 +151,8 @@ class HttpError(Exception):
 
 
 _REFUSALS: Mapping[str, Callable[[], HttpError]] = {
+    "401": lambda: HttpError(401, "Incorrect API key provided.", code="invalid_api_key"),
+    "403": lambda: HttpError(403, "Your key has no access.", code="forbidden"),
     "429": lambda: HttpError(
         429, "Rate limit reached for requests", kind="requests", code="rate_limit_exceeded"
     ),
@@ -186,10 +201,14 @@ class Judge:
             response = await handler(request)
         except HttpError as refusal:
             response = web.json_response(refusal.body, status=refusal.status)
-            if refusal.status == 429:
+            if refusal.status == 429 or (refusal.status == 503 and self.behaviour.retry_after):
                 response.headers["Retry-After"] = f"{self.behaviour.retry_after:g}"
         if not response.prepared:
             response.headers.update(request.get("limits", {}))
+            if reset := self.behaviour.exhausted_for:
+                named = {"remaining": "0", "reset": reset}
+                told = {f"x-ratelimit-{key}-requests": said for key, said in named.items()}
+                response.headers.update(told)
         return response
 
     @web.middleware
@@ -303,7 +322,15 @@ class Judge:
             raise _REFUSALS["429"]()
         self.check_rate(request)
         self.check_length(body)
-        return body, await self.strike(request, self.behaviour.draw(key, attempt))
+        return body, await self.strike(request, self.fault(key, attempt))
+
+    def fault(self, key: str, attempt: int) -> str | None:
+        """What happens to a request that passed all checks, if anything."""
+        self.stats.admitted += 1
+        good_for = self.behaviour.good_for
+        if good_for is not None and self.stats.admitted > good_for:
+            return self.behaviour.then
+        return self.behaviour.draw(key, attempt)
 
     async def strike(self, request: web.Request, fault: str | None) -> str | None:
         """Let a fault happen that takes the place of a reply; return any other."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import shutil
@@ -294,6 +295,39 @@ def test_a_process_that_ends_tells_nothing_of_looks_that_fail(
 
     instantly(main())
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("delay", [0.0, 9.9], ids=["at a look", "at the end"])
+def test_an_interpreter_that_ends_leaves_no_error_behind(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    delay: float,
+) -> None:
+    """Its threads end before this loop does: the sign is then removed by the exit hook alone."""
+    complaints: list[Any] = []
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("cannot schedule new futures after shutdown")
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: complaints.append(context["message"]))
+        presence, gate = appear(Folder(str(tmp_path)))
+        await until(lambda: gate.now == WHOLE)
+        presence.leave(gate)
+        await asyncio.sleep(delay)
+        with monkeypatch.context() as ending:
+            ending.setattr(InstantLoop, "run_in_executor", fail)
+            await asyncio.sleep(30)
+        assert signs(tmp_path)
+        presence.withdraw()
+        assert not signs(tmp_path)
+        del presence
+
+    instantly(main())
+    gc.collect()
+    assert not complaints and caplog.records == []
 
 
 async def halves(folder: Path) -> tuple[Presence, Watched, Watched]:

@@ -1,0 +1,230 @@
+"""An endpoint that stops answering: every request ends within a bound, on a clock of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from ragmetrics.deadline import Deadline, ending
+from ragmetrics.errors import JudgeError, JudgeRefused
+from ragmetrics.judge_settings import JudgeSettings
+from ragmetrics.judges import breaker
+from ragmetrics.judges.access import find_access
+from ragmetrics.judges.breaker import MOST_GIVEN_UP, SILENCE
+from ragmetrics.judges.chat import PATH, read_reply
+from ragmetrics.judges.endpoint import Call, Endpoint
+from ragmetrics.judges.gate import Gate
+from ragmetrics.judges.transport import Answer, Dropped
+from tests.fakes.instant import instantly
+
+DEADLINE = 600.0
+BOUND = SILENCE * DEADLINE
+REPLY = Answer(200, {}, json.dumps({"choices": [{"message": {"content": "yes"}}]}).encode())
+HOURS = 3_600.0
+
+
+def refusal(status: int, said: str = "no", **headers: str) -> Answer:
+    """An error of a server."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer(status, named, json.dumps({"error": {"message": said}}).encode())
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(breaker, "_dead", set())
+
+
+class Server:
+    """Answers in half a second, as `said` says: an answer, None for never, or a lost connection."""
+
+    def __init__(self, said: Callable[[int, float], Answer | None]) -> None:
+        self.asked = 0
+        self._said = said
+
+    async def post(self, path: str, body: bytes) -> Answer:
+        """One request."""
+        self.asked += 1
+        answer = self._said(self.asked, asyncio.get_running_loop().time())
+        if answer is None:
+            await asyncio.Event().wait()
+            raise Dropped("never")
+        await asyncio.sleep(0.5)
+        return answer
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+
+@asynccontextmanager
+async def endpoint(server: Server, **more: Any) -> AsyncIterator[Endpoint]:
+    """An endpoint on the running loop's clock."""
+    chosen = JudgeSettings(
+        name="openai", model="m", base_url="http://judge.invalid/v1", deadline_seconds=DEADLINE
+    ).model_copy(update=more)
+    gate = Gate(
+        chosen.concurrency,
+        chosen.requests_per_minute,
+        clock=asyncio.get_running_loop().time,
+    )
+    access = find_access(chosen, chosen.base_url, SecretStr("testing"))
+    made = Endpoint(access, chosen, "m", transport=server, gate=gate)  # type: ignore[arg-type]
+    yield made
+    await made.close()
+
+
+def call(number: int = 0) -> Call[Any]:
+    """One request."""
+    return Call(PATH, "grade", f'"{number}"'.encode(), read_reply)
+
+
+async def put(to: Endpoint, count: int) -> list[Any]:
+    """What became of requests that were put at once."""
+    asked = (to.ask(call(number)) for number in range(count))
+    return await asyncio.gather(*asked, return_exceptions=True)
+
+
+def outcome(server: Server, count: int = 400, **more: Any) -> tuple[list[Any], float]:
+    """What became of requests that were put at once, and the seconds that it took."""
+
+    async def play() -> tuple[list[Any], float]:
+        async with endpoint(server, **more) as to:
+            found = await put(to, count)
+            return found, asyncio.get_running_loop().time()
+
+    return instantly(play())
+
+
+FAULTS: dict[str, Answer | None] = {
+    "hangs": None,
+    "429 for ever": refusal(429),
+    "503 for ever": refusal(503),
+    "500 for ever": refusal(500),
+    "429, come back in 8 h": refusal(429, retry_after="28800"),
+    "503, come back in 8 h": refusal(503, retry_after="28800"),
+}
+
+
+@pytest.mark.parametrize("good", [0, 200], ids=["from the start", "after 200 answers"])
+@pytest.mark.parametrize("fault", list(FAULTS))
+def test_every_request_ends_within_a_bound(fault: str, good: int) -> None:
+    """400 requests at once, whatever the endpoint does after its last good answer."""
+    server = Server(lambda number, now: REPLY if number <= good else FAULTS[fault])
+    found, seconds = outcome(server)
+    answered = [one for one in found if not isinstance(one, BaseException)]
+    assert len(answered) == good
+    assert all(isinstance(one, JudgeError | tuple) for one in found)
+    assert seconds <= BOUND + 60  # and the time in which it answered
+
+
+def test_the_time_of_a_request_counts_from_its_planning() -> None:
+    """Twenty requests of which few have a place at a time: all end at one deadline, none later."""
+    found, seconds = outcome(Server(lambda number, now: None), 20, concurrency=2)
+    assert all(isinstance(one, JudgeError) for one in found)
+    assert seconds <= DEADLINE + 5
+
+
+def test_a_slow_allowance_loses_no_request() -> None:
+    """A queue that moves is no reason to give up: an hour of requests at one a second."""
+    found, seconds = outcome(Server(lambda number, now: REPLY), 3_600, requests_per_minute=60)
+    assert not any(isinstance(one, BaseException) for one in found)
+    assert seconds > 3_500
+
+
+def test_an_outage_costs_no_more_than_what_is_under_way() -> None:
+    """After a hundred requests given up one is tried at a time, and the others wait for it."""
+
+    async def play() -> tuple[int, int]:
+        loop, lost = asyncio.get_running_loop(), 0
+        down = (60.0, 360.0)
+        server = Server(lambda number, now: refusal(500) if down[0] < now < down[1] else REPLY)
+        async with endpoint(server, concurrency=8) as to:
+            free = asyncio.Semaphore(32)
+
+            async def one(number: int) -> bool:
+                async with free:
+                    try:
+                        await to.ask(call(number))
+                    except JudgeError:
+                        return False
+                    return True
+
+            found = await asyncio.gather(*(one(number) for number in range(3_000)))
+            lost = found.count(False)
+            assert loop.time() > down[1]
+            return lost, len(found)
+
+    lost, count = instantly(play())
+    assert count == 3_000
+    assert MOST_GIVEN_UP <= lost <= MOST_GIVEN_UP + 32 + 30  # at work, and tried one at a time
+
+
+def test_the_next_judge_of_a_dead_endpoint_tries_one_request() -> None:
+    """With the patience for one attempt; where it is answered, all go on."""
+
+    async def play() -> tuple[list[Any], float, list[Any], list[Any]]:
+        loop = asyncio.get_running_loop()
+        alive = False
+        server = Server(lambda number, now: REPLY if alive else None)
+        async with endpoint(server) as to:
+            first = await put(to, 1_000)
+        asked, since = server.asked, loop.time()
+        async with endpoint(server) as to:
+            second = await put(to, 1_000)
+        took = loop.time() - since
+        assert server.asked == asked + 1
+        alive = True
+        async with endpoint(server) as to:
+            third = await put(to, 1_000)
+        return first, took, second, third
+
+    first, took, second, third = instantly(play())
+    assert any(isinstance(one, JudgeRefused) for one in first)
+    assert all(isinstance(one, JudgeRefused) for one in second)
+    assert took <= 61  # timeout_seconds
+    assert not any(isinstance(one, BaseException) for one in third)
+
+
+def test_time_in_which_nothing_was_asked_is_no_silence() -> None:
+    """A judge that nobody needs for an hour is not refused afterwards."""
+
+    async def play() -> list[Any]:
+        server = Server(lambda number, now: refusal(500) if number == 1 else REPLY)
+        async with endpoint(server) as to:
+            before = await put(to, 1)
+            await asyncio.sleep(HOURS)
+            return before + await put(to, 20)
+
+    assert not any(isinstance(one, BaseException) for one in instantly(play()))
+
+
+def test_many_403_in_a_row_refuse_the_key() -> None:
+    """One is about one request's text; a key that lost its rights says so to all."""
+    server = Server(lambda number, now: REPLY if number <= 50 else refusal(403, "no access"))
+    found, _ = outcome(server, 500, concurrency=4)
+    refused = [one for one in found if isinstance(one, JudgeRefused)]
+    alone = [one for one in found if isinstance(one, JudgeError) and one not in refused]
+    assert 19 <= len(alone) <= 23  # the last good answers came among the first of them
+    assert len(refused) == 500 - 50 - len(alone)
+    assert "the judge refused the key: no access" in str(refused[0])
+
+
+def test_a_wait_beyond_the_runs_deadline_is_not_begun() -> None:
+    """It is given up at once, and says why."""
+
+    async def play() -> tuple[Any, float]:
+        loop = asyncio.get_running_loop()
+        server = Server(lambda number, now: refusal(429, retry_after="300"))
+        with ending(Deadline(120.0, "then", loop.time)):
+            async with endpoint(server) as to:
+                (found,) = await put(to, 1)
+                return found, loop.time()
+
+    found, seconds = instantly(play())
+    assert "the run's deadline comes before the next attempt" in str(found)
+    assert seconds < 2
