@@ -36,17 +36,27 @@ def moving_share(night: Manifest, metric: str) -> float:
     run that takes the place of an earlier one of its night, verdicts that were kept are of this
     night as well.
     """
+    asked = _verdicts(night, metric)
+    if asked is None:
+        return 0.0
+    new, known = asked
+    return 1.0 if night.supersedes else new / known
+
+
+def may_move(night: Manifest, metric: str) -> bool:
+    """Whether a remote judge gave a metric's verdicts, on that night or before."""
+    return _verdicts(night, metric) is not None
+
+
+def _verdicts(night: Manifest, metric: str) -> tuple[int, int] | None:
+    """Requests of a metric that were asked anew, and all; None where no remote judge was asked."""
     wanted = {metric, BASES.get(metric, metric)}
     own = _asked(
         by_judge
         for name, by_judge in night.usage_by_metric.items()
         if wanted & set(name.split(" + "))
     )
-    asked = own or (_asked(night.usage_by_metric.values()) if _asks(metric) else None)
-    if asked is None:
-        return 0.0
-    new, known = asked
-    return 1.0 if night.supersedes else new / known
+    return own or (_asked(night.usage_by_metric.values()) if _asks(metric) else None)
 
 
 def _asked(usages: Iterable[Mapping[str, Usage]]) -> tuple[int, int] | None:
@@ -118,6 +128,7 @@ def movement_text(movement: JudgeMovement | None) -> str:
 __all__ = [
     "carried",
     "level_error",
+    "may_move",
     "movement_text",
     "moving_share",
     "newest_movement",

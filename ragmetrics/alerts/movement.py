@@ -14,7 +14,7 @@ from scipy import special
 
 from ragmetrics.alerts.evidence import Night
 from ragmetrics.causes import JudgeMovement, Move
-from ragmetrics.judge_movement import level_error, moving_share
+from ragmetrics.judge_movement import level_error, may_move, moving_share
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.stats.intervals import CONFIDENCE
 from ragmetrics.stats.night_movement import (
@@ -44,7 +44,7 @@ def find_movement(night: Night, metric: str) -> JudgeMovement | None:
 
 def _find(night: Night, metric: str) -> JudgeMovement | None:
     nights = night.comparable(metric)[-NIGHTS:]
-    if not any(moving_share(one, metric) for one in (*nights, night.manifest)):
+    if not any(may_move(one, metric) for one in (*nights, night.manifest)):
         return None
     by_day: dict[date, list[Step]] = defaultdict(list)
     for day, step in _steps(night, metric, nights):
