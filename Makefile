@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 PYTEST_ARGS ?= -n 2 --dist loadfile
+FUZZ_EXAMPLES ?= 200
 VENV = .venv
 BIN = $(VENV)/bin
 LOCK_VENV = .venv-lock
@@ -10,7 +11,7 @@ RAGAS_VENV = .venv-ragas
 RAGAS_0_1_VENV = .venv-ragas-0.1
 DEEPEVAL_VENV = .venv-deepeval
 
-.PHONY: help venv install demo test check format bench parity screenshots lock clean
+.PHONY: help venv install demo test fuzz check format bench parity screenshots lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 14
@@ -24,6 +25,10 @@ demo: $(BIN)/.flows-installed ## run the nightly on bundled logs: no key, no net
 
 test: $(BIN)/.dev-installed ## run all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# Some four minutes; FUZZ_EXAMPLES=5000 searches for hours.
+fuzz: $(BIN)/.dev-installed ## try readers of logs, settings, replies and stores with damaged input
+	RAGMETRICS_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) $(BIN)/python -m pytest $(PYTEST_ARGS) --timeout 600 tests/fuzz
 
 check: $(BIN)/.dev-installed ## lint, formatting, types, import contracts
 	$(BIN)/ruff check .

@@ -25,6 +25,7 @@ from unittest.mock import patch
 
 from benchmarks.year_store import TONIGHT, Night, fill, make_night, unpublish
 from ragmetrics.publish import publish
+from ragmetrics.show import show
 from ragmetrics.store.files import Files
 from tests.fakes import s3
 from tests.fakes.processes import running
@@ -64,7 +65,7 @@ def publish_tonight(night: Night, files: Files) -> Published:
 
     with patch.object(Files, "write", told):
         begun, computed = time.perf_counter(), time.process_time()
-        publish(settings, night.staged, datetime.now(UTC))
+        show(settings, publish(settings, night.staged, datetime.now(UTC)))
         seconds, busy = time.perf_counter() - begun, time.process_time() - computed
     return Published(seconds, busy, written)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragmetrics.demo import NIGHTS, unpack
-from ragmetrics.night import parts, publish_night, stage_night
+from ragmetrics.night import parts, publish_night, show_night, stage_night
 from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.settings import Settings, load_settings
 from ragmetrics.stage import Staged, open_store
@@ -62,7 +62,9 @@ def make_night(folder: Path, rows: int = 0) -> Night:
         _repeat(open_store(settings), staged.ref, times)
         source = staged.source.model_copy(update={"rows": staged.source.rows * times})
         staged = staged.model_copy(update={"source": source})
-    return Night(settings, staged, publish_night(settings, staged))
+    manifest = publish_night(settings, staged)
+    show_night(settings, manifest)
+    return Night(settings, staged, manifest)
 
 
 def fill(night: Night, files: Files, nights: int) -> None:

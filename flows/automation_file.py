@@ -14,6 +14,7 @@ from prefect.events.schemas.automations import AutomationCore
 from pydantic import ValidationError
 
 from ragmetrics.errors import InputError
+from ragmetrics.yaml_text import load_yaml
 
 if TYPE_CHECKING:
     from prefect.events.schemas.automations import Automation
@@ -42,7 +43,7 @@ def read_automations(path: Path, values: Mapping[str, Any]) -> list[AutomationCo
     know and would ignore, and an automation that is not named as ours.
     """
     try:
-        raw = yaml.safe_load(path.read_text("utf-8"))
+        raw = load_yaml(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InputError(f"{path}: {error}") from error
     listed = raw.get("automations") if isinstance(raw, dict) else None

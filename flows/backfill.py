@@ -33,7 +33,7 @@ from ragmetrics.settings import Settings, load_settings
 from ragmetrics.stage import Staged, open_store
 from ragmetrics.text import sharing_splits
 from tasks.artifacts import artifact_key
-from tasks.backfilling import publish_past
+from tasks.backfilling import publish_past, show_past
 from tasks.steps import alert, stage
 
 
@@ -102,6 +102,9 @@ class _Tasks:
 
     def alert(self, manifest: Manifest) -> Delivery:
         return alert(self.settings, manifest)
+
+    def show(self, manifest: Manifest) -> None:
+        show_past(self.settings, manifest)
 
 
 class _Progress:

@@ -19,13 +19,14 @@ from ragmetrics.errors import InputError, RagmetricsError
 from ragmetrics.protocol import Status
 from ragmetrics.settings import load_settings
 from tasks.calibrating import calibrate as calibrate_judges
-from tasks.calibrating import publish
+from tasks.calibrating import find_drifts, publish
+from tasks.steps import failures
 
 Held = tuple[Calibration, Drift | None]
 
 
 class CalibrationShort(RagmetricsError):
-    """The calibrations were kept and published, but something is missing in them."""
+    """The calibrations were kept, but something is missing in them, or on the dashboard."""
 
 
 @flow(name="calibrate")
@@ -40,7 +41,8 @@ def calibrate(
     metrics (all that the labels allow). Out: each calibration with what changed since the one
     before. May be repeated: on the same day nothing is paid for twice. A judge that drifted is
     logged, shown on the dashboard, and told in Slack by the next nightly.
-    Raises CalibrationShort, after publishing, where a file was broken or verdicts are missing.
+    Raises CalibrationShort, after publishing, where a file was broken, verdicts are missing or the
+    dashboard could not be written.
     """
     log = get_run_logger()
     chosen = load_settings(settings)
@@ -48,12 +50,13 @@ def calibrate(
     if not places:
         raise InputError("no labelled set: name them in the settings under labelled:")
     found = calibrate_judges(chosen, places, metrics, dt.datetime.now(dt.UTC))
-    drifts = publish(chosen, found)
+    drifts = find_drifts(chosen, found)
     for one, drift in zip(found, drifts, strict=True):
         log.info("%s on %s: %d rows", one.judge.name, one.name, one.rows)
         if drift and drift.drifted:
             log.warning("%s drifted on %s since %s", drift.judge, drift.name, drift.earlier)
-    if missing := shortfalls(found, chosen.alerts.max_judge_failures):
+    unshown = failures(publish(chosen, found, drifts, return_state=True))
+    if missing := [*shortfalls(found, chosen.alerts.max_judge_failures), *unshown]:
         raise CalibrationShort("; ".join(missing))
     return list(zip(found, drifts, strict=True))
 

@@ -96,9 +96,11 @@ def _whose(staged: StagedGate, ref: RunRef) -> str:
 
 
 def _tell(settings: Settings, gate: Gate) -> Gate:
-    """Tell of the verdict wherever it has to be told: one that fails keeps no other from it."""
+    """Tell of the verdict wherever it has to be told, on the dashboard last: one that fails keeps
+    no other from it.
+    """
     untold = []
-    for tell in (gating.publish, gating.announce, gating.tell):
+    for tell in (gating.announce, gating.tell, gating.publish):
         try:
             gate = tell(settings, gate)
         except RagmetricsError as error:

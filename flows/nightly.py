@@ -35,7 +35,7 @@ from ragmetrics.report.condition import LABELS, by_state, rule_state
 from ragmetrics.settings import load_settings
 from ragmetrics.stage import open_store
 from tasks.calibrating import judge_labelled
-from tasks.steps import alert, publish, stage
+from tasks.steps import alert, publish, show_or_tell, stage
 
 
 def _run_name() -> str:
@@ -52,9 +52,9 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     at work and the deployment will run the night again. May be repeated: finished parts, judgements
     and batches are found in the store, numbers do not change, and nothing is told twice. Judges
     are asked until the settings' deadline; what is there then is published.
-    Raises CoverageShort, after publishing and alerting, where not everything could be scored, and
-    ends as `FailedAndTold` if Slack took a message of it; StartedTooOften where the run crashed
-    three times.
+    Raises CoverageShort, after publishing and alerting, where not everything could be scored, told
+    or shown, and ends as `FailedAndTold` if Slack took a message of it; StartedTooOften where the
+    run crashed three times.
     """
     log = get_run_logger()
     day = date or _night()
@@ -75,12 +75,16 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     log.info("%d of %d parts scored", len(wanted) - len(problems), len(wanted))
     manifest = publish(chosen, staged, problems + unjudged)
     delivery = alert(chosen, manifest)
+    unshown, told = show_or_tell(chosen, manifest)
     for finding in manifest.findings:
         if finding.level != "ok":
             log.warning("%s: %s", finding.level, finding.message)
     if missing := shortfalls(manifest, delivery):
         # What is sent of a night names all that fires, and so what is missing.
-        return fail(coverage_short(manifest, missing), told=delivery.sent)  # type: ignore[no-any-return]
+        told = told and delivery.sent
+    if missing := [*missing, *unshown, *staged.problems]:
+        told = told and not staged.problems
+        return fail(coverage_short(manifest, missing), told=told)  # type: ignore[no-any-return]
     log.info("%s", _outcome(manifest, dashboard_link(chosen, open_store(chosen), manifest)))
     return NightResult(manifest, delivery)
 

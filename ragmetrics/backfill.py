@@ -12,14 +12,20 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal, Protocol, TypeVar
 
 from ragmetrics import night
 from ragmetrics.alerts.deliver import Delivery, load_book
-from ragmetrics.dashboard import refresh_dashboard
-from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError
+from ragmetrics.dashboard import is_shown, refresh_dashboard
+from ragmetrics.errors import (
+    InputError,
+    JudgePending,
+    JudgeRefused,
+    RagmetricsError,
+    StoreError,
+)
 from ragmetrics.records import Manifest
 from ragmetrics.settings import Settings
 from ragmetrics.stage import Staged, open_store
@@ -59,6 +65,8 @@ class Backfill:
     """What became of all nights, the oldest first."""
 
     nights: tuple[PastNight, ...]
+    unshown: str = ""
+    """Why the pages of all nights could not be written."""
 
     def dates(self, *outcomes: Outcome) -> list[date]:
         """The nights that ended so."""
@@ -76,11 +84,15 @@ class Backfill:
     def check(self) -> None:
         """Raise BackfillShort, which names them, where nights are left to do."""
         left = [one for one in self.nights if one.outcome in ("failed", "pending", "not begun")]
-        if not left:
+        if not left and not self.unshown:
             return
+        if not left:
+            raise BackfillShort(f"all nights are done, but not shown: {self.unshown}")
         told = [f"{one.date}: {one.reason}" for one in left[:_MOST_TOLD]]
         if len(left) > _MOST_TOLD:
             told.append(f"and {len(left) - _MOST_TOLD} more")
+        if self.unshown:
+            told.append(f"the dashboard: {self.unshown}")
         raise BackfillShort(
             f"{len(left)} of {len(self.nights)} nights are not done, and the same command goes on "
             "with them: " + "; ".join(told)
@@ -97,10 +109,13 @@ class Steps(Protocol):
         """Score it; return why parts could not be scored. Called in a thread."""
 
     def publish(self, staged: Staged, problems: Sequence[str], *, silent: bool) -> Manifest:
-        """Publish it, and its own pages of the dashboard."""
+        """Judge it by its rules, and write its manifest."""
 
     def alert(self, manifest: Manifest) -> Delivery:
         """Tell what changed with it."""
+
+    def show(self, manifest: Manifest) -> None:
+        """Write its own pages of the dashboard; StoreError where they cannot be."""
 
 
 def check_range(settings: Settings, first: date, last: date | None, at_once: int = 1) -> list[date]:
@@ -170,10 +185,13 @@ class _Plain:
         return score_parts(self.settings, staged, wanted, until=until)
 
     def publish(self, staged: Staged, problems: Sequence[str], *, silent: bool) -> Manifest:
-        return night.publish_night(self.settings, staged, problems, silent=silent, overview=False)
+        return night.publish_night(self.settings, staged, problems, silent=silent)
 
     def alert(self, manifest: Manifest) -> Delivery:
         return night.alert_night(self.settings, manifest)
+
+    def show(self, manifest: Manifest) -> None:
+        night.show_night(self.settings, manifest, overview=False)
 
 
 def fill(
@@ -200,7 +218,10 @@ def fill(
         )
     done = Backfill(tuple(ended))
     if done.dates("published", "kept", "failed"):
-        refresh_dashboard(open_store(settings), done.dates("published", "failed"))
+        try:
+            refresh_dashboard(open_store(settings), done.dates("published", "failed"))
+        except StoreError as error:
+            return replace(done, unshown=str(error))
     return done
 
 
@@ -255,7 +276,7 @@ class _Work:
         there = run_of(self._files, day)
         if there is None or there.run != night.find_run(self._settings, day).run:
             return False
-        page = self._files.exists(f"dashboard/{day}/index.html")
+        page = is_shown(self._files, there)
         whole = not there.problems and not night.shortfalls(there, _NOTHING_TOLD)
         return page and whole and not (self._alerts and self._is_news(day))
 
@@ -292,7 +313,15 @@ class _Work:
         silent = not self._alerts or (told is not None and day < told)
         manifest = self._steps.publish(staged, problems, silent=silent)
         delivery = _NOTHING_TOLD if silent else self._steps.alert(manifest)
-        return night.shortfalls(manifest, delivery)
+        shown = self._show(manifest)
+        return [*night.shortfalls(manifest, delivery), *shown, *staged.problems]
+
+    def _show(self, manifest: Manifest) -> list[str]:
+        try:
+            self._steps.show(manifest)
+        except StoreError as error:
+            return [str(error)]
+        return []
 
 
 _NOTHING_TOLD = Delivery(None, sent=False)

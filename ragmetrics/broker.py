@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from ragmetrics.account import Account
 from ragmetrics.deadline import before_deadline
 from ragmetrics.errors import (
+    Declined,
     JudgeError,
     JudgePending,
     JudgeRefused,
@@ -25,11 +26,16 @@ from ragmetrics.errors import (
 )
 from ragmetrics.fusing import Fused, fusible
 from ragmetrics.judges.base import Judge, Notary, Reply
+from ragmetrics.judges.told import short
 from ragmetrics.once import Asker, Once
 from ragmetrics.protocol import Answer, Ask, Embed, Request, Status
+from ragmetrics.reply_json import is_refusal
 from ragmetrics.store.judgements import Judgement, Judgements
 from ragmetrics.tally import Tallies, Tally
 from ragmetrics.vectors import Vectors
+
+_REFUSALS = 2
+"""Times that a request is refused before it is given up: it is asked again once."""
 
 Record = Callable[[str, Ask, Reply], None]
 
@@ -168,7 +174,7 @@ class Broker:
         return answer
 
     async def _verdict(self, key: str, request: Ask, tally: Tally) -> Answer:
-        reason = ""
+        reason, refusals = "", 0
         try:
             for attempt in range(1 + self._reasks):
                 async with self._judging:
@@ -178,6 +184,9 @@ class Broker:
                     except UnreadableReply as error:
                         self._note(request, reply)
                         reason = _unreadable(reply, error, tally)
+                        refusals += _is_refused(reply)
+                        if refusals >= _REFUSALS:
+                            return Unanswered(Status.REFUSED, _refusal(reply))
                         continue
                     await self._keep(key, request, reply)
                     self._note(request, reply)
@@ -227,6 +236,9 @@ class Broker:
             raise error
         if isinstance(error, OverBudget):
             return Unanswered(Status.OVER_BUDGET, str(error))
+        if isinstance(error, Declined):
+            tally.failures["refusal"] += 1
+            return Unanswered(Status.REFUSED, str(error))
         tally.failures["judge_failed"] += 1
         return Unanswered(Status.JUDGE_FAILED, str(error))
 
@@ -323,11 +335,24 @@ class Broker:
 def _read(request: Ask, reply: Reply) -> BaseModel:
     if reply.verdict is not None:
         return reply.verdict
+    if reply.refused and (request.prompt.verbatim or not reply.text):  # any text would be a verdict
+        raise UnreadableReply(f"{request.prompt.name}: {_refusal(reply)}")
     verdict: BaseModel = request.prompt.parse(reply.text, request.data)
     return verdict
 
 
+def _is_refused(reply: Reply) -> bool:
+    """Whether a reply without a verdict is a refusal."""
+    return reply.refused or is_refusal(reply.text)
+
+
+def _refusal(reply: Reply) -> str:
+    said = short(reply.text)
+    return f"the judge refused to answer: {said}" if said else "the judge's content filter refused"
+
+
 def _unreadable(reply: Reply, error: UnreadableReply, tally: Tally) -> str:
     """Count a reply of no use; the reason to tell."""
-    tally.failures["cut_off" if reply.cut_off else "unreadable"] += 1
+    kind = "refusal" if _is_refused(reply) else "cut_off" if reply.cut_off else "unreadable"
+    tally.failures[kind] += 1
     return f"{error} (cut off: max_tokens)" if reply.cut_off else str(error)

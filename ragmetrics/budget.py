@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from ragmetrics.errors import SettingsError
+from ragmetrics.errors import SettingsError, StoreError
 from ragmetrics.purse import Money, Purse
 from ragmetrics.records import Limits, Record, Usage
 from ragmetrics.registry import chosen_metrics
+from ragmetrics.rows import explain
 from ragmetrics.settings import Settings
 from ragmetrics.store.files import Files
 from ragmetrics.store.parts import RunRef
@@ -186,9 +187,12 @@ def save_plan(files: Files, ref: RunRef, plan: BudgetPlan) -> None:
 
 
 def load_plan(files: Files, ref: RunRef) -> BudgetPlan | None:
-    """What was decided for a run; None where there is no budget."""
+    """What was decided for a run; None where there is no budget. Raises StoreError."""
     found = files.find(_path(ref))
-    return None if found is None else BudgetPlan.model_validate_json(found)
+    try:
+        return None if found is None else BudgetPlan.model_validate_json(found)
+    except ValidationError as error:
+        raise StoreError(f"{files.uri(_path(ref))} is damaged: {explain(error)}") from error
 
 
 def pays_for_embeddings(settings: Settings) -> bool:

@@ -159,6 +159,7 @@ def calibrate(
 ) -> None:
     """Hold a judge against labelled rows: agreement, AUC, reliability; exit code 1 on drift."""
     from ragmetrics import calibration, calibration_tables
+    from ragmetrics.calibration.history import load_history
     from ragmetrics.dashboard import refresh_dashboard
     from ragmetrics.store.files import Files
 
@@ -175,7 +176,7 @@ def calibrate(
             found = calibration.calibrate(
                 judged, labelled, names, limit, files=files, progress=progress, attacks=attacks
             )
-    history = refresh_dashboard(files) if files else None
+    history = load_history(files) if files else None
     drifts = [history.drift_to(one) if history else None for one in found]
     if as_json:
         told = calibration.as_json(found, drifts)
@@ -183,6 +184,8 @@ def calibrate(
     else:
         for one, drift in zip(found, drifts, strict=True):
             calibration_tables.print_calibration(out, one, drift)
+    if files:
+        refresh_dashboard(files)
     if any(one.short for one in found) or any(one and one.drifted for one in drifts):
         raise typer.Exit(1)
 

@@ -35,58 +35,91 @@ from ragmetrics.report.site import (
     write_night,
     write_overview,
 )
-from ragmetrics.store.failures import is_missing
+from ragmetrics.store.clearing import clear
+from ragmetrics.store.failures import do_all, is_missing
 from ragmetrics.store.files import FileInfo, Files
 from ragmetrics.store.history import in_full, outlines, ref_of, run_of
+from ragmetrics.store.manifests import path_of
 from ragmetrics.store.months import Months
+from ragmetrics.store.reading import side_by_side
 from ragmetrics.summarise import load_scores
 from ragmetrics.superseding import Saved, saved, until_settled
 
+HEALED = 14
+"""Nights back for which pages are looked for that a run could not write."""
 log = logging.getLogger(__name__)
 
 
-def write_dashboard(
-    files: Files, manifest: Manifest, months: Months | None = None, load: Load | None = None
-) -> Manifest:
+def write_dashboard(files: Files, manifest: Manifest) -> Manifest:
     """Write a night's pages, the overview and the month's history anew, as the store is now; return
     the newest night as it is shown.
 
     The pages are those of the run that speaks for the night, which may be another one by now. Of a
     night that is not the newest, those of the night after it are written too: they hold that one
-    against this one. `months` are what the caller has read of the history so far, `load` gives the
-    scores that it has read.
+    against this one. So are those that a run of the last two weeks could not write. Raises one
+    StoreError with everything that could not be written now.
     """
-    site, known = files.at("dashboard"), months or Months(files)
-    write_assets(site)
+    site, known = files.at("dashboard"), Months(files)
 
     def write(now: Saved) -> Manifest:
-        everything, history = _nights_now(files, known, now.runs), load_history(files)
-        own = [number for number, one in enumerate(everything) if one.date == manifest.date]
-        for number in (*own, *_following(everything, [manifest.date])):
-            _write_night(files, site, number, everything, history, load)
-        _write_first_pages(files, site, everything, history, now)
-        known.keep(now.runs)
+        everything = _nights_now(files, known, now.runs)
+
+        def pages() -> None:
+            history = load_history(files)
+            own = [number for number, one in enumerate(everything) if one.date == manifest.date]
+            following = _following(everything, [manifest.date])
+            write_assets(site)
+            for number in dict.fromkeys((*own, *following)):
+                _write_night(files, site, number, everything, history)
+            for number in _unwritten(site, everything, now.runs):
+                _write_night(files, site, number, everything, history)
+            _write_first_pages(files, site, everything, history, now)
+
+        do_all(pages, lambda: known.keep(now.runs))
         return everything[-1] if everything else manifest
 
     return until_settled(files, write, known.listed(manifest.date))
 
 
-def write_pages(
-    files: Files,
-    manifest: Manifest,
-    earlier: Sequence[Manifest],
-    history: History,
-    load: Load | None = None,
-) -> None:
-    """Write a night's pages alone, those of the run that speaks for it; `load` gives the scores
-    that the caller has read.
+def _unwritten(site: Files, everything: Sequence[Manifest], runs: Sequence[FileInfo]) -> list[int]:
+    """Of the last nights, those by number whose page is missing, or older than their manifest: a
+    run could not write it.
     """
+    written = {info.path: info for info in runs}
+    numbers = range(max(0, len(everything) - HEALED), len(everything))
+
+    def shown(number: int) -> bool:
+        night = everything[number]
+        return _is_shown(site, night, written.get(path_of(ref_of(night))))
+
+    found = side_by_side(site, shown, numbers)
+    return [number for number, is_there in zip(numbers, found, strict=True) if not is_there]
+
+
+def is_shown(files: Files, night: Manifest) -> bool:
+    """Whether the page of a night was written after its manifest."""
+    written = files.glob(path_of(ref_of(night)))
+    return _is_shown(files.at("dashboard"), night, written[0] if written else None)
+
+
+def _is_shown(site: Files, night: Manifest, written: FileInfo | None) -> bool:
+    pages = site.glob(f"{night.date}/index.html")
+    if not pages or written is None:
+        return bool(pages)
+    page, manifest = pages[0].modified, written.modified
+    return page is None or manifest is None or page >= manifest
+
+
+def write_pages(
+    files: Files, manifest: Manifest, earlier: Sequence[Manifest], history: History
+) -> None:
+    """Write a night's pages alone, those of the run that speaks for it."""
     site = files.at("dashboard")
     write_assets(site)
     told = run_of(files, manifest.date) or manifest
     hide = told.redacts
     told, *before = (redacted(one, hide) for one in (told, *earlier))
-    _write_told(files, site, told, before, history, load)
+    _write_told(files, site, told, before, history)
 
 
 def refresh_dashboard(files: Files, published: Collection[date] = ()) -> History:
@@ -96,17 +129,20 @@ def refresh_dashboard(files: Files, published: Collection[date] = ()) -> History
     the nights that were `published` alone, those after them are written too.
     """
     site, months = files.at("dashboard"), Months(files)
-    write_assets(site)
 
     def write(now: Saved) -> History:
         everything, history = _nights_now(files, months, now.runs), load_history(files)
-        following, newest = _following(everything, published), len(everything) - 1
-        for number in following:
-            _write_night(files, site, number, everything, history)
-        if everything and newest not in following:
-            _write_night(files, site, newest, everything, history, changes=False)
-        _write_first_pages(files, site, everything, history, now)
-        months.keep(now.runs)
+
+        def pages() -> None:
+            following, newest = _following(everything, published), len(everything) - 1
+            write_assets(site)
+            for number in following:
+                _write_night(files, site, number, everything, history)
+            if everything and newest not in following:
+                _write_night(files, site, newest, everything, history, changes=False)
+            _write_first_pages(files, site, everything, history, now)
+
+        do_all(pages, lambda: months.keep(now.runs))
         return history
 
     return until_settled(files, write)
@@ -115,12 +151,15 @@ def refresh_dashboard(files: Files, published: Collection[date] = ()) -> History
 def refresh_builds(files: Files) -> None:
     """Write the page of the index builds anew, and the overview, which links to it."""
     site, months = files.at("dashboard"), Months(files)
-    write_assets(site)
 
     def write(now: Saved) -> None:
         everything = _nights_now(files, months, now.runs)
-        _write_first_pages(files, site, everything, load_history(files), now)
-        months.keep(now.runs)
+
+        def pages() -> None:
+            write_assets(site)
+            _write_first_pages(files, site, everything, load_history(files), now)
+
+        do_all(pages, lambda: months.keep(now.runs))
 
     until_settled(files, write)
 
@@ -136,7 +175,7 @@ def rebuild_dashboard(
     everything = _nights_now(files, Months(files), now.runs)
     history = load_history(files, newest=None)  # a page of long ago tells of those of its time
     write_assets(site)
-    site.remove(MADE_OF)
+    clear(site, MADE_OF)
     for number in range(len(everything)):
         tell(number + 1, len(everything))
         _write_night(files, site, number, everything, history)
@@ -170,7 +209,6 @@ def _write_night(
     number: int,
     everything: Sequence[Manifest],
     history: History,
-    load: Load | None = None,
     *,
     changes: bool = True,
 ) -> None:
@@ -179,7 +217,7 @@ def _write_night(
     if told is not everything[-1]:
         (told,) = in_full(files, [told])
         told = redacted(told, told.redacts or everything[-1].redacts)
-    _write_told(files, site, told, everything[:number], history, load, changes=changes)
+    _write_told(files, site, told, everything[:number], history, changes=changes)
 
 
 def _write_told(
@@ -188,13 +226,12 @@ def _write_told(
     told: Manifest,
     earlier: Sequence[Manifest],
     history: History,
-    load: Load | None = None,
     *,
     changes: bool = True,
 ) -> None:
     """Write the pages of a night, that of its `changes` since the night before among them."""
     before = night_before(told, earlier)
-    load = remembering(load or _loader(files), told, before)
+    load = remembering(_loader(files), told, before)
     if changes:
         _write_changes(files, site, told, before, earlier, load)
     rows, pages = _rows(files, told, earlier, load), _other_pages(site, told, before)

@@ -3,7 +3,6 @@
 RagmetricsError
 ├── InputError               what the user gave cannot be used; exit code 2
 │   └── SettingsError        the settings file, by key
-├── MetricError              a metric failed by itself: its fault, or that of its package
 ├── StoreError               reading or writing files failed; `transient` says if a retry may help
 ├── UnreadableReply          a judge answered, but not what was asked; asked again
 ├── Unanswered               a request got no usable answer; the row is left out of the mean
@@ -12,6 +11,7 @@ RagmetricsError
 └── JudgeError               the judge could not be asked; `transient` says if a retry may help
     ├── JudgeRefused         wrong key, model or address: no request can succeed, the run ends
     ├── JudgePending         asked, and the answers come later: the same command goes on
+    ├── Declined             the judge declines this one request, as a content filter does
     ├── OverBudget           the budget does not allow this request: it is not sent
     └── OverDeadline         the run's deadline has passed: it is not sent, or not waited for
 """
@@ -33,10 +33,6 @@ class InputError(RagmetricsError):
 
 class SettingsError(InputError):
     """The settings file holds an unknown key or a value out of range."""
-
-
-class MetricError(RagmetricsError):
-    """A metric raised an error of its own, or returned what is no score."""
 
 
 class StoreError(RagmetricsError):
@@ -99,6 +95,10 @@ class JudgePending(JudgeError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, transient=True)
+
+
+class Declined(JudgeError):
+    """The judge declines this one request, as a content filter does; others it may answer."""
 
 
 class OverBudget(JudgeError):

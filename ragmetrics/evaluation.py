@@ -19,7 +19,7 @@ from ragmetrics.given import inputs_of, overwrites
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.judges.recorded import Recorder
 from ragmetrics.night import parts
-from ragmetrics.protocol import Status
+from ragmetrics.protocol import UNSETTLED
 from ragmetrics.publish import summarise_run
 from ragmetrics.records import Manifest, Usage
 from ragmetrics.registry import chosen_metrics
@@ -108,7 +108,7 @@ class Result:
         return [
             one.metric
             for one in self.manifest.metrics
-            if not one.scored and set(one.status) & {Status.UNREADABLE, Status.JUDGE_FAILED}
+            if not one.scored and set(one.status) & set(UNSETTLED)
         ]
 
     def as_json(self) -> dict[str, Any]:

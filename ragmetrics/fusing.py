@@ -21,7 +21,8 @@ from typing import Any, TypeGuard
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.protocol import Ask, Data, Prompt, Request, dumps, outermost_object
+from ragmetrics.protocol import Ask, Data, Prompt, Request, dumps
+from ragmetrics.reply_json import objects
 from ragmetrics.schemas import strict
 
 _SHORTEST = 16
@@ -97,9 +98,12 @@ class Fused:
         so are all of a task that has not one verdict per input: nobody knows which is whose.
         """
         try:
-            verdicts = json.loads(outermost_object(text))
-            return list(self._split(verdicts if isinstance(verdicts, dict) else {}))
-        except (ValueError, RecursionError) as error:
+            found = [json.loads(one) for one in objects(text)]
+            if not found:
+                raise UnreadableReply("no JSON object in the reply")
+            verdicts = next((one for one in found if self._by_task.keys() & one.keys()), found[0])
+            return list(self._split(verdicts))
+        except (ValueError, RecursionError, UnreadableReply) as error:
             raise UnreadableReply(f"{self.ask.prompt.name}: {error}") from None
 
     def _split(self, verdicts: Data) -> Iterator[tuple[Ask, str]]:

@@ -64,6 +64,9 @@ class JudgeSettings(Part):
     request to wait: it is asked again until the deadline."""
     reasks: int = Field(4, ge=0, le=10)
     """Times that a request is asked again after an unreadable reply."""
+    max_reply_bytes: int = Field(10_000_000, ge=10_000, le=1_000_000_000)
+    """Largest answer of the endpoint, unpacked: to one request, or to one for several vectors. A
+    larger one is not read to its end."""
     ttl_days: int | None = Field(None, ge=1)
     """Kept replies that are older are asked for anew; None: they are good for ever."""
     poll_seconds: float = Field(60, gt=0)

@@ -1,7 +1,9 @@
-"""The night in four steps, as plain functions: what the flow's tasks call, and what runs it
+"""The night in five steps, as plain functions: what the flow's tasks call, and what runs it
 without Prefect.
 
-    stage -> score (metric family x shard) -> publish -> alert
+    stage -> score (metric family x shard) -> publish -> alert -> show
+
+An alert needs the findings alone. So it comes before the pages, which may fail.
 """
 
 from __future__ import annotations
@@ -13,10 +15,17 @@ from datetime import UTC, date, datetime
 
 from ragmetrics.alert_settings import Rule
 from ragmetrics.alerts.deliver import Delivery, alert
+from ragmetrics.alerts.unshown import tell_unshown
 from ragmetrics.budget import BudgetPlan, check_prices
 from ragmetrics.calibration.nightly import judge_drift_set
 from ragmetrics.deadline import deadline_at, ending
-from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError
+from ragmetrics.errors import (
+    InputError,
+    JudgePending,
+    JudgeRefused,
+    RagmetricsError,
+    StoreError,
+)
 from ragmetrics.estimates import plan_budget
 from ragmetrics.publish import publish
 from ragmetrics.records import JudgeInfo, Manifest
@@ -27,6 +36,7 @@ from ragmetrics.sample_plan import SamplePlan
 from ragmetrics.sampling import plan_sample
 from ragmetrics.score import judge_info, metric_fingerprint, score_families
 from ragmetrics.settings import Settings
+from ragmetrics.show import show
 from ragmetrics.stage import Inputs, Staged, find_inputs, open_store, plan, stage
 from ragmetrics.store.parts import RunRef
 from ragmetrics.workers import score_parts
@@ -35,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 class CoverageShort(RagmetricsError):
-    """The night was published, but all or some of it could not be scored, or not be told."""
+    """The night was published, but some of it could not be scored, told or shown."""
 
 
 @dataclass(frozen=True)
@@ -164,23 +174,28 @@ def publish_night(
     problems: Sequence[str] = (),
     *,
     silent: bool = False,
-    overview: bool = True,
     flow_run: str = "",
 ) -> Manifest:
-    """Publish a run; `problems` say why parts of it could not be scored.
+    """Write a run's findings and manifest; `problems` say why parts of it could not be scored.
 
-    A `silent` one tells nobody; without `overview` only the night's own pages are written.
-    `flow_run` is where Prefect shows the run.
+    A `silent` one tells nobody. `flow_run` is where Prefect shows the run.
     """
-    return publish(
-        settings,
-        staged,
-        datetime.now(UTC),
-        problems,
-        silent=silent,
-        overview=overview,
-        flow_run=flow_run,
-    )
+    now = datetime.now(UTC)
+    return publish(settings, staged, now, problems, silent=silent, flow_run=flow_run)
+
+
+def show_night(settings: Settings, manifest: Manifest, *, overview: bool = True) -> None:
+    """Write the pages of a published run, and what tells of all nights; without `overview` the
+    night's own pages alone. Raises StoreError with everything that could not be written.
+    """
+    show(settings, manifest, overview=overview)
+
+
+def tell_unshown_night(
+    settings: Settings, manifest: Manifest, reason: str, run_url: str | None = None
+) -> bool:
+    """Tell people that the dashboard does not show a night; return whether Slack was told."""
+    return tell_unshown(settings, open_store(settings), manifest, reason, run_url)
 
 
 def alert_night(settings: Settings, manifest: Manifest, run_url: str | None = None) -> Delivery:
@@ -192,7 +207,8 @@ def run_night(settings: Settings, day: date) -> NightResult:
     """One night from logs to alert, without Prefect.
 
     Judges are asked until the settings' deadline; what is there then is published.
-    Raises CoverageShort, after publishing and alerting, where not everything could be scored;
+    Raises CoverageShort, after publishing and alerting, where not everything could be scored, told
+    or shown;
     JudgePending, with nothing published, where batches take longer than the settings let it wait.
     """
     until = datetime.now(UTC) + settings.deadline
@@ -207,9 +223,20 @@ def run_night(settings: Settings, day: date) -> NightResult:
             raise problem
     manifest = publish_night(settings, staged, [*map(str, problems), *unjudged])
     delivery = alert_night(settings, manifest)
-    if missing := shortfalls(manifest, delivery):
+    unshown = _show_or_tell(settings, manifest)
+    if missing := [*shortfalls(manifest, delivery), *unshown, *staged.problems]:
         raise coverage_short(manifest, missing)
     return NightResult(manifest, delivery)
+
+
+def _show_or_tell(settings: Settings, manifest: Manifest) -> list[str]:
+    """Show a night; where that fails, tell people so and return why."""
+    try:
+        show_night(settings, manifest)
+    except StoreError as error:
+        tell_unshown_night(settings, manifest, str(error))
+        return [str(error)]
+    return []
 
 
 def coverage_short(manifest: Manifest, missing: Sequence[str]) -> CoverageShort:

@@ -21,7 +21,7 @@ from ragmetrics.budget import BudgetPlan
 from ragmetrics.errors import JudgeRefused, Unanswered
 from ragmetrics.judges.base import Judge, fingerprint
 from ragmetrics.play import Play, is_heavy
-from ragmetrics.protocol import Answer, Score, Status
+from ragmetrics.protocol import UNSETTLED, Answer, Score, Status
 from ragmetrics.registry import Metric
 from ragmetrics.rows import LogRow
 from ragmetrics.settings import Aggregate
@@ -88,7 +88,7 @@ class Panel:
     async def score(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Score]:
         """Score one row by metrics.
 
-        Raises JudgeRefused where no judge can be asked, MetricError where a metric fails.
+        Raises JudgeRefused where no judge can be asked.
         """
         if self._budget and not self._budget.judges(row.question_key):
             return await self._for_nothing(metrics, row, self._budget)
@@ -220,7 +220,7 @@ def combine(by_judge: Mapping[str, Score], aggregate: Aggregate) -> Score:
 
 
 def _failed(score: Score) -> bool:
-    return score.status in (Status.UNREADABLE, Status.JUDGE_FAILED)
+    return score.status in UNSETTLED
 
 
 def _said(score: Score) -> dict[str, Any]:

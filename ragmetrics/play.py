@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
+from traceback import extract_tb
 
-from ragmetrics.errors import MetricError, RagmetricsError, Unanswered
-from ragmetrics.protocol import Answer, Ask, Request, Score
+from ragmetrics.errors import RagmetricsError, Unanswered, UnreadableReply
+from ragmetrics.judges.told import short
+from ragmetrics.protocol import Answer, Ask, Request, Score, Status
 from ragmetrics.registry import Metric
 from ragmetrics.rows import LogRow
 from ragmetrics.text import weight
+
+log = logging.getLogger(__name__)
 
 _HEAVY = 7_000
 """Weight of a row from which its sentences are split in a thread: pysbd takes up to 7 us a
@@ -49,7 +55,7 @@ class Play:
     async def go_on(self, answers: Sequence[Answer] | None) -> None:
         """Send a wave's answers, or None to begin, and take the next wave or the score.
 
-        Raises MetricError where the metric fails by itself.
+        An error that the metric raises by itself costs this row: its status is `metric_failed`.
         """
         if self._heavy:
             await asyncio.to_thread(self.step, answers)
@@ -64,20 +70,30 @@ class Play:
             self.score = self._checked(stop.value)
         except Unanswered as error:
             self.score = Score.unanswered(error)
+        except UnreadableReply as error:
+            self.score = Score(None, str(error), status=Status.UNREADABLE)
         except RagmetricsError:
             raise
         except Exception as error:
-            raise self._failed(repr(error)) from error
+            log.debug("metric %s, row %s", self.metric.name, self._row.id, exc_info=error)
+            self.score = _failed(f"{short(repr(error))}{_place(error)}")
         else:
             self.asked = self.asked or bool(self.requests)
 
     def _checked(self, value: object) -> Score:
         if not isinstance(value, Score):
-            raise self._failed(f"a metric returns a Score, not {value!r}")
+            return _failed(f"a metric returns a Score, not {short(repr(value))}")
         return value
 
-    def _failed(self, told: str) -> MetricError:
-        return MetricError(f"metric {self.metric.name}, row {self._row.id}: {told}")
+
+def _failed(reason: str) -> Score:
+    return Score(None, reason, status=Status.METRIC_FAILED)
+
+
+def _place(error: Exception) -> str:
+    """Where the error was raised, for whoever wrote the metric."""
+    frames = extract_tb(error.__traceback__)
+    return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
 
 
 async def play(

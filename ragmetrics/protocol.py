@@ -14,13 +14,14 @@ import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from ragmetrics.errors import Unanswered, UnreadableReply
+from ragmetrics.reply_json import objects
 from ragmetrics.rows import explain
 from ragmetrics.schemas import strict
 from ragmetrics.untrusted import neutralise
@@ -36,9 +37,15 @@ class Status(StrEnum):
     SCORED = "scored"
     NOT_APPLICABLE = "not_applicable"
     UNREADABLE = "unreadable"
+    REFUSED = "refused"
     JUDGE_FAILED = "judge_failed"
+    METRIC_FAILED = "metric_failed"
     OVER_BUDGET = "over_budget"
     NOT_SAMPLED = "not_sampled"
+
+
+UNSETTLED = (Status.UNREADABLE, Status.REFUSED, Status.JUDGE_FAILED, Status.METRIC_FAILED)
+"""Statuses of rows that should have a value and have none: another time they may get one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,18 +164,35 @@ class Prompt(Generic[V]):
     def parse(self, text: str, data: Data) -> V:
         """Read a reply; raise UnreadableReply unless it is a verdict on this data.
 
-        Prose or a code fence around the object is passed over.
+        It is the last JSON object that validates: thoughts, prose and code fences around it are
+        passed over.
         """
-        try:
-            if self.verbatim:
-                verdict = self.verdict.model_validate({"text": text})
-            else:
-                verdict = self.verdict.model_validate_json(outermost_object(text))
-        except ValidationError as error:
-            raise UnreadableReply(f"{self.name}: {explain(error)}") from None
+        verdict = self._verdict(text)
         if self.check:
-            self.check(verdict, data)
+            try:
+                self.check(verdict, data)
+            except UnreadableReply:
+                raise
+            except Exception as error:  # a verdict that nobody foresaw is no reason to end a run
+                raise UnreadableReply(f"{self.name}: the check failed: {error!r}") from error
         return verdict
+
+    def _verdict(self, text: str) -> V:
+        if self.verbatim:
+            candidates: list[Callable[[], V]] = [partial(self.verdict, text=text)]
+        else:
+            try:
+                found = objects(text) or [text]
+            except UnreadableReply as error:
+                raise UnreadableReply(f"{self.name}: {error}") from None
+            candidates = [partial(self.verdict.model_validate_json, one) for one in found]
+        problems = []
+        for read in candidates:
+            try:
+                return read()
+            except ValidationError as error:
+                problems.append(explain(error))
+        raise UnreadableReply(f"{self.name}: {problems[0]}")
 
 
 _FIELD = re.compile(r"\{(\w+)\}")
@@ -276,9 +300,3 @@ def _hash(*parts: str) -> str:
     for part in parts:
         digest.update(part.encode("utf-8", "surrogatepass") + b"\0")
     return digest.hexdigest()
-
-
-def outermost_object(text: str) -> str:
-    """The text from the first brace to the last: prose or a code fence around it is passed over."""
-    start, end = text.find("{"), text.rfind("}")
-    return text[start : end + 1] if 0 <= start < end else text

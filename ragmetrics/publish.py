@@ -1,7 +1,8 @@
-"""Publishing: a run's summaries, findings and manifest, then its dashboard."""
+"""Publishing: a run's summaries and findings, and its manifest."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from functools import cache, partial, reduce
@@ -13,6 +14,7 @@ from ragmetrics.alerts.deliver import load_book
 from ragmetrics.alerts.explain import explain
 from ragmetrics.alerts.falls import find_falls
 from ragmetrics.alerts.levels import fixed_sets
+from ragmetrics.alerts.missed import with_missed
 from ragmetrics.alerts.movement import with_movements
 from ragmetrics.alerts.rules import SEGMENT_DAYS, Night, evaluate
 from ragmetrics.alerts.seen_ids import IdReader
@@ -21,9 +23,8 @@ from ragmetrics.alerts.state import NO_SILENCES, advance
 from ragmetrics.budget import BudgetPlan, load_plan, pays_for_embeddings
 from ragmetrics.calibration.history import History, load_history
 from ragmetrics.comparing.nights import find_moves, night_before, remembering
-from ragmetrics.dashboard import write_dashboard, write_pages
+from ragmetrics.errors import StoreError
 from ragmetrics.gates.kept import find_serving
-from ragmetrics.monitoring.push import push
 from ragmetrics.protocol import Status
 from ragmetrics.records import (
     EMBEDDINGS,
@@ -60,6 +61,7 @@ from ragmetrics.superseding import superseding
 WORST = 10
 """Rows shown per metric."""
 _COMPARED_NIGHTS = 60
+log = logging.getLogger(__name__)
 
 
 def publish(
@@ -69,17 +71,15 @@ def publish(
     problems: Sequence[str] = (),
     *,
     silent: bool = False,
-    overview: bool = True,
     flow_run: str = "",
 ) -> Manifest:
-    """Write the run's manifest and dashboard from its parts; repeating it gives the same numbers.
+    """Write the run's manifest from its parts; repeating it gives the same numbers.
 
     `now` is noted as the end of the run, `flow_run` as where Prefect shows it, `problems` as the
     reasons why parts are missing: the rows of a missing part count as `judge_failed`.
     A night of the past, before the newest that the alerts know or `silent` by request, has the
-    alerts that follow from the nights before it, and tells nobody. Without `overview` the pages of
-    all nights are left to `refresh_dashboard`: to write them after each of many nights takes as
-    long as their number squared.
+    alerts that follow from the nights before it, and tells nobody. A manifest that cannot be
+    written keeps nobody from being alerted: that is logged, and `show` writes it.
     """
     files = open_store(settings)
     manifest, scores = summarise_run(settings, files, staged, now)
@@ -101,14 +101,10 @@ def publish(
             "labelled": night.fixed_sets.spent(manifest) if night.fixed_sets else None,
         }
     )
-    save_manifest(files, manifest)
-    if overview:
-        newest = write_dashboard(files, manifest, months, night.load)
-        if settings.metrics_push and not silent:
-            push(settings.metrics_push, newest)
-    else:
-        write_pages(files, manifest, night.earlier, history, night.load)
-        months.keep(months.listed(manifest.date), of=manifest.date)
+    try:
+        save_manifest(files, manifest)
+    except StoreError as error:
+        log.error("night %s is not in the store yet: %s", manifest.date, error)
     return manifest
 
 
@@ -158,8 +154,10 @@ def _findings(
     days = settings.alerts.remind_days
     if silent:
         book = _replayed(night.earlier, days)
-    quiet = NO_SILENCES if silent else silences(files)
     today = evaluate(settings.alerts, night)
+    if not silent:
+        book = with_missed(book, night.earlier, today, days)
+    quiet = NO_SILENCES if silent else silences(files)
     _, findings = advance(book, today, night.manifest.date, days, quiet)
     findings = explain(night, findings)
     if not silent:
@@ -235,7 +233,7 @@ def summarise_run(
         usage_by_metric=by_metric,
         budget=_budget(load_plan(files, ref), costs, free, scores),
         sample=report_of(settings.sample, plan, scores, summaries, by_metric),
-        problems=costs.problems(),
+        problems=[*staged.problems, *costs.problems()],
         settings=told_settings(settings),
         splits=dict(costs.splits),
     )
@@ -303,5 +301,9 @@ def _night_before(night: Night, metric: str) -> dict[str, list[float]]:
     for one in reversed(night.earlier):
         summary = one.summary(metric)
         if summary and now and summary.scored and summary.fingerprint == now.fingerprint:
-            return night.load(one, metric).by_question()
+            try:
+                return night.load(one, metric).by_question()
+            except StoreError as error:  # it only orders rows that are as low
+                log.warning("%s: the scores of the night before cannot be read: %s", metric, error)
+                return {}
     return {}

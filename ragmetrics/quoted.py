@@ -2,18 +2,30 @@
 
 Endpoints and libraries quote what they could not take, quarantine reasons name a row's keys, and
 findings and gates tell of both.
+
+A hash is keyed: without the key nobody can try out phone numbers until one fits. The key is the
+secret of the environment; without one it is drawn by chance for each process.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+import secrets
 import unicodedata
 from collections.abc import Iterable, Mapping
 
 from ragmetrics.records import Source
-from ragmetrics.rows import question_key
+from ragmetrics.text import normalise
 
-_HASH = re.compile(r"\[[0-9a-f]{8}\]")
+KEY = "RAGMETRICS_REDACTION_KEY"
+"""The environment variable of the secret: with it a text has one hash on all nights' pages."""
+
+_CHANCE = secrets.token_hex(32)
+_LENGTH = 8
+_HASH = re.compile(r"\[(?:[0-9a-f]{16}|[0-9a-f]{8})\]")
+"""Ours, and those of before, which had no key."""
 _OWN_KEY = re.compile(r"\b(tags|labels|gold)\.(.+)(?=: )", re.DOTALL)
 """A place in a part of a row whose keys are whatever somebody called them."""
 _ENOUGH = 30
@@ -22,11 +34,18 @@ _DROPPED = ("Cf", "Cs")
 
 
 def hashed(text: str) -> str:
-    """`[3f9a1c2e]`, equal for texts that are equal but for case and spaces; nothing for none.
+    """`[3f9a1c2e5b7d9f01]`, equal for texts that are equal but for case and spaces, as long as the
+    key is; nothing for none.
 
     What is such a hash already stays what it is.
     """
-    return f"[{question_key(text)}]" if text and not _HASH.fullmatch(text) else text
+    if not text or _HASH.fullmatch(text):
+        return text
+    secret = (os.environ.get(KEY) or _CHANCE).encode("utf-8", "surrogateescape")
+    # A key of BLAKE2 has at most 64 bytes, a secret as many as it likes.
+    key = hashlib.blake2b(secret, person=b"ragmetrics").digest()
+    named = normalise(text).encode("utf-8", "surrogatepass")
+    return f"[{hashlib.blake2b(named, key=key, digest_size=_LENGTH).hexdigest()}]"
 
 
 def hashed_quote(sentence: str) -> str:
@@ -36,7 +55,7 @@ def hashed_quote(sentence: str) -> str:
 
 
 def hashed_place(reason: str) -> str:
-    """`tags.[3f9a1c2e]: should be a text`: why a row is in quarantine, without a key of its own."""
+    """`tags.[3f9a1c2e5b7d9f01]: should be a text`: why a row is in quarantine, without its key."""
     return _OWN_KEY.sub(lambda found: f"{found[1]}.{hashed(found[2])}", reason)
 
 

@@ -280,6 +280,9 @@ class Manifest(Record):
     finished_at: datetime
     seen_at: datetime | None = None
     """When it looked for the night's files. Of a night's runs the latest speaks for it."""
+    ranked_at: datetime | None = None
+    """In place of `seen_at` where a run of the same night says that it looked for its files in the
+    future: a moment after that."""
     supersedes: str | None = None
     """The run of the same night that it takes the place of."""
     difference: str = ""

@@ -23,7 +23,7 @@ from pydantic import Field, ValidationError
 
 from ragmetrics import __version__
 from ragmetrics.judges.base import fingerprint
-from ragmetrics.protocol import Status
+from ragmetrics.protocol import UNSETTLED, Status
 from ragmetrics.records import Record, Summary
 from ragmetrics.registry import Metric, chosen_metrics
 from ragmetrics.rows import explain
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 _MOST_RUNS = 5
 _SETTLED = {Status.SCORED.value, Status.NOT_APPLICABLE.value}
-_WITHOUT_VERDICT = {Status.JUDGE_FAILED.value, Status.UNREADABLE.value}
+_WITHOUT_VERDICT = {one.value for one in UNSETTLED}
 
 
 class Earlier(Record):

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 MAX_CONTEXTS = 1_000
+EXCERPT = 200
+"""Characters of a bad row that are kept."""
 _LONGEST_PLACE = 100
 
 
@@ -26,6 +28,20 @@ class BadRow(RagmetricsError):
 
     excerpt = ""
     """The beginning of what was read, for a person to find it."""
+
+
+def bad_row(reason: str, data: bytes = b"") -> BadRow:
+    """The error of a row that cannot be decoded, with the beginning of what stands there."""
+    error = BadRow(reason)
+    error.excerpt = data[:EXCERPT].decode("utf-8", "backslashreplace")
+    return error
+
+
+def printable(text: str) -> str:
+    """The text with half characters, as names of files may have them, as escapes: no UTF-8 file
+    and no page takes them.
+    """
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _tags(value: object) -> object:
@@ -129,6 +145,10 @@ class Rejected:
     reason: str
     excerpt: str = ""
     whole_file: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("file", "reason", "excerpt"):
+            object.__setattr__(self, name, printable(getattr(self, name)))
 
 
 def read_row(data: object, default_id: str) -> LogRow:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
 
-from ragmetrics.protocol import Status
+from ragmetrics.protocol import UNSETTLED, Status
 from ragmetrics.records import EMBEDDINGS, SampleReport, Summary, Usage
 from ragmetrics.sample_plan import SamplePlan
 from ragmetrics.sample_settings import SampleSettings
@@ -15,7 +15,7 @@ from ragmetrics.summarise import MetricScores
 from ragmetrics.vectors import TEXTS_PER_REQUEST
 
 ByMetric = Mapping[str, Mapping[str, Usage]]
-_JUDGED = (Status.SCORED, Status.UNREADABLE, Status.JUDGE_FAILED)
+_JUDGED = (Status.SCORED, *UNSETTLED)
 
 
 def report_of(

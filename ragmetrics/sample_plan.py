@@ -14,7 +14,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+from pydantic import ValidationError
+
+from ragmetrics.errors import StoreError
 from ragmetrics.records import Record
+from ragmetrics.rows import explain
 from ragmetrics.store.files import Files
 from ragmetrics.store.parts import RunRef
 
@@ -114,6 +118,9 @@ def save_sample(files: Files, ref: RunRef, plan: SamplePlan) -> None:
 
 
 def load_sample(files: Files, ref: RunRef) -> SamplePlan | None:
-    """What was drawn for a run; None where all rows are judged."""
+    """What was drawn for a run; None where all rows are judged. Raises StoreError."""
     found = files.find(_path(ref))
-    return None if found is None else SamplePlan.model_validate_json(found)
+    try:
+        return None if found is None else SamplePlan.model_validate_json(found)
+    except ValidationError as error:
+        raise StoreError(f"{files.uri(_path(ref))} is damaged: {explain(error)}") from error

@@ -23,6 +23,7 @@ from ragmetrics.judges import make_embedder, make_judges, names_of
 from ragmetrics.judges.base import Embedder, Judge, fingerprint
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.judges.sharing import depart
+from ragmetrics.metric_errors import MetricErrors
 from ragmetrics.panel import Member, Panel, panel_fingerprint
 from ragmetrics.purse import purse_in_use, spending
 from ragmetrics.records import EMBEDDINGS, JudgeInfo, Usage
@@ -277,11 +278,13 @@ class _Work:
         with workspace() as folder, counting_splits() as counter:
             writers = {metric.name: PartWriter(folder, SCORE_SCHEMA) for metric in self.family}
             rows = _rows(self.files, self.ref.rows(self.shard))
+            errors = MetricErrors()
             async with aclosing(rows), aclosing(drive(rows, self.family, panel)) as driven:
                 async for scored in driven:
                     for name, score in scored.scores.items():
+                        errors.note(name, scored.row.id, score)
                         writers[name].add(score_record(scored.row, score), size=300)
-            notes = self._notes(panel, vectors, counter)
+            notes = {**self._notes(panel, vectors, counter), "metric_errors": errors.notes()}
             if await asyncio.to_thread(_is_done, self.files, self.ref, self.family, self.shard):
                 return next(iter(writers.values())).rows  # by another run at the same time
             for number, (name, writer) in enumerate(writers.items()):

@@ -18,6 +18,7 @@ from pydantic_settings import (
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
+from pydantic_settings import SettingsError as UnreadVariable
 
 from ragmetrics.alert_settings import AlertSettings
 from ragmetrics.durations import Duration
@@ -36,6 +37,7 @@ from ragmetrics.retriever_settings import RetrieverSettings
 from ragmetrics.rows import FIELDS, explain
 from ragmetrics.runner_settings import RunnerSettings
 from ragmetrics.sample_settings import SampleSettings
+from ragmetrics.yaml_text import load_yaml
 
 DEFAULT_METRICS: tuple[str, ...] = (
     "context_relevance",
@@ -51,6 +53,8 @@ class Limits(Part):
     """Bounds that keep one bad row from hurting a night."""
 
     row_bytes: int = Field(10_000_000, ge=1_000)
+    unpacked_bytes: int = Field(10_000_000_000, ge=1_000)
+    """Of one file that is packed, or Parquet."""
 
 
 Aggregate = Literal["mean", "median", "min", "max", "majority"]
@@ -178,14 +182,16 @@ def load_settings(path: str | Path, **overrides: Any) -> Settings:
     """
     file = Path(path)
     try:
-        values = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+        values = load_yaml(file.read_text(encoding="utf-8")) or {}
     except FileNotFoundError:
         where = "" if file.is_absolute() else f" in {Path.cwd()}"
         raise SettingsError(f"{file}: no such settings file{where}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise SettingsError(f"{file}: cannot be read: {error}") from None
+        raise SettingsError(f"{file}: cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(values, Mapping):
         raise SettingsError(f"{file}: should be a mapping of keys to values")
+    if strange := [key for key in values if not isinstance(key, str)]:
+        raise SettingsError(f"{file}: {strange[0]!r:.50}: there is no such key")
     settings = make_settings({**values, **overrides}, str(file))
     base, drift_set = file.parent, settings.alerts.drift_set
     return settings.model_copy(
@@ -218,6 +224,10 @@ def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settin
         return Settings(**{**values, **named})
     except ValidationError as error:
         raise SettingsError(f"{origin}: {explain(error)}") from None
+    except UnreadVariable as error:
+        raise SettingsError(f"the environment: {error}") from None
+    except RecursionError:
+        raise SettingsError(f"{origin}: nested too deeply, or a variable of it is") from None
 
 
 def judged_by(

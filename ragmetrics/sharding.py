@@ -15,7 +15,6 @@ from math import ceil
 from typing import BinaryIO, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ragmetrics.errors import StoreError
 from ragmetrics.registry import chosen_metrics, families
@@ -23,6 +22,7 @@ from ragmetrics.rows import LogRow
 from ragmetrics.settings import Settings
 from ragmetrics.store.files import FileInfo, Files
 from ragmetrics.store.logs import LogSet
+from ragmetrics.store.parquet_records import parquet_extent
 
 MOST_TASKS = 400
 """Of a night: families of metrics times shards. Each costs the server some 30 ms."""
@@ -135,8 +135,9 @@ def _most(settings: Settings) -> int:
 
 def extent(logs: LogSet) -> Extent:
     """About how many rows files hold and how much text, by a look into a few of them."""
-    parquet = [info for info in logs.infos if info.path.lower().endswith(".parquet")]
-    others = [info for info in logs.infos if not info.path.lower().endswith(".parquet")]
+    opened = [info for info in logs.infos if not info.refused]
+    parquet = [info for info in opened if info.path.lower().endswith(".parquet")]
+    others = [info for info in opened if not info.path.lower().endswith(".parquet")]
     found = Extent()
     for infos, most, look in ((parquet, _FOOTERS, _footer), (others, _HEADS, _head)):
         looked = [
@@ -170,14 +171,12 @@ def _footer(logs: LogSet, info: FileInfo) -> Extent | None:
     """What a Parquet file says of itself; None where it is broken, as staging will tell."""
     try:
         with logs.files.open(info.path) as file:
-            said = pq.ParquetFile(file).metadata
-            groups = [said.row_group(number) for number in range(said.num_row_groups)]
+            return Extent(*parquet_extent(file))
     except pa.ArrowException:
         return None
     except (StoreError, OSError) as error:
         _raise_if_it_may_pass(error, logs.files.uri(info.path))
         return None
-    return Extent(said.num_rows, sum(group.total_byte_size for group in groups))
 
 
 def _head(logs: LogSet, info: FileInfo) -> Extent | None:

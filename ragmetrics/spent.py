@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from ragmetrics.metric_errors import MetricErrors
 from ragmetrics.records import Usage
 from ragmetrics.score import score_families
 from ragmetrics.settings import Settings
@@ -25,6 +26,7 @@ class Costs:
     """Why a judge of the panel could not be asked, by its name."""
     overdue: str = ""
     """That the run's deadline passed before all was asked."""
+    metric_errors: MetricErrors = field(default_factory=MetricErrors)
     taken_over: int = 0
     """Parts that an earlier run of the night had scored already."""
 
@@ -43,12 +45,13 @@ class Costs:
         return {metric: of for metric, of in found.items() if of}
 
     def problems(self) -> list[str]:
-        """The refusals, and a deadline that passed, as sentences."""
+        """The refusals, the errors of metrics and a deadline that passed, as sentences."""
         refused = [f"{name}: {reason}" for name, reason in self.refused.items()]
+        found = [*refused, *self.metric_errors.problems()]
         if not self.overdue:
-            return refused
+            return found
         again = "rows without a verdict are judge_failed, and a rerun asks for them alone"
-        return [*refused, f"{self.overdue}: {again}"]
+        return [*found, f"{self.overdue}: {again}"]
 
 
 def costs_of(settings: Settings, files: Files, ref: RunRef) -> Costs:
@@ -66,6 +69,7 @@ def costs_of(settings: Settings, files: Files, ref: RunRef) -> Costs:
                     costs.add(name, metric, Usage.model_validate(usage))
             costs.refused.update(notes["refused"])
             costs.overdue = notes.get("overdue") or costs.overdue  # older parts do not say
+            costs.metric_errors.add(notes.get("metric_errors", {}))
             costs.taken_over += "taken_over" in notes
             # Families meet the same texts: the one that met most speaks for the shard.
             of_shard |= Counter(notes["splits"])

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -23,8 +24,9 @@ from ragmetrics.protocol import dumps
 from ragmetrics.records import BrokenFile, Record, Source
 from ragmetrics.registry import chosen_metrics
 from ragmetrics.rows import LogRow, Rejected, explain
-from ragmetrics.settings import Settings
+from ragmetrics.settings import Limits, Settings
 from ragmetrics.sharding import shard_of, shards_for
+from ragmetrics.store.clearing import clear
 from ragmetrics.store.files import FileInfo, Files
 from ragmetrics.store.formats import ENDINGS
 from ragmetrics.store.logs import LogSet, find_logs, of_day
@@ -49,6 +51,8 @@ class Staged(Record):
     """Of each shard's rows."""
     corpus: str = ""
     """Digest of the word counts; empty where nobody weighs words."""
+    problems: tuple[str, ...] = ()
+    """What could not be written, though the run can do without it."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,7 @@ def golden_set(settings: Settings) -> LogSet | None:
     files, infos = find_logs(settings.golden, settings.storage_options)
     if not infos:
         raise InputError(f"golden set {settings.golden}: no such file")
-    return LogSet(files, infos, defaults={"retrieved_contexts": []})
+    return replace(log_of(settings, files, infos), defaults={"retrieved_contexts": []})
 
 
 def log_set(settings: Settings, place: str) -> LogSet:
@@ -137,8 +141,14 @@ def log_set(settings: Settings, place: str) -> LogSet:
 
 
 def _log_set(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
-    limit = settings.limits.row_bytes
-    return LogSet(files, infos, settings.columns, limit, preset=settings.preset)
+    ours = log_of(settings, files, infos)
+    return replace(ours, columns=settings.columns, preset=settings.preset)
+
+
+def log_of(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
+    """Files in our own layout, read within the limits of the settings."""
+    limits = settings.limits
+    return LogSet(files, infos, row_bytes=limits.row_bytes, unpacked_bytes=limits.unpacked_bytes)
 
 
 def plan(
@@ -162,6 +172,7 @@ def plan(
         settings.preset,
         sorted(settings.columns.items()),
         settings.limits.row_bytes,
+        *_changed_limits(settings),
         [metric.digest for metric in chosen_metrics(settings)],
         settings.budget.model_dump(exclude_none=True),
         *([settings.sample.model_dump()] if settings.sample and settings.samples else []),
@@ -169,6 +180,12 @@ def plan(
     ]
     digest = hashlib.blake2b(dumps(parts).encode("utf-8", "surrogatepass"), digest_size=5)
     return RunRef(date=day, run=digest.hexdigest(), shards=shards)
+
+
+def _changed_limits(settings: Settings) -> list[int]:
+    """Limits that came later: where they are the defaults, runs are named as before."""
+    ours = settings.limits.unpacked_bytes
+    return [ours] if ours != Limits().unpacked_bytes else []
 
 
 def stage(
@@ -204,11 +221,13 @@ def stage(
                 corpus.add(row.retrieved_contexts, row.user_input)
             writers[shard_of(row, ref.shards)].add(row_record(row), row_size(row))
         quarantine.close()
-        if done := find_staged(files, ref.folder("rows")):  # by another, at the same time
+        done = find_staged(files, ref.folder("rows"))
+        if done and not done.problems:  # by another, at the same time
             return done.model_copy(update={"seen_at": now})
         digests = [writer.finish(files, ref.rows(shard)) for shard, writer in enumerate(writers)]
+        problems = []
         if counts.reasons or counts.broken:
-            files.put(folder / "quarantine.jsonl", f"{ref.folder('quarantine')}.jsonl")
+            problems = _set_aside(files, ref, folder / "quarantine.jsonl")
     words = corpus.to_bytes()
     files.write(f"{ref.folder('rows')}/corpus.bin", words)
     staged = Staged(
@@ -218,9 +237,22 @@ def stage(
         seen_at=now,
         digests=tuple(digests),
         corpus=hashlib.blake2b(words, digest_size=12).hexdigest() if settings.reads_corpus else "",
+        problems=tuple(problems),
     )
     files.write(f"{ref.folder('rows')}/staged.json", staged.model_dump_json(indent=1).encode())
     return staged
+
+
+def _set_aside(files: Files, ref: RunRef, made: Path) -> list[str]:
+    """Write the quarantine of a run; return why it could not be. A rerun writes it."""
+    try:
+        files.put(made, f"{ref.folder('quarantine')}.jsonl")
+    except StoreError as error:
+        if error.transient:
+            raise
+        log.error("%s", error)
+        return [f"the quarantined rows are not kept: {error}"]
+    return []
 
 
 def find_staged(files: Files, folder: str) -> Staged | None:
@@ -230,15 +262,19 @@ def find_staged(files: Files, folder: str) -> Staged | None:
     path = f"{folder}/staged.json"
     done = files.find(path)
     try:
-        return None if done is None else Staged.model_validate_json(done)
+        return Staged.model_validate_json(done) if done else None
     except ValidationError as error:
         log.error("%s cannot be read, its run is left out: %s", files.uri(path), explain(error))
         return None
 
 
 def _find_whole(files: Files, ref: RunRef) -> Staged | None:
-    """What staging left; where the word counts are damaged, nothing any more: it is done anew."""
+    """What staging left; where the word counts are damaged, or something could not be written,
+    nothing: it is done anew.
+    """
     done = find_staged(files, ref.folder("rows"))
+    if done and done.problems:
+        return None
     try:
         if done:
             load_corpus(files, ref)
@@ -246,7 +282,7 @@ def _find_whole(files: Files, ref: RunRef) -> Staged | None:
         if error.transient:
             raise
         log.warning("%s: word counts damaged, staged anew", files.uri(ref.folder("rows")))
-        files.remove(f"{ref.folder('rows')}/staged.json")
+        clear(files, f"{ref.folder('rows')}/staged.json")
         return None
     return done
 

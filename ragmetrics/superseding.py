@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeVar
 
-from ragmetrics.protocol import Status
+from ragmetrics.protocol import UNSETTLED
 from ragmetrics.records import Manifest
 from ragmetrics.store.files import FileInfo, Files
-from ragmetrics.store.history import run_of, seen
+from ragmetrics.store.history import is_ahead, run_of, runs_of, said_seen, seen
 from ragmetrics.store.manifests import RUNS
 
 log = logging.getLogger(__name__)
@@ -24,9 +25,11 @@ def superseding(files: Files, manifest: Manifest) -> tuple[Manifest, Manifest | 
 
     A run that another one overtook, which looked for the night's files later, replaces nothing.
     """
-    other = run_of(files, manifest.date, without=manifest.run)
-    if other is None:
+    others = runs_of(files, manifest.date, without=manifest.run)
+    if not others:
         return manifest, None
+    manifest = _above(manifest, others)
+    other = max(others, key=seen)
     if seen(other) > seen(manifest):
         log.warning(
             "run %s does not speak for the night of %s: run %s looked for its files later",
@@ -36,8 +39,33 @@ def superseding(files: Files, manifest: Manifest) -> tuple[Manifest, Manifest | 
         )
         return manifest, None
     difference = differing(manifest, other)
+    if is_ahead(other):
+        difference += f"; its clock was ahead: it says {said_seen(other):%Y-%m-%d %H:%M} UTC"
     log.info("run %s supersedes run %s: %s", manifest.run, other.run, difference)
     return manifest.model_copy(update={"supersedes": other.run, "difference": difference}), other
+
+
+def _above(manifest: Manifest, others: Sequence[Manifest]) -> Manifest:
+    """A run that ranks above those whose clocks were ahead, also once their moment has come."""
+    if is_ahead(manifest):
+        return manifest
+    for one in others:
+        if is_ahead(one):
+            log.warning(
+                "run %s of the night of %s says that it looked for its files at %s, which is yet "
+                "to come; its clock was wrong, and it does not speak for the night",
+                one.run,
+                one.date,
+                said_seen(one).isoformat(),
+            )
+    replaced = [
+        one.ranked_at or said_seen(one)
+        for one in others
+        if is_ahead(one) or (one.ranked_at and said_seen(one) < said_seen(manifest))
+    ]
+    if not replaced:
+        return manifest
+    return manifest.model_copy(update={"ranked_at": max(replaced) + timedelta(microseconds=1)})
 
 
 def differing(manifest: Manifest, other: Manifest) -> str:
@@ -60,7 +88,7 @@ def _missing(manifest: Manifest, other: Manifest) -> int:
     return sum(
         one.status.get(status, 0)
         for one in manifest.metrics
-        for status in (Status.UNREADABLE, Status.JUDGE_FAILED)
+        for status in UNSETTLED
         if other.summary(one.metric)
     )
 

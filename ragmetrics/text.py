@@ -8,6 +8,7 @@ pysbd splits well, but was written for trusted text. Its hazards, and what is do
     a) b) a) b) ..., 1. 2. ...    cubic in the list items: the plain splitter if they are many
     [ [ [ ..., " ( " ( ...        quadratic: bounded by the length of what pysbd is given
     its own marks, such as ∯      text changed or lost: compared afterwards, else the plain splitter
+    ten million characters        a minute, with lists ten: the plain splitter from a million on
 
 Nothing is timed: the same text gives the same sentences on every machine.
 """
@@ -36,6 +37,7 @@ from pysbd.processor import Processor  # noqa: E402
 
 _LONGEST = 8_000  # characters per call of pysbd; bounds what is quadratic in it
 _LIST_BUDGET = 500_000_000  # steps; about half a second
+_TEXT_BUDGET = 1_000_000  # characters of prose that pysbd is given of one text; some 6 seconds
 _CACHE_BYTES = 32 * 1024 * 1024
 
 _STEPS_PER_CHARACTER = 2_000  # over lists, as pysbd takes them in the time of one character
@@ -179,8 +181,12 @@ def _split(text: str, code: str) -> Split:
         return Split(tuple(plain_sentences(text)), "language")
     found: list[str] = []
     reason = None
+    left = _TEXT_BUDGET
     for piece in _pieces(text):
         try:
+            left -= _work(piece) if left > 0 else 0
+            if left <= 0:
+                raise _UnfitError("beyond the budget of a text")
             found += _by_pysbd(piece, code)
         except _UnfitError as unfit:
             reason = reason or str(unfit)
@@ -203,11 +209,17 @@ def _pieces(text: str) -> list[str]:
     return ["\n".join(lines) for lines in pieces]
 
 
-def _by_pysbd(text: str, code: str) -> list[str]:
+def _work(text: str) -> int:
+    """What pysbd has to do for a piece, in characters of prose; raises for what it is not given."""
     if len(text) > _LONGEST:
         raise _UnfitError("too long")
-    if not _LIST_MARKS.isdisjoint(text) or _list_cost(text) > _LIST_BUDGET:
+    steps = _list_cost(text)
+    if not _LIST_MARKS.isdisjoint(text) or steps > _LIST_BUDGET:
         raise _UnfitError("unsafe pattern")
+    return len(text) + steps // _STEPS_PER_CHARACTER
+
+
+def _by_pysbd(text: str, code: str) -> list[str]:
     language = _hardened(code)
     try:
         found = getattr(language, "Processor", Processor)(text, language).process()

@@ -8,17 +8,27 @@ from collections.abc import Awaitable
 import numpy as np
 
 from ragmetrics.deadline import before_deadline
-from ragmetrics.errors import JudgeError, JudgeRefused, OverBudget, OverDeadline, Unanswered
+from ragmetrics.errors import (
+    Declined,
+    JudgeError,
+    JudgeRefused,
+    OverBudget,
+    OverDeadline,
+    Unanswered,
+)
 from ragmetrics.judge_settings import EmbeddingSettings
-from ragmetrics.judges.base import Embedder, Metered
+from ragmetrics.judges.base import Embedded, Embedder, Metered
 from ragmetrics.once import Asker, Once
 from ragmetrics.protocol import Answer, Embed, Status, Vector
 from ragmetrics.purse import Money, purse_in_use
 from ragmetrics.store.judgements import EMBEDDING, Judgement, Judgements
 from ragmetrics.tally import Tallies, Tally
+from ragmetrics.vector_checks import VectorChecks
 
 TEXTS_PER_REQUEST = 16
 """Of those that are asked for at about the same time; 128 at most."""
+_ATTEMPTS = 2
+"""Times that a text is sent whose vector is of no use."""
 
 
 def expected_of(text: str, prices: EmbeddingSettings) -> Money:
@@ -46,6 +56,7 @@ class Vectors:
         self._kept = kept if embedder.keeps else None
         self._embedding = asyncio.Semaphore(embedder.concurrency)
         self._asker = Asker(once)
+        self._checks = VectorChecks(self._kept.vector_sizes() if self._kept else None)
 
     def begin(self, row_key: str, request: Embed, metric: str) -> Awaitable[Answer]:
         """Put a text on its way at once; what is returned waits for its vector, or says why there
@@ -68,35 +79,60 @@ class Vectors:
                 self.overdue = error
             if isinstance(error, OverBudget):
                 return Unanswered(Status.OVER_BUDGET, str(error))
+            if isinstance(error, Declined):
+                tally.failures["refusal"] += 1
+                return Unanswered(Status.REFUSED, str(error))
             tally.failures["judge_failed"] += 1
             return Unanswered(Status.JUDGE_FAILED, str(error))
 
-    async def _vector(self, key: str, text: str, tally: Tally) -> Vector:
-        if self._kept and (known := self._kept.find_vector(key)) is not None:
-            tally.answered_from_store += 1
+    def _known(self, key: str, tally: Tally) -> Vector | None:
+        """The vector that the store has; one that is of no use is asked for again."""
+        vector = self._kept.find_vector(key) if self._kept else None
+        if vector is None:
+            return None
+        if self._checks.problem(vector, counted=True):
+            tally.failures["unreadable_in_store"] += 1
+            return None
+        tally.answered_from_store += 1
+        return vector
+
+    async def _vector(self, key: str, text: str, tally: Tally) -> Vector | Unanswered:
+        if (known := self._known(key, tally)) is not None:
             return known
         async with self._embedding:
             if self.refusal:
                 raise JudgeRefused(str(self.refusal))
             if self._kept:
                 await self._kept.prepare()
-            # As it is kept: a later run scores by the same numbers.
             async with before_deadline():
-                found = await self._embed(text, tally)
-            vector = np.asarray(found, dtype=np.float32)
-            if self._kept:
-                await self._kept.keep(Judgement(key, EMBEDDING, vector))
-        return vector
+                return await self._asked(key, text, tally)
 
-    async def _embed(self, text: str, tally: Tally) -> Vector:
+    async def _asked(self, key: str, text: str, tally: Tally) -> Vector | Unanswered:
+        """The embedder's vector, which is kept, or why it sends none that can be used."""
+        problem = ""
+        for attempt in range(_ATTEMPTS):
+            found = await self._embed(text, tally)
+            # As it is kept: a later run scores by the same numbers.
+            vector: Vector = np.asarray(found.vector, dtype=np.float32)
+            problem = found.problem or self._checks.problem(vector, counted=attempt > 0)
+            if not problem:
+                if self._kept:
+                    await self._kept.keep(Judgement(key, EMBEDDING, vector))
+                return vector
+            if not isinstance(self._embedder, Metered):  # computed here: the text has no words
+                return Unanswered(Status.NOT_APPLICABLE, f"embedding: {problem}")
+            tally.failures["unreadable"] += 1
+        return Unanswered(Status.UNREADABLE, f"embedding: {problem}")
+
+    async def _embed(self, text: str, tally: Tally) -> Embedded:
         if not isinstance(self._embedder, Metered):
-            return await self._embedder.embed(text)
+            return Embedded(await self._embedder.embed(text))
         found = await self._embedder.embed_metered(text)
         if purse := purse_in_use():
             paid = self._prices.usd(found.tokens) or 0.0
             purse.embedded(expected_of(text, self._prices), found.tokens, paid)
         tally.add_embedded(found)
-        return found.vector
+        return found
 
     @property
     def has_answered(self) -> bool:

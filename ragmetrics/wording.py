@@ -22,6 +22,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, Validati
 from ragmetrics.errors import SettingsError, UnreadableReply
 from ragmetrics.protocol import Data, Prompt, dumps
 from ragmetrics.rows import explain
+from ragmetrics.yaml_text import load_yaml
 
 Prompts = Mapping[str, Prompt[Any]]
 """Prompts by name."""
@@ -137,7 +138,8 @@ def read_folder(folder: str | Path, prompts: Prompts) -> list[WordingFile]:
     Raises SettingsError for a folder that is not there or holds none.
     """
     try:
-        files = sorted(file for file in Path(folder).iterdir() if file.suffix in (".yaml", ".yml"))
+        there = sorted(Path(folder).iterdir())
+        files = [one for one in there if one.suffix in (".yaml", ".yml") and one.is_file()]
     except OSError as error:
         raise SettingsError(f"prompts: {folder}: {error.strerror}") from error
     if not files:
@@ -175,16 +177,14 @@ def _content(file: Path) -> _Content:
         return _parsed(file.read_text(encoding="utf-8"))
     except ValidationError as error:
         raise SettingsError(explain(error)) from error
-    except RecursionError as error:
-        raise SettingsError("cannot be read: it is nested too deeply") from error
-    except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: no UTF-8, or 2026-02-31
+    except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: no UTF-8
         raise SettingsError(f"cannot be read: {' '.join(str(error).split())}") from error
 
 
 @lru_cache(maxsize=1_000)
 def _parsed(text: str) -> _Content:
     """The content of a file; kept, because a night's every part reads the folder."""
-    return _Content.model_validate(yaml.safe_load(text))
+    return _Content.model_validate(load_yaml(text))
 
 
 def _agree(content: _Content, one: WordingFile) -> None:

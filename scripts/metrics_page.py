@@ -21,8 +21,20 @@ Every metric is one file in `ragmetrics/metrics/`; this page is made of their do
 add: [third-party metrics](third-party-metrics.md). What ragas and DeepEval call the same thing:
 [migrating](migrating-from-ragas.md).
 
-A row has a value or a status that says why not: `not_applicable`, `unreadable` (the judge's reply
-could not be read, even when asked again) or `judge_failed`. Means are over scored rows only.
+A row has a value or a status that says why not. Means are over scored rows only.
+
+| status | meaning |
+|---|---|
+| `not_applicable` | the metric has no meaning for the row |
+| `unreadable` | the judge's reply could not be read, even when asked again; or a vector is bad |
+| `refused` | the judge, or a content filter before it, declined to answer, twice |
+| `judge_failed` | the judge gave no answer |
+| `metric_failed` | the metric's own code raised an error; the run's problems say which, and where |
+| `over_budget`, `not_sampled` | the row was not to be judged |
+
+`unreadable`, `refused`, `judge_failed` and `metric_failed` count together as rows without a
+verdict: in the alert on `max_judge_failures`, and in what a rerun of the night asks again.
+
 Parameters are set as `metrics: [{ndcg: {k: 10}}]` in the settings.
 """
 

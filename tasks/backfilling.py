@@ -1,4 +1,4 @@
-"""A backfill's own task: publishing a past night."""
+"""A backfill's own tasks: publishing and showing a past night."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ from tasks.steps import RETRIES
 def publish_past(
     settings: Settings, staged: Staged, problems: Sequence[str], *, silent: bool
 ) -> Manifest:
-    """Write the night's manifest and pages. The artifact of the dataset stays that of last night,
-    and the overview is written once, at the end.
+    """Judge the night by its rules, and write its manifest."""
+    return night.publish_night(settings, staged, problems, silent=silent)
+
+
+@task(name="show", task_run_name="show · {manifest.date}", **RETRIES)
+def show_past(settings: Settings, manifest: Manifest) -> None:
+    """Write the night's pages. The artifact of the dataset stays that of last night, and the
+    overview is written once, at the end.
     """
-    return night.publish_night(settings, staged, problems, silent=silent, overview=False)
+    night.show_night(settings, manifest, overview=False)

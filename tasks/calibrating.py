@@ -10,6 +10,7 @@ from prefect import task
 from ragmetrics import calibration, night
 from ragmetrics.alerts.deliver import page_link
 from ragmetrics.calibration import Calibration, Drift
+from ragmetrics.calibration.history import load_history
 from ragmetrics.dashboard import refresh_dashboard
 from ragmetrics.report.calibration_page import PAGE
 from ragmetrics.report.markdown import calibration_markdown
@@ -41,15 +42,22 @@ def judge_labelled(settings: Settings, until: datetime | None = None) -> list[st
     return night.judge_labelled(settings, until)
 
 
+@task(name="find drift", task_run_name="find drift · {settings.dataset}", **RETRIES)
+def find_drifts(settings: Settings, found: Sequence[Calibration]) -> list[Drift | None]:
+    """Say what changed since the calibrations before."""
+    history = load_history(open_store(settings))
+    return [history.drift_to(one) for one in found]
+
+
 @task(name="publish calibrations", task_run_name="publish · {settings.dataset}", **RETRIES)
-def publish(settings: Settings, found: Sequence[Calibration]) -> list[Drift | None]:
-    """Refresh the dashboard and leave the figures as an artifact; return what changed since."""
+def publish(
+    settings: Settings, found: Sequence[Calibration], drifts: Sequence[Drift | None]
+) -> None:
+    """Leave the figures as an artifact, and refresh the dashboard."""
     files = open_store(settings)
-    history = refresh_dashboard(files)
-    drifts = [history.drift_to(one) for one in found]
     leave_artifact(
         calibration_markdown(found, drifts, page_link(settings, files, PAGE)),
         key=f"ragmetrics-{artifact_key(settings.dataset)}-calibration",
         description=f"Judges of {settings.dataset} against labelled rows",
     )
-    return drifts
+    refresh_dashboard(files)

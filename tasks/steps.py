@@ -77,8 +77,20 @@ def score(
 
 @task(name="publish", task_run_name="publish · {staged.ref.date}", **RETRIES)
 def publish(settings: Settings, staged: Staged, problems: Sequence[str]) -> Manifest:
-    """Write the manifest and the dashboard, and the headline as an artifact of the flow run."""
-    manifest = night.publish_night(settings, staged, problems, flow_run=run_page() or "")
+    """Judge the night by its rules, and write its manifest."""
+    return night.publish_night(settings, staged, problems, flow_run=run_page() or "")
+
+
+@task(name="alert", task_run_name="alert · {manifest.date}", **RETRIES)
+def alert(settings: Settings, manifest: Manifest) -> Delivery:
+    """Tell every channel what changed, before anything is done that people can do without."""
+    return night.alert_night(settings, manifest, run_page())
+
+
+@task(name="show", task_run_name="show · {manifest.date}", **RETRIES)
+def show(settings: Settings, manifest: Manifest) -> None:
+    """Write the dashboard, and the headline as an artifact of the flow run."""
+    night.show_night(settings, manifest)
     files = open_store(settings)
     link = dashboard_link(settings, files, manifest)
     leave_artifact(
@@ -86,10 +98,26 @@ def publish(settings: Settings, staged: Staged, problems: Sequence[str]) -> Mani
         key=f"ragmetrics-{artifact_key(manifest.dataset)}",
         description=f"Retrieval of {manifest.dataset} on {manifest.date}",
     )
-    return manifest
 
 
-@task(name="alert", task_run_name="alert · {manifest.date}", **RETRIES)
-def alert(settings: Settings, manifest: Manifest) -> Delivery:
-    """Tell every channel what changed, after the state of the alerts is written."""
-    return night.alert_night(settings, manifest, run_page())
+@task(name="tell of no dashboard", task_run_name="tell of no dashboard · {manifest.date}")
+def tell_unshown(settings: Settings, manifest: Manifest, reason: str) -> bool:
+    """Tell people that the dashboard does not show the night; return whether Slack was told."""
+    return night.tell_unshown_night(settings, manifest, reason, run_page())
+
+
+def show_or_tell(settings: Settings, manifest: Manifest) -> tuple[list[str], bool]:
+    """Show the night, or tell people why not; return why, and whether they know all there is."""
+    unshown = failures(show(settings, manifest, return_state=True))
+    told = all(tell_unshown(settings, manifest, reason) for reason in unshown)
+    return unshown, told
+
+
+def failures(state: State[Any]) -> list[str]:
+    """Why a task failed that a flow can go on without; nothing where it did not. Raises a bug."""
+    error = state.result(raise_on_failure=False)
+    if isinstance(error, RagmetricsError):
+        return [str(error)]
+    if isinstance(error, BaseException):
+        raise error
+    return []

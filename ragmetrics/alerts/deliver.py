@@ -13,7 +13,7 @@ channel that fails, or hangs, repeats nothing of the others and keeps none of th
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from ragmetrics.alerts import outbox
 from ragmetrics.alerts.book import Book, Message, Undelivered
 from ragmetrics.alerts.channels import SLACK, Channel, Tell, channels
+from ragmetrics.alerts.missed import find_earlier, with_missed
 from ragmetrics.alerts.sending import LONGEST, within
 from ragmetrics.alerts.silences import silences
 from ragmetrics.alerts.slack import compose
@@ -76,8 +77,9 @@ def _load_state(files: Files) -> Book:
 def alert(
     settings: Settings, files: Files, manifest: Manifest, run_url: str | None = None
 ) -> Delivery:
-    """Tell every channel what changed with this night.
+    """Tell every channel what changed with this night, and with those that were missed before it.
 
+    A store that cannot be written keeps nobody from being told.
     Without a webhook or bot in the environment nothing is sent to Slack and the state advances all
     the same; a message that waits goes on waiting, anew where the night's own was taken back. Other
     channels were asked for, so what they cannot be sent is kept.
@@ -90,22 +92,59 @@ def alert(
     spoke = speaks(files, manifest)
     if spoke:
         days = settings.alerts.remind_days
-        book, findings = advance(before, manifest.findings, manifest.date, days, silences(files))
+        earlier = find_earlier(files, before, manifest.date)
+        known = with_missed(before, earlier, manifest.findings, days)
+        book, findings = advance(known, manifest.findings, manifest.date, days, silences(files))
         tell = teller(settings, files, manifest, run_url)
         message = tell(findings)
         again = {one.channel for one in before.outbox if one not in book.outbox}
         told = messages(_asked(reached, again), findings, tell)
         book, names = book.queue(told) if told else book, {name for name, _ in told}
-    kept = [one for one in before.outbox if one not in stored.outbox]
-    outbox.keep(files, [one for one in book.outbox if one not in kept])
-    if spoke:
-        _save_state(settings, files, manifest, stored, book)
-    outbox.drop(files, [one for one in before.outbox if one not in book.outbox])
-    errors = tuple(_send_all(files, book, reached))
+
+    def save() -> None:
+        if spoke:
+            _save_state(settings, files, manifest, stored, book)
+
+    errors = _write_and_send(files, reached, stored, before, book, save)
     for error in errors:
         log.error("%s", error)
     able = any(one.name in names and not one.lacks for one in reached)
     return Delivery(message, sent=able and not errors, errors=errors)
+
+
+def _write_and_send(
+    files: Files,
+    reached: Sequence[Channel],
+    stored: Book,
+    before: Book,
+    book: Book,
+    save: Callable[[], None],
+) -> tuple[str, ...]:
+    """Write the outbox and the state, and send; return why something of it could not be done.
+
+    What the store does not take is sent all the same. Where the outbox cannot be written, the state
+    is written last, and only if every message went out: else the next night would take it for told.
+    """
+    earlier = [one for one in before.outbox if one not in stored.outbox]
+    queued = [one for one in book.outbox if one not in earlier]
+    unkept = _unwritten(lambda: outbox.keep(files, queued))
+    errors = unkept or _unwritten(save)
+    errors += _unwritten(
+        lambda: outbox.drop(files, [one for one in before.outbox if one not in book.outbox])
+    )
+    unsent = list(_send_all(files, book, reached, kept=not unkept))
+    if unkept and not unsent:
+        errors += _unwritten(save)
+    return tuple(dict.fromkeys([*errors, *unsent]))
+
+
+def _unwritten(write: Callable[[], None]) -> list[str]:
+    """Why something of the alerts could not be written to the store; nothing where it could."""
+    try:
+        write()
+    except StoreError as error:
+        return [f"the alerts cannot be noted, and may be told twice: {error}"]
+    return []
 
 
 def teller(
@@ -134,40 +173,54 @@ def _asked(reached: Sequence[Channel], again: Collection[str]) -> list[Channel]:
     return [one for one in reached if not one.lacks or one.name != SLACK or one.name in again]
 
 
-def _send_all(files: Files, book: Book, reached: Sequence[Channel]) -> Iterator[str]:
-    """Send what waits for each channel; why it is still undelivered, where it is."""
+def _send_all(files: Files, book: Book, reached: Sequence[Channel], *, kept: bool) -> Iterator[str]:
+    """Send what waits for each channel; why it is still undelivered, where it is. `kept`: the
+    outbox is in the store.
+    """
     names = [one.name for one in reached]
     for one in book.outbox:
         if one.channel not in names:
             log.warning("message of %s dropped: no channel %s any more", one.night, one.channel)
-            outbox.drop(files, [one])
+            yield from _unwritten(partial(outbox.drop, files, [one]))
     for channel in reached:
         mine = tuple(one for one in book.outbox if one.channel == channel.name)
-        left, reasons = _send_to(files, book.model_copy(update={"outbox": mine}), channel)
+        left, reasons, unnoted = _send_to(files, book.model_copy(update={"outbox": mine}), channel)
+        yield from unnoted
         old = [one for one in left if book.night and outbox.is_old(one, book.night)]
         what = "Slack message" if channel.name == SLACK else "message"
         if len(old) < len(left):
-            yield from (f"{what} kept for the next run: {reason}" for reason in reasons)
+            state = "kept for the next run" if kept else "left to the next night"
+            yield from (f"{what} {state}: {reason}" for reason in reasons)
         for one in old:
-            where = outbox.give_up(files, one)
-            why = "; ".join(reasons) or f"{channel.lacks} is not set"
-            yield f"{what} of {one.night} given up, it is in {where}: {why}"
+            yield _give_up(files, one, what, "; ".join(reasons) or f"{channel.lacks} is not set")
+
+
+def _give_up(files: Files, one: Undelivered, what: str, why: str) -> str:
+    """Put a message aside that waited for too long; return what to say of it."""
+    try:
+        where = outbox.give_up(files, one)
+    except StoreError as error:
+        return f"{what} of {one.night} cannot be put aside: {error}; it was not sent: {why}"
+    return f"{what} of {one.night} given up, it is in {where}: {why}"
 
 
 def _send_to(
     files: Files, book: Book, channel: Channel
-) -> tuple[tuple[Undelivered, ...], list[str]]:
-    """Send a channel its messages; return those that are left, and why."""
+) -> tuple[tuple[Undelivered, ...], list[str], list[str]]:
+    """Send a channel its messages; return those that are left, why, and why of some that went out
+    it could not be noted.
+    """
+    unnoted: list[str] = []
     if channel.lacks:
         asked = book.outbox and channel.name != SLACK
-        return book.outbox, [f"{channel.lacks} is not set"] if asked else []
+        return book.outbox, [f"{channel.lacks} is not set"] if asked else [], unnoted
     ends = monotonic() + LONGEST
     left, failed = deliver(
         book,
         lambda message: within(ends - monotonic(), partial(channel.send, message)),
-        lambda one: outbox.drop(files, [one]),
+        lambda one: unnoted.extend(_unwritten(partial(outbox.drop, files, [one]))),
     )
-    return left.outbox, list(dict.fromkeys(map(str, failed)))
+    return left.outbox, list(dict.fromkeys(map(str, failed))), unnoted
 
 
 def _save_state(

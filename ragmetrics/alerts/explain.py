@@ -5,6 +5,7 @@ Nothing of it is done on a night on which no metric alert fires: it reads the ni
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from datetime import date
 
@@ -14,6 +15,7 @@ from ragmetrics.alerts.markup import clean
 from ragmetrics.alerts.movement import find_movement
 from ragmetrics.alerts.spells import MOST_NIGHTS, spell_before
 from ragmetrics.causes import BUILDS, CarrierShare, DatedChange
+from ragmetrics.errors import StoreError
 from ragmetrics.judge_movement import moving_share
 from ragmetrics.records import Finding, Manifest, Segment
 from ragmetrics.stats.carriers import Carried, TaggedRows, find_carriers
@@ -28,6 +30,7 @@ MOST_CARRIERS = 3
 MOST_ROWS = 500_000
 """Looked into on a side, from the nights next to the drop on; of the first of these all."""
 _MOST_BUILDS = 20
+log = logging.getLogger(__name__)
 
 
 def explain(night: Night, findings: Sequence[Finding]) -> list[Finding]:
@@ -35,7 +38,16 @@ def explain(night: Night, findings: Sequence[Finding]) -> list[Finding]:
 
     `findings` have their states. One that the night did not judge stays as it is.
     """
-    return [_explained(night, one) if _is_drop(one) else one for one in findings]
+    return [_if_it_can_be(night, one) if _is_drop(one) else one for one in findings]
+
+
+def _if_it_can_be(night: Night, finding: Finding) -> Finding:
+    """The finding explained; as it is where the scores of earlier nights cannot be read."""
+    try:
+        return _explained(night, finding)
+    except StoreError as error:
+        log.warning("%s: what its drop comes of is not told: %s", finding.key, error)
+        return finding
 
 
 def _is_drop(finding: Finding) -> bool:

@@ -8,7 +8,7 @@ from typing import Literal
 from ragmetrics.alert_settings import AlertSettings
 from ragmetrics.alerts.judge_drift import SURE
 from ragmetrics.calibration.records import Drift, Figure, MetricDrift
-from ragmetrics.protocol import Status
+from ragmetrics.protocol import UNSETTLED, Status
 from ragmetrics.records import Finding, Level, Manifest, Summary
 
 
@@ -57,11 +57,13 @@ def _quarantine(settings: AlertSettings, manifest: Manifest) -> Finding:
 
 
 def _judge_failures(settings: AlertSettings, manifest: Manifest, summary: Summary) -> Finding:
-    failed = sum(summary.status.get(one, 0) for one in (Status.UNREADABLE, Status.JUDGE_FAILED))
+    failed = sum(summary.status.get(one, 0) for one in UNSETTLED)
     asked = failed + summary.scored
     share = failed / asked if asked else 0.0
     level: Level = "breach" if share > settings.max_judge_failures else "ok"
     text = f"{summary.metric}: {failed:,} of {asked:,} rows got no usable verdict ({share:.1%})"
+    if refused := summary.status.get(Status.REFUSED, 0):
+        text += f", {refused:,} of them refused by the judge"
     if level != "ok" and manifest.problems:
         text += f": {manifest.problems[0]}"
     rule = f"{summary.metric}: at most {settings.max_judge_failures:.0%} of the rows unanswered"

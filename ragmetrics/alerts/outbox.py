@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from ragmetrics.alerts.book import Undelivered
 from ragmetrics.rows import explain
+from ragmetrics.store.clearing import clear
 from ragmetrics.store.files import Files
 
 FOLDER = "alerts/outbox"
@@ -40,14 +41,14 @@ def keep(files: Files, messages: Iterable[Undelivered]) -> None:
 
 
 def drop(files: Files, messages: Iterable[Undelivered]) -> None:
-    """Remove messages that were delivered or taken back."""
+    """Remove messages that were delivered or taken back. Raises StoreError."""
     gone = {_path(one) for one in messages}
     if not gone:
         return
     # By what a file holds: another version may have written the same, and so named it, otherwise.
     for path, one in _found(files):
         if _path(one) in gone:
-            files.remove(path)
+            clear(files, path)
 
 
 def is_old(one: Undelivered, night: date) -> bool:
@@ -70,8 +71,10 @@ def given_up(files: Files) -> int:
 
 def _found(files: Files) -> Iterator[tuple[str, Undelivered]]:
     for info in files.below(FOLDER):
+        if not info.size:  # cleared
+            continue
         data = files.find(info.path)  # None: sent by another run meanwhile
-        if data is not None and (message := _parsed(files.uri(info.path), data)):
+        if data and (message := _parsed(files.uri(info.path), data)):
             yield info.path, message
 
 

@@ -19,6 +19,7 @@ from ragmetrics.alerts.book import Book
 from ragmetrics.records import Finding, Manifest
 from ragmetrics.rows import explain
 from ragmetrics.silence import Severity, Silence
+from ragmetrics.store.clearing import clear
 from ragmetrics.store.files import Files
 
 FOLDER = "alerts/silences"
@@ -49,7 +50,7 @@ def unsilence(files: Files, key: str) -> bool:
     """Remove all silences of an alert; return whether there was any."""
     paths = [path for path, one in _found(files) if one.key == key]
     for path in paths:
-        files.remove(path)
+        clear(files, path)
     return bool(paths)
 
 
@@ -59,7 +60,7 @@ def sweep(files: Files, book: Book) -> None:
     newest = _newest(one for _, one in found)
     for path, one in found:
         if one != newest[one.key] or not holds(book, one):
-            files.remove(path)
+            clear(files, path)
 
 
 def holds(book: Book, one: Silence) -> bool:
@@ -94,8 +95,8 @@ def _newest(found: Iterable[Silence]) -> dict[str, Silence]:
 
 def _found(files: Files) -> Iterator[tuple[str, Silence]]:
     for info in files.below(FOLDER):
-        data = files.find(info.path)  # None: removed meanwhile
-        if data is None:
+        data = files.find(info.path)  # none, or empty: removed
+        if not data:
             continue
         try:
             yield info.path, Silence.model_validate_json(data)

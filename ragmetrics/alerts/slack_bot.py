@@ -9,7 +9,6 @@ from http.client import HTTPException
 from typing import Any
 
 from pydantic import SecretStr
-from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.http_retry import FixedValueRetryIntervalCalculator
 from slack_sdk.http_retry.builtin_handlers import (
@@ -19,6 +18,7 @@ from slack_sdk.http_retry.builtin_handlers import (
 
 from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.markup import clean
+from ragmetrics.alerts.slack_http import BoundedWebClient
 from ragmetrics.alerts.threads import Thread, find_thread, keep_thread
 from ragmetrics.alerts.webhook import OF_CONTENT, RateLimit, SlackError
 from ragmetrics.errors import StoreError
@@ -64,18 +64,21 @@ class Bot:
                 raise _refused(error) from None
             told = self._post_again(message)
         if message.opens:
-            self._remember(message, Thread(channel=self.channel, ts=str(told["ts"])))
+            self._remember(message, told.get("ts"))
 
-    def _remember(self, message: Message, thread: Thread) -> None:
+    def _remember(self, message: Message, ts: object) -> None:
         """Slack has the message by now: a thread that is lost is not worth a repeat."""
+        if not isinstance(ts, str):
+            log.error("the thread is not noted, updates stand in the channel: Slack named none")
+            return
         try:
-            keep_thread(self.files, message.about, thread)
+            keep_thread(self.files, message.about, Thread(channel=self.channel, ts=ts[:100]))
         except StoreError as error:
             log.error("the thread is not noted, updates stand in the channel: %s", error)
 
     def _post(self, message: Message, thread: Thread | None) -> Any:
         interval = FixedValueRetryIntervalCalculator(1)
-        client = WebClient(
+        client = BoundedWebClient(
             self.token.get_secret_value(),
             base_url=_base_url(),
             timeout=self.timeout,
@@ -114,7 +117,7 @@ class Bot:
 
 
 def _base_url() -> str:
-    url = os.environ.get(API, "").strip() or WebClient.BASE_URL
+    url = os.environ.get(API, "").strip() or BoundedWebClient.BASE_URL
     return url if url.endswith("/") else f"{url}/"
 
 

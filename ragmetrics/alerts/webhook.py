@@ -16,11 +16,11 @@ from slack_sdk.http_retry import (
     RetryState,
 )
 from slack_sdk.http_retry.builtin_handlers import ServerErrorRetryHandler
-from slack_sdk.webhook import WebhookClient
 
 from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.markup import clean
 from ragmetrics.alerts.sending import Unconfirmed, hidden
+from ragmetrics.alerts.slack_http import BoundedWebhook
 
 LONGEST_WAIT = 10
 """Seconds: a longer Retry-After is left to the next run."""
@@ -48,7 +48,7 @@ def send(
     url = webhook.get_secret_value()
     interval = FixedValueRetryIntervalCalculator(pause)
     try:
-        response = WebhookClient(
+        response = BoundedWebhook(
             url,
             timeout=timeout,
             logger=logging.Logger("silent", logging.CRITICAL + 1),  # its own would log the URL
@@ -88,4 +88,4 @@ class RateLimit(RateLimitErrorRetryHandler):
             return False
         headers = {name.lower(): values[0] for name, values in response.headers.items()}
         wait = headers.get("retry-after", "1")
-        return wait.isdecimal() and int(wait) <= LONGEST_WAIT
+        return wait.isdecimal() and len(wait) < 5 and int(wait) <= LONGEST_WAIT

@@ -21,6 +21,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.protocol import Status
 from ragmetrics.rows import explain
 from ragmetrics.store.files import Files
+from ragmetrics.store.parts import undamaged
 from ragmetrics.store.reading import find_all
 
 log = logging.getLogger(__name__)
@@ -83,15 +84,19 @@ def load_calibrations(
 
 
 def load_units(files: Files, calibration: Calibration) -> dict[str, list[Unit]]:
-    """Every verdict of a kept calibration, by metric. Raises InputError where it is not kept."""
-    data = files.find(f"calibrations/{place_of(calibration)}.parquet")
+    """Every verdict of a kept calibration, by metric. Raises InputError where it is not kept, and
+    StoreError where it is damaged.
+    """
+    path = f"calibrations/{place_of(calibration)}.parquet"
+    data = files.find(path)
     if data is None:
         raise InputError(f"the calibration of {calibration.name} at {calibration.at} is not kept")
     units: dict[str, list[Unit]] = {}
-    for record in pq.read_table(BytesIO(data)).to_pylist():
-        metric = record.pop("metric")
-        unit = Unit(**{**record, "status": Status(record["status"])})
-        units.setdefault(metric, []).append(unit)
+    with undamaged(files, path):
+        for record in pq.read_table(BytesIO(data)).to_pylist():
+            metric = record.pop("metric")
+            unit = Unit(**{**record, "status": Status(record["status"])})
+            units.setdefault(metric, []).append(unit)
     return units
 
 

@@ -81,6 +81,7 @@ class LabelledRow:
 
 def read_labelled(logs: LogSet) -> Iterator[LabelledRow | Rejected]:
     """All labelled rows of some files, in order; what cannot be used as Rejected."""
+    logs = replace(logs, also=("labels", "meta"))
     for place, item in logs.items():
         row = item if isinstance(item, Rejected) else logs.row(place, item)
         if isinstance(row, Rejected):

@@ -15,7 +15,7 @@ from ragmetrics.calibration.records import Calibration
 from ragmetrics.calibration.run import calibrate
 from ragmetrics.calibration.sets import set_name
 from ragmetrics.calibration.targets import BASES
-from ragmetrics.errors import InputError, JudgeError
+from ragmetrics.errors import InputError, JudgeError, StoreError
 from ragmetrics.judges import make_judges
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.registry import chosen_metrics
@@ -28,7 +28,8 @@ log = logging.getLogger(__name__)
 def judge_drift_set(settings: Settings, files: Files, now: datetime) -> str | None:
     """Judge the set that the settings name for it, unless it was judged today.
 
-    Return why not, where its judges could not be asked: the night goes on without. A batch judge is
+    Return why not, where its judges could not be asked, or the store did not take what came of it:
+    the night goes on without. A batch judge is
     asked live. Raises InputError for a set that cannot be read, or that no metric of the night can
     be held against.
     """
@@ -46,7 +47,7 @@ def judge_drift_set(settings: Settings, files: Files, now: datetime) -> str | No
         if _judged_today(live, files, set_name(place), now):
             return None
         found = calibrate(live, [place], wanted, live.alerts.drift_rows, now, files=files)
-    except JudgeError as error:
+    except (JudgeError, StoreError) as error:
         return _told(place, str(error))
     problems = dict.fromkeys(told for one in found if (told := _failed(files, one, wanted)))
     return _told(place, "; ".join(problems)) if problems else None

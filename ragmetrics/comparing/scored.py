@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ragmetrics.causes import BUILDS
 from ragmetrics.comparing.records import ComparedSide
-from ragmetrics.protocol import Status
+from ragmetrics.protocol import UNSETTLED
 from ragmetrics.records import Manifest, Usage
 from ragmetrics.rows import LogRow
 from ragmetrics.store.files import Files
@@ -16,8 +16,6 @@ from ragmetrics.store.history import ref_of
 from ragmetrics.store.parts import RunRef
 from ragmetrics.store.places import scored_rows
 from ragmetrics.summarise import MetricScores, load_scores
-
-_UNSETTLED = (Status.JUDGE_FAILED.value, Status.UNREADABLE.value)
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,7 @@ def _unsettled(scores: Mapping[str, MetricScores]) -> list[str]:
     told = []
     for name, one in scores.items():
         counts = Counter(one.table["status"])
-        lacking = sum(counts[status] for status in _UNSETTLED)
+        lacking = sum(counts[status] for status in UNSETTLED)
         if lacking:
             told.append(
                 f"{name}: the judge gave no verdict on {lacking:,} of {len(one.table):,} rows"

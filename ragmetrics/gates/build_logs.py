@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.gate_settings import BUILD
 from ragmetrics.gates.kept import load_gate
 from ragmetrics.rows import LogRow
 from ragmetrics.settings import Settings
-from ragmetrics.stage import Inputs, golden_set, open_store
+from ragmetrics.stage import Inputs, golden_set, log_of, open_store
 from ragmetrics.store.files import FileInfo, Files
 from ragmetrics.store.logs import LogSet, find_logs
 
@@ -60,12 +60,11 @@ def _read_as(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> L
     """A log in our own layout is read as such, whatever the nights' logs look like: a replay of
     the golden questions writes it so.
     """
-    limit = settings.limits.row_bytes
-    ours = LogSet(files, infos, row_bytes=limit)
+    ours = log_of(settings, files, infos)
     mapped = settings.preset or {"user_input", "retrieved_contexts"} & set(settings.columns)
     if mapped and isinstance(next(iter(ours.read()), None), LogRow):
         return ours
-    return LogSet(files, infos, settings.columns, limit, preset=settings.preset)
+    return replace(ours, columns=settings.columns, preset=settings.preset)
 
 
 def content_of(found: BuildLog) -> str:
@@ -79,6 +78,8 @@ def content_of(found: BuildLog) -> str:
         for logs in found.inputs.logs if found.inputs else ():
             for info in sorted(logs.infos, key=lambda one: one.path):
                 digest.update(f"{info.size} ".encode())
+                if info.refused:
+                    continue
                 with logs.files.open(info.path) as file:
                     while chunk := file.read(_CHUNK):
                         digest.update(chunk)

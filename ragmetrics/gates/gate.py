@@ -12,13 +12,20 @@ above it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from itertools import count
 
 from ragmetrics.comparing.records import Comparison
 from ragmetrics.deadline import deadline_at, ending
-from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError
+from ragmetrics.errors import (
+    InputError,
+    JudgePending,
+    JudgeRefused,
+    RagmetricsError,
+    StoreError,
+)
 from ragmetrics.gates.compared import compare_builds
 from ragmetrics.gates.evidence import (
     Compared,
@@ -43,6 +50,8 @@ from ragmetrics.settings import Settings
 from ragmetrics.stage import Staged, open_store
 from ragmetrics.store.parts import RunRef
 from ragmetrics.workers import Part, score_parts
+
+log = logging.getLogger(__name__)
 
 
 def gate_parts(settings: Settings, staged: StagedGate) -> list[tuple[RunRef, list[Part]]]:
@@ -73,7 +82,11 @@ def decide(settings: Settings, staged: StagedGate, problems: Sequence[str] = ())
     if known and known.is_decided and not gate.is_decided and nothing_new:
         raise InputError(_stays(known, gate))
     gate = _as_known(gate, known)
-    save_compared(files, gate.build, found)  # before the verdict, by which its page is written
+    try:
+        save_compared(files, gate.build, found)  # before the verdict, by which its page is written
+    except StoreError as error:  # the page of the verdict goes without
+        log.error("how build %s differs is not kept: %s", gate.build, error)
+        gate = gate.model_copy(update={"problems": [*gate.problems, *cleaned([str(error)])]})
     save_gate(files, gate)
     return gate
 

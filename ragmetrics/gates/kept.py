@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from ragmetrics.comparing.records import Comparison
 from ragmetrics.gates.records import Gate
 from ragmetrics.rows import explain
+from ragmetrics.store.clearing import clear
 from ragmetrics.store.files import Files
 from ragmetrics.store.newest import newest_first
 
@@ -59,7 +60,7 @@ def save_compared(files: Files, build: str, found: Comparison | None) -> None:
     not be compared.
     """
     if found is None:
-        files.remove(compared_path(build))
+        clear(files, compared_path(build))
     else:
         files.write(compared_path(build), found.model_dump_json(indent=1).encode())
 
@@ -68,7 +69,7 @@ def load_compared(files: Files, build: str) -> Comparison | None:
     """How a build differs; None where it was not compared, or by a version that told less."""
     data = files.find(compared_path(build))
     try:
-        return None if data is None else Comparison.model_validate_json(data)
+        return Comparison.model_validate_json(data) if data else None
     except ValidationError as error:
         log.error(
             "%s is no comparison, it is left out: %s",

@@ -16,6 +16,7 @@ from ragmetrics.alerts.deliver import page_link
 from ragmetrics.alerts.gate_message import compose_gate, compose_undecided
 from ragmetrics.alerts.markup import clean
 from ragmetrics.alerts.sending import LONGEST, Unconfirmed, within
+from ragmetrics.errors import StoreError
 from ragmetrics.gates.kept import load_gate, save_gate
 from ragmetrics.gates.records import Gate
 from ragmetrics.gates.undecided import Undecided, keep, kept_before
@@ -118,7 +119,8 @@ def _tell(
     note: Callable[[Sequence[str], bool], None],
 ) -> None:
     """Tell the channels that have not heard; `note` is given those that have after each of them,
-    and whether that is all.
+    and whether that is all. Raises Unconfirmed, or StoreError where it could not be noted, after
+    all were told.
     """
     left = [
         one
@@ -126,6 +128,7 @@ def _tell(
         if one.name not in heard and one.hears(severity) and not (one.lacks and one.name == SLACK)
     ]
     errors: list[Unconfirmed] = []
+    unnoted: list[StoreError] = []
     for number, channel in enumerate(left, 1):
         try:
             if channel.lacks:
@@ -135,10 +138,15 @@ def _tell(
             errors.append(error)
         else:
             heard = [*heard, channel.name]
-            note(heard, number == len(left) and not errors)
+            try:
+                note(heard, number == len(left) and not errors)
+            except StoreError as error:  # keeps nobody else from being told
+                unnoted.append(error)
     if errors:
         reasons = "; ".join(map(str, errors))
         raise Unconfirmed(reasons, transient=any(one.transient for one in errors))
+    if unnoted:
+        raise unnoted[-1]
 
 
 def _untold(gate: Gate) -> Gate:

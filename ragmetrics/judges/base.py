@@ -23,6 +23,8 @@ class Reply:
     completion_tokens: int = 0
     cut_off: bool = False
     """Whether it ends where its tokens ran out."""
+    refused: bool = False
+    """Whether the endpoint says that the model, or a filter, declined to answer."""
     failures: Mapping[str, int] = field(default_factory=dict)
     """Attempts before it that came to nothing, by kind."""
 
@@ -72,6 +74,8 @@ class Embedded:
     requests: int = 0
     tokens: int = 0
     failures: Mapping[str, int] = field(default_factory=dict)
+    problem: str = ""
+    """Why what the endpoint sent for this text is no vector; empty where it is one."""
 
 
 @runtime_checkable

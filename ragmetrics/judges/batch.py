@@ -18,7 +18,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragmetrics.errors import JudgeError, JudgeRefused, OverBudget, RagmetricsError, StoreError
+from ragmetrics.errors import (
+    Declined,
+    JudgeError,
+    JudgeRefused,
+    OverBudget,
+    RagmetricsError,
+    StoreError,
+)
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_api import BatchApi
 from ragmetrics.judges.batch_jobs import Item, Job, Jobs
@@ -39,6 +46,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 1_000
+_ERRORS: dict[Then, type[JudgeError]] = {Then.REFUSE: JudgeRefused, Then.DECLINED: Declined}
 
 
 class BatchJudge:
@@ -66,7 +74,7 @@ class BatchJudge:
         # A reply is the model's, however it was asked: judgements are shared with the live judge.
         self.name = f"openai:{settings.model}"
         self.fingerprint = chat_fingerprint(settings, str(client.base_url))
-        self._settings, self._api = settings, BatchApi(client)
+        self._settings, self._api = settings, BatchApi(client, settings.max_reply_bytes)
         self._records = BatchRecords(files, self.fingerprint)
         self._resumable = files is not None
         self._most_requests, self._most_bytes = most_requests, most_bytes
@@ -273,7 +281,7 @@ class BatchJudge:
         if fault.then is Then.ASK_AGAIN and tries <= self._settings.retries:
             self._ask(item)
             return
-        kind = JudgeRefused if fault.then is Then.REFUSE else JudgeError
+        kind = _ERRORS.get(fault.then, JudgeError)
         told = fault.message if tries == 1 else f"{fault.message} (after {tries} batches)"
         told = no_model(self._settings.model, told) if fault.of_model else told
         again = fault.then is Then.ASK_AGAIN

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_lines import ENDPOINT, Fault, add_outcome, is_refusing, read_outputs
+from ragmetrics.judges.bodies import BadBody, TooLarge
 from ragmetrics.judges.told import incompatible, short
 from ragmetrics.judges.transport import CONNECT_SECONDS
 from ragmetrics.store.scratch import scratch
@@ -42,8 +43,8 @@ _NO_MOMENT = 1 << 36  # seconds since 1970, in the year 4147
 class BatchApi:
     """Files and batches. Every method raises JudgeError, transient where trying again may help."""
 
-    def __init__(self, client: AsyncOpenAI) -> None:
-        self._client = client
+    def __init__(self, client: AsyncOpenAI, most_reply_bytes: int = 10_000_000) -> None:
+        self._client, self._most_reply_bytes = client, most_reply_bytes
         self._reached = False
 
     async def upload(self, path: Path) -> str:
@@ -135,7 +136,7 @@ class BatchApi:
                             file.write(chunk)
             except NotFoundError:
                 return {}
-            return await asyncio.to_thread(read_outputs, path)
+            return await asyncio.to_thread(read_outputs, path, self._most_reply_bytes)
 
     async def close(self) -> None:
         """Give back connections."""
@@ -179,7 +180,10 @@ class BatchApi:
             raise JudgeRefused(
                 f"{self._address} has no Batch API: {self._said(error)}; use `judge: openai`"
             ) from error
-        except openai.APIConnectionError as error:
+        except (openai.APIConnectionError, TooLarge, BadBody) as error:
+            if spoilt := _spoilt(error):
+                told = f"an answer of {self._address} cannot be read: {spoilt}"
+                raise JudgeError(told, transient=isinstance(spoilt, BadBody)) from error
             if isinstance(error, openai.APITimeoutError) and not _is_no_connection(error):
                 raise JudgeError("the judge did not answer in time", transient=True) from error
             said = str(error.__cause__ or "") or type(error.__cause__).__name__
@@ -223,6 +227,12 @@ def _batch(said: Batch) -> Batch:
     if not isinstance(said.status, str) or not all(0 <= one < _NO_MOMENT for one in moments):
         raise ValueError(said)
     return said
+
+
+def _spoilt(error: Exception) -> TooLarge | BadBody | None:
+    """What the SDK's error is about, where the answer was too large or damaged."""
+    cause = error.__cause__ or error
+    return cause if isinstance(cause, TooLarge | BadBody) else None
 
 
 def _refused(error: APIStatusError, said: str) -> JudgeError:

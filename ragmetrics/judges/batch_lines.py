@@ -6,15 +6,16 @@ Lines are plain ASCII: whatever a text holds, a line ends where it ends.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.chat import PATH, read_reply
-from ragmetrics.judges.told import short
+from ragmetrics.judges.says import mapping
+from ragmetrics.judges.told import UNREADABLE, is_filter, short
 
 ENDPOINT = f"/v1{PATH}"
 # Codes of the API that are about the account, the key or the model, and hit every request alike.
@@ -36,15 +37,13 @@ _REFUSING = (
 )
 
 
-_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
-
-
 class Then(Enum):
     """What follows from a fault."""
 
     ASK_AGAIN = "ask again"
     ASK_OTHERWISE = "ask in another form"
     GIVE_UP = "give up"
+    DECLINED = "give up: the judge declined"
     REFUSE = "refuse"
 
 
@@ -109,22 +108,33 @@ def input_line(name: str, body: Mapping[str, Any]) -> bytes:
     return json.dumps(line, separators=(",", ":")).encode("ascii") + b"\n"
 
 
-def read_outputs(path: Path) -> dict[str, Reply | Fault]:
+def read_outputs(path: Path, most_bytes: int = 10_000_000) -> dict[str, Reply | Fault]:
     """What a file of output or of errors says, by the requests' ids; other lines are passed over.
 
-    A line that cannot be read answers nothing: its request counts as missing.
+    A line that cannot be read, or that is longer than a reply may be, answers nothing: its request
+    counts as missing.
     """
     found: dict[str, Reply | Fault] = {}
-    with path.open("rb") as lines:
-        for line in lines:
+    with path.open("rb") as file:
+        for line in _lines(file, most_bytes):
             if not line.strip():
                 continue
             try:
                 name, outcome = _outcome(json.loads(line))
-            except _UNREADABLE:
+            except UNREADABLE:
                 continue
             add_outcome(found, name, outcome)
     return found
+
+
+def _lines(file: BinaryIO, most_bytes: int) -> Iterator[bytes]:
+    """The lines of a file; one that is too long is passed over, and never in memory as a whole."""
+    too_long = False
+    while piece := file.readline(most_bytes):
+        ended = piece.endswith(b"\n") or len(piece) < most_bytes
+        if ended and not too_long:
+            yield piece
+        too_long = not ended
 
 
 def add_outcome(found: dict[str, Reply | Fault], name: str, outcome: Reply | Fault) -> None:
@@ -135,13 +145,13 @@ def add_outcome(found: dict[str, Reply | Fault], name: str, outcome: Reply | Fau
 
 def _outcome(line: Mapping[str, Any]) -> tuple[str, Reply | Fault]:
     name = str(line["custom_id"])
-    response, error = line.get("response"), line.get("error")
+    response, error = line.get("response"), mapping(line.get("error"))
     if not response:
-        return name, fault(0, error or {})
-    status, body = int(response["status_code"]), response.get("body") or {}
+        return name, fault(0, error)
+    status, body = int(response["status_code"]), mapping(response.get("body"))
     if status != 200:
-        return name, fault(status, body.get("error") or error or {})
-    return name, read_reply(body)
+        return name, fault(status, mapping(body.get("error")) or error)
+    return name, read_reply(dict(body))
 
 
 def fault(status: int, error: Mapping[str, Any]) -> Fault:
@@ -149,6 +159,8 @@ def fault(status: int, error: Mapping[str, Any]) -> Fault:
     code = str(error.get("code") or error.get("type") or "")
     message = short(f"{error.get('message') or code or 'no reason given'}")
     said = f"the judge answered {status}: {message}" if status else f"batch: {message}"
+    if is_filter(error):
+        return Fault("refusal", said, Then.DECLINED)
     if code == "batch_expired":
         return Fault("expired", said, Then.ASK_AGAIN)
     if code == "batch_cancelled":

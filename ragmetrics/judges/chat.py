@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics.judges.base import Reply, fingerprint
+from ragmetrics.judges.says import tokens_of
 from ragmetrics.protocol import Ask, Prompt
 
 if TYPE_CHECKING:
@@ -72,16 +73,18 @@ class Envelope:
 def read_reply(answer: dict[str, Any]) -> Reply:
     """What an answer says. Raises ValueError, LookupError or TypeError where it is none."""
     choice = answer["choices"][0] if answer["choices"] else {"message": {}}
-    message, usage = choice["message"], answer.get("usage") or {}
-    text = message.get("content") or message.get("refusal") or ""
+    message, tokens = choice["message"], tokens_of(answer)
+    refusal, end = message.get("refusal"), choice.get("finish_reason")
+    text = message.get("content") or refusal or ""
     if not isinstance(text, str):
         raise TypeError("a reply is text")
     return Reply(
         text=text,
-        prompt_tokens=int(usage.get("prompt_tokens") or 0),
-        cached_tokens=int((usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0),
-        completion_tokens=int(usage.get("completion_tokens") or 0),
-        cut_off=choice.get("finish_reason") == "length",
+        prompt_tokens=tokens.prompt,
+        cached_tokens=tokens.cached,
+        completion_tokens=tokens.completion,
+        cut_off=end == "length",
+        refused=bool(refusal) or end == "content_filter",
     )
 
 

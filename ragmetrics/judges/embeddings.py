@@ -7,11 +7,11 @@ import base64
 import json
 import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from ragmetrics.deadline import Deadline, deadline_in_use, ending
 from ragmetrics.judges.base import Embedded, fingerprint
 from ragmetrics.judges.corpus import Corpus, words
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.told import Rejected
+from ragmetrics.judges.says import count, mapping
+from ragmetrics.judges.told import UNREADABLE, Oversized, Rejected, short
 from ragmetrics.protocol import Vector
 from ragmetrics.purse import Purse, purse_in_use, spending
 
@@ -34,6 +35,7 @@ _Run: TypeAlias = tuple[Purse | None, Deadline | None]
 OPENAI_MODEL = "text-embedding-3-small"
 
 _DIMENSIONS = 4_096
+_NONE: Vector = np.empty(0, dtype=np.float32)
 _PATH = "/embeddings"
 _BATCH = 128
 _GATHERING_SECONDS = 0.01  # texts asked for meanwhile share a request
@@ -89,6 +91,7 @@ class OpenAIEmbedder:
         self._model = model
         self._waiting: list[tuple[_Run, _Waiting]] = []
         self._sending: set[asyncio.Task[None]] = set()
+        self._most_texts = _BATCH
 
     async def embed(self, text: str) -> Vector:
         """The vector of one text; raises JudgeError like a judge."""
@@ -112,9 +115,9 @@ class OpenAIEmbedder:
         runs = {(id(purse), deadline): (purse, deadline) for (purse, deadline), _ in waiting}
         for purse, deadline in runs.values():
             texts = [one for of, one in waiting if of[0] is purse and of[1] == deadline]
-            for start in range(0, len(texts), _BATCH):
+            for start in range(0, len(texts), self._most_texts):
                 with spending(purse), ending(deadline):
-                    task = asyncio.create_task(self._send(texts[start : start + _BATCH]))
+                    task = asyncio.create_task(self._send(texts[start : start + self._most_texts]))
                 self._sending.add(task)
                 task.add_done_callback(self._sending.discard)
 
@@ -128,6 +131,8 @@ class OpenAIEmbedder:
         except Rejected as error:
             if len(batch) > 1:  # one text may be too long, and the others are not
                 half = len(batch) // 2
+                if isinstance(error, Oversized):
+                    self._most_texts = min(self._most_texts, half)
                 await asyncio.gather(self._send(batch[:half]), self._send(batch[half:]))
             else:
                 _fail(batch, error)
@@ -153,13 +158,37 @@ def _fail(batch: list[_Waiting], error: Exception) -> None:
 
 
 def _embedded(texts: Sequence[str], answer: dict[str, Any]) -> list[Embedded]:
-    items = sorted(answer["data"], key=lambda item: int(item["index"]))
+    """A vector for each text, or why there is none; raises one of UNREADABLE where no vector can
+    be told to be a certain text's.
+    """
+    items = _in_order([mapping(item) for item in answer["data"]])
     if len(items) != len(texts):
         raise ValueError(f"{len(items)} vectors for {len(texts)} texts")
-    tokens = int((answer.get("usage") or {}).get("prompt_tokens") or 0)
-    vectors = [_vector(item["embedding"]) for item in items]
+    tokens = count(mapping(answer.get("usage")).get("prompt_tokens"))
     shares = _shares(tokens, [len(text) for text in texts])
-    return [Embedded(one, tokens=share) for one, share in zip(vectors, shares, strict=True)]
+    return [_item(one, share) for one, share in zip(items, shares, strict=True)]
+
+
+def _in_order(items: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The items by their index; as they come where none has one of its own, as on some servers."""
+    places = [item.get("index") for item in items]
+    if all(place == places[0] for place in places):
+        return items
+    by_place = {place: item for place, item in zip(places, items, strict=True) if _whole(place)}
+    if sorted(by_place) != list(range(len(items))):
+        raise ValueError("the vectors' indexes are not those of the texts")
+    return [by_place[place] for place in range(len(items))]
+
+
+def _whole(place: Any) -> TypeGuard[int]:
+    return isinstance(place, int) and not isinstance(place, bool)
+
+
+def _item(item: Mapping[str, Any], tokens: int) -> Embedded:
+    try:
+        return Embedded(_vector(item["embedding"]), tokens=tokens)
+    except UNREADABLE as error:
+        return Embedded(_NONE, tokens=tokens, problem=f"it is no vector: {short(error)}")
 
 
 def _shares(tokens: int, lengths: Sequence[int]) -> list[int]:
@@ -171,5 +200,7 @@ def _shares(tokens: int, lengths: Sequence[int]) -> list[int]:
 def _vector(said: Any) -> Vector:
     """A vector as numbers, or in base64: what was asked for, but not every server knows it."""
     if isinstance(said, str):
-        return np.frombuffer(base64.b64decode(said), dtype=np.float32)
-    return np.asarray(said, dtype=np.float32)
+        return np.frombuffer(base64.b64decode(said), dtype="<f4")
+    with np.errstate(over="ignore"):  # a number beyond float32 becomes infinite, which is refused
+        vector: Vector = np.asarray(said, dtype=np.float32)
+    return vector

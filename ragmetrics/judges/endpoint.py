@@ -25,10 +25,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from ragmetrics import purse
 from ragmetrics.deadline import seconds_left
 from ragmetrics.errors import JudgeError, JudgeRefused
+from ragmetrics.judges.bodies import TooLarge
 from ragmetrics.judges.breaker import SILENCE, Breaker
 from ragmetrics.judges.gate import Gate, shared_gate
+from ragmetrics.judges.says import tokens_of
 from ragmetrics.judges.sharing import Presence, join
 from ragmetrics.judges.told import (
+    UNREADABLE,
+    Oversized,
     Setback,
     error_of,
     incompatible,
@@ -56,7 +60,7 @@ _FORBIDDEN = 20  # answers 403 in a row after which it is the key that is refuse
 class Call(Generic[T]):
     """One request: where it goes, its kind (requests of a kind take alike long), and its body.
 
-    `read` takes the answer's JSON; it raises ValueError, KeyError or TypeError where that is none.
+    `read` takes the answer's JSON; it raises one of UNREADABLE where that is none to this request.
     """
 
     path: str
@@ -102,7 +106,7 @@ class Endpoint:
         gate: Gate | None = None,
     ) -> None:
         self.address = access.address
-        self._transport = transport or Transport(access)
+        self._transport = transport or Transport(access, settings.max_reply_bytes)
         self._settings, self._model = settings, model
         self._key = (self.address, model, access.key)
         self._files = files
@@ -217,6 +221,10 @@ class Endpoint:
             gate.lost()
             self._reached = True
             raise Setback("dropped", f"the connection to the judge broke: {error}") from error
+        except TooLarge as error:
+            gate.lost()
+            self._reached = True
+            raise self._note_given_up(_oversized(error, failures)) from None
         except BaseException:
             gate.lost()
             raise
@@ -245,7 +253,7 @@ class Endpoint:
         try:
             payload = json.loads(answer.body)
             result = call.read(payload)
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        except UNREADABLE as error:
             # A login page or a proxy says 200 too, and some servers put their errors there.
             if said := error_of(answer.body):
                 told = f"the judge answered 200 with an error: {short(said['message'])}"
@@ -256,7 +264,7 @@ class Endpoint:
             raise JudgeRefused(told) from error
         self._note_reply(gate)
         if self._settings.tokens_per_minute:
-            self._account(gate, payload.get("usage") or {}, estimated)
+            self._account(gate, payload, call, estimated)
         return result
 
     def _problem(self, answer: Answer) -> Setback | JudgeError:
@@ -275,9 +283,14 @@ class Endpoint:
         if self._breaker:
             self._breaker.replied()
 
-    def _account(self, gate: Gate, usage: Mapping[str, Any], estimated: float) -> None:
-        completion = usage.get("completion_tokens") or 0
-        gate.spent(estimated, (usage.get("prompt_tokens") or 0) + completion)
+    def _account(
+        self, gate: Gate, payload: Mapping[str, Any], call: Call[Any], estimated: float
+    ) -> None:
+        said = tokens_of(payload)
+        # A token has a byte at least: a server that says more must not make others wait for it.
+        prompt = min(said.prompt, len(call.body))
+        completion = min(said.completion, self._settings.max_tokens)
+        gate.spent(estimated, prompt + completion)
         self._completion += (completion - self._completion) / 16
 
     def _unreachable(self, error: Unreachable, failures: Counter[str]) -> Setback | JudgeRefused:
@@ -321,6 +334,13 @@ class Endpoint:
         if self._breaker:
             self._breaker.given_up(error)
         return error
+
+
+def _oversized(error: TooLarge, failures: Counter[str]) -> Oversized:
+    failures["too_large"] += 1
+    return Oversized(
+        f"a reply of the judge is larger than `judge: max_reply_bytes:`, {error.most:,} bytes"
+    )
 
 
 def _between(low: float, high: float) -> float:

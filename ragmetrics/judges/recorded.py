@@ -11,6 +11,7 @@ ours gave without text to be read. Of a panel's recording, `PATH#JUDGE` plays on
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self, TextIO
 
@@ -19,6 +20,9 @@ from pydantic import BaseModel, ValidationError
 from ragmetrics.errors import InputError, JudgeError
 from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.protocol import Ask, dumps
+
+_LONGEST_LINE = 100_000_000
+"""Bytes."""
 
 
 class RecordedJudge:
@@ -128,14 +132,23 @@ def _verdict(request: Ask, text: str) -> BaseModel:
     return verdict
 
 
+def _lines(path: Path) -> Iterator[bytes]:
+    """The lines of a recording, as bytes: a text would be split at U+2028 in replies too."""
+    try:
+        with path.open("rb") as file:
+            while line := file.readline(_LONGEST_LINE + 1):
+                if len(line) > _LONGEST_LINE:
+                    many = f"a line has more than {_LONGEST_LINE:,} bytes"
+                    raise InputError(f"recording {path}: {many}")
+                yield line
+    except OSError as error:
+        raise InputError(f"recording {path}: {error.strerror or error}") from error
+
+
 def _load(place: str) -> dict[str, list[tuple[str, bool]]]:
     path, chosen = file_and_judge(place)
     by_judge: dict[str, dict[str, list[tuple[str, bool]]]] = {}
-    try:
-        lines = path.read_bytes().splitlines()  # a text would be split at U+2028 in replies too
-    except OSError as error:
-        raise InputError(f"recording {path}: {error.strerror or error}") from error
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(_lines(path), 1):
         if not line.strip():
             continue
         try:

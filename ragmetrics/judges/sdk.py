@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any
 
 from ragmetrics.errors import JudgeRefused
+from ragmetrics.judges.bodies import ENCODINGS, TooLarge, Unpacker
 from ragmetrics.judges.transport import CONNECT_SECONDS
 
 if TYPE_CHECKING:
@@ -13,12 +16,15 @@ if TYPE_CHECKING:
     from ragmetrics.judge_settings import JudgeSettings
     from ragmetrics.judges.access import Access
 
+MOST_FILE_BYTES = 1_000_000_000
+"""Of a batch's output, unpacked: input files have 200 MB at most. It goes to the disk."""
+
 
 def make_client(access: Access, settings: JudgeSettings) -> AsyncOpenAI:
-    """A client of the endpoint. Raises JudgeRefused where the proxies of the environment, as in
-    `http_proxy`, cannot be used.
+    """A client of the endpoint, which reads no answer beyond its bound. Raises JudgeRefused where
+    the proxies of the environment, as in `http_proxy`, cannot be used.
     """
-    from openai import AsyncOpenAI, Timeout
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
     try:
         return AsyncOpenAI(
@@ -26,8 +32,51 @@ def make_client(access: Access, settings: JudgeSettings) -> AsyncOpenAI:
             base_url=access.address,
             timeout=Timeout(settings.timeout_seconds, connect=CONNECT_SECONDS),
             max_retries=settings.retries,
+            default_headers={"Accept-Encoding": ENCODINGS},
+            http_client=DefaultAsyncHttpxClient(
+                event_hooks={"response": [bounding(settings.max_reply_bytes)]}
+            ),
         )
     except (ImportError, ValueError) as error:
         raise JudgeRefused(
             f"the proxy that the environment names cannot be used: {error}"
         ) from error
+
+
+def bounding(most_bytes: int) -> Callable[[Any], Awaitable[None]]:
+    """A hook that bounds what is read of an answer; its body is read only after that.
+
+    Reading raises TooLarge and BadBody.
+    """
+
+    async def bound(response: Any) -> None:
+        most = MOST_FILE_BYTES if response.url.path.endswith("/content") else most_bytes
+        packed = response.headers.pop("Content-Encoding", "")
+        response.stream = _stream(response, Unpacker(packed), most)
+
+    return bound
+
+
+def _stream(response: Any, unpacker: Unpacker, most: int) -> Any:
+    # The SDK rides on httpx or on httpx2, by its version.
+    library = sys.modules[type(response).__module__.partition(".")[0]]
+    raw = response.stream
+
+    class Bounded(library.AsyncByteStream):  # type: ignore[misc, name-defined]
+        """The body, unpacked."""
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for piece in raw:
+                for unpacked in unpacker.feed(piece):
+                    size += len(unpacked)
+                    if size > most:
+                        raise TooLarge(most)
+                    yield unpacked
+            unpacker.finish()
+
+        async def aclose(self) -> None:
+            """Give back the connection."""
+            await raw.aclose()
+
+    return Bounded()

@@ -10,7 +10,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from ragmetrics.errors import JudgeError, JudgeRefused
+from ragmetrics.errors import Declined, JudgeError, JudgeRefused
 from ragmetrics.judges.transport import Answer
 
 Headers = Mapping[str, str]
@@ -18,6 +18,8 @@ Headers = Mapping[str, str]
 _SHORT = 300  # characters of a server's message that are shown
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What reading an answer raises where it is not what was asked for."""
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
 
 
@@ -35,12 +37,18 @@ class Rejected(JudgeError):
     """The endpoint does not take this request; others it may."""
 
 
+class Oversized(Rejected):
+    """The answer to this request is larger than it may be."""
+
+
 def problem(
     answer: Answer, model: str, address: str, now: datetime, *, proven: bool
 ) -> Setback | JudgeError:
     """What a status other than 200 means; `proven`: this endpoint has answered well before."""
     error = error_of(answer.body)
     status = answer.status
+    if is_filter(error):
+        return Declined(f"the judge's content filter declined the request: {_words(error)}")
     body = short(answer.body.decode("utf-8", "replace"))
     said = short(error.get("message") or "") or body or f"{address} gives no reason"
     if status == 402 or (status == 429 and _is_quota(error)):
@@ -133,10 +141,20 @@ def seconds_of(text: str) -> float:
 def _until(date: str, now: datetime) -> float:
     try:
         then = parsedate_to_datetime(date)
-    except ValueError:
+        return (then.replace(tzinfo=then.tzinfo or now.tzinfo) - now).total_seconds()
+    except (ValueError, OverflowError, TypeError, IndexError):  # no date, or none that a clock has
         return 0.0
-    return (then.replace(tzinfo=then.tzinfo or now.tzinfo) - now).total_seconds()
+
+
+def is_filter(error: Mapping[str, Any]) -> bool:
+    """Whether an error says that a content filter stopped the request, as Azure's does."""
+    return error.get("code") == "content_filter" or error.get("type") == "content_filter"
+
+
+def _words(error: Mapping[str, Any]) -> str:
+    return short(error.get("message") or "no reason given")
 
 
 def _is_quota(error: Mapping[str, Any]) -> bool:
-    return error.get("code") in _QUOTA or error.get("type") in _QUOTA
+    said = [error.get("code"), error.get("type")]
+    return any(isinstance(one, str) and one in _QUOTA for one in said)

@@ -12,15 +12,17 @@ import os
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from ragmetrics.judges.bodies import ENCODINGS, BadBody, BodyReader
+
 if TYPE_CHECKING:
-    from aiohttp import ClientSession
+    from aiohttp import ClientResponse, ClientSession
 
     from ragmetrics.judges.access import Access
 
@@ -73,19 +75,34 @@ def failures_told() -> Iterator[None]:
         raise Dropped(str(error) or type(error).__name__) from error
 
 
+async def read_answer(response: ClientResponse, bodies: BodyReader) -> Answer:
+    """What a server answers, unpacked; of an error only the beginning.
+
+    Raises TooLarge where an answer is larger than it may be, Dropped where it is damaged.
+    """
+    pieces = response.content.iter_any()
+    encoding = response.headers.get("Content-Encoding", "")
+    read = bodies.read if 200 <= response.status < 300 else bodies.beginning
+    try:
+        return Answer(response.status, response.headers, await read(pieces, encoding))
+    except BadBody as error:
+        raise Dropped(f"the answer cannot be read: {error}") from error
+
+
 class Transport:
     """Connections to one endpoint, opened with the first request, on its event loop."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, most_bytes: int) -> None:
         self.address = access.address.rstrip("/")
         self._access = access
+        self._bodies = BodyReader(most_bytes)
         self._session: ClientSession | None = None
         self._opening = asyncio.Lock()
 
     async def post(self, path: str, body: bytes) -> Answer:
         """Send JSON and read the answer, whatever its status, for as long as it takes.
 
-        Raises Unreachable or Dropped.
+        Raises Unreachable or Dropped, and TooLarge where the answer is larger than it may be.
         """
         session = self._session or await self._open()
         data = body if len(body) < _LARGE else io.BytesIO(body)
@@ -94,13 +111,14 @@ class Transport:
             async with session.post(
                 self.address + path, data=data, allow_redirects=False
             ) as response:
-                return self._answer(response.status, response.headers, await response.read())
+                return self._without_key(await read_answer(response, self._bodies))
 
-    def _answer(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer:
+    def _without_key(self, answer: Answer) -> Answer:
         # Some servers repeat the key in their errors, which are printed and kept.
         secret = self._access.key.encode()
-        shown = body if status == 200 or len(secret) < _LEAST_KEY else body.replace(secret, b"***")
-        return Answer(status, headers, shown)
+        if answer.status == 200 or len(secret) < _LEAST_KEY:
+            return answer
+        return replace(answer, body=answer.body.replace(secret, b"***"))
 
     async def close(self) -> None:
         """Close the connections."""
@@ -123,7 +141,8 @@ class Transport:
             connector=aiohttp.TCPConnector(
                 limit=0, ssl=certificates, keepalive_timeout=_IDLE_SECONDS, ttl_dns_cache=300
             ),
-            headers=self._access.headers,
+            headers={**self._access.headers, "Accept-Encoding": ENCODINGS},
+            auto_decompress=False,
             timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
             # By aiohttp's own reading of the environment each request would take a thread.

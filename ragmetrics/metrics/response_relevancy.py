@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from ragmetrics.errors import InputError, UnreadableReply
-from ragmetrics.protocol import Data, Lexicon, Prompt, Score, Steps, ask, embed_each
+from ragmetrics.protocol import Data, Lexicon, Prompt, Score, Status, Steps, Vector, ask, embed_each
 from ragmetrics.registry import metric
 from ragmetrics.rows import LogRow
 from ragmetrics.text import normalise, sentences
@@ -82,9 +82,9 @@ def response_relevancy(row: LogRow, questions: int = 3) -> Steps[Score]:
 
     Range [-1, 1], higher is better; one judge call per row for `questions` distinct questions,
     then one embedding per distinct text. Empty question or no response: not applicable.
-    Noncommittal response: 0.0, nothing embedded. Raises Unanswered where the reply stays
-    unreadable or an embedding fails. With the embedded judge the response's own sentences
-    stand in for generated questions.
+    Noncommittal response: 0.0, nothing embedded. An embedding of length 0: no score (unreadable).
+    Raises Unanswered where the reply stays unreadable or an embedding fails. With the embedded
+    judge the response's own sentences stand in for generated questions.
     Source: RAGAS answer relevance (Es et al. 2023).
     """
     if questions < 1:
@@ -103,10 +103,13 @@ def response_relevancy(row: LogRow, questions: int = 3) -> Steps[Score]:
     if verdict.noncommittal:
         return Score(0.0, reason="noncommittal response", details=details)
     asked, *offered = yield from embed_each([row.user_input, *verdict.questions])
-    cosines = [round(_cosine(asked, vector), 6) for vector in offered]
+    norms = [float(np.linalg.norm(asked) * np.linalg.norm(vector)) for vector in offered]
+    if not all(0 < norm < np.inf for norm in norms):
+        return Score(None, "an embedding has no direction", details, status=Status.UNREADABLE)
+    pairs = zip(offered, norms, strict=True)
+    cosines = [round(_cosine(asked, vector, norm), 6) for vector, norm in pairs]
     return Score(float(np.mean(cosines)), details={**details, "cosines": cosines})
 
 
-def _cosine(a: Any, b: Any) -> float:
-    norm = float(np.linalg.norm(a) * np.linalg.norm(b))
-    return float(np.clip(np.dot(a, b) / norm, -1.0, 1.0)) if norm else 0.0
+def _cosine(a: Vector, b: Vector, norm: float) -> float:
+    return float(np.clip(np.dot(a, b) / norm, -1.0, 1.0))

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from ragmetrics import __version__
 from ragmetrics.errors import InputError, RetrieverRefused
 from ragmetrics.header_settings import filled
+from ragmetrics.judges.bodies import ENCODINGS, BodyReader, TooLarge
 from ragmetrics.judges.told import error_of, retry_after, short
 from ragmetrics.judges.transport import (
     CONNECT_SECONDS,
@@ -22,6 +23,7 @@ from ragmetrics.judges.transport import (
     certificates,
     failures_told,
     proxy_of,
+    read_answer,
 )
 from ragmetrics.replay.answers import UNREADABLE
 from ragmetrics.replay.outcomes import NoAnswer, Setback
@@ -39,6 +41,7 @@ _HOST_PART = re.compile(r"[A-Za-z0-9-]+")
 _HEADERS = {
     "Content-Type": "application/json",
     "Accept": "application/json",
+    "Accept-Encoding": ENCODINGS,
     "User-Agent": f"ragmetrics/{__version__}",
 }
 _PASSING = (408, 425, 429)
@@ -55,6 +58,7 @@ class Endpoint:
         self._url = _url(settings.url or "", build)
         self._secrets, self._headers = _headers(settings, environment)
         self._session: ClientSession | None = None
+        self._bodies = BodyReader(settings.max_answer_bytes)
         self._opening = asyncio.Lock()
         self._reached = self._proven = False
         """Whether there is a server, and whether it has taken a question."""
@@ -108,20 +112,17 @@ class Endpoint:
                 allow_redirects=False,
             ) as response:
                 self._reached = True
-                return Answer(response.status, response.headers, await self._read(response))
+                return await self._read(response)
 
-    async def _read(self, response: ClientResponse) -> bytes:
-        """The body, unpacked; not more of it than is allowed."""
-        most, body = self._settings.max_answer_bytes, bytearray()
-        async for piece in response.content.iter_any():
-            body += piece
-            if len(body) > most:
-                raise NoAnswer(
-                    "too_large",
-                    "an answer is larger than `retriever: max_answer_bytes:`, "
-                    f"{most:,}: ask for less, or raise it",
-                )
-        return bytes(body)
+    async def _read(self, response: ClientResponse) -> Answer:
+        try:
+            return await read_answer(response, self._bodies)
+        except TooLarge as error:
+            raise NoAnswer(
+                "too_large",
+                "an answer is larger than `retriever: max_answer_bytes:`, "
+                f"{error.most:,}: ask for less, or raise it",
+            ) from None
 
     def _problem(self, answer: Answer) -> Exception:
         """What a status other than 2xx means."""
@@ -170,6 +171,7 @@ class Endpoint:
                 limit=0, ssl=context, keepalive_timeout=_IDLE_SECONDS, ttl_dns_cache=300
             ),
             headers=self._headers,
+            auto_decompress=False,
             timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
             proxy=proxy_of(self._url),

@@ -230,7 +230,7 @@ def _line_at(file: BinaryIO, offset: int, length: int) -> bytes:
 
 def _read(line: bytes) -> tuple[str | None, bool]:
     """The question that a line answers, None where it is no whole row; and whether with nothing."""
-    with suppress(ValueError, LookupError, TypeError):
+    with suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
         row = json.loads(line)
         if line.endswith(b"\n") and isinstance(row["retrieved_contexts"], list):
             return key_of(row["id"], row["user_input"]), not row["retrieved_contexts"]

@@ -11,7 +11,9 @@ STATUS = {
     "scored": "scored",
     "not_applicable": "not applicable",
     "unreadable": "unreadable verdict",
+    "refused": "refused by the judge",
     "judge_failed": "judge failed",
+    "metric_failed": "metric failed",
     "over_budget": "over budget",
     "not_sampled": "not in the sample",
 }

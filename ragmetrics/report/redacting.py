@@ -1,7 +1,7 @@
 """Redacting: logged texts as short hashes, before any page sees them; what is left are scores.
 
-The hash of a question is that of the column `question` of its scores in the store. A hash keeps
-words off a page; whoever guesses a text can still tell that it was this one.
+A hash is keyed (`quoted.py`): it keeps words off a page, and whoever guesses a text cannot tell
+that it was this one.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from ragmetrics.report.pages import render
 from ragmetrics.report.rows_files import MOST_FILES, entry, pages_of, script, shown_tags
 from ragmetrics.report.rows_kept import KeptRow
 from ragmetrics.report.words import anchor
+from ragmetrics.store.clearing import clear
 from ragmetrics.store.files import Files
 from ragmetrics.store.history import ref_of
 from ragmetrics.store.places import Place
@@ -62,9 +63,9 @@ def write_rows(site: Files, manifest: Manifest, rows: Sequence[KeptRow]) -> str 
     for number, page in enumerate(pages, 1):  # before the page that names them
         site.write(f"{folder}/rows-{number}.js", script(number, page))
     for number in range(len(pages) + 1, MOST_FILES + 1):  # of another run of the night
-        site.remove(f"{folder}/rows-{number}.js")
+        clear(site, f"{folder}/rows-{number}.js")
     if not found:
-        site.remove(f"{folder}/{PAGE}")
+        clear(site, f"{folder}/{PAGE}")
         return None
     kept = list(found.values())[: sum(map(len, pages))]
     worst = _worst_groups(manifest, found)

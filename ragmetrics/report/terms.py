@@ -83,6 +83,10 @@ ROWS = {
     "not applicable": "The row lacks what the metric needs, as a reference answer: no fault.",
     "unreadable verdict": "The judge answered, but not with a usable verdict, however often it "
     "was asked.",
+    "refused by the judge": "The judge, or the content filter before it, declined to answer: asked "
+    "again once, and then left out of the mean.",
+    "metric failed": "The metric's own code raised an error on the row; the run's problems "
+    "say which.",
     "judge failed": "The judge gave no answer at all, or the part of the night was never scored.",
     "over budget": "The night's budget was used up before this row.",
     "not in the sample": "Only a sample of the rows is judged; this one is estimated by the free "

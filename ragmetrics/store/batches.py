@@ -21,6 +21,7 @@ from uuid import uuid4
 from pydantic import AwareDatetime, Field, ValidationError
 
 from ragmetrics.records import Record
+from ragmetrics.store.clearing import clear
 from ragmetrics.store.files import Files
 
 log = logging.getLogger(__name__)
@@ -122,11 +123,11 @@ class BatchRecords:
         """Forget a batch."""
         self._known.pop(nonce, None)
         if self._files is not None:
-            self._files.remove(self._path(nonce))
+            clear(self._files, self._path(nonce))
 
     def _read(self, files: Files, nonce: str, path: str) -> None:
         data = files.find(path)
-        if data is None:
+        if not data:  # none, or empty: removed
             self._known.pop(nonce, None)
         elif record := _record(data, nonce):
             self._known[nonce] = record
@@ -143,7 +144,7 @@ def all_batches(files: Files) -> Iterator[BatchRecord]:
     records = []
     for path in (info.path for info in files.below(_FOLDER)):
         data = files.find(path)
-        if data is None:
+        if not data:  # none, or empty: removed
             continue
         if record := _record(data, _nonce(path)):
             records.append(record)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 
+from ragmetrics.store.clearing import clear
 from ragmetrics.store.files import Files
 from ragmetrics.store.gathered import Gathered, Wanted
 from ragmetrics.store.journal import held
@@ -44,7 +46,7 @@ def compact(
         finally:
             gathered.close()
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            list(pool.map(files.remove, whole))
+            list(pool.map(partial(clear, files), whole))
 
 
 def _free(

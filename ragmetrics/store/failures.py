@@ -158,6 +158,31 @@ def _status(response: Mapping[str, Any]) -> int:
     return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
+def _said(error: BaseException) -> str:
+    """What the server answered, by its code: the message is missing in some answers."""
+    response = _response(error)
+    if not response:
+        return str(error)
+    status, message = _status(response), response["Error"].get("Message")
+    codes = dict.fromkeys([_code(response), f"HTTP {status}" if status else ""])
+    code = ", ".join(filter(None, codes)) or "no code"
+    return f"{code}: {message}" if message else code
+
+
+def do_all(*acts: Callable[[], object]) -> None:
+    """Do all of these, whichever of them fails. Raises one StoreError with what each said."""
+    errors: list[StoreError] = []
+    for act in acts:
+        try:
+            act()
+        except StoreError as error:
+            errors.append(error)
+    if errors:
+        said = "; ".join(dict.fromkeys(map(str, errors)))
+        transient = any(one.transient for one in errors)
+        raise StoreError(said, transient=transient) from errors[0]
+
+
 @contextmanager
 def told(doing: str, uri: str) -> Iterator[None]:
     """Turn what fsspec, botocore and the system raise into a StoreError a person can act on."""
@@ -169,10 +194,10 @@ def told(doing: str, uri: str) -> Iterator[None]:
         what = "no such bucket" if lacks_bucket(error) else "no such file"
         raise StoreError(f"{doing} {uri}: {what}", transient=may_pass(error)) from error
     except PermissionError as error:
-        raise StoreError(f"{doing} {uri}: access denied ({error})") from error
+        raise StoreError(f"{doing} {uri}: access denied ({_said(error)})") from error
     except (ImportError, ValueError) as error:
         raise StoreError(f"{doing} {uri}: {error}") from error
     except Exception as error:
         if not isinstance(error, OSError) and not is_of_a_client(error):
             raise
-        raise StoreError(f"{doing} {uri}: {error}", transient=may_pass(error)) from error
+        raise StoreError(f"{doing} {uri}: {_said(error)}", transient=may_pass(error)) from error

@@ -19,7 +19,6 @@ from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, TypeVar, cast
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 import fsspec
 from fsspec.core import url_to_fs
@@ -27,7 +26,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from ragmetrics.errors import StoreError
 from ragmetrics.store.failures import PATIENCE, Patience, is_missing, told, was_replaced
-from ragmetrics.store.listing import Found, all_below, matching
+from ragmetrics.store.listing import all_below, matching
 from ragmetrics.store.scratch import scratch
 
 BLOCK = 4 << 20
@@ -65,6 +64,8 @@ class FileInfo:
     version: str
     modified: float | None = field(default=None, compare=False)
     """When it was written, in seconds by the clock of the store; None: it does not say."""
+    refused: str = ""
+    """Why a log of this name is not opened, if so."""
 
 
 @dataclass(frozen=True)
@@ -210,14 +211,16 @@ class Files:
         self._do("writing", path, act)
 
     def check_writable(self, folder: str) -> None:
-        """Raise StoreError where nothing can be written to a folder, or removed: tried out."""
-        path = f"{folder}/.probe-{uuid4().hex}"
+        """Raise StoreError where nothing can be written to a folder: tried out."""
+        path = f"{folder}/.probe"
         with told("writing to", self.uri(folder)):
             try:
                 self.write(path, b"")
-                self.remove(path)
             except StoreError as error:
-                raise error.__cause__ or error from None
+                cause = error.__cause__ or error
+                raise cause from cause.__cause__  # in which the server's answer is
+        with suppress(StoreError):  # an empty file is in nobody's way
+            self.remove(path)
 
     def put(self, source: Path, path: str) -> None:
         """Move a finished local file to its place."""
@@ -253,11 +256,12 @@ class Files:
         fs, base = self._fs
         full = self._full(pattern)
         if self.local:
-            found: Found = self._do("listing", pattern, lambda: fs.glob(full, detail=True))
+            found = self._do("listing", pattern, lambda: matching(fs, full, lambda act: act()))
         else:
             with told("listing", self.uri(pattern)):
                 found = matching(fs, full, partial(self._do, "listing", pattern))
-        return _infos({name: info for name, info in found.items() if info["type"] == "file"}, base)
+        files = {name: info for name, info in found.items() if info["type"] != "directory"}
+        return _infos(files, base)
 
     def _headers(self, path: str) -> dict[str, str]:
         kind = CONTENT_TYPES.get(PurePosixPath(path).suffix)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import weakref
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -144,6 +145,11 @@ class Gathered:
         newest = np.ones(len(keys), np.bool_)
         newest[:-1] = keys[1:] != keys[:-1]
         self._keys, self._entries = keys[newest], entries[order[newest]]
+
+    def lengths(self) -> Counter[int]:
+        """How many replies there are of each length, in bytes, once settled."""
+        found, counts = np.unique(self._entries["length"], return_counts=True)
+        return Counter(dict(zip(found.tolist(), counts.tolist(), strict=True)))
 
     def find(self, key: bytes) -> bytes | None:
         """The reply kept under a key of 16 bytes."""

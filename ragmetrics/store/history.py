@@ -7,13 +7,16 @@ runs/dt=DATE/run=ID.json
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from ragmetrics.records import Manifest
 from ragmetrics.store.files import FileInfo, Files
 from ragmetrics.store.manifests import RUNS, by_date, path_of, read_manifests, run_name
 from ragmetrics.store.months import Months
 from ragmetrics.store.parts import RunRef
+
+SKEW = timedelta(minutes=15)
+"""By how much clocks may differ: S3 turns away who is further off."""
 
 
 def save_manifest(files: Files, manifest: Manifest) -> None:
@@ -69,14 +72,31 @@ def in_full(files: Files, found: Sequence[Manifest]) -> list[Manifest]:
 
 def run_of(files: Files, day: date, without: str = "") -> Manifest | None:
     """The run that speaks for a night, or would `without` another."""
+    return max(runs_of(files, day, without), key=seen, default=None)
+
+
+def runs_of(files: Files, day: date, without: str = "") -> list[Manifest]:
+    """All runs of a night, `without` one of them."""
     infos = files.below(f"{RUNS}/dt={day.isoformat()}")
-    others = [info for info in infos if run_name(info.path) not in (None, without)]
-    return max(_read(files, others), key=seen, default=None)
+    return _read(files, [one for one in infos if run_name(one.path) not in (None, without)])
 
 
-def seen(manifest: Manifest) -> tuple[datetime, datetime, str]:
-    """By what of two runs of a night one speaks for it: the greater one."""
-    return manifest.seen_at or manifest.finished_at, manifest.finished_at, manifest.run
+def seen(manifest: Manifest) -> tuple[bool, datetime, datetime, str]:
+    """By what of two runs of a night one speaks for it: the greater one. A run whose clock was
+    ahead comes after all others.
+    """
+    ranked = manifest.ranked_at or said_seen(manifest)
+    return not is_ahead(manifest), ranked, manifest.finished_at, manifest.run
+
+
+def said_seen(manifest: Manifest) -> datetime:
+    """When a run says that it looked for the night's files."""
+    return manifest.seen_at or manifest.finished_at
+
+
+def is_ahead(manifest: Manifest) -> bool:
+    """Whether that moment lies further in the future than clocks may differ."""
+    return said_seen(manifest) > datetime.now(UTC) + SKEW
 
 
 def trailing(earlier: Sequence[Manifest], day: date, count: int) -> list[Manifest]:

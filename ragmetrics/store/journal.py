@@ -68,8 +68,8 @@ class Judgement:
             record["reply"] = self.reply
         else:
             record["vector"] = base64.b64encode(self.data).decode()
-        record["prompt_tokens"] = self.prompt_tokens
-        record["completion_tokens"] = self.completion_tokens
+        record["prompt_tokens"] = _count(self.prompt_tokens)
+        record["completion_tokens"] = _count(self.completion_tokens)
         record["judged_at"] = microseconds(self.judged_at) if self.judged_at else now
         return json.dumps(record).encode() + b"\n"
 
@@ -100,17 +100,19 @@ def read_lines(lines: Iterable[bytes]) -> Iterator[pa.Table]:
 
 
 def _record(line: Any) -> tuple[bytes, bytes, int, int, int]:
-    tokens = line["prompt_tokens"], line["completion_tokens"]
+    tokens = _count(line["prompt_tokens"]), _count(line["completion_tokens"])
     at = line["judged_at"]
     key = bytes.fromhex(line["key"])
-    if not (
-        len(key) == _KEY
-        and all(type(one) is int and 0 <= one < _INT32 for one in tokens)
-        and type(at) is int
-        and abs(at) < 1 << 62
-    ):
+    if not (len(key) == _KEY and type(at) is int and abs(at) < 1 << 62):
         raise ValueError("no judgement")
     return key, _reply(line), *tokens, at
+
+
+def _count(tokens: int) -> int:
+    """A number of tokens as the files hold it: a server's nonsense must not cost the reply."""
+    if type(tokens) is not int:
+        raise TypeError("no number of tokens")
+    return tokens if 0 <= tokens < _INT32 else 0
 
 
 def _reply(line: Any) -> bytes:

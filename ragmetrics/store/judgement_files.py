@@ -68,6 +68,8 @@ def listed(files: Files, folders: Sequence[str], low: str, high: str, seen: Seen
     """The files whose range meets this one, by path; what is no such file is left aside."""
     found = []
     for info in (info for folder in folders for info in files.below(folder)):
+        if not info.size and not files.local:  # a bucket's journal is written whole: it is cleared
+            continue
         if kept := _named(info):
             if kept.low <= high and low <= kept.high:
                 found.append(kept)

@@ -17,6 +17,7 @@ import asyncio
 import copy
 import logging
 import time
+from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import groupby
 from urllib.parse import quote
@@ -100,6 +101,13 @@ class Judgements:
             return None if data is None else data.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
             return None
+
+    def vector_sizes(self) -> Counter[int]:
+        """How many kept vectors there are of each size, in numbers."""
+        sizes = self._known.lengths()
+        return Counter(
+            {size // 4: times for size, times in sizes.items() if size and size % 4 == 0}
+        )
 
     def find_vector(self, key: str) -> Vector | None:
         """The kept vector of a text, to the last bit of the float32 numbers that were kept; what

@@ -72,7 +72,7 @@ def matching(fs: fsspec.AbstractFileSystem, pattern: str, ask: Ask) -> Found:
     from its answer and nobody is told.
     """
     head, _, rest = pattern.partition("/")
-    folders = [head]
+    folders = [head]  # empty where it is the root of this machine
     found: dict[str, Mapping[str, Any]] = {}
     while rest:
         step, _, rest = rest.partition("/")
@@ -99,8 +99,8 @@ def matching(fs: fsspec.AbstractFileSystem, pattern: str, ask: Ask) -> Found:
 
 def _listed(fs: fsspec.AbstractFileSystem, folder: str) -> list[Mapping[str, Any]]:
     try:
-        return cast("list[Mapping[str, Any]]", fs.ls(folder, detail=True))
-    except FileNotFoundError as error:
+        return cast("list[Mapping[str, Any]]", fs.ls(folder or "/", detail=True))
+    except (FileNotFoundError, NotADirectoryError) as error:
         if lacks_bucket(error):
             raise
         return []

@@ -7,16 +7,17 @@ Layouts other than ours: `columns.py`, `presets/`.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ragmetrics.errors import InputError, StoreError
-from ragmetrics.rows import BadRow, LogRow, Rejected, read_row
+from ragmetrics.rows import FIELDS, BadRow, LogRow, Rejected, printable, read_row
 from ragmetrics.store.columns import map_columns
 from ragmetrics.store.files import FileInfo, Files, same_file
 from ragmetrics.store.formats import (
@@ -24,7 +25,11 @@ from ragmetrics.store.formats import (
     ENDINGS,
     EXCERPT,
     FORMATS,
+    ROW_BYTES,
     STRUCTURED,
+    UNPACKED_BYTES,
+    FileTooLarge,
+    Reading,
     read_records,
 )
 from ragmetrics.store.presets import PRESETS, Place, Skipped, interpret
@@ -40,10 +45,13 @@ class LogSet:
     files: Files
     infos: tuple[FileInfo, ...]
     columns: Mapping[str, str] = field(default_factory=dict)
-    row_bytes: int = 10_000_000
+    row_bytes: int = ROW_BYTES
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """What a row that lacks a field is read with."""
     preset: str | None = None
+    unpacked_bytes: int = UNPACKED_BYTES
+    also: tuple[str, ...] = ()
+    """Fields that are read beside those of a row."""
 
     def read(self, skipped: Counter[str] | None = None) -> Iterator[LogRow | Rejected]:
         """All rows in the order of file names and lines; bad ones as Rejected, with the reason.
@@ -70,20 +78,31 @@ class LogSet:
         return self._records()
 
     def _records(self) -> Iterator[tuple[Place, Any]]:
-        cells = self._structured()
+        reading = Reading(self._wanted(), self._structured(), self.row_bytes, self.unpacked_bytes)
         for info in self.infos:
-            number = 0
+            name, number = printable(info.path), 0
+            if info.refused:
+                yield _broken(Place(name, 1), info.refused)
+                continue
             try:
                 with self.files.open(info.path) as file:
-                    for number, record in read_records(info.path, file, self.row_bytes, cells):
-                        yield Place(info.path, number), record
+                    for number, record in read_records(info.path, file, reading):
+                        yield Place(name, number), record
+            except FileTooLarge as error:
+                yield _broken(Place(name, number + 1), f"not read after row {number}: {error}")
             except BROKEN as error:
                 reason = f"the file is cut short or broken after row {number}: {error}"
-                yield _broken(Place(info.path, number + 1), reason)
+                yield _broken(Place(name, number + 1), reason)
             except StoreError as error:
                 if error.transient and not self.files.local:
                     raise  # the bucket is out: these rows are not lost, and may be read later
-                yield _broken(Place(info.path, number + 1), str(error))
+                yield _broken(Place(name, number + 1), str(error))
+
+    def _wanted(self) -> set[str]:
+        """The columns that anybody looks at, by the first part of their names."""
+        fields = PRESETS[self.preset].columns if self.preset else FIELDS
+        names = (*fields, *self.also, *self.columns.values())
+        return {name.partition(".")[0] for name in names}
 
     def _structured(self) -> set[str]:
         """The CSV columns whose cells hold JSON; those of a preset are its own to decode."""
@@ -123,7 +142,7 @@ def find_logs(
         fixed = re.split(r"[*?\[]", place, maxsplit=1)[0].rpartition("/")[0] or "."
         files = Files(fixed, options)
         pattern = place[len(fixed) :].lstrip("/") if fixed != "." else place
-        found = files.glob(pattern)
+        found = _own_files(files, files.glob(pattern))
     elif FORMATS.search(place):
         head, _, name = place.rpartition("/")
         files = Files(head or ("/" if place.startswith("/") else "."), options)
@@ -132,10 +151,35 @@ def find_logs(
             return files, tuple(info for info in found if info.path == name)
     else:
         files = Files(place, options)
-        found = files.below()
+        found = _own_files(files, files.below())
         if len(found) == 1 and found[0].path in ("", "."):
             raise InputError(f"{place}: not a log; names end in {ENDINGS}")
     return files, tuple(info for info in found if _is_log(info.path))
+
+
+def _own_files(files: Files, infos: Iterable[FileInfo]) -> list[FileInfo]:
+    """The files that were found in a folder of this machine, those marked that are not opened: what
+    is no regular file may never end, and a link may lead to anything that this process may read.
+    """
+    folder = files.local
+    if folder is None:
+        return list(infos)
+    home = os.path.realpath(folder)
+    return [replace(one, refused=_refusal(home, folder / one.path)) for one in infos]
+
+
+def _refusal(home: str, path: Path) -> str:
+    try:
+        regular = path.is_file()
+    except OSError:  # a link that leads to itself
+        regular = False
+    if not regular:
+        return "not read: it is no regular file"
+    if path.is_symlink() or os.path.realpath(path.parent) != str(path.parent):
+        leads_to = os.path.realpath(path)
+        if not leads_to.startswith(home.rstrip("/") + "/"):
+            return "not read: a link that leaves the folder of the logs"
+    return ""
 
 
 def is_among(path: Path, files: Files, infos: Iterable[FileInfo]) -> bool:

@@ -35,9 +35,16 @@ def by_date(infos: Iterable[FileInfo]) -> dict[date, list[FileInfo]]:
     """The manifests among some files by their nights, oldest first."""
     found: dict[date, list[FileInfo]] = {}
     for info in infos:
-        if match := _RUN.match(info.path):
-            found.setdefault(date.fromisoformat(match[1]), []).append(info)
+        if (match := _RUN.match(info.path)) and (day := _day(match[1])):
+            found.setdefault(day, []).append(info)
     return dict(sorted(found.items()))
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:  # as 2026-13-45, which somebody has put there
+        return None
 
 
 def read_manifests(files: Files, paths: Sequence[str]) -> list[Manifest | None]:

@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 _GROUP = 1_000
 _BATCH = 256
 _TAIL = 64 << 10  # enough for most footers
+# Arrow's Python side raises these over names, times and types that make no sense.
+_NONSENSE = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError)
 _TAGS = pa.map_(pa.string(), pa.string())
 
 ROW_SCHEMA = pa.schema(
@@ -233,10 +235,10 @@ def read_columns(files: Files, path: str, columns: Sequence[str]) -> pa.Table:
 
 def read_notes(files: Files, path: str) -> dict[str, Any]:
     """The notes that a part was finished with; nothing but its footer is fetched."""
-    with _undamaged(files, path):
+    with undamaged(files, path):
         said = pq.ParquetFile(_footer(files, path)).metadata.metadata or {}
-    ours = (key for key in said if not key.startswith((b"ARROW:", b"pandas")))
-    return {key.decode(): json.loads(said[key]) for key in ours}
+        ours = (key for key in said if not key.startswith((b"ARROW:", b"pandas")))
+        return {key.decode(): json.loads(said[key]) for key in ours}
 
 
 def _footer(files: Files, path: str) -> pa.BufferReader:
@@ -279,16 +281,16 @@ class DamagedPart(StoreError):
 @contextmanager
 def open_part(files: Files, path: str) -> Iterator[pq.ParquetFile]:
     """A part to be read, as it is now: two runs at once may write it anew."""
-    with files.open_as_is(path) as file, _undamaged(files, path):
+    with files.open_as_is(path) as file, undamaged(files, path):
         yield pq.ParquetFile(file)
 
 
 @contextmanager
-def _undamaged(files: Files, path: str) -> Iterator[None]:
-    """While a part is read: what Arrow cannot make sense of is a DamagedPart."""
+def undamaged(files: Files, path: str) -> Iterator[None]:
+    """While a part is read: what Arrow, or Python, cannot make sense of is a DamagedPart."""
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, *_NONSENSE) as error:
         if isinstance(error, OSError) and error.errno is not None:  # Arrow's own have no number
             raise
         said = " ".join(str(error).split())

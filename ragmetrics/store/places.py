@@ -10,7 +10,7 @@ import pyarrow as pa
 from ragmetrics.errors import StoreError
 from ragmetrics.store.failures import is_missing
 from ragmetrics.store.files import Files
-from ragmetrics.store.parts import RunRef, ScoredRow, open_part, row_of, score_of
+from ragmetrics.store.parts import RunRef, ScoredRow, open_part, row_of, score_of, undamaged
 
 Place: TypeAlias = tuple[int, int]
 """Of a row in a run: its shard, and its position there."""
@@ -60,9 +60,11 @@ def scored_rows(
     found: dict[Place, ScoredRow] = {}
     for shard, positions in wanted.items():
         scores = scores_at(files, ref, metrics, shard, positions)
-        for position, record in records_at(files, ref.rows(shard), positions).items():
-            of_row = {name: score_of(of_metric[position]) for name, of_metric in scores.items()}
-            found[shard, position] = ScoredRow(row_of(record), of_row)
+        rows = records_at(files, ref.rows(shard), positions)
+        with undamaged(files, ref.rows(shard)):
+            for position, record in rows.items():
+                of_row = {name: score_of(of_metric[position]) for name, of_metric in scores.items()}
+                found[shard, position] = ScoredRow(row_of(record), of_row)
     return found
 
 

@@ -24,6 +24,7 @@ from ragmetrics.night import (
     parts,
     publish_night,
     run_night,
+    show_night,
     stage_night,
 )
 from ragmetrics.records import Finding, Manifest
@@ -206,6 +207,7 @@ def test_a_run_that_was_overtaken_says_nothing(
     assert slack_server.delivered == []
     score_parts(settings, slow, parts(settings, slow))
     manifest = publish_night(settings, slow)
+    show_night(settings, manifest)
     assert finding_of(manifest).level == "breach"
     delivery = alert_night(settings, manifest)
     assert (delivery.message, slack_server.received) == (None, [])

@@ -141,7 +141,7 @@ def test_names_and_scores_stay(publish: Publish) -> None:
     rows = texts[f"{NIGHTS[1]}/rows.html"]
     for name in ("id", "context id", "tag key", "tag value"):
         assert NAMED[name] in rows, name
-    assert re.search(r"\[[0-9a-f]{8}\]", rows)
+    assert re.search(r"\[[0-9a-f]{16}\]", rows)
     assert "context_recall" in rows
     assert NAMED["file name"] in texts[f"{NIGHTS[1]}/index.html"]
 

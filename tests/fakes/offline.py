@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-KEPT = ("RAGMETRICS_DATA",)
+KEPT = ("RAGMETRICS_DATA", "RAGMETRICS_FUZZ_EXAMPLES")
 _FOREIGN = ("AWS_", "OPENAI_", "PREFECT_", "RAGMETRICS_", "SLACK_")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _LOCAL_NAMES = frozenset({None, "", "localhost", socket.gethostname()})

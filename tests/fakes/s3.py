@@ -72,6 +72,28 @@ def make_user() -> tuple[str, str]:
     return key["AccessKeyId"], key["SecretAccessKey"]
 
 
+def deny(bucket: Bucket, action: str, prefix: str) -> None:
+    """Refuse an action, as `PutObject`, below a prefix of the bucket to the user of `make_user`."""
+    where = f"arn:aws:s3:::{bucket.name}/{prefix}*"
+    _put_denials(bucket, [{"Effect": "Deny", "Action": f"s3:{action}", "Resource": where}])
+
+
+def deny_nothing(bucket: Bucket) -> None:
+    """Let the user do everything again."""
+    nothing = {"Effect": "Deny", "Action": "s3:PutBucketPolicy", "Resource": "*"}
+    _put_denials(bucket, [nothing])
+
+
+def _put_denials(bucket: Bucket, statements: list[dict[str, str]]) -> None:
+    check_signatures(bucket.endpoint, after=float("inf"))  # policies are not the user's to write
+    boto3.Session().client("iam").put_user_policy(
+        UserName="ragmetrics",
+        PolicyName="denied",
+        PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": statements}),
+    )
+    check_signatures(bucket.endpoint)
+
+
 def _post(url: str, data: bytes = b"") -> None:
     request = urllib.request.Request(url, data, {"Content-Type": "text/plain"})
     with urllib.request.urlopen(request, timeout=30):

@@ -303,11 +303,15 @@ class Played:
     def publish(self, staged: Staged, problems: Sequence[str], *, silent: bool) -> Manifest:
         """As in a backfill."""
         self.published.append(staged.ref.date)
-        return night.publish_night(self.settings, staged, problems, silent=silent, overview=False)
+        return night.publish_night(self.settings, staged, problems, silent=silent)
 
     def alert(self, manifest: Manifest) -> Delivery:
         """As in a nightly."""
         return night.alert_night(self.settings, manifest)
+
+    def show(self, manifest: Manifest) -> None:
+        """As in a backfill."""
+        night.show_night(self.settings, manifest, overview=False)
 
 
 def late() -> Sequence[RagmetricsError]:

@@ -18,7 +18,7 @@ from s3fs.errors import translate_boto_error
 
 from ragmetrics.errors import StoreError
 from ragmetrics.store import failures
-from ragmetrics.store.failures import Patience, expect, may_pass, told
+from ragmetrics.store.failures import Patience, do_all, expect, may_pass, told
 from ragmetrics.store.files import Files
 
 URL = "http://127.0.0.1:9"
@@ -158,3 +158,32 @@ def test_patience_that_is_no_number_is_told(seconds: object) -> None:
     """With the key to look at."""
     with pytest.raises(StoreError, match="storage_options: patience_seconds should be a number"):
         Files("memory://x", {"patience_seconds": seconds}).read("a")
+
+
+def test_an_answer_without_a_message_is_told_by_its_code() -> None:
+    """S3 answers a HEAD with a status alone, which s3fs tells as None."""
+    said = {"Error": {"Code": "403"}, "ResponseMetadata": {"HTTPStatusCode": 403}}
+    error = PermissionError(None)
+    error.__cause__ = ClientError(said, "HeadObject")  # type: ignore[arg-type]
+    words = r"^reading s3://b/a: access denied \(403, HTTP 403\)$"
+    with pytest.raises(StoreError, match=words), told("reading", "s3://b/a"):
+        raise error
+
+
+def test_all_acts_are_done_whichever_fails() -> None:
+    """What each said is in one error, which may pass where one of them may."""
+    done: list[str] = []
+
+    def refused(reason: str, *, transient: bool = False) -> None:
+        raise StoreError(reason, transient=transient)
+
+    with pytest.raises(StoreError, match=r"^a; b$") as error:
+        do_all(
+            lambda: refused("a"),
+            lambda: done.append("one"),
+            lambda: refused("b", transient=True),
+            lambda: refused("a"),
+        )
+    assert done == ["one"]
+    assert error.value.transient
+    do_all(lambda: done.append("two"))

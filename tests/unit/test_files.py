@@ -249,7 +249,8 @@ def test_a_file_that_is_missing_is_not_taken_for_its_bucket(s3: Bucket, tmp_path
 def test_a_wrong_secret_is_told(s3_strict: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     """A 403 is access denied, to which file, and no retry would help."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-    with pytest.raises(StoreError, match=rf"reading {s3_strict.uri}/a: access denied") as error:
+    said = rf"reading {s3_strict.uri}/a: access denied \(SignatureDoesNotMatch, HTTP 403"
+    with pytest.raises(StoreError, match=said) as error:
         Files(s3_strict.uri).read("a")
     assert not error.value.transient
     assert "wrong" not in str(error.value)

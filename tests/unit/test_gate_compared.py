@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.dashboard import refresh_builds
+from ragmetrics.errors import StoreError
 from ragmetrics.gates.gate import run_gate
-from ragmetrics.gates.kept import load_compared
+from ragmetrics.gates.kept import load_compared, load_gate
 from ragmetrics.gates.records import Gate, IndexBuild
 from ragmetrics.night import run_night
 from ragmetrics.settings import Settings
@@ -46,6 +47,26 @@ def test_a_gate_keeps_how_the_builds_differ(tmp_path: Path) -> None:
     read = text(files.read("dashboard/builds/b2.html").decode())
     for told in ("Hold: index build b2 against b1.", "By channel", "− left rank 1", "only in A2"):
         assert told in read, told
+
+
+def test_a_verdict_is_kept_where_how_the_builds_differ_cannot_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The build is held, and what could not be written is among its problems."""
+    write_build(tmp_path, "b1", ROWS)
+    write_build(tmp_path, "b2", damaged(ROWS, 0.3, seed=1))
+    settings, really = gate_settings(tmp_path), Files.write
+
+    def write(self: Files, path: str, data: bytes) -> None:
+        if path.startswith("gates/compared/"):
+            raise StoreError(f"writing {path}: access denied (AccessDenied)")
+        really(self, path, data)
+
+    monkeypatch.setattr(Files, "write", write)
+    found = gate(settings)
+    assert found.verdict == "hold"
+    assert "access denied" in found.problems[0]
+    assert load_gate(open_store(settings), "b2") == found
 
 
 def test_a_serving_build_that_is_known_by_its_nights_is_compared_by_them(tmp_path: Path) -> None:

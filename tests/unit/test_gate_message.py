@@ -13,12 +13,14 @@ from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.gate_message import compose_gate, compose_undecided
 from ragmetrics.alerts.sending import Unconfirmed
 from ragmetrics.alerts.terminal import render
+from ragmetrics.errors import StoreError
 from ragmetrics.gates.kept import load_gate, save_gate
 from ragmetrics.gates.records import Gate
 from ragmetrics.gates.telling import tell_gate, tell_undecided
 from ragmetrics.gates.undecided import load_undecided
 from ragmetrics.settings import Settings, make_settings
 from ragmetrics.stage import open_store
+from ragmetrics.store.files import Files
 from tests.fakes.gated import gate, incomparable, metric_verdict, passed, promoted
 from tests.fakes.hooks import Hook
 from tests.fakes.slack import SlackServer
@@ -216,6 +218,25 @@ def test_a_pager_hears_what_is_critical_of_builds(
         assert tell_undecided(chosen, "build: not there", "{}", "e-1").told
     assert [len(one.received) for one in (team, pager)] == [2, 1]
     assert len(slack_server.delivered) == 2
+
+
+def test_a_store_that_takes_no_note_keeps_no_channel_from_being_told(
+    settings: Settings,
+    slack_server: SlackServer,
+    hooks: tuple[Hook, Hook],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where gates/ cannot be written all channels are told, and then the run fails."""
+    held = kept(settings, gate())
+
+    def refuse(self: Files, path: str, data: bytes) -> None:
+        raise StoreError(f"writing {path}: access denied (AccessDenied)")
+
+    monkeypatch.setattr(Files, "write", refuse)
+    with pytest.raises(StoreError, match=r"gates/idx-43.json: access denied"):
+        tell_gate(with_channels(settings), held)
+    assert [len(one.received) for one in hooks] == [1, 1]
+    assert len(slack_server.delivered) == 1
 
 
 def test_a_channel_without_its_address_is_a_mistake_that_is_said(

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.rows import LogRow, Rejected
-from ragmetrics.store.formats import read_records
+from ragmetrics.store.formats import Reading, read_records
 from ragmetrics.store.json_items import split
 from ragmetrics.store.logs import LogSet, find_logs
 
@@ -120,8 +120,9 @@ def test_items_come_back_as_they_were_written(
     path = tmp_path_factory.mktemp("json") / "a.json"
     whole: Mapping[str, Any] | list[Any] = {"data": items, "meta": [1]} if wrapped else items
     path.write_text(json.dumps(whole, indent=indent), encoding="utf-8")
+    reading = Reading((), row_bytes=10_000)
     with path.open("rb") as file:
-        assert [item for _, item in read_records("a.json", file, 10_000, ())] == items
+        assert [item for _, item in read_records("a.json", file, reading)] == items
 
 
 @given(st.lists(JSON.filter(lambda item: item is not None), max_size=4), st.integers(1, 7))

@@ -189,32 +189,61 @@ def test_a_run_that_died_before_it_wrote_the_state_is_repeated(
     assert before.states.keys() <= load_book(files).states.keys()
 
 
-@pytest.mark.parametrize("error", [Killed(), StoreError("the bucket is out")])
 @pytest.mark.parametrize(("noted", "deliveries"), [(0, [2, 1, 1]), (1, [1, 2, 1]), (2, [1, 1, 2])])
 def test_a_run_that_dies_after_slack_took_a_message_repeats_that_one_alone(
     files: Files,
     slack_server: SlackServer,
     monkeypatch: pytest.MonkeyPatch,
-    error: BaseException,
     noted: int,
     deliveries: list[int],
 ) -> None:
     """Two messages wait, and tonight's is the third. Each is noted once Slack took it: whichever
     note is the first that is not made, the rerun sends one message again."""
-    for number in (0, 1):
-        message = Message(text=f"of night {number}", blocks=[])
-        outbox.keep(files, [Undelivered(night=FIRST + timedelta(number), message=message)])
+    two_wait(files)
     with monkeypatch.context() as dying:
         notes = iter(range(noted))  # both acts count
         for name in ("write", "remove"):
-            dying.setattr(Files, name, after(notes, slack_server, getattr(Files, name), error))
-        with pytest.raises(type(error)):
+            dying.setattr(Files, name, after(notes, slack_server, getattr(Files, name), Killed()))
+        with pytest.raises(Killed):
             told(files, bad(2))
     told(files, bad(2))
     texts = Counter(message["text"] for message in slack_server.delivered)
     assert list(texts.values()) == deliveries
     assert told(files, bad(2)).message is None
     assert files.below(outbox.FOLDER) == []
+
+
+@pytest.mark.parametrize(("noted", "deliveries"), [(0, [2, 2, 2]), (1, [1, 2, 2]), (2, [1, 1, 2])])
+def test_a_store_that_takes_no_note_keeps_no_message_waiting(
+    files: Files,
+    slack_server: SlackServer,
+    monkeypatch: pytest.MonkeyPatch,
+    noted: int,
+    deliveries: list[int],
+) -> None:
+    """All go out, the run says what was not noted, and the next one repeats only that."""
+    two_wait(files)
+    error = StoreError("the bucket is out")
+    with monkeypatch.context() as dying:
+        notes = iter(range(noted))
+        for name in ("write", "remove"):
+            dying.setattr(Files, name, after(notes, slack_server, getattr(Files, name), error))
+        delivery = told(files, bad(2))
+    assert len(slack_server.delivered) == 3
+    assert delivery.errors == (
+        "the alerts cannot be noted, and may be told twice: the bucket is out",
+    )
+    told(files, bad(2))
+    texts = Counter(message["text"] for message in slack_server.delivered)
+    assert list(texts.values()) == deliveries
+    assert files.below(outbox.FOLDER) == []
+
+
+def two_wait(files: Files) -> None:
+    """Messages of two earlier nights wait in the outbox."""
+    for number in (0, 1):
+        message = Message(text=f"of night {number}", blocks=[])
+        outbox.keep(files, [Undelivered(night=FIRST + timedelta(number), message=message)])
 
 
 def after(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from ragmetrics.broker import Broker
 from ragmetrics.drive import drive
-from ragmetrics.errors import JudgeError, JudgeRefused, MetricError
+from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.panel import Member, Panel, averaged, combine, majority, panel_fingerprint
 from ragmetrics.protocol import Ask, Score, Status, Steps
 from ragmetrics.registry import metric as declare
@@ -254,9 +255,9 @@ def test_the_value_lies_between_the_votes(values: list[float], aggregate: Aggreg
     assert combine(backwards, aggregate).value == pytest.approx(found)
 
 
-@pytest.mark.parametrize("fault", [ValueError("oops"), "no score", float("nan")])
-def test_a_metric_that_fails_is_named(fault: object) -> None:
-    """A bug of one metric, often of another package, is told with its name and the row."""
+@pytest.mark.parametrize("fault", [ValueError("oops"), "no score", float("nan"), MemoryError()])
+def test_a_metric_that_fails_costs_its_row(fault: object) -> None:
+    """A bug of one metric, often of another package: a status that says what and where."""
 
     def faulty(row: LogRow) -> Steps[Score]:
         yield from ()
@@ -265,5 +266,8 @@ def test_a_metric_that_fails_is_named(fault: object) -> None:
         return Score(fault) if isinstance(fault, float) else fault  # type: ignore[return-value]
 
     broken = declare(version=1, calls="0")(faulty)
-    with pytest.raises(MetricError, match="metric faulty, row r-1: "):
-        asyncio.run(Panel([Member(a_broker(grader("a", 1)))]).score([broken], ROW))
+    found = asyncio.run(Panel([Member(a_broker(grader("a", 1)))]).score([broken], ROW))["faulty"]
+    assert (found.value, found.status) == (None, Status.METRIC_FAILED)
+    told = {"no score": "a metric returns a Score, not 'no score'"}
+    place = r"in (test_panel|protocol)\.py, line \d+"
+    assert re.search(told.get(str(fault), place), found.reason)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.alerts.markup import clean
-from ragmetrics.quoted import hashed, hashed_place, hashed_quote, hidden_of, without
+from ragmetrics.quoted import KEY, hashed, hashed_place, hashed_quote, hidden_of, without
 from ragmetrics.records import BrokenFile, Source
 
 SECRET = "How do I get a refund for order 7?"
-HASH = r"\[[0-9a-f]{8}\]"
+HASH = r"\[[0-9a-f]{16}\]"
 
 
 def test_what_stands_behind_a_colon_is_hidden() -> None:
@@ -52,3 +55,31 @@ def test_a_quote_is_found_however_it_was_cleaned_and_cut(said: str, limit: int) 
     problem = f"the judge answered 400, the request was: zanthoril {said}"
     sentence = clean(f"recall, 3 of 100 rows: {problem}", limit)
     assert "zanthoril" not in without(sentence, hidden_of(None, [problem]))
+
+
+def test_a_hash_hangs_on_the_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the environment: the same one gives the same hashes, another others."""
+    monkeypatch.setenv(KEY, "one")
+    one = hashed("+49 170 1234567")
+    monkeypatch.setenv(KEY, "two")
+    two = hashed("+49 170 1234567")
+    monkeypatch.setenv(KEY, "one" * 100)
+    long = hashed("+49 170 1234567")
+    monkeypatch.setenv(KEY, "one")
+    assert hashed("+49 170 1234567") == one
+    assert len({one, two, long}) == 3
+
+
+def test_without_a_secret_nobody_can_try_out_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within a process a text has one hash; another process, as a guesser's is, has others."""
+    monkeypatch.delenv(KEY, raising=False)
+    code = f"from ragmetrics.quoted import KEY, hashed; print(hashed({SECRET!r}))"
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert re.fullmatch(HASH, other.stdout.strip())
+    assert other.stdout.strip() != hashed(SECRET)
+
+
+def test_a_hash_of_before_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records of earlier versions may hold hashes without a key: they are not hashed again."""
+    monkeypatch.setenv(KEY, "one")
+    assert hashed("[3f9a1c2e]") == "[3f9a1c2e]"

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from ragmetrics.broker import Broker
 from ragmetrics.drive import drive
 from ragmetrics.errors import InputError, JudgeError, JudgeRefused
+from ragmetrics.judges import recorded
 from ragmetrics.judges.base import Judge, Reply
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.judges.embedded import EmbeddedJudge
@@ -263,3 +264,13 @@ def test_a_recorder_without_a_path_writes_nothing(
     with Recorder(None) as recorder:
         recorder.note("scripted", SKY, Reply("blue"))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_line_without_an_end_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A device or a damaged file may never end: it is read so far and no further."""
+    monkeypatch.setattr(recorded, "_LONGEST_LINE", 1_000)
+    with pytest.raises(InputError, match="a line has more than 1,000 bytes"):
+        RecordedJudge("/dev/zero")
+    (tmp_path / "replies.jsonl").write_bytes(b"\n" + b"x" * 2_000)
+    with pytest.raises(InputError, match="a line has more than 1,000 bytes"):
+        RecordedJudge(str(tmp_path / "replies.jsonl"))

@@ -39,9 +39,10 @@ from tests.fakes.pages import Site, text
 SECRET = "zanzibar"
 
 
-def test_a_hash_is_that_of_the_scores() -> None:
-    """Whoever has the store finds the question's rows by it; nothing stays nothing."""
-    assert hashed("How is it done?") == f"[{question_key('how is it  done')}]"
+def test_a_hash_is_not_that_of_the_scores() -> None:
+    """That has no key, so whoever sees it may guess the question; nothing stays nothing."""
+    assert hashed("How is it done?") == hashed("how is it  done")
+    assert question_key("How is it done?") not in hashed("How is it done?")
     assert hashed("") == ""
     assert hashed(hashed("How?")) == hashed("How?")
 
@@ -54,7 +55,7 @@ def test_a_manifest_keeps_its_numbers() -> None:
     assert SECRET not in hidden.model_dump_json()
     assert (hidden.worst[0].id, hidden.worst[0].value) == ("q-1", 0.0)
     assert hidden.metrics == plain.metrics
-    assert re.fullmatch(r"context_recall, row q-1: \[[0-9a-f]{8}\]", hidden.problems[0])
+    assert re.fullmatch(r"context_recall, row q-1: \[[0-9a-f]{16}\]", hidden.problems[0])
     assert (plain.redacts, hidden.redacts) == (False, True)
     assert redacted(plain, hide=False) is plain
 

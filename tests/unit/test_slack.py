@@ -411,7 +411,7 @@ def test_a_redacted_message_has_no_word_of_the_judge() -> None:
     assert "refund 7" in render(write(failed, manifest=manifest))
     shown = render(write(failed, manifest=manifest, redact=True))
     assert "refund" not in shown
-    assert re.search(r"recall: 30 of 100 rows: the judge answered 422: \[[0-9a-f]{8}\]", shown)
+    assert re.search(r"recall: 30 of 100 rows: the judge answered 422: \[[0-9a-f]{16}\]", shown)
 
 
 @pytest.mark.parametrize("place", ["s3://bucket/dashboard/index.html", "/srv/__store__/x.html"])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from ragmetrics.records import Source
+from ragmetrics.store import history
 from ragmetrics.store.files import Files
-from ragmetrics.store.history import save_manifest
-from ragmetrics.superseding import Saved, differing, until_settled
+from ragmetrics.store.history import nights, save_manifest
+from ragmetrics.superseding import Saved, differing, speaks, superseding, until_settled
 from tests.fakes.nights import night, summary
 
 
@@ -43,6 +45,43 @@ def test_verdicts_that_are_missing_are_part_of_the_difference() -> None:
     after = night(metrics=[whole, summary("mrr", 0.5, status={"unreadable": 5})])
     assert differing(after, before) == "10 fewer missing verdicts"
     assert differing(before, after) == "10 more missing verdicts"
+
+
+def test_a_run_whose_clock_was_ahead_does_not_speak_for_ever(
+    files: Files, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later run takes its place and says why; one after that takes the place of both. So it
+    stays when the moment has come that the wrong clock showed."""
+    now = datetime.now(UTC)
+    wrong = night(run="wrong", seen_at=now + timedelta(days=365))
+    save_manifest(files, wrong)
+    right, other = superseding(files, night(run="right", seen_at=now - timedelta(hours=2)))
+    assert other == wrong
+    assert right.supersedes == "wrong"
+    assert "its clock was ahead" in right.difference
+    assert "run wrong of the night" in caplog.text
+    save_manifest(files, right)
+    assert speaks(files, right)
+    latest, other = superseding(files, night(run="latest", seen_at=now - timedelta(hours=1)))
+    assert other == right
+    save_manifest(files, latest)
+    earlier, other = superseding(files, night(run="early", seen_at=now - timedelta(hours=3)))
+    assert (earlier.supersedes, other) == (None, None)
+    assert [one.run for one in nights(files)] == ["latest"]
+    monkeypatch.setattr(history, "is_ahead", lambda _: False)  # a year later
+    assert [one.run for one in nights(files)] == ["latest"]
+    assert speaks(files, latest)
+
+
+def test_a_run_goes_on_being_replaced_when_the_wrong_one_is_gone(files: Files) -> None:
+    """What ranks above a wrong clock is outranked by the next run as any other."""
+    now = datetime.now(UTC)
+    ranked = now + timedelta(days=365)
+    save_manifest(files, night(run="a", seen_at=now - timedelta(hours=2), ranked_at=ranked))
+    later, other = superseding(files, night(run="b", seen_at=now - timedelta(hours=1)))
+    assert other is not None
+    save_manifest(files, later)
+    assert [one.run for one in nights(files)] == ["b"]
 
 
 @pytest.mark.parametrize(

@@ -337,3 +337,38 @@ def test_different_questions_stay_different() -> None:
 def test_normalising_twice_changes_nothing(text: str) -> None:
     """The identity of an identity is itself."""
     assert normalise(normalise(text)) == normalise(text)
+
+
+def test_a_giant_text_has_a_budget(monkeypatch: pytest.MonkeyPatch, counter: SplitCounter) -> None:
+    """Its beginning goes to pysbd, the rest is split plainly: the same text always alike."""
+    monkeypatch.setattr(module, "_recent", Recent(0))
+    calls: list[int] = []
+    by_pysbd = module._by_pysbd
+
+    def counted(text: str, code: str) -> list[str]:
+        calls.append(len(text))
+        return by_pysbd(text, code)
+
+    monkeypatch.setattr(module, "_by_pysbd", counted)
+    monkeypatch.setattr(module, "_TEXT_BUDGET", 50_000)
+    text = "\n".join(f"He came on {day} days. He left." for day in range(10_000))
+    found = sentences(text)
+    assert sum(calls) <= 50_000
+    assert "".join(found).replace(" ", "") == ink(text)
+    assert len(found) == 20_000
+    assert sentences(text) == found
+    assert counter.counts() == SplitCounts(fallback={"beyond the budget of a text": 1})
+
+
+def test_lists_use_up_the_budget_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces of lists near what pysbd is given at once cost it as much as pages of prose."""
+    calls: list[str] = []
+
+    def counted(text: str, code: str) -> list[str]:
+        calls.append(text)
+        return plain_sentences(text)
+
+    monkeypatch.setattr(module, "_by_pysbd", counted)
+    line = ("1. " + "word " * 5 + "and. ") * 240
+    sentences("\n".join([line[:7_900]] * 1_000))
+    assert 1 <= len(calls) <= 10

@@ -206,7 +206,7 @@ def test_a_file_that_is_nested_too_deeply_is_told(tmp_path: Path) -> None:
     """As any other problem of that file."""
     (tmp_path / "grade.yaml").write_text("[" * 3_000)
     (one,) = read_folder(tmp_path, ALL)
-    assert one.problem == "cannot be read: it is nested too deeply"
+    assert one.problem == "cannot be read: line 1, column 51: it is nested too deeply"
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), ["x", float("-inf")]])

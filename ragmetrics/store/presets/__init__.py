@@ -7,9 +7,8 @@ from dataclasses import replace
 from reprlib import Repr
 from typing import Any
 
-from ragmetrics.rows import BadRow, Rejected
+from ragmetrics.rows import EXCERPT, BadRow, Rejected
 from ragmetrics.store.columns import override
-from ragmetrics.store.formats import EXCERPT
 from ragmetrics.store.presets import langfuse, langsmith, openinference, otel, ragas
 from ragmetrics.store.presets.base import Place, Preset, Skipped, Span
 from ragmetrics.store.presets.traces import Item, Traces

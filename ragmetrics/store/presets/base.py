@@ -59,6 +59,8 @@ class Preset:
 
     read: Callable[[Mapping[str, Any]], Iterator[Span | Skipped | BadRow]]
     """The spans of a record; may raise BadRow."""
+    columns: frozenset[str]
+    """The keys at the top of a record that it looks at, of dotted ones the first part."""
     json_cells: frozenset[str] = frozenset()
     """Columns of a CSV file that hold JSON and nothing else."""
 

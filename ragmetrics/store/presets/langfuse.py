@@ -142,4 +142,34 @@ def _about(record: Mapping[str, Any], **tags: Any) -> dict[str, Any]:
     )
 
 
-PRESET = Preset(_read)
+_COLUMNS = frozenset(
+    [
+        "trace",
+        "observations",
+        "type",
+        "traceId",
+        "trace_id",
+        "id",
+        "name",
+        "input",
+        "output",
+        "level",
+        "metadata",
+        "environment",
+        "parentObservationId",
+        "parent_observation_id",
+        "isRootObservation",
+        "is_root_observation",
+        "startTime",
+        "start_time",
+        "traceName",
+        "trace_name",
+        "providedModelName",
+        "provided_model_name",
+        "model",
+        "release",
+        "version",
+    ]
+)
+
+PRESET = Preset(_read, _COLUMNS)

@@ -97,4 +97,22 @@ def _about(run: Mapping[str, Any], **tags: Any) -> dict[str, Any]:
     )
 
 
-PRESET = Preset(_read)
+_COLUMNS = frozenset(
+    [
+        "run_type",
+        "child_runs",
+        "id",
+        "run_id",
+        "name",
+        "error",
+        "trace_id",
+        "parent_run_id",
+        "start_time",
+        "inputs",
+        "outputs",
+        "extra",
+        "session_name",
+    ]
+)
+
+PRESET = Preset(_read, _COLUMNS)

@@ -135,4 +135,23 @@ def _about(span: Mapping[str, Any], **tags: Any) -> dict[str, Any]:
     )
 
 
-PRESET = Preset(_read)
+_COLUMNS = frozenset(
+    [
+        "span_kind",
+        "attributes",
+        "retrieval",
+        "parent_id",
+        "parentId",
+        "context",
+        "start_time",
+        "name",
+        "status",
+        "status_code",
+        "resource",
+        "resourceSpans",
+        "resourceMetrics",
+        "resourceLogs",
+    ]
+)
+
+PRESET = Preset(_read, _COLUMNS)

@@ -121,4 +121,21 @@ def _entity(attributes: Mapping[str, Any], side: str) -> Any:
         return value
 
 
-PRESET = Preset(_read)
+_COLUMNS = frozenset(
+    [
+        "attributes",
+        "context",
+        "parent_id",
+        "start_time",
+        "name",
+        "status",
+        "status_code",
+        "events",
+        "resource",
+        "resourceSpans",
+        "resourceMetrics",
+        "resourceLogs",
+    ]
+)
+
+PRESET = Preset(_read, _COLUMNS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ragmetrics.rows import FIELDS
 from ragmetrics.store.presets.base import Preset, Skipped, Span
 from ragmetrics.store.presets.values import about, at
 
@@ -38,4 +39,8 @@ def _read(record: Mapping[str, Any]) -> Iterator[Span | Skipped]:
     yield Span("sample", row, source=record)
 
 
-PRESET = Preset(_read, frozenset([*_LISTS, *_IDS, "retrieved_context_scores", "tags"]))
+PRESET = Preset(
+    _read,
+    frozenset([*FIELDS, *_OLD.values(), *_TAGS, "ground_truths"]),
+    frozenset([*_LISTS, *_IDS, "retrieved_context_scores", "tags"]),
+)

@@ -1,0 +1,105 @@
+"""Finds the JSON objects in a judge's reply, and tells a refusal from a verdict.
+
+Models write more than the object: their thoughts in `<think>` tags, prose, Markdown fences, a
+second pair of braces. Reasoning may hold drafts, so the last object is the verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from ragmetrics.errors import UnreadableReply
+
+_LONGEST = 2_000_000  # characters of a reply that are searched
+_EFFORT = 8  # times its length: what is read while looking for objects
+_THOUGHTS = ("think", "thinking", "reasoning", "thought")
+_OPENED = re.compile(rf"\s*<({'|'.join(_THOUGHTS)})>")
+_CLOSED = re.compile(rf"</({'|'.join(_THOUGHTS)})>")
+_BEGINS = re.compile(r'\{\s{0,999}(?:\}|"(?:[^"\\]|\\.){0,999}"\s{0,99}:)')
+_REFUSAL = re.compile(
+    r"\bI(?:['’]m| am)?(?: (?:really|very|so))?(?: sorry,? but I)?"
+    r" ?(?:can['’]?t|cannot|can not|won['’]?t|will not|(?:am )?unable to|(?:am )?not able to"
+    r"|(?:must|have to) (?:decline|refuse)|decline|refuse)\b"
+    r"(?:\W+\w+){0,3}?\W+(?:help|assist|comply|answer|provide|fulfil+|continue|process|judge"
+    r"|evaluate|grade|assess|engage|discuss|do|complete|respond|support|rate|participate)\b",
+    re.IGNORECASE,
+)
+_REFUSAL_WITHIN = 300  # characters from the reply's beginning
+_LONGEST_REFUSAL = 2_000
+
+
+class _Duplicate(Exception):
+    """An object names a key twice."""
+
+
+def objects(text: str) -> list[str]:
+    """The JSON objects of a reply as they are written, none inside another, the last one first.
+
+    Thoughts are passed over; where they have no end there is no verdict. Raises UnreadableReply
+    where an object names a key twice: nobody knows which value is meant.
+    """
+    if len(text) > _LONGEST:
+        raise UnreadableReply(f"the reply has {len(text):,} characters")
+    for part in _answers(text):
+        try:
+            found = list(_balanced(part))
+        except _Duplicate as error:
+            raise UnreadableReply(f"the key {error} occurs twice in an object") from None
+        if found:
+            return found[::-1]
+    return []
+
+
+def is_refusal(text: str) -> bool:
+    """Whether a reply without a verdict says that the model does not want to answer."""
+    ends = [match.end() for match in _CLOSED.finditer(text)]
+    said = text[ends[-1] :].strip() if ends else text.strip()
+    match = _REFUSAL.search(said[:_REFUSAL_WITHIN])
+    return match is not None and len(said) <= _LONGEST_REFUSAL
+
+
+def _answers(text: str) -> Iterator[str]:
+    """What may be the answer: what follows the thoughts, and the whole where it is not thoughts."""
+    ends = [match.end() for match in _CLOSED.finditer(text)]
+    if ends:
+        yield text[ends[-1] :]
+    if not _OPENED.match(text):
+        yield text
+    elif len(ends) > 1:
+        yield text[ends[0] :]
+
+
+def _balanced(text: str) -> Iterator[str]:
+    """The objects that can be read, in order. The effort is bounded, whatever the text holds."""
+    effort, place = _EFFORT * len(text) + 10_000, 0
+    while effort > 0 and (begins := _BEGINS.search(text, place)):
+        start, place = begins.start(), begins.start() + 1
+        try:
+            _, place = _DECODER.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            # The error counts the lines before it, whether anybody asks for them or not.
+            effort -= error.pos - start + error.pos // 64 + 1
+        except (ValueError, RecursionError):  # too deep, or a number too long
+            effort -= len(text) - start
+        else:
+            effort -= place - start
+            yield text[start:place]
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise _Duplicate(json.dumps(name)[:100])
+    return found
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_number)

@@ -1,0 +1,212 @@
+"""Fuzz: whatever a server answers, only the project's errors are raised, and nothing odd is kept.
+
+RAGMETRICS_FUZZ_EXAMPLES says how many examples each target tries; few by default.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ragmetrics.errors import InputError, JudgeError, UnreadableReply
+from ragmetrics.fusing import Fused
+from ragmetrics.judges.base import Reply
+from ragmetrics.judges.batch_lines import Fault, read_outputs
+from ragmetrics.judges.chat import read_reply
+from ragmetrics.judges.embeddings import _embedded
+from ragmetrics.judges.recorded import RecordedJudge
+from ragmetrics.judges.says import MOST_TOKENS
+from ragmetrics.judges.told import UNREADABLE, Setback, error_of, problem, retry_after, used_up
+from ragmetrics.judges.transport import Answer
+from ragmetrics.metrics.context_relevance import GRADE
+from ragmetrics.metrics.context_relevancy import NEEDED
+from ragmetrics.metrics.faithfulness import STATEMENTS
+from ragmetrics.metrics.response_relevancy import QUESTIONS
+from ragmetrics.protocol import Ask
+from ragmetrics.replay.answers import read_answer
+from ragmetrics.replay.outcomes import NoAnswer
+from ragmetrics.replay.questions import Question
+from ragmetrics.reply_json import is_refusal, objects
+from ragmetrics.retriever_settings import RetrieverSettings
+from ragmetrics.store.journal import Judgement, read_lines
+
+pytestmark = pytest.mark.fuzz
+NOW = datetime(2026, 11, 19, tzinfo=UTC)
+EXAMPLES = int(os.environ.get("RAGMETRICS_FUZZ_EXAMPLES", "50"))
+fuzzed = settings(
+    max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+
+NUMBERS = st.integers() | st.floats() | st.sampled_from([1e308, -1, 1 << 31, 1 << 63, 10**400])
+TEXTS = st.text(max_size=20) | st.sampled_from(["\ud800", "\x00", "</think>", "{", "```json"])
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXTS,
+    lambda inside: st.lists(inside, max_size=4) | st.dictionaries(TEXTS, inside, max_size=4),
+    max_leaves=8,
+)
+USAGE = st.fixed_dictionaries(
+    {},
+    optional={
+        "prompt_tokens": ANYTHING,
+        "completion_tokens": ANYTHING,
+        "prompt_tokens_details": ANYTHING | st.fixed_dictionaries({"cached_tokens": ANYTHING}),
+    },
+)
+MESSAGE = st.fixed_dictionaries({}, optional={"content": ANYTHING, "refusal": ANYTHING})
+CHOICE = st.fixed_dictionaries({}, optional={"message": MESSAGE, "finish_reason": ANYTHING})
+CHAT = ANYTHING | st.fixed_dictionaries(
+    {"choices": st.lists(CHOICE | ANYTHING, max_size=2)},
+    optional={"usage": USAGE | ANYTHING, "id": ANYTHING, "created": ANYTHING, "model": ANYTHING},
+)
+ITEM = st.fixed_dictionaries({}, optional={"index": ANYTHING, "embedding": ANYTHING}) | ANYTHING
+ERRORS = st.fixed_dictionaries(
+    {}, optional={"message": ANYTHING, "code": ANYTHING, "type": ANYTHING}
+)
+REPLIES = st.lists(
+    TEXTS
+    | ANYTHING.map(lambda one: json.dumps(one))
+    | st.sampled_from(["<think>", "}", '{"grade":2}']),
+    max_size=6,
+).map("".join)
+
+
+def is_count(number: object) -> bool:
+    """A number of tokens that any store takes."""
+    return type(number) is int and 0 <= number <= MOST_TOKENS
+
+
+@fuzzed
+@given(CHAT)
+def test_chat_completions(answer: Any) -> None:
+    """A reply with counts that can be kept, or one of the errors that the endpoint expects."""
+    try:
+        reply = read_reply(answer)
+    except UNREADABLE:
+        return
+    assert is_count(reply.prompt_tokens)
+    assert is_count(reply.completion_tokens)
+    assert 0 <= reply.cached_tokens <= reply.prompt_tokens
+    line = Judgement("0" * 32, "p", reply.text, reply.prompt_tokens, reply.completion_tokens).line(
+        1
+    )
+    assert sum(len(table) for table in read_lines([line])) == 1
+
+
+@fuzzed
+@given(st.integers(1, 4), st.lists(ITEM, max_size=4) | ANYTHING, USAGE | ANYTHING)
+def test_embeddings(texts: int, data: Any, usage: Any) -> None:
+    """As many vectors or problems as texts, or one of the errors that the endpoint expects."""
+    try:
+        found = _embedded(["text"] * texts, {"data": data, "usage": usage})
+    except UNREADABLE:
+        return
+    assert len(found) == texts
+    assert all(is_count(one.tokens) for one in found)
+
+
+@fuzzed
+@given(
+    st.integers(100, 599).filter(lambda status: status != 200),
+    st.dictionaries(
+        st.sampled_from(["retry-after", "retry-after-ms", "Location", "x-ratelimit-reset-tokens"]),
+        TEXTS | NUMBERS.map(str) | st.datetimes().map(str),
+    ),
+    st.binary(max_size=50) | ERRORS.map(lambda one: json.dumps({"error": one}).encode()),
+    st.booleans(),
+)
+def test_errors_and_headers(
+    status: int, headers: dict[str, str], body: bytes, proven: bool
+) -> None:
+    """Each is a setback or an error of the project; waits are no negative numbers."""
+    limits = {**headers, "x-ratelimit-remaining-tokens": "0"}
+    assert retry_after(headers, NOW) >= 0
+    assert used_up(limits) >= 0
+    error_of(body)
+    found = problem(Answer(status, headers, body), "m", "http://x/", NOW, proven=proven)
+    assert isinstance(found, Setback | JudgeError)
+
+
+@fuzzed
+@given(REPLIES)
+def test_verdicts(text: str) -> None:
+    """A verdict or UnreadableReply, by every kind of prompt; and a store gives the same."""
+    is_refusal(text)
+    data = {"question": "q", "context": "c", "contexts": ["c"], "sentences": ["s"], "n": 1}
+    for prompt in (GRADE, NEEDED, QUESTIONS, STATEMENTS):
+        try:
+            first = prompt.parse(text, data)
+        except UnreadableReply:
+            continue
+        assert prompt.parse(text, data) == first
+    try:
+        assert all(isinstance(json.loads(one), dict) for one in objects(text))
+        Fused([Ask(GRADE, data)]).split(text)
+    except UnreadableReply:
+        pass
+
+
+@fuzzed
+@given(
+    st.lists(
+        st.binary(max_size=40)
+        | CHAT.map(
+            lambda body: json.dumps(
+                {"custom_id": "a", "response": {"status_code": 200, "body": body}}
+            ).encode()
+        )
+        | ANYTHING.map(lambda one: json.dumps({"custom_id": one, "error": one}).encode()),
+        max_size=4,
+    ).map(b"\n".join)
+)
+def test_batch_files(data: bytes) -> None:
+    """Replies and faults by name, and no error."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "out.jsonl"
+        path.write_bytes(data)
+        found = read_outputs(path, 1_000)
+    assert all(isinstance(one, Reply | Fault) for one in found.values())
+
+
+@fuzzed
+@given(
+    st.lists(
+        st.binary(max_size=40)
+        | st.fixed_dictionaries(
+            {"key": TEXTS | ANYTHING, "reply": REPLIES | ANYTHING, "as_is": ANYTHING}
+        ).map(lambda one: json.dumps(one).encode()),
+        max_size=3,
+    ).map(b"\n".join)
+)
+def test_recordings(data: bytes) -> None:
+    """A judge, or an InputError that names the line."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "replies.jsonl"
+        path.write_bytes(data)
+        with suppress(InputError):
+            RecordedJudge(str(path))
+
+
+@fuzzed
+@given(
+    ANYTHING
+    | st.fixed_dictionaries(
+        {"retrieved_contexts": ANYTHING | st.lists(TEXTS, max_size=3)},
+        optional={"retrieved_context_ids": ANYTHING, "response": ANYTHING},
+    ),
+    st.sampled_from([None, ".", "hits.text", "retrieved_contexts.0"]),
+)
+def test_retrievers(answer: Any, contexts: str | None) -> None:
+    """A row, or the question has no answer."""
+    chosen = RetrieverSettings(url="http://x/", contexts=contexts)
+    question = Question(id="q", user_input="When?", language="en", tags={})
+    with suppress(NoAnswer):
+        read_answer(chosen, question, "b", answer, NOW)

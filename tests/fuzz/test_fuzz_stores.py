@@ -1,0 +1,224 @@
+"""Stores under fire: each reader of a damaged file reads, leaves it out, or raises StoreError."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from ragmetrics.alerts.book import Book
+from ragmetrics.alerts.deliver import BOOK, load_book
+from ragmetrics.alerts.silences import silences
+from ragmetrics.alerts.threads import Threads, load_threads
+from ragmetrics.budget import BudgetPlan, load_plan
+from ragmetrics.calibration.history import load_history
+from ragmetrics.errors import StoreError
+from ragmetrics.gates.kept import load_compared, load_gates
+from ragmetrics.gates.undecided import load_undecided
+from ragmetrics.judges.corpus import Corpus
+from ragmetrics.protocol import Score
+from ragmetrics.records import Limits, Source
+from ragmetrics.reuse import staged_runs
+from ragmetrics.rows import LogRow
+from ragmetrics.sample_plan import load_sample
+from ragmetrics.stage import Staged, load_corpus
+from ragmetrics.store.files import Files
+from ragmetrics.store.history import find_manifest, nights, outlines
+from ragmetrics.store.journal import Judgement
+from ragmetrics.store.judgements import Judgements
+from ragmetrics.store.parts import (
+    ROW_SCHEMA,
+    SCORE_SCHEMA,
+    PartWriter,
+    RunRef,
+    copy_part,
+    is_whole,
+    question_keys,
+    read_columns,
+    read_notes,
+    read_records,
+    read_rows,
+    row_record,
+    score_record,
+    workspace,
+)
+from ragmetrics.store.places import scored_rows
+from ragmetrics.usage import Usage
+from tests.fakes.fuzzing import JSON, damaged, fuzzed
+from tests.fakes.nights import night
+
+pytestmark = pytest.mark.fuzz
+
+REF = RunRef(date=date(2026, 11, 19), run="ab12", shards=1)
+ROWS = [
+    LogRow(
+        f"r{n}", f"Where is {n}?", ("Here.",), datetime(2026, 11, 19, tzinfo=UTC), tags={"a": "b"}
+    )
+    for n in range(5)
+]
+KEY = "00000001" + "ab" * 12
+METRIC = "context_recall"
+NOW = datetime(2026, 11, 19, tzinfo=UTC)
+NIGHT = night().model_copy(update={"date": REF.date, "run": REF.run})
+Read = Callable[[Files], Any]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """One of each kind of file that is read again."""
+    files = Files(str(tmp_path_factory.mktemp("store")))
+    with workspace() as folder:
+        rows = PartWriter(folder, ROW_SCHEMA)
+        scores = PartWriter(folder, SCORE_SCHEMA)
+        for row in ROWS:
+            rows.add(row_record(row))
+            scores.add(score_record(row, Score(0.5, "so", {"verdicts": [1, 0]})))
+        rows.finish(files, REF.rows(0))
+        scores.finish(files, REF.scores(METRIC, 0), {"usage": {"judge": {}}})
+    files.write(f"{REF.folder('runs')}.json", NIGHT.model_dump_json().encode())
+    corpus = Corpus()
+    corpus.add(("one two",), "one")
+    files.write(f"{REF.folder('rows')}/corpus.bin", corpus.to_bytes())
+    asyncio.run(_keep(files))
+    return files
+
+
+async def _keep(files: Files) -> None:
+    """A file of judgements that is Parquet, and a journal that is still open."""
+    done = Judgements(files, "f", "00000000", "ffffffff")
+    done.load()
+    await done.keep(Judgement(KEY, "grade", "a reply"))
+    await asyncio.to_thread(done.compact)
+    done.close()
+    left = Judgements(files, "f", "00000000", "ffffffff")
+    left.load()
+    await left.keep(Judgement(KEY, "other", "a reply"))
+
+
+def parts(files: Files) -> None:
+    """All that reads a part of rows."""
+    for read in (read_rows, question_keys, read_records):
+        attempt(lambda read=read: list(read(files, REF.rows(0))))
+    attempt(lambda: scored_rows(files, REF, [METRIC], {0: [0, 3]}))
+
+
+def scores(files: Files) -> None:
+    """All that reads a part of scores."""
+    path = REF.scores(METRIC, 0)
+    attempt(lambda: is_whole(files, path))
+    attempt(lambda: read_notes(files, path))
+    attempt(lambda: read_columns(files, path, ["value", "status"]))
+    attempt(lambda: copy_part(files, path, "copy.parquet", {}))
+    attempt(lambda: scored_rows(files, REF, [METRIC], {0: [0, 3]}))
+
+
+def judgements(files: Files) -> None:
+    """All that reads judgements; what is damaged is asked anew."""
+    kept = Judgements(files, "f", "00000000", "ffffffff")
+    kept.load()
+    kept.find(KEY)
+    kept.find_vector(KEY)
+
+
+def attempt(read: Callable[[], Any]) -> None:
+    """Read, or be told by the one error that there is."""
+    try:
+        read()
+    except StoreError as error:
+        assert str(error)
+
+
+RECORDS: dict[str, tuple[BaseModel, Read]] = {
+    f"{REF.folder('runs')}.json": (NIGHT, lambda files: (find_manifest(files, REF), nights(files))),
+    "history/2026-11.json": (NIGHT, outlines),
+    f"{REF.folder('rows')}/staged.json": (
+        Staged(ref=REF, source=Source(logs="x", files=1, rows=1), started_at=NOW),
+        lambda files: staged_runs(files, REF.date),
+    ),
+    f"{REF.folder('rows')}/budget.json": (
+        BudgetPlan(limits=Limits(max_usd=1.0), estimated=Usage()),
+        lambda files: load_plan(files, REF),
+    ),
+    f"{REF.folder('rows')}/sample.json": (NIGHT, lambda files: load_sample(files, REF)),
+    BOOK: (Book(), load_book),
+    "alerts/threads.json": (Threads(), load_threads),
+    "alerts/silences/a.json": (NIGHT, silences),
+    "alerts/outbox/a.json": (NIGHT, load_book),
+    "gates/b2.json": (NIGHT, lambda files: (list(load_gates(files)), load_compared(files, "b2"))),
+    "gates/undecided/b2.json": (NIGHT, lambda files: list(load_undecided(files))),
+    "calibrations/set=a/judge=f/20261119T000000.000000Z.json": (NIGHT, load_history),
+}
+
+
+@pytest.mark.parametrize("path", RECORDS)
+@fuzzed
+@given(data=st.data())
+def test_damaged_records(store: Files, path: str, data: st.DataObject) -> None:
+    """JSON with pieces of it changed, or of another kind."""
+    record, read = RECORDS[path]
+    whole = record.model_dump_json().encode()
+    before = store.find(path)
+    store.write(path, data.draw(damaged(whole) | JSON.map(lambda one: json.dumps(one).encode())))
+    try:
+        attempt(lambda: read(store))
+    finally:
+        store.remove(path)
+        if before is not None:
+            store.write(path, before)
+
+
+@fuzzed
+@given(data=st.data())
+def test_damaged_judgements(store: Files, data: st.DataObject) -> None:
+    """Journals and Parquet: what cannot be read is asked anew."""
+    kept = [info.path for info in store.below("judgements")]
+    path = data.draw(st.sampled_from(kept))
+    whole = store.read(path)
+    store.write(path, data.draw(damaged(whole)))
+    try:
+        attempt(lambda: judgements(store))
+    finally:
+        store.write(path, whole)
+
+
+@fuzzed
+@given(data=st.data())
+def test_damaged_word_counts(store: Files, data: st.DataObject) -> None:
+    """They are staged anew."""
+    path = f"{REF.folder('rows')}/corpus.bin"
+    whole = store.read(path)
+    store.write(path, data.draw(damaged(whole)))
+    try:
+        attempt(lambda: load_corpus(store, REF))
+    finally:
+        store.write(path, whole)
+
+
+@pytest.mark.parametrize("name", ["dt=2026-13-45/run=a.json", "dt=2026-11-19/run=.json", "x.json"])
+def test_odd_names_are_no_nights(tmp_path: Path, name: str) -> None:
+    """Whoever puts files into a store by hand may call them anything."""
+    files = Files(str(tmp_path))
+    files.write(f"runs/{name}", NIGHT.model_dump_json().encode())
+    assert [one.date for one in nights(files)] in ([], [REF.date])
+
+
+@pytest.mark.parametrize("kind", ["rows", "scores"])
+@fuzzed
+@given(data=st.data())
+def test_damaged_parts(store: Files, kind: str, data: st.DataObject) -> None:
+    """Parquet with pieces of it changed."""
+    path = REF.rows(0) if kind == "rows" else REF.scores(METRIC, 0)
+    whole = store.read(path)
+    store.write(path, data.draw(damaged(whole)))
+    try:
+        (parts if kind == "rows" else scores)(store)
+    finally:
+        store.write(path, whole)
