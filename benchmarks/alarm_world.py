@@ -23,11 +23,22 @@ from numpy.typing import NDArray
 
 from ragmetrics.alert_settings import AlertSettings, Rule
 from ragmetrics.alerts.book import Book
+from ragmetrics.alerts.cases import Case
+from ragmetrics.alerts.escalation import escalate, notifications
 from ragmetrics.alerts.evidence import Night
 from ragmetrics.alerts.rules import evaluate
 from ragmetrics.alerts.state import advance
 from ragmetrics.protocol import Status
-from ragmetrics.records import Finding, JudgeInfo, Manifest, Segment, Source, Summary, Usage
+from ragmetrics.records import (
+    Finding,
+    JudgeInfo,
+    Manifest,
+    Notification,
+    Segment,
+    Source,
+    Summary,
+    Usage,
+)
 from ragmetrics.stats.carriers import Carried, TaggedRows, find_carriers
 from ragmetrics.stats.intervals import mean_interval
 from ragmetrics.summarise import MetricScores
@@ -45,6 +56,7 @@ KINDS: Mapping[str, Callable[[Values], Values]] = {
     "continuous": lambda u: u**0.4,
 }
 """Metrics by their scores, from numbers that are uniform in [0, 1]."""
+FALSE_ALARMS = 0.01
 _FIRST = date(2026, 1, 1)
 _MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 _REMEMBERED = 30
@@ -74,6 +86,8 @@ class World:
     nights: list[Manifest] = field(default_factory=list)
     scores: dict[date, dict[str, MetricScores]] = field(default_factory=dict)
     book: Book = field(default_factory=Book)
+    notified: dict[str, Notification] = field(default_factory=dict)
+    """What people were last told, of alerts that fire whatever their numbers are."""
 
     def add(self, values: Values, first_question: int = 0) -> list[Finding]:
         """Another night; return what its drop rules find."""
@@ -83,13 +97,43 @@ class World:
             scores,
             self.nights[-_REMEMBERED:],
             lambda one, metric: self.scores[one.date][metric],
+            notified=notifications(self.book, manifest.date),
         )
         settings = AlertSettings(rules=rules(self.versus, self.for_))
         with patch("ragmetrics.alerts.rules.summarise", _summary):
             found = evaluate(settings, night)
-        self.book, told = advance(self.book, found, manifest.date, remind_days=7)
+        self.book, told = advance(self.book, found, manifest.date, remind_days=7, run="run")
         self._keep(manifest.model_copy(update={"findings": told}), scores)
         return [one for one in told if one.kind == "metric"]
+
+    def escalated(self, values: Values, first_question: int = 0) -> list[Finding]:
+        """Which alerts would escalate on another night, if each fires whatever its numbers are."""
+        return self._escalated(*self._night(values, first_question))
+
+    def firing(
+        self, values: Values, first_question: int = 0, *, remind: bool = False
+    ) -> list[Finding]:
+        """Another such night; people are told of those that escalate, and reminded of all."""
+        manifest, scores = self._night(values, first_question)
+        found = self._escalated(manifest, scores)
+        told = Notification(night=manifest.date, run=manifest.run)
+        keys = [case.finding.key for case in _firing()] if remind else [one.key for one in found]
+        self.notified |= dict.fromkeys(keys, told)
+        self._keep(manifest, scores)
+        return found
+
+    def _escalated(self, manifest: Manifest, scores: dict[str, MetricScores]) -> list[Finding]:
+        earlier = self.nights[-_REMEMBERED:]
+        night = Night(
+            manifest,
+            scores,
+            earlier,
+            lambda one, metric: self.scores[one.date][metric],
+            notified=self.notified,
+        )
+        cases = _firing()
+        found = escalate(cases, [case.finding for case in cases], night, FALSE_ALARMS)
+        return [one for one in found if one.escalation]
 
     def remember(self, values: Values, first_question: int = 0) -> None:
         """Another night, which no rule was held against."""
@@ -127,6 +171,27 @@ def rules(versus: str, for_: int = 2) -> tuple[Rule, ...]:
         for metric in KINDS
         for by in (None, "segment")
     )
+
+
+def _firing() -> list[Case]:
+    """An alert of each rule over all rows and each segment."""
+    segments = [None, *(Segment(tag="segment", value=f"s{one}") for one in range(SEGMENTS))]
+    return [
+        Case(
+            Rule(metric=metric, max_drop=LIMIT),
+            Finding(
+                key=f"{metric}/{segment}",
+                kind="metric",
+                level="breach",
+                rule="",
+                message="",
+                metric=metric,
+                segment=segment,
+            ),
+        )
+        for metric in KINDS
+        for segment in segments
+    ]
 
 
 def population(random: np.random.Generator) -> Values:

@@ -29,7 +29,8 @@ from benchmarks.alarm_world import (
 )
 from ragmetrics.records import Segment
 
-LOST, LOSING, LASTING = 0.5, 30, 0.06
+LOST, LOSING, LASTING, FALL = 0.5, 30, 0.06, 0.3
+FELL_EVERY = 25
 FALLEN = "graded"
 
 
@@ -139,6 +140,33 @@ def lasting(random: np.random.Generator, trials: int, for_: int, nights: int = 6
     return Lasting(trials, tuple(fired.tolist()), resolved)
 
 
+@dataclass(frozen=True)
+class Escalations:
+    """On how many nights an alert escalated while all fired."""
+
+    nights: int
+    """On which nothing changed since the alerts fired,"""
+    unchanged: int
+    """and on how many of them one of them escalated all the same."""
+    trials: int
+    """Nights on which every metric lost values again,"""
+    worse: int
+    """and of these those on which one escalated."""
+
+
+def escalations(random: np.random.Generator, nights: int, *, golden: bool) -> Escalations:
+    """Nights on which every rule fires, told every seven nights; some with a further fall."""
+    world, made, counts = World("trailing:7"), Golden(random), [0, 0, 0]
+    for number in range(nights + 1):
+        values = made.night() if golden else population(random)
+        first = 0 if golden else number * QUESTIONS
+        if number % FELL_EVERY == 1:
+            lower = values * (random.random(values.shape) > FALL)
+            counts[1:] = counts[1] + 1, counts[2] + bool(world.escalated(lower, first))
+        counts[0] += bool(world.firing(values, first, remind=number % 7 == 0))
+    return Escalations(nights, *counts)
+
+
 def noise(random: np.random.Generator, runs: int = 20) -> tuple[float, float]:
     """What the simulated judge does: rows changing between two runs, mean row SD over runs."""
     golden = Golden(random)
@@ -167,6 +195,13 @@ def report(nights: int, trials: int, seed: int = 6) -> Iterator[str]:
         yield (
             f"{name} lose {LOST}, a drop of {seen.drop:.4f}: fired the first night in {seen.fired} "
             f"of {seen.trials} trials{where if segment else ''}"
+        )
+    for golden in (True, False):
+        rose = escalations(np.random.default_rng(seed), nights, golden=golden)
+        yield (
+            f"{'golden set' if golden else 'traffic'}, {rose.nights} unchanged nights of firing "
+            f"alerts: one escalated on {rose.unchanged}; with a further fall of {FALL:.0%} of the "
+            f"values, on {rose.worse} of {rose.trials}"
         )
     for for_ in (1, 2, 4):
         stayed = lasting(np.random.default_rng(seed), max(1, trials // 10), for_)

@@ -22,6 +22,7 @@ from flows.waiting import come_back, leaving
 from ragmetrics import tables
 from ragmetrics.alerts.deliver import dashboard_link
 from ragmetrics.errors import JudgePending, RagmetricsError
+from ragmetrics.incidents import incidents
 from ragmetrics.night import (
     CoverageShort,
     NightResult,
@@ -76,9 +77,8 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     manifest = publish(chosen, staged, problems + unjudged)
     delivery = alert(chosen, manifest)
     unshown, told = show_or_tell(chosen, manifest)
-    for finding in manifest.findings:
-        if finding.level != "ok":
-            log.warning("%s: %s", finding.level, finding.message)
+    for one in incidents([one for one in manifest.findings if one.level != "ok"], manifest):
+        log.warning("%s: %s", one.cause.level, one.sentence)
     if missing := shortfalls(manifest, delivery):
         # What is sent of a night names all that fires, and so what is missing.
         told = told and delivery.sent

@@ -10,6 +10,9 @@ from pydantic import Field, field_validator, model_validator
 from ragmetrics.channel_settings import ChannelSettings
 from ragmetrics.judge_settings import Part
 
+STEP = 0.05
+"""`worse_by` of rules that say neither it nor a `max_drop` above 0."""
+
 
 class Rule(Part):
     """When to alert: `min` on the mean, `max_drop` against earlier nights, or both."""
@@ -29,6 +32,9 @@ class Rule(Part):
     given the sum, to become a breach."""
     clear: float | None = Field(None, allow_inf_nan=False)
     """A firing `min` rule resolves at this mean, a `max_drop` rule at this drop."""
+    worse_by: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """How far a firing alert falls below the mean of its last message to be told at once; None:
+    as far as `max_drop`, or 0.05."""
     severity: Literal["critical", "warning"] = "critical"
 
     @field_validator("versus")
@@ -56,6 +62,11 @@ class Rule(Part):
         if not (above or within):
             raise ValueError("clear should be at min or above it, or at max_drop or below it")
         return self
+
+    @property
+    def step(self) -> float:
+        """The further drop from which a firing alert escalates."""
+        return self.worse_by or self.max_drop or STEP
 
     @property
     def limits(self) -> list[str]:

@@ -40,4 +40,6 @@ def _line(one: Alert) -> list[str]:
     state = f"{one.state.state}\n(warning)" if warns else one.state.state
     said = [one.key, one.message, *([str(one.silence)] if one.silence else [])]
     told = "\n".join(clean(line, _LONGEST) for line in said)
-    return [one.id, state, str(one.state.since or "–"), str(one.state.last_sent or "–"), told]
+    mean = "" if one.last_mean is None else f"\n{one.last_mean:.3f}"
+    last = f"{one.state.last_sent or '–'}{mean}"
+    return [one.id, state, str(one.state.since or "–"), last, told]

@@ -51,6 +51,18 @@ class CarrierShare(Record):
         return f"{'new ' if self.is_new else ''}{name} ({self.share:.0%} of the drop)"
 
 
+class ComparedMeans(Record):
+    """The two means that a drop is the difference of, each question counted once: not those of all
+    rows, which other questions and their shares move too.
+    """
+
+    before: float
+    now: float
+    questions: int
+    paired: bool | None = None
+    """Whether the same questions are on both sides."""
+
+
 class Fall(Record):
     """A metric without a drop rule that surely got worse: said in the headline, and by no alert."""
 
@@ -66,6 +78,8 @@ class Fall(Record):
     questions: int
     paired: bool | None = None
     """Whether they are questions of both sides, each against itself; None: not known."""
+    means: ComparedMeans | None = None
+    """Of these questions; `before` and `now` are of all rows."""
 
 
 class Move(Record):
@@ -84,6 +98,7 @@ class Move(Record):
     error: float | None = None
     """Standard error by the questions alone; None of earlier versions, whose interval is of them
     alone."""
+    means: ComparedMeans | None = None
 
 
 class JudgeMovement(Record):

@@ -88,7 +88,7 @@ def ack(
     settings: SettingsFlag = None,
     store: StoreFlag = None,
 ) -> None:
-    """Acknowledge a firing alert: no reminders until it resolves or its severity gets worse."""
+    """Acknowledge a firing alert: no reminders until it resolves, escalates or is more severe."""
     files, book, alert = _meant(settings, store, key)
     if alert.state.state != "firing":
         raise InputError(
@@ -122,7 +122,7 @@ def snooze(
     settings: SettingsFlag = None,
     store: StoreFlag = None,
 ) -> None:
-    """Hear nothing of an alert for some nights; then what has become of it is told."""
+    """Hear nothing of an alert for some nights, unless it escalates; then what has become of it."""
     files, book, alert = _meant(settings, store, key)
     one = Silence(
         key=alert.key,

@@ -26,6 +26,7 @@ def print_comparison(console: Console, found: Comparison) -> None:
     lines = [(one.metric, *_numbers(one)) for one in found.compared]
     if lines:
         print_grid(console, ("metric", *_HEADERS), lines, styles=_styles(found.compared))
+        console.print("A, B: means over these questions, each counted once")
     _print_segments(console, found)
     _print_moved(console, found)
     for one in found.metrics:

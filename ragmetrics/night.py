@@ -27,6 +27,7 @@ from ragmetrics.errors import (
     StoreError,
 )
 from ragmetrics.estimates import plan_budget
+from ragmetrics.incidents import incidents
 from ragmetrics.publish import publish
 from ragmetrics.records import JudgeInfo, Manifest
 from ragmetrics.registry import chosen_metrics
@@ -83,6 +84,7 @@ def check_rules(settings: Settings) -> None:
                 "metrics in which higher is"
             )
         scored[rule.metric].check_limit(rule.max_drop, "alerts", rule.min)
+        scored[rule.metric].check_limit(rule.worse_by, "alerts", name="worse_by")
 
 
 def stage_night(settings: Settings, day: date, begun: datetime | None = None) -> Staged:
@@ -249,11 +251,12 @@ def coverage_short(manifest: Manifest, missing: Sequence[str]) -> CoverageShort:
 
 def shortfalls(manifest: Manifest, delivery: Delivery) -> list[str]:
     """Why the run does not do its whole duty; nothing where it does."""
+    told = redacted(manifest, manifest.redacts)
     missing = [
-        finding.message
-        for finding in redacted(manifest, manifest.redacts).findings
+        finding
+        for finding in told.findings
         if finding.kind in ("no_data", "judge_failures")
         and finding.level != "ok"
         and finding.severity == "critical"  # one judge of a panel is not
     ]
-    return [*missing, *delivery.errors]
+    return [*(one.sentence for one in incidents(missing, told)), *delivery.errors]

@@ -11,6 +11,7 @@ from operator import or_
 from ragmetrics import __version__
 from ragmetrics.alerts.book import Book
 from ragmetrics.alerts.deliver import load_book
+from ragmetrics.alerts.escalation import notifications
 from ragmetrics.alerts.explain import explain
 from ragmetrics.alerts.falls import find_falls
 from ragmetrics.alerts.levels import fixed_sets
@@ -62,6 +63,8 @@ WORST = 10
 """Rows shown per metric."""
 _COMPARED_NIGHTS = 60
 log = logging.getLogger(__name__)
+_TOLD = ("transition", "escalation", "ended")
+"""Fields of a finding that say what people were told of it."""
 
 
 def publish(
@@ -86,10 +89,12 @@ def publish(
     told = dict.fromkeys([*problems, *manifest.problems])
     manifest = manifest.model_copy(update={"problems": list(told), "flow_run": flow_run})
     manifest, superseded = superseding(files, manifest)
-    months, history = Months(files), load_history(files)
-    night = _night(settings, files, months, history, manifest, scores)
-    book = load_book(files)
+    months, history, book = Months(files), load_history(files), load_book(files)
     silent = silent or (book.night is not None and manifest.date < book.night)
+    earlier = _earlier(settings, files, months, manifest.date)
+    if silent:
+        book = _replayed(earlier, settings.alerts.remind_days)
+    night = _night(settings, files, history, manifest, scores, earlier, book)
     findings = _findings(settings, files, night, book, silent=silent)
     manifest = manifest.model_copy(update={"metrics": with_movements(night)})
     manifest = manifest.model_copy(
@@ -111,13 +116,13 @@ def publish(
 def _night(
     settings: Settings,
     files: Files,
-    months: Months,
     history: History,
     manifest: Manifest,
     scores: dict[str, MetricScores],
+    earlier: Sequence[Manifest],
+    book: Book,
 ) -> Night:
     """What the rules look at."""
-    earlier = _earlier(settings, files, months, manifest.date)
     return Night(
         manifest,
         scores,
@@ -131,6 +136,7 @@ def _night(
         history.newest_drifts(manifest.judge),
         fixed_sets=fixed_sets(settings, files, history.calibrations),
         ids=IdReader(files),
+        notified=notifications(book, manifest.date),
         find_run=cache(partial(named_run, files)),
         serving=cache(partial(find_serving, files, manifest.dataset, manifest.date)),
     )
@@ -148,17 +154,13 @@ def _earlier(settings: Settings, files: Files, months: Months, day: date) -> lis
 def _findings(
     settings: Settings, files: Files, night: Night, book: Book, *, silent: bool
 ) -> list[Finding]:
-    """What the rules say of the night; where it is silent, by the nights before it alone, and told
-    to nobody.
-    """
+    """What the rules say of the night, after a book of alerts; told to nobody if it is silent."""
     days = settings.alerts.remind_days
-    if silent:
-        book = _replayed(night.earlier, days)
     today = evaluate(settings.alerts, night)
     if not silent:
         book = with_missed(book, night.earlier, today, days)
     quiet = NO_SILENCES if silent else silences(files)
-    _, findings = advance(book, today, night.manifest.date, days, quiet)
+    _, findings = advance(book, today, night.manifest.date, days, quiet, night.manifest.run)
     findings = explain(night, findings)
     if not silent:
         return findings
@@ -169,20 +171,20 @@ def _replayed(earlier: Sequence[Manifest], remind_days: int) -> Book:
     """The alerts as they stood after some nights, by the findings of those alone."""
     book = Book()
     for night in earlier:
-        book, _ = advance(book, night.findings, night.date, remind_days)
+        book, _ = advance(book, night.findings, night.date, remind_days, run=night.run)
     return book
 
 
 def _as_told(findings: Sequence[Finding], *before: Manifest | None) -> list[Finding]:
     """A rerun tells nothing again, but the night's record keeps what it told the first time."""
     told = {
-        (one.key, one.state): one.transition
+        (one.key, one.state): {name: getattr(one, name) for name in _TOLD}
         for manifest in before
         for one in (manifest.findings if manifest else ())
         if one.transition
     }
     return [
-        one.model_copy(update={"transition": one.transition or told.get((one.key, one.state))})
+        one if one.transition else one.model_copy(update=told.get((one.key, one.state), {}))
         for one in findings
     ]
 

@@ -16,7 +16,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ragmetrics.causes import CarrierShare, DatedChange, Fall, JudgeMovement, Move
+from ragmetrics.causes import (
+    CarrierShare,
+    ComparedMeans,
+    DatedChange,
+    Fall,
+    JudgeMovement,
+    Move,
+)
 from ragmetrics.record import Record as Record
 from ragmetrics.silence import Severity, Silence
 from ragmetrics.usage import Usage as Usage
@@ -198,7 +205,55 @@ FindingKind = Literal[
 ]
 Level = Literal["ok", "suspect", "breach", "no_data"]
 State = Literal["ok", "pending", "firing"]
-Transition = Literal["fired", "resolved", "reminded"]
+Transition = Literal["fired", "escalated", "resolved", "reminded"]
+
+
+class Notification(Record):
+    """What people were last told of an alert that fires."""
+
+    night: date
+    run: str = ""
+    """Whose numbers they were; empty where an earlier version sent it."""
+    level: Level = "breach"
+    mean: float | None = None
+
+
+class Escalation(Record):
+    """How much worse a firing alert is than at its last notification: significantly, and by more
+    than the rule's `worse_by`.
+    """
+
+    notified: Notification
+    label: str
+    """The night that tonight is compared with: `2026-11-18`."""
+    before: float
+    """Its mean, and"""
+    now: float
+    """tonight's, of the questions that were compared; of a check of logs or judge, the shares of
+    rows."""
+    drop: float
+    """How much worse that is; positive."""
+    low: float
+    high: float
+    p_value: float
+    """One-sided, against no change for the worse, after control of the night's escalations."""
+    n: int
+    """Questions that were compared, or rows of a share."""
+    limit: float
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is of a share of rows, of which more is worse."""
+        return self.now > self.before
+
+    def __str__(self) -> str:
+        """`worse than in the last message (2026-11-18): 0.466 → 0.258, drop 0.208 [...]`."""
+        what, unit = ("rise", "rows") if self.is_share else ("drop", "questions")
+        return (
+            f"worse than in the last message ({self.label}): {self.before:.3f} → {self.now:.3f}, "
+            f"{what} {self.drop:.3f} [{self.low:.3f}, {self.high:.3f}] over {self.n:,} {unit}, "
+            f"limit {self.limit:g}"
+        )
 
 
 class Finding(Record):
@@ -224,8 +279,11 @@ class Finding(Record):
     n: int = 0
     questions: int = 0
     baseline: float | None = None
+    """Mean of all rows of the nights before."""
     baseline_label: str | None = None
     """`2026-11-18` or `the 7 nights before`."""
+    means: ComparedMeans | None = None
+    """Of the questions that the drop is measured on."""
     drop: float | None = None
     drop_low: float | None = None
     drop_high: float | None = None
@@ -255,6 +313,12 @@ class Finding(Record):
     """What carries its drop, the largest share first; None: not looked into."""
     silence: Silence | None = None
     """Why people are not told of it, or not reminded."""
+    escalation: Escalation | None = None
+    """How much worse it is than at the last notification; None: not significantly so."""
+    ended: Silence | None = None
+    """The silence that tonight's escalation ended."""
+    unsilenced: datetime | None = None
+    """Silences made until then have ended, as the alert escalated."""
 
 
 class WorstRow(Record):

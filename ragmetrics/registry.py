@@ -45,17 +45,24 @@ class Metric:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     wording: Wording = BUILT_IN
 
-    def check_limit(self, max_drop: float | None, where: str, least: float | None = None) -> None:
+    def check_limit(
+        self,
+        max_drop: float | None,
+        where: str,
+        least: float | None = None,
+        *,
+        name: str = "max_drop",
+    ) -> None:
         """Raise InputError for a limit that no drop can reach, which would watch nothing, and for
         a least mean that none, or every one, is below.
 
         The scores of our own metrics are from 0 to 1; on what scale others score nobody knows.
-        `where` is the key of the settings that has the rules.
+        `where` is the key of the settings that has the rules, `name` that of the drop.
         """
         ours = self.steps.__module__.startswith(f"{ragmetrics.metrics.__name__}.")
         if ours and max_drop is not None and max_drop >= 1:
             raise InputError(
-                f"{where}: rules: max_drop of {self.name!r} is {max_drop:g}, and its scores end at "
+                f"{where}: rules: {name} of {self.name!r} is {max_drop:g}, and its scores end at "
                 "1: say how much of that it may fall, as 0.05"
             )
         if ours and least is not None and not 0 < least <= 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime
 from typing import Literal
 
 from pydantic import AwareDatetime
@@ -33,11 +33,20 @@ class Silence(Record):
         by = f" by {self.by}" if self.by else ""
         return f"{what}{by}: {self.note}" if self.note else f"{what}{by}"
 
-    def holds(self, night: date, since: date | None, severity: Severity) -> bool:
+    def holds(
+        self,
+        night: date,
+        since: date | None,
+        severity: Severity,
+        unsilenced: datetime | None = None,
+    ) -> bool:
         """Whether it is in force on a night, of an alert that fires since then, or does not (None).
 
         A snooze holds until its date; an acknowledgement for its spell, at its severity or below.
+        Silences made until `unsilenced` were ended by an escalation of the alert.
         """
+        if unsilenced and self.at <= unsilenced:
+            return False
         if self.until:
             return night < self.until
         same = since is not None and self.since == since

@@ -17,6 +17,7 @@ from ragmetrics.alerts.terminal import render
 from ragmetrics.changes import fall_text
 from ragmetrics.cost_tables import print_budget, print_labelled, print_sample, print_usage
 from ragmetrics.grid import print_grid
+from ragmetrics.incidents import Incident, incidents
 from ragmetrics.protocol import Status
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.registry import Metric
@@ -203,8 +204,14 @@ def print_nights(console: Console, results: Sequence[NightResult]) -> None:
     for result in results:
         manifest = result.manifest
         means = [number(one.mean) if (one := manifest.summary(name)) else "" for name in names]
-        told = [f"{one.transition}: {one.rule}" for one in manifest.findings if one.transition]
-        styles.append("bold red" if any("fired" in one for one in told) else None)
+        news = [one for one in manifest.findings if one.transition or one.level == "no_data"]
+        told = [
+            f"{one.transition}: {told_rule(one)}"
+            for one in incidents(news, manifest)
+            if one.transition
+        ]
+        loud = any(one.startswith(("fired", "escalated")) for one in told)
+        styles.append("bold red" if loud else None)
         told += [fall_text(fall) for fall in manifest.falls]
         waiting = dict.fromkeys(one.metric or "" for one in manifest.findings if not one.compared)
         told += [f"not compared yet: {', '.join(waiting)}"] if waiting else []
@@ -214,6 +221,13 @@ def print_nights(console: Console, results: Sequence[NightResult]) -> None:
     print_grid(console, headers, lines, names=(0, len(headers) - 1), styles=styles)
     if note := results[-1].manifest.judge.note:
         console.print(f"Judge {note}", markup=False)
+
+
+def told_rule(incident: Incident) -> str:
+    """The rule of its cause, and what is folded below it."""
+    more = len(incident.findings) - 1
+    told = incident.folded if incident.cause.kind == "metric" else f"explains {more} more"
+    return f"{incident.cause.rule} ({told})" if more else incident.cause.rule
 
 
 def print_messages(console: Console, results: Sequence[NightResult]) -> None:

@@ -81,9 +81,11 @@ def _serving(
     night: Night, before: Sequence[Manifest], spell: Sequence[Manifest]
 ) -> Baseline | Lacking:
     """The build that was promoted last, or that most rows of the newest night name. One that has
-    not served any night yet is preceded by the build that it was held against.
+    not served any night yet is preceded by the build that it was held against, and in a spell by
+    the one that served before it: the builds of a spell's own nights are no measure.
     """
-    builds = list(night.serving()) or _most_rows(before)
+    builds = list(night.serving())
+    builds += _most_rows(before) if spell or not builds else []
     if not builds:
         return Lacking(
             "nothing says which index build serves: none was promoted by a gate, and no row of "

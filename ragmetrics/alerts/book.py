@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from ragmetrics.records import Finding, Record, State
+from ragmetrics.records import Finding, Notification, Record, State
 
 Tone = Literal["info", "success", "warning", "failure"]
 """How services mark a message that know more than text."""
@@ -47,6 +47,10 @@ class AlertState(Record):
     """Night of the last message about this alert."""
     told: date | None = None
     """First night of the spell that lasts for all that people were told, if one does."""
+    notified: Notification | None = None
+    """The last numbers that people were told of it while it fires, from which worse is measured."""
+    unsilenced: datetime | None = None
+    """Silences made until then have ended, as the alert escalated."""
     snoozed: bool = False
     """Whether the newest night was kept from people: what is, is told once that is over."""
     finding: Finding | None = None
@@ -57,9 +61,15 @@ class AlertState(Record):
     @model_validator(mode="before")
     @classmethod
     def _told_all(cls, data: Any) -> Any:
-        """Before there were silences, what fired had been told."""
-        if isinstance(data, dict) and "told" not in data and data.get("state") == "firing":
-            return {**data, "told": data.get("since")}
+        """Before there were silences, what fired had been told; before there were escalations, the
+        night of the last message was kept, and not what it said.
+        """
+        if not isinstance(data, dict):
+            return data
+        if "told" not in data and data.get("state") == "firing":
+            data = {**data, "told": data.get("since")}
+        if "notified" not in data and data.get("told") and data.get("last_sent"):
+            data = {**data, "notified": {"night": data["last_sent"]}}
         return data
 
 

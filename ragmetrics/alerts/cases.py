@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ragmetrics.alert_settings import Rule
-from ragmetrics.alerts.evidence import Night
+from ragmetrics.alerts.evidence import Baseline, Night
 from ragmetrics.alerts.markup import clean
 from ragmetrics.alerts.spells import was_firing
 from ragmetrics.protocol import Status
@@ -30,6 +30,10 @@ class Case:
     beyond: bool = False
     """Whether tonight alone is beyond the line."""
     was_firing: bool = False
+    baseline: Baseline | None = None
+    """What the drop was measured against."""
+    unjudged: bool = False
+    """A firing alert with nothing to be compared with: only an escalation says anything of it."""
 
 
 @dataclass(frozen=True)

@@ -103,11 +103,12 @@ class SlackBot:
     def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
         """What fired, as a message of its own; then what becomes of others, one for each thread.
 
-        What has resolved is shown in the channel too. Alerts whose thread is not known, or in
-        another channel, are updated in the channel together; so are all where that is too many.
+        What has escalated or resolved is shown in the channel too. Alerts whose thread is not
+        known, or in another channel, are updated in the channel together; so are all where that is
+        too many.
         """
         fired = [one for one in findings if one.transition == "fired"]
-        updated = [one for one in findings if one.transition in ("reminded", "resolved")]
+        updated = [one for one in findings if one.transition not in (None, "fired")]
         first = tell([_untold(one) if one in updated else one for one in findings])
         told = [_about(first, fired, opens=True)] if first and fired else []
         groups = self._by_thread(updated)
@@ -189,7 +190,7 @@ def slack_channel(
 
 def tone_of(findings: Sequence[Finding]) -> Tone:
     """How a service marks a message: by what is worst in it."""
-    bad = [one for one in findings if one.transition in ("fired", "reminded")]
+    bad = [one for one in findings if one.transition not in (None, "resolved")]
     if not bad:
         return "success"
     return "failure" if any(one.severity == "critical" for one in bad) else "warning"
@@ -216,7 +217,7 @@ def _about(message: Message, findings: Sequence[Finding], *, opens: bool = False
         tone=tone_of(findings),
         about=tuple(one.key for one in findings),
         opens=opens,
-        broadcast=any(one.transition == "resolved" for one in findings),
+        broadcast=any(one.transition in ("escalated", "resolved") for one in findings),
     )
 
 

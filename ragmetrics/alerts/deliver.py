@@ -92,9 +92,10 @@ def alert(
     spoke = speaks(files, manifest)
     if spoke:
         days = settings.alerts.remind_days
+        quiet, found = silences(files), manifest.findings
         earlier = find_earlier(files, before, manifest.date)
-        known = with_missed(before, earlier, manifest.findings, days)
-        book, findings = advance(known, manifest.findings, manifest.date, days, silences(files))
+        known = with_missed(before, earlier, found, days)
+        book, findings = advance(known, found, manifest.date, days, quiet, manifest.run)
         tell = teller(settings, files, manifest, run_url)
         message = tell(findings)
         again = {one.channel for one in before.outbox if one not in book.outbox}
@@ -239,6 +240,7 @@ def _save_state(
             manifest.date,
             settings.alerts.remind_days,
             silences(files),
+            manifest.run,
         )
         # Of the message that this run may still have in the outbox.
         book = book.model_copy(update={"undo": {**now.undo, **undo}})

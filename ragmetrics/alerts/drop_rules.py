@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ragmetrics.alert_settings import Rule, drop_name
@@ -12,7 +12,6 @@ from ragmetrics.alerts.cases import (
     Case,
     Limit,
     no_data,
-    of_segment,
     start_finding,
     too_few,
 )
@@ -21,7 +20,8 @@ from ragmetrics.alerts.judge_drift import less_judge_drift
 from ragmetrics.alerts.movement import find_movement, level_between
 from ragmetrics.alerts.spells import was_firing
 from ragmetrics.alerts.turnover import less_stale_labels
-from ragmetrics.changes import NO_CHANGE, drop_text
+from ragmetrics.causes import ComparedMeans
+from ragmetrics.changes import compared_words, drop_text
 from ragmetrics.judge_movement import movement_text
 from ragmetrics.records import Finding, Segment, Summary
 from ragmetrics.stats.comparisons import Drop
@@ -30,10 +30,10 @@ from ragmetrics.stats.night_movement import with_movement
 
 def hold_drop(
     rule: Rule, limit: float, segment: Segment | None, night: Night, now: Summary | None
-) -> Case | None:
+) -> Case:
     """Measure tonight against the rule's baseline; `family.decide` says what it comes to.
 
-    None where a firing alert has nothing to be compared with: it must not look resolved.
+    A firing alert that has nothing to be compared with is unjudged: it must not look resolved.
     """
     named = Limit(
         limit,
@@ -48,21 +48,30 @@ def hold_drop(
         return _incomparable(rule, finding, night, baseline)
     firing = was_firing(night.earlier, finding.key)
     line = min(limit, rule.clear) if firing and rule.clear is not None else limit
-    measured = _measure(rule, segment, night, baseline, line)
-    if measured is None:
+    case = measure_drop(rule, finding, night, baseline, line)
+    if case is None or case.baseline is None:
         few = Lacking("too few questions shared with earlier nights")
         return _incomparable(rule, finding, night, few)
-    night.baselines[finding.key] = measured.baseline
-    moves = _movement(night, rule.metric) if measured.alone > line else ""
-    case = Case(
-        rule,
-        finding.model_copy(update=_told(finding, measured, limit, moves)),
-        measured.drop,
-        # Tonight with one of `for` baselines, and two to `for` nights together.
-        rule.for_ if baseline.fixed else 2 * rule.for_ - 1,
-        measured.alone > line,
-        firing,
-    )
+    night.baselines[finding.key] = case.baseline
+    # Tonight with one of `for` baselines, and two to `for` nights together.
+    comparisons = rule.for_ if baseline.fixed else 2 * rule.for_ - 1
+    return replace(case, comparisons=comparisons, was_firing=firing)
+
+
+def measure_drop(
+    rule: Rule, finding: Finding, night: Night, baseline: Baseline, line: float
+) -> Case | None:
+    """The drop from a baseline to tonight, less what judge drift and stale labels explain of it;
+    None where there are less than two questions to compare.
+    """
+    segment = finding.segment
+    measured = _measure(rule, segment, night, baseline, line)
+    if measured is None:
+        return None
+    beyond = measured.alone > line
+    moves = _movement(night, rule.metric) if beyond else ""
+    told = finding.model_copy(update=_told(measured, finding.limit or 0.0, moves))
+    case = Case(rule, told, measured.drop, beyond=beyond, baseline=measured.baseline)
     case = less_judge_drift(case, night, measured.alone, line)
     return less_stale_labels(case, night, segment, line)
 
@@ -75,7 +84,7 @@ class _Measured:
     alone: float
     """Tonight's own drop."""
     before: float
-    after: float
+    """Mean of all rows of the baseline; `drop` has that of the questions compared."""
     baseline: Baseline
     """Without a spell where tonight alone is told."""
 
@@ -89,12 +98,12 @@ def _measure(
     alone = _held(night, rule.metric, baseline, before, [tonight])
     if alone is None:
         return None
-    drop, now, spell = alone, [tonight], list(baseline.spell)
+    drop, spell = alone, list(baseline.spell)
     if spell and alone.drop > line:
         everything = [*night.questions(rule.metric, segment, spell), tonight]
         pooled = _held(night, rule.metric, baseline, before, everything)
         if pooled and pooled.drop > line and pooled.p_value < alone.p_value:
-            drop, now = pooled, everything
+            drop = pooled
     told = Baseline(
         baseline.nights,
         baseline.label,
@@ -102,7 +111,7 @@ def _measure(
         spell if drop is not alone else (),
         baseline.fixed,
     )
-    return _Measured(drop, alone.drop, _mean(before), _mean(now), told)
+    return _Measured(drop, alone.drop, _mean(before), told)
 
 
 def _held(
@@ -127,21 +136,23 @@ def _movement(night: Night, metric: str) -> str:
     return movement_text(found) if found and found.sd is not None else ""
 
 
-def _told(finding: Finding, measured: _Measured, limit: float, moves: str) -> dict[str, Any]:
-    """What the finding says of the drop, in numbers and in one sentence."""
+def _told(measured: _Measured, limit: float, moves: str) -> dict[str, Any]:
+    """What the finding says of the drop, in numbers and in words, which `family.decide` completes.
+
+    Both means in them are of the questions that the drop is measured on.
+    """
     drop, baseline = measured.drop, measured.baseline
-    over = f" over {len(baseline.spell) + 1} nights" if baseline.spell else ""
-    change = drop_text(drop.drop, drop.low, drop.high)
-    # Means are of all rows, and the drop of the questions compared: either may go the other way.
-    fell = drop.drop > 0 and measured.after < measured.before and not change.startswith(NO_CHANGE)
-    message = (
-        f"{finding.metric}{of_segment(finding.segment)} {'fell' if fell else 'went'} "
-        f"from {measured.before:.3f} ({baseline.label}) to {measured.after:.3f}{over}; {change} "
-        f"over {drop.questions} {'shared ' if drop.paired else ''}questions, limit {limit:g}"
-        f"{moves and '; '}{moves}"
+    means = ComparedMeans(
+        before=drop.before, now=drop.now, questions=drop.questions, paired=drop.paired
     )
+    over = f" in {len(baseline.spell) + 1} nights" if baseline.spell else ""
+    change = drop_text(drop.drop, drop.low, drop.high)
     return {
-        "message": message,
+        "message": (
+            f"from {compared_words(means, ' to ')}{over} ({baseline.label}); {change}, "
+            f"limit {limit:g}{moves and '; '}{moves}"
+        ),
+        "means": means,
         "baseline": measured.before,
         "baseline_label": baseline.label,
         "drop": drop.drop,
@@ -160,13 +171,14 @@ def _mean(nights: Sequence[Questions]) -> float:
     return total / rows
 
 
-def _incomparable(rule: Rule, finding: Finding, night: Night, lacking: Lacking) -> Case | None:
+def _incomparable(rule: Rule, finding: Finding, night: Night, lacking: Lacking) -> Case:
     """Nothing to compare with yet is fine; what no further night can mend is no data."""
     if lacking.for_good:
         return no_data(rule, finding, f"{finding.metric}: {lacking.reason}")
-    if was_firing(night.earlier, finding.key):
-        return None
     text = f"{finding.metric}: nothing to compare with yet: {lacking.reason}"
+    if was_firing(night.earlier, finding.key):
+        firing = finding.model_copy(update={"message": text, "level": "breach"})
+        return Case(rule, firing, unjudged=True)
     return Case(rule, finding.model_copy(update={"message": text, "compared": False}))
 
 

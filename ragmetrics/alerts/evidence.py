@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ragmetrics.calibration.records import Drift
 from ragmetrics.causes import BUILDS, JudgeMovement
-from ragmetrics.records import Manifest, Segment
+from ragmetrics.records import Manifest, Notification, Segment
 from ragmetrics.stats.comparisons import Drop, compare
 from ragmetrics.stats.orderings import LEAST, chance_of_order
 from ragmetrics.summarise import MetricScores
@@ -68,6 +68,8 @@ class Night:
     fixed_sets: FixedSets | None = None
     ids: IdReader | None = None
     """Reads which contexts a night retrieved."""
+    notified: Mapping[str, Notification] = field(default_factory=dict)
+    """By key of the alert, what people were last told of those that fire."""
     stale: set[str] = field(default_factory=set, init=False, compare=False)
     """Questions of tonight whose labels name documents that are gone."""
     baselines: dict[str, Baseline] = field(default_factory=dict, init=False, compare=False)

@@ -12,7 +12,7 @@ from ragmetrics.alerts.judge_drift import left_tonight
 from ragmetrics.alerts.movement import level_between
 from ragmetrics.alerts.rules import DEFAULT_RULES, Night
 from ragmetrics.alerts.turnover import live_questions
-from ragmetrics.causes import Fall
+from ragmetrics.causes import ComparedMeans, Fall
 from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.stats.comparisons import compare
 from ragmetrics.stats.night_movement import with_movement
@@ -76,6 +76,7 @@ def _fall(night: Night, now: Summary, alpha: float) -> Fall | None:
         drop = left_tonight(drop, night, now.metric, held)
     if drop is None or drop.drop <= LEAST or drop.p_value >= alpha:
         return None
+    sign = 1 if now.higher_is_better else -1
     return Fall(
         metric=now.metric,
         before=fmean(mean for _, mean in nights),
@@ -86,6 +87,12 @@ def _fall(night: Night, now: Summary, alpha: float) -> Fall | None:
         high=drop.high,
         questions=drop.questions,
         paired=drop.paired,
+        means=ComparedMeans(
+            before=sign * drop.before,
+            now=sign * drop.now,
+            questions=drop.questions,
+            paired=drop.paired,
+        ),
     )
 
 

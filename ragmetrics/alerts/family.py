@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragmetrics.alerts.cases import Case
+from ragmetrics.alerts.cases import Case, of_segment
 from ragmetrics.records import Finding, Level
 from ragmetrics.stats.comparisons import Drop
 from ragmetrics.stats.families import adjusted
@@ -20,17 +20,37 @@ def decide(cases: Sequence[Case], false_alarms: float) -> list[Finding]:
     number holds whichever it was (Bonferroni). One that is not beyond its line cannot fire: counted
     as sure, small drops of many rules would let through false ones of others.
     """
-    chances = [_chance(case, case.drop) for case in cases if case.drop]
+    chances = [chance_of(case, case.drop) for case in cases if case.drop]
     sure = iter(adjusted(chances))
     return [
-        _decided(case, case.drop, next(sure), false_alarms, len(chances))
-        if case.drop
-        else case.finding
+        _in_words(
+            _decided(case, case.drop, next(sure), false_alarms, len(chances))
+            if case.drop
+            else case.finding
+        )
         for case in cases
     ]
 
 
-def _chance(case: Case, drop: Drop) -> float:
+def _in_words(finding: Finding) -> Finding:
+    """What was compared as a sentence: it leads with a fall only where that is one for the rule.
+
+    The mean of all rows stands in it by that name, or alone in front.
+    """
+    if finding.means is None or finding.mean is None:
+        return finding
+    what, mean = f"{finding.metric}{of_segment(finding.segment)}", f"{finding.mean:z.3f}"
+    if finding.level != "ok":
+        text = f"{what} fell {finding.message}; mean of all rows {mean}"
+    else:
+        within = (finding.drop or 0.0) <= (finding.limit or 0.0)
+        state = "within its limit" if within else "no alarm"
+        text = f"{what} is {mean}, {state}; {finding.message}"
+    return finding.model_copy(update={"message": text})
+
+
+def chance_of(case: Case, drop: Drop) -> float:
+    """The p value of a case's drop, by how many comparisons it is one of."""
     return min(1.0, drop.p_value * case.comparisons) if case.beyond else 1.0
 
 

@@ -49,7 +49,7 @@ def less_judge_drift(case: Case, night: Night, alone: float, line: float) -> Cas
     `alone` is tonight's own drop, which is held against `line`. The case stays as it is where the
     level of the fixed set is not known of both sides, or did not surely fall.
     """
-    baseline = night.baselines.get(case.finding.key)
+    baseline = case.baseline
     if baseline is None or case.drop is None or not case.finding.metric:
         return case
     metric, tonight = case.finding.metric, night.manifest

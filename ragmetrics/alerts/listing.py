@@ -36,10 +36,16 @@ class Alert:
         return alert_id(self.key)
 
     @property
+    def last_mean(self) -> float | None:
+        """The mean that people were last told, while it fires."""
+        return self.state.notified.mean if self.state.notified else None
+
+    @property
     def message(self) -> str:
         """What was found, and when last where it was not on the newest night."""
         late = f"; not checked since {self.unchecked}" if self.unchecked else ""
-        return f"{self.finding.message}{late}"
+        worse = f"; got {self.finding.escalation}" if self.finding.escalation else ""
+        return f"{self.finding.message}{worse}{late}"
 
     def as_json(self) -> dict[str, Any]:
         """One object of `ragmetrics alerts list --json`."""
@@ -53,6 +59,7 @@ class Alert:
             "severity": self.finding.severity,
             "last_night": _iso(self.state.last_night),
             "last_told": _iso(self.state.last_sent),
+            "last_told_mean": self.last_mean,
             "message": self.message,
             "silence": silence,
         }

@@ -32,7 +32,7 @@ def with_missed(
     unheard: dict[str, date] = {}
     for night in missed:
         before = book.states
-        book, moved = advance(book, night.findings, night.date, remind_days)
+        book, moved = advance(book, night.findings, night.date, remind_days, run=night.run)
         for one in moved:
             if one.transition:
                 knew.setdefault(one.key, before.get(one.key, AlertState()))
@@ -43,9 +43,17 @@ def with_missed(
     firing = {one.key for one in findings if _fires(one, book.states.get(one.key))}
     states = dict(book.states)
     for key, known in knew.items():
+        now = states.get(key, AlertState())
         told = known.told or (None if key in firing else unheard.get(key))
-        update = {"told": told, "last_sent": known.last_sent, "snoozed": key in unheard}
-        states[key] = states.get(key, AlertState()).model_copy(update=update)
+        states[key] = now.model_copy(
+            update={
+                "told": told,
+                "notified": (known.notified or now.notified) if told else None,
+                "unsilenced": known.unsilenced,
+                "last_sent": known.last_sent,
+                "snoozed": key in unheard,
+            }
+        )
     return book.model_copy(update={"states": states})
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from ragmetrics.alert_settings import AlertSettings, Rule
 from ragmetrics.alerts.cases import Case
 from ragmetrics.alerts.drop_rules import hold_drop
+from ragmetrics.alerts.escalation import escalate
 from ragmetrics.alerts.evidence import Night
 from ragmetrics.alerts.family import decide
 from ragmetrics.alerts.health import check_health
@@ -48,7 +49,7 @@ def evaluate(settings: AlertSettings, night: Night) -> list[Finding]:
         for segment in _segments(rule, night)
         for case in _hold(rule, segment, night)
     ]
-    found = decide(cases, settings.false_alarms)
+    found = escalate(cases, decide(cases, settings.false_alarms), night, settings.false_alarms)
     level = level_finding(night, found)
     explaining = [one for one in (level, turnover) if one]
     return [_clean(finding) for finding in (*health, *explaining, *found)]
@@ -98,8 +99,7 @@ def _hold(rule: Rule, segment: Segment | None, night: Night) -> list[Case]:
     if rule.min is not None:
         cases.append(hold_min(rule, rule.min, segment, night, now))
     if rule.max_drop is not None:
-        dropped = hold_drop(rule, rule.max_drop, segment, night, now)
-        cases += [dropped] if dropped else []
+        cases.append(hold_drop(rule, rule.max_drop, segment, night, now))
     return cases
 
 

@@ -13,12 +13,15 @@ from ragmetrics.alerts.gate_message import compose_gate, compose_undecided
 from ragmetrics.alerts.health import check_health
 from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import NO_SILENCES, advance
-from ragmetrics.causes import CarrierShare, DatedChange
+from ragmetrics.causes import CarrierShare, ComparedMeans, DatedChange
+from ragmetrics.changes import compared_words
 from ragmetrics.gates.records import FallenQuestion, Gate, MetricVerdict
 from ragmetrics.records import (
+    Escalation,
     Finding,
     JudgeInfo,
     Manifest,
+    Notification,
     SampledMean,
     Segment,
     Source,
@@ -66,6 +69,7 @@ def messages(redact: bool = False) -> list[tuple[str, Message]]:
             _night(),
             [(7, [recall]), (5, [recall, *quiet]), (0, [recall, *quiet])],
         ),
+        "Escalated": (_night(), [(2, [recall]), (0, [_worse(recall)])]),
         "Resolved": (_night(), [(3, [recall]), (0, [_over(recall)])]),
         "Many at once": (_night(), [(0, _everything())]),
         "Judge drift": (_night(), [(0, [_drift()])]),
@@ -180,6 +184,9 @@ def _drop(
     now, drop = now - more, before - now + more
     segment = Segment(tag="section", value=section) if section else None
     of, questions = (f" of {segment}", 110) if segment else ("", 880)
+    means = ComparedMeans(
+        before=before + 0.004, now=now + 0.004, questions=questions - 40, paired=True
+    )
     carriers = [CarrierShare(tag="section", value="billing", share=0.62, questions=140)]
     days = [NIGHT, NIGHT - timedelta(days=1)]
     return Finding(
@@ -188,8 +195,9 @@ def _drop(
         level="breach",
         rule=f"{metric}{of}: drop of more than 0.05 against the 7 nights before",
         message=(
-            f"{metric}{of} fell from {before:.3f} (7 nights before) to {now:.3f}; drop {drop:.3f} "
-            f"[{drop - 0.03:.3f}, {drop + 0.03:.3f}] over {questions} shared questions, limit 0.05"
+            f"{metric}{of} fell from {compared_words(means, ' to ')} (7 nights before); drop "
+            f"{drop:.3f} [{drop - 0.03:.3f}, {drop + 0.03:.3f}], limit 0.05; mean of all rows "
+            f"{now:.3f}"
         ),
         metric=metric,
         segment=segment,
@@ -200,6 +208,7 @@ def _drop(
         questions=questions,
         baseline=before,
         baseline_label="7 nights before",
+        means=means,
         drop=drop,
         drop_low=drop - 0.03,
         drop_high=drop + 0.03,
@@ -211,10 +220,40 @@ def _drop(
     )
 
 
+def _worse(finding: Finding) -> Finding:
+    """It fell further since it was told, two nights before."""
+    last = Notification(night=NIGHT - timedelta(days=2), mean=finding.mean)
+    before, now = finding.mean or 0.0, 0.431
+    found = Escalation(
+        notified=last,
+        label=last.night.isoformat(),
+        before=before,
+        now=now,
+        drop=before - now,
+        low=before - now - 0.04,
+        high=before - now + 0.04,
+        p_value=0.00001,
+        n=finding.questions,
+        limit=0.05,
+    )
+    means = {"mean": now, "low": now - 0.03, "high": now + 0.03}
+    baseline = finding.baseline or 0.0
+    drops = {"drop": baseline - now, "drop_low": baseline - now - 0.04}
+    drops["drop_high"] = baseline - now + 0.04
+    message = f"{finding.metric} fell from {baseline:.3f} (7 nights before) to {now:.3f}"
+    return finding.model_copy(
+        update={**means, **drops, "message": message, "escalation": found, "change": None}
+    )
+
+
 def _over(fired: Finding) -> Finding:
     """The same once the mean is back."""
-    text = f"{fired.metric} went from {fired.baseline} (7 nights before) to 0.839; drop 0.003"
-    update = {"level": "ok", "mean": 0.839, "drop": 0.003, "message": f"{text}, limit 0.05"}
+    means = ComparedMeans(before=0.846, now=0.843, questions=840, paired=True)
+    text = (
+        f"{fired.metric} is 0.839, within its limit; from {compared_words(means, ' to ')} "
+        "(7 nights before); drop 0.003 [-0.009, 0.015], limit 0.05"
+    )
+    update = {"level": "ok", "mean": 0.839, "drop": 0.003, "means": means, "message": text}
     return fired.model_copy(update={**update, "change": None, "carriers": None})
 
 

@@ -70,7 +70,8 @@ def holds(book: Book, one: Silence) -> bool:
     severity: Severity = one.severity
     if state and state.finding and state.state == "firing":
         since, severity = state.since, state.finding.severity
-    return one.holds(book.night or date.min, since, severity)
+    unsilenced = state.unsilenced if state else None
+    return one.holds(book.night or date.min, since, severity, unsilenced)
 
 
 def with_silences(manifest: Manifest, found: Mapping[str, Silence]) -> Manifest:
@@ -79,7 +80,10 @@ def with_silences(manifest: Manifest, found: Mapping[str, Silence]) -> Manifest:
     def of(finding: Finding) -> Silence | None:
         one = found.get(finding.key)
         since = finding.since if finding.state == "firing" else None
-        return one if one and one.holds(manifest.date, since, finding.severity) else None
+        if one is None:
+            return None
+        in_force = one.holds(manifest.date, since, finding.severity, finding.unsilenced)
+        return one if in_force else None
 
     told = [one.model_copy(update={"silence": of(one)}) for one in manifest.findings]
     return manifest.model_copy(update={"findings": told})

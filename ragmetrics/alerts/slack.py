@@ -12,15 +12,22 @@ from collections.abc import Collection, Mapping, Sequence
 from ragmetrics.alerts.blocks import Block, bullets, context, links, mrkdwn, plain, section
 from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.markup import clean, escape
-from ragmetrics.changes import drop_words, fall_story
+from ragmetrics.changes import compared_words, drop_words, fall_story
+from ragmetrics.incidents import Incident, incidents, limit_of
+from ragmetrics.low_segments import worse_segments
 from ragmetrics.quoted import hidden_of, without
-from ragmetrics.records import Finding, Manifest, SampledMean, Summary, WorstRow
+from ragmetrics.records import Finding, Manifest, SampledMean, WorstRow
 
 SEGMENTS = 3
 """Of a metric: from so many on they share a line, which names so many."""
 SHOWN = 4
-"""Fired findings shown with all their numbers; Slack rejects messages beyond about 12,000
+"""Fired incidents shown with all their numbers; Slack rejects messages beyond about 12,000
 characters, whatever its limits per block."""
+_LOUD = ("fired", "escalated")
+"""Transitions that are shown with all their numbers."""
+
+MOST_FIELDS = 10
+"""Of a section, by Slack's limit."""
 
 
 def compose(
@@ -37,19 +44,20 @@ def compose(
     `redact` shows row ids in place of questions, and nothing of what a judge said.
     """
     hidden = hidden_of(manifest.source, manifest.problems) if redact else {}
-    findings = [_redacted(one, hidden) for one in findings]
-    fired = sorted((f for f in findings if f.transition == "fired"), key=_loudest_first)
-    reminded = [f for f in findings if f.transition == "reminded"]
-    resolved = [f for f in findings if f.transition == "resolved"]
+    found = incidents([_redacted(one, hidden) for one in findings if _is_news(one)], manifest)
+    fired = sorted((one for one in found if one.transition in _LOUD), key=_loudest_first)
+    reminded = [one for one in found if one.transition == "reminded"]
+    resolved = [one for one in found if one.transition == "resolved"]
     if not (fired or reminded or resolved):
         return None
-    firing = [f for f in findings if f.state == "firing" and f.transition != "fired"]
-    snoozed = [f for f in firing if f.silence and f.silence.until]
-    still = sorted((f for f in firing if f not in snoozed), key=_loudest_first)
-    told = (f for f in fired + reminded if f.kind == "metric" and f.level != "no_data")
-    metrics = {f.metric: None for f in told if f.metric}
+    firing = [one for one in found if one.state == "firing" and one.transition not in _LOUD]
+    snoozed = [one for one in firing if one.cause.silence and one.cause.silence.until]
+    still = sorted((one for one in firing if one not in snoozed), key=_loudest_first)
+    told = (one.cause for one in fired + reminded if one.cause.kind == "metric")
+    metrics = {f.metric: None for f in told if f.metric and f.level != "no_data"}
     title = _title(fired, reminded, resolved)
-    numbers = f": {_change(fired[0])}" if len(fired) == 1 and fired[0].mean is not None else ""
+    first = fired[0].cause if len(fired) == 1 else None
+    numbers = f": {_change(first)}" if first and first.mean is not None else ""
     night = f" ({manifest.dataset}, night of {manifest.date})"
     blocks = [
         {"type": "header", "text": plain(title)},
@@ -58,8 +66,8 @@ def compose(
         *bullets("Fired too", _lines(fired[SHOWN:]), dashboard),
         *bullets("Still firing", _lines(still), dashboard),
         *bullets("Snoozed", map(_snoozed, snoozed), dashboard),
-        *bullets("Back to normal", _lines([f for f in resolved if f.level == "ok"]), dashboard),
-        *bullets("Closed", _lines([f for f in resolved if f.level != "ok"]), dashboard),
+        *bullets("Back to normal", _lines(_over(resolved, judged=True)), dashboard),
+        *bullets("Closed", _lines(_over(resolved, judged=False)), dashboard),
         *bullets("Worse, and no rule alerts", (escape(fall_story(f), 250) for f in manifest.falls)),
         *bullets("Worst segments", _segments(manifest, list(metrics))),
         *bullets("Worst rows" if redact else "Worst questions", _worst(manifest, metrics, redact)),
@@ -74,27 +82,36 @@ def _redacted(finding: Finding, hidden: Mapping[str, str]) -> Finding:
     return finding.model_copy(update={"message": without(finding.message, hidden)})
 
 
-def _loudest_first(finding: Finding) -> tuple[bool, bool, bool, float]:
+def _is_news(finding: Finding) -> bool:
+    return finding.transition is not None or finding.state == "firing"
+
+
+def _over(resolved: Sequence[Incident], *, judged: bool) -> list[Incident]:
+    return [one for one in resolved if (one.cause.level == "ok") == judged]
+
+
+def _loudest_first(incident: Incident) -> tuple[bool, bool, bool, float]:
     """Critical ones before warnings, the whole before segments, what explains metrics before them;
     then by how far they are beyond their limit.
     """
+    finding = incident.cause
     limit = finding.limit or 0.0
     within = math.inf if finding.mean is None else finding.mean - limit
     within = within if finding.drop is None else limit - finding.drop
     kinds = finding.segment is not None, finding.kind == "metric"
-    return finding.severity != "critical", *kinds, within
+    return incident.severity != "critical", *kinds, within
 
 
 def _title(
-    fired: Sequence[Finding], reminded: Sequence[Finding], resolved: Sequence[Finding]
+    fired: Sequence[Incident], reminded: Sequence[Incident], resolved: Sequence[Incident]
 ) -> str:
     if fired:
         sign = {"critical": "🔴 Critical", "warning": "🟡 Warning"}[fired[0].severity]
     else:
         sign = "🔔 Reminder" if reminded else "🟢 Resolved"
-    groups: dict[str, list[Finding]] = {}
-    for finding in fired or reminded or resolved:
-        groups.setdefault(_what(finding), []).append(finding)
+    groups: dict[str, list[Incident]] = {}
+    for one in fired or reminded or resolved:
+        groups.setdefault(_what(one), []).append(one)
     whats = [
         _where(what, group)
         for what, group in groups.items()
@@ -104,13 +121,16 @@ def _title(
     return clean(f"{sign}: {', '.join(whats[:2])}{more}", 150)
 
 
-def _what(finding: Finding) -> str:
+def _what(incident: Incident) -> str:
     """What happened, in two or three words."""
+    finding = incident.cause
     metric = finding.metric or "rows"
+    more = "more " if finding.transition == "escalated" else ""
     if finding.kind == "quarantine":
-        return "rows in quarantine"
+        return f"{more}rows in quarantine"
     if finding.kind == "judge_failures":
-        return f"judge failures in {finding.metric or 'the panel'}"
+        several = f"{incident.metrics} metrics" if incident.metrics > 1 else finding.metric
+        return f"{more}judge failures in {several or 'the panel'}"
     if finding.kind == "judge_drift":
         return "judge drift"
     if finding.kind == "stale_labels":
@@ -121,42 +141,81 @@ def _what(finding: Finding) -> str:
         return metric
     if finding.level == "no_data":
         return f"no data for {metric}"
+    if finding.transition == "escalated" and finding.escalation:
+        return f"{metric} fell further"
     return f"{metric} {'is low' if finding.baseline is None else 'fell'}"
 
 
-def _where(what: str, group: Sequence[Finding]) -> str:
-    if any(finding.segment is None for finding in group):
+def _where(what: str, group: Sequence[Incident]) -> str:
+    if any(one.cause.segment is None for one in group):
         return what
     return f"{what} in {'a segment' if len(group) == 1 else f'{len(group)} segments'}"
 
 
 def _change(finding: Finding) -> str:
-    before = "" if finding.baseline is None else f"{finding.baseline:z.3f} → "
-    return f"{before}{finding.mean:z.3f}"
+    """The night's mean, and the drop, which may be of the questions of both sides alone; of an
+    escalation, the means then and now.
+    """
+    if finding.transition == "escalated" and (found := finding.escalation):
+        return f"{found.before:z.3f} → {found.now:z.3f}"
+    drop = _drop(finding)
+    return f"{finding.mean:z.3f}" + (f", drop {drop.split(' [')[0]}" if drop else "")
 
 
-def _section(finding: Finding, manifest: Manifest, *, titled: bool) -> Block:
-    """One fired finding with all its numbers, or in words where it has none.
+def _section(incident: Incident, manifest: Manifest, *, titled: bool) -> Block:
+    """One fired incident with all its numbers, or in words where it has none: what rules on the
+    same rows have in common stands once.
 
     It needs no title where the message has no other.
     """
+    finding = incident.cause
     segment = f" in {escape(str(finding.segment), 80)}" if finding.segment else ""
-    title = f"*{escape(_what(finding), 80)}*{segment}\n" if titled or segment else ""
+    title = f"*{escape(_what(incident), 80)}*{segment}\n" if titled or segment else ""
     if finding.mean is None or finding.level == "no_data":
         since = f"\nSince {finding.since}" if finding.since else ""
-        return section(f"{title}{escape(finding.message, 400) or '–'}{since}")
+        folded = [escape(_capital(incident.folded), 300)] if incident.folded else []
+        told = f"{title}{escape(incident.message, 400) or '–'}"
+        return section("\n".join([told, *_escalated(incident), *folded]) + since)
+    rules = (finding, *incident.alike)
+    alone = sum(one.drop is not None for one in rules) == 1
     rows = _rows(finding.n, _sample(manifest, finding))
     fields = {
-        "Mean": f"{finding.mean:z.3f}{_interval(finding)}",
-        "Before": _before(finding),
-        "Drop": _drop(finding),
+        "Mean of all rows": f"{finding.mean:z.3f}{_interval(finding)}",
         "Scored": f"{rows}, {finding.questions:,} questions",
-        "Since": str(finding.since or ""),
+        **dict(pair for one in rules for pair in _compared(one, alone=alone)),
+        "Since": str(min((one.since for one in rules if one.since), default="")),
         "Level": str(finding.change or ""),
         "Carried by": "\n".join(escape(str(one), 120) for one in finding.carriers or ()),
     }
     shown = [mrkdwn(f"*{label}*\n{value}") for label, value in fields.items() if value]
-    return {**section(f"{title}Rule: {escape(finding.rule, 200)}"), "fields": shown}
+    also = "".join(f"; {escape(limit_of(one), 100)}" for one in incident.alike)
+    plural = "Rules" if incident.alike else "Rule"
+    words = [f"{title}{plural}: {escape(finding.rule, 200)}{also}", *_escalated(incident)]
+    return {**section("\n".join(words)), "fields": shown[:MOST_FIELDS]}
+
+
+def _escalated(incident: Incident) -> list[str]:
+    """Of an escalation, how much worse it is than people were told, and that a silence ended."""
+    found = next((one for one in incident.findings if one.transition == "escalated"), None)
+    if found is None:
+        return []
+    told = f"Got {escape(str(found.escalation), 300)}" if found.escalation else ""
+    ended = f"No longer {escape(str(found.ended), 200)}" if found.ended else ""
+    return [one for one in (told, ended) if one]
+
+
+def _compared(finding: Finding, *, alone: bool) -> list[tuple[str, str]]:
+    """What a drop rule held against what: both means over the questions compared, and the drop."""
+    if finding.drop is None:
+        return []
+    label = escape(finding.baseline_label or "", 60)
+    against = "" if alone or not label else f" against {label}"
+    before = _before(finding, label if alone else "")
+    return [(f"Compared{against}", before), (f"Drop{against}", _drop(finding))]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _interval(finding: Finding) -> str:
@@ -178,9 +237,12 @@ def _rows(scored: int, sample: SampledMean | None) -> str:
     return f"estimated from {scored:,}{f' of {sample.rows:,}' if sample.rows else ''} rows"
 
 
-def _before(finding: Finding) -> str:
-    label = f" ({escape(finding.baseline_label, 60)})" if finding.baseline_label else ""
-    return "" if finding.baseline is None else f"{finding.baseline:z.3f}{label}"
+def _before(finding: Finding, label: str) -> str:
+    """`0.851 → 0.720 over the same 138 questions`; of an older night the mean before, of all."""
+    after = f" ({label})" if label else ""
+    if words := compared_words(finding.means):
+        return f"{words}{after}"
+    return "" if finding.baseline is None else f"{finding.baseline:z.3f} before{after}"
 
 
 def _drop(finding: Finding) -> str:
@@ -189,40 +251,43 @@ def _drop(finding: Finding) -> str:
     return " ".join(drop_words(finding.drop, finding.drop_low, finding.drop_high)).rstrip()
 
 
-def _lines(findings: Sequence[Finding]) -> list[str]:
+def _lines(found: Sequence[Incident]) -> list[str]:
     """A line each, in their order; one for several segments of a metric with which the same is."""
-    groups: dict[tuple[str, str], list[Finding]] = {}
-    for one in findings:
-        apart = str(one.silence or "") if one.segment else one.key
+    groups: dict[tuple[str, str], list[Incident]] = {}
+    for one in found:
+        apart = str(one.cause.silence or "") if one.cause.segment else one.cause.key
         groups.setdefault((_what(one), apart), []).append(one)
     return [line for group in groups.values() for line in _of_group(group)]
 
 
-def _of_group(group: Sequence[Finding]) -> list[str]:
+def _of_group(group: Sequence[Incident]) -> list[str]:
     if len(group) < SEGMENTS:
         return [_line(one) for one in group]
-    first = group[0]
+    causes = [one.cause for one in group]
     named = [
         escape(str(one.segment), 60) + ("" if one.mean is None else f" {_change(one)}")
-        for one in group[:SEGMENTS]
+        for one in causes[:SEGMENTS]
     ]
     more = f" and {len(group) - SEGMENTS} more" if len(group) > SEGMENTS else ""
-    silence = f", {escape(str(first.silence), 200)}" if first.silence else ""
-    what = f"{escape(_what(first), 80)} in {len(group)} segments"
-    return [f"{what}: {', '.join(named)}{more}{silence}"]
+    silence = f", {escape(str(causes[0].silence), 200)}" if causes[0].silence else ""
+    what = f"{escape(_what(group[0]), 80)} in {len(group)} segments"
+    return [f"{what}: {'; '.join(named)}{more}{silence}"]
 
 
-def _line(finding: Finding) -> str:
+def _line(incident: Incident) -> str:
+    finding = incident.cause
     was = "was firing since" if finding.transition == "resolved" else "firing since"
     since = f", {was} {finding.since}" if finding.since else ""
     silence = f", {escape(str(finding.silence), 200)}" if finding.silence else ""
+    folded = f"; {escape(incident.folded, 200)}" if incident.folded else ""
     longest = 500 if finding.transition == "reminded" else 250
-    return escape(finding.message, longest) + since + silence
+    return escape(incident.message, longest) + since + silence + folded
 
 
-def _snoozed(finding: Finding) -> str:
+def _snoozed(incident: Incident) -> str:
+    finding = incident.cause
     segment = f" in {escape(str(finding.segment), 80)}" if finding.segment else ""
-    return f"{escape(_what(finding), 80)}{segment}, {escape(str(finding.silence), 200)}"
+    return f"{escape(_what(incident), 80)}{segment}, {escape(str(finding.silence), 200)}"
 
 
 def _night(manifest: Manifest) -> str:
@@ -258,29 +323,21 @@ def _sampled(manifest: Manifest) -> str:
 
 
 def _segments(manifest: Manifest, metrics: Sequence[str]) -> list[str]:
+    """The segments that are significantly worse than all rows, the furthest of each metric."""
     lines = []
+    worse = worse_segments(manifest)
     for metric in metrics[:3]:
         whole = manifest.summary(metric)
         if whole is None or whole.mean is None:
             continue
-        scored = [
-            (s.mean, s)
-            for s in manifest.segments
-            if s.metric == metric and s.mean is not None and s.loss(whole.mean) > 0
-        ]
-        # By the better end of the interval: three unlucky rows are no reason to look there first.
-        for mean, summary in sorted(scored, key=lambda pair: _at_best(pair[1]))[:3]:
+        mean = whole.mean
+        lowest = [one for one in worse if one.metric == metric]
+        for one in sorted(lowest, key=lambda one: one.loss(mean), reverse=True)[:3]:
             which = "" if len(metrics) == 1 else f"{escape(metric, 60)}, "
-            where = f"{which}{escape(str(summary.segment), 80)}"
-            rows = _rows(summary.scored, summary.sample)
-            lines.append(f"{where}: {mean:z.3f} ({rows}; all rows {whole.mean:z.3f})")
+            rows = _rows(one.scored, one.sample)
+            where = f"{which}{escape(str(one.segment), 80)}"
+            lines.append(f"{where}: {one.mean:z.3f} ({rows}; all rows {mean:z.3f})")
     return lines
-
-
-def _at_best(summary: Summary) -> float:
-    if summary.low is None or summary.high is None:
-        return math.inf
-    return summary.high if summary.higher_is_better else -summary.low
 
 
 def _worst(manifest: Manifest, metrics: Collection[str], redact: bool) -> list[str]:

@@ -1,13 +1,15 @@
 """Findings become transitions: what people are told, once, however often a night is run.
 
-    ok ──> pending ──> firing ──> ok        told: `fired`, `reminded` while it lasts, `resolved`
+    ok ──> pending ──> firing ──> ok        told: `fired`, `reminded` and `escalated` while it
+                                                  lasts, `resolved`
 
 What people were told is kept apart from what is: of a snoozed alert they hear nothing until the
-snooze is over, and then what has become of it; of an acknowledged one no reminders.
+snooze is over, and then what has become of it; of an acknowledged one no reminders. An alert that
+gets worse than what they were last told escalates, which ends its silence.
 
 Nothing here reads a file, a clock or the network. One run does, in this order:
 
-    book, findings = advance(book, findings, night, remind_days, silences)
+    book, findings = advance(book, findings, night, remind_days, silences, run)
     book = book.queue(messages)             if there are any
     (write its outbox, then the book)
     book, errors = deliver(book, send)      of `waiting`
@@ -23,7 +25,7 @@ from types import MappingProxyType
 
 from ragmetrics.alerts.book import AlertState, Book
 from ragmetrics.alerts.waiting import catch_up, take_back
-from ragmetrics.records import Finding, State, Transition
+from ragmetrics.records import Finding, Level, Notification, State, Transition
 from ragmetrics.silence import Severity, Silence, worse
 
 UNJUDGED = 0
@@ -37,16 +39,23 @@ def advance(
     night: date,
     remind_days: int,
     silences: Mapping[str, Silence] = NO_SILENCES,
+    run: str = "",
 ) -> tuple[Book, list[Finding]]:
-    """Move every alert to `night`; give the findings back with state, transition and since.
+    """Move every alert to `night`, by the findings of a run; give these back with state,
+    transition and since.
 
     - `breach` and `no_data` fire at once, `suspect` on the `for_nights`-th judged night in a row
       that is not ok, or never where that is None. A firing alert stays so until it is `ok`.
       Pending to ok is silent.
     - A firing alert is told again after `remind_days`, and at once where its severity got worse.
-    - `silences` are by key. A snoozed alert has no transitions. On the first night after that,
-      people are told what it is: that it fired, that it still does, or that what they knew of has
-      resolved. An acknowledged one is not told again until it resolves or gets worse in severity.
+    - A firing alert escalates where its finding says that it is worse than at the notification
+      that the book has of it, and where what was told as no data is a breach now (of the logs:
+      where what was broken is gone). It is told whatever its silence is, and the silence has
+      ended: only one that is made later counts.
+    - `silences` are by key. A snoozed alert has no other transitions. On the first night after
+      that, people are told what it is: that it fired, that it still does, or that what they knew
+      of has resolved. An acknowledged one is not told again until it resolves, escalates or gets
+      worse in severity.
     - A rerun of the newest night starts from the night before it. What was delivered is not told
       again; a message of this night still in the outbox is taken back and its transitions told
       anew. If the rerun comes to another result, people are told of the difference.
@@ -71,7 +80,7 @@ def advance(
     healthy = all(one.level == "ok" for one in health)
     for finding in judged:
         was, silence = book.states.get(finding.key, AlertState()), silences.get(finding.key)
-        states[finding.key], said = _judge(was, finding, night, remind_days, silence)
+        states[finding.key], said = _judge(was, finding, night, remind_days, silence, run)
         told.append(said)
     for key, was in book.states.items():
         if key in states or was.finding is None or was.last_night is None:
@@ -85,7 +94,12 @@ def advance(
 
 
 def _judge(
-    was: AlertState, finding: Finding, night: date, remind_days: int, silence: Silence | None
+    was: AlertState,
+    finding: Finding,
+    night: date,
+    remind_days: int,
+    silence: Silence | None,
+    run: str,
 ) -> tuple[AlertState, Finding]:
     base = (was.previous or AlertState()) if was.last_night == night else was
     state: State = "ok"
@@ -95,8 +109,10 @@ def _judge(
         waits = finding.for_nights is None or nights < finding.for_nights
         sure = finding.level != "suspect" or not waits
         state = "firing" if sure or "firing" in (base.state, was.state) else "pending"
-    silence = _in_force(silence, night, since, finding.severity)
-    transition = _transition(was, state, finding.severity, night, remind_days, silence)
+    silence = _in_force(silence, was, night, since, finding.severity)
+    transition = _transition(was, state, finding, night, remind_days, silence)
+    ended = silence if transition == "escalated" else None
+    silence = None if ended else silence
     now = AlertState(
         state=state,
         since=since,
@@ -104,24 +120,34 @@ def _judge(
         last_night=night,
         last_sent=night if transition else was.last_sent,
         told=_known(was, state, since, transition),
+        notified=_notified(was, finding, night, run, transition),
+        unsilenced=ended.at if ended else was.unsilenced,
         snoozed=_snoozes(silence),
         finding=finding,
         previous=_bare(base),
     )
-    spell = was.told if transition == "resolved" else since
-    said = {"state": state, "transition": transition, "since": spell, "silence": silence}
+    said = {
+        "state": state,
+        "transition": transition,
+        "since": was.told if transition == "resolved" else since,
+        "silence": silence,
+        "ended": ended,
+        "unsilenced": now.unsilenced,
+    }
     return now, finding.model_copy(update=said)
 
 
 def _transition(
     was: AlertState,
     state: State,
-    severity: Severity,
+    finding: Finding,
     night: date,
     remind_days: int,
     silence: Silence | None,
 ) -> Transition | None:
-    """What people have to be told: `was.told` is what they know."""
+    """What people have to be told: `was.told` and `was.notified` are what they know."""
+    if state == "firing" and was.told and was.notified and _is_worse(was.notified, finding):
+        return "escalated"
     if _snoozes(silence):
         return None
     if state != "firing":
@@ -130,10 +156,32 @@ def _transition(
         return "fired"
     if silence:
         return None
-    if was.snoozed or (was.finding and worse(was.finding.severity, severity)):
+    if was.snoozed or (was.finding and worse(was.finding.severity, finding.severity)):
         return "reminded"
     due = was.last_sent and (night - was.last_sent).days >= remind_days
     return "reminded" if due else None
+
+
+def _is_worse(notified: Notification, finding: Finding) -> bool:
+    """Whether a finding is worse than what people were last told. What it says of another
+    notification than that does not count.
+    """
+    if finding.escalation and finding.escalation.notified == notified:
+        return True
+    worst: Level = "no_data" if finding.kind == "no_data" else "breach"
+    return {notified.level, finding.level} == {"no_data", "breach"} and finding.level == worst
+
+
+def _notified(
+    was: AlertState, finding: Finding, night: date, run: str, transition: Transition | None
+) -> Notification | None:
+    """The last notification with numbers of an alert that people know of."""
+    if transition == "resolved":
+        return None
+    numbers = finding.level != "no_data" or finding.kind == "no_data" or was.notified is None
+    if transition and numbers:
+        return Notification(night=night, run=run, level=finding.level, mean=finding.mean)
+    return was.notified
 
 
 def _known(
@@ -146,9 +194,14 @@ def _known(
 
 
 def _in_force(
-    silence: Silence | None, night: date, since: date | None, severity: Severity
+    silence: Silence | None,
+    was: AlertState,
+    night: date,
+    since: date | None,
+    severity: Severity,
 ) -> Silence | None:
-    return silence if silence and silence.holds(night, since, severity) else None
+    in_force = silence and silence.holds(night, since, severity, was.unsilenced)
+    return silence if in_force else None
 
 
 def _snoozes(silence: Silence | None) -> bool:
@@ -161,7 +214,13 @@ def _bare(state: AlertState) -> AlertState:
 
 
 def _closed(was: AlertState, night: date) -> AlertState:
-    return AlertState(last_night=night, last_sent=night, finding=was.finding, previous=_bare(was))
+    return AlertState(
+        last_night=night,
+        last_sent=night,
+        unsilenced=was.unsilenced,
+        finding=was.finding,
+        previous=_bare(was),
+    )
 
 
 def _unheard(
@@ -171,21 +230,27 @@ def _unheard(
     firing = was.state == "firing"
     if not (firing or was.told):
         return None if stale else was, None
-    silence = _in_force(silence, night, was.since, last.severity)
+    silence = _in_force(silence, was, night, was.since, last.severity)
     if _snoozes(silence):
         said = _unchecked(was, last, silence=silence) if firing else None
         return was.model_copy(update={"snoozed": True}), said
     if not firing:  # it resolved while it was snoozed, and people do not know that
         update = {"state": "ok", "transition": "resolved", "since": was.told, "silence": None}
         said = last.model_copy(update={**update, "for_nights": UNJUDGED})
-        now = was.model_copy(update={"told": None, "snoozed": False, "last_sent": night})
+        cleared = {"told": None, "notified": None, "snoozed": False, "last_sent": night}
+        now = was.model_copy(update=cleared)
         return None if stale else now, said
     if stale:
         said = _unchecked(was, last, "resolved") if was.told else None
         return _closed(was, night), said
     wakes: Transition | None = "reminded" if was.snoozed and not silence else None
     transition = wakes if was.told else "fired"
-    known = {"told": was.since, "snoozed": False} | ({"last_sent": night} if transition else {})
+    known = {
+        "told": was.since,
+        "notified": was.notified or Notification(night=night, level="no_data"),
+        "snoozed": False,
+        "last_sent": night if transition else was.last_sent,
+    }
     return was.model_copy(update=known), _unchecked(was, last, transition, silence)
 
 
@@ -213,6 +278,7 @@ def _unchecked(
         transition=transition,
         since=was.told if closed else was.since,
         silence=silence,
+        unsilenced=was.unsilenced,
     )
 
 

@@ -112,7 +112,7 @@ def turnover_finding(settings: AlertSettings, night: Night) -> Finding | None:
 
 def less_stale_labels(case: Case, night: Night, segment: Segment | None, line: float) -> Case:
     """The case of a drop in a metric on ids, without the questions whose labels have gone stale."""
-    baseline = night.baselines.get(case.finding.key)
+    baseline = case.baseline
     metric = case.finding.metric
     if not night.stale or metric not in ID_METRICS or baseline is None or case.drop is None:
         return case
@@ -130,10 +130,10 @@ def less_stale_labels(case: Case, night: Night, segment: Segment | None, line: f
     )
     if len(last) < case.rule.min_rows:
         finding = {"message": f"{told}, too few are left", "explained": case.drop.drop}
-        return Case(case.rule, case.finding.model_copy(update=finding))
+        return Case(case.rule, case.finding.model_copy(update=finding), baseline=baseline)
     left, alone = held_against(before, [*spell, last]), held_against(before, [last])
     if left is None or alone is None:
-        return Case(case.rule, case.finding.model_copy(update={"message": told}))
+        return Case(case.rule, case.finding.model_copy(update={"message": told}), baseline=baseline)
     text = f"{told}, without them the drop is {left.drop:.3f} [{left.low:.3f}, {left.high:.3f}]"
     part = case.drop.drop - left.drop
     return replace(

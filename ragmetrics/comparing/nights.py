@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ragmetrics.causes import BUILDS, Move
+from ragmetrics.causes import BUILDS, ComparedMeans, Move
 from ragmetrics.comparing.comparison import make_comparison
 from ragmetrics.comparing.measuring import measure
 from ragmetrics.comparing.records import Change, Comparison
@@ -94,9 +94,14 @@ def _move(before: Manifest, now: Manifest, metric: str, load: Load) -> Move | No
     by, low, high = found.difference, found.low, found.high
     gained = (new - old)[~np.isnan(old)]
     error = float(gained.std(ddof=1)) / math.sqrt(len(gained))
-    return Move(
-        metric=metric, since=before.date, run=before.run, by=by, low=low, high=high, error=error
+    means = ComparedMeans(
+        before=found.mean_a or 0.0,
+        now=found.mean_b or 0.0,
+        questions=found.questions,
+        paired=found.paired,
     )
+    moved = {"by": by, "low": low, "high": high, "means": means, "error": error}
+    return Move(metric=metric, since=before.date, run=before.run, **moved)
 
 
 def shown_tags(now: Manifest, before: Manifest | None = None) -> list[str]:

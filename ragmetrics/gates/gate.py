@@ -263,7 +263,8 @@ def _stays(known: Gate, gate: Gate) -> str:
 
 def _as_known(gate: Gate, known: Gate | None) -> Gate:
     """A repeated gate is the one that it was; what was told of it need not be told again: that it
-    is held, or for the same reasons undecided.
+    is held, or for the same reasons undecided. Another build of the same name, and a metric that
+    fell further than people were told, is news.
     """
     if known is None:
         return gate
@@ -275,9 +276,23 @@ def _as_known(gate: Gate, known: Gate | None) -> Gate:
         # Else an old build that is gated again would be the one that was promoted last.
         gate = gate.model_copy(update={"finished_at": known.finished_at})
     same = (known.verdict, known.serving) == (gate.verdict, gate.serving) and (
-        gate.verdict == "hold" or known.reasons == gate.reasons
+        not _fell_further(known, gate) if gate.verdict == "hold" else known.reasons == gate.reasons
     )
     return gate.model_copy(update={"told": known.told, "heard": known.heard}) if same else gate
+
+
+def _fell_further(known: Gate, gate: Gate) -> bool:
+    """Whether a build is held that was mended since, or rebuilt; or, of the same build, whether a
+    metric is held that was not, or its drop is larger by more than it may be.
+    """
+    if known.content and known.content != gate.content:
+        return True
+    drops = {one.metric: one.drop or 0.0 for one in known.metrics if one.verdict == "hold"}
+    return any(
+        one.metric not in drops or (one.drop or 0.0) - drops[one.metric] > one.max_drop
+        for one in gate.metrics
+        if one.verdict == "hold"
+    )
 
 
 __all__ = [

@@ -195,6 +195,13 @@ def _alerts(manifest: Manifest) -> Iterator[Family]:
         labels,
         [(_rule(one), one.silence is not None) for one in shown],
     )
+    yield _family(
+        manifest,
+        "alert_escalated",
+        "Whether the firing alert got worse on this night than people were last told: 1, else 0.",
+        labels,
+        [(_rule(one), one.transition == "escalated") for one in shown],
+    )
 
 
 def _rule(one: Finding) -> tuple[str, ...]:

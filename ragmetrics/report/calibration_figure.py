@@ -151,13 +151,13 @@ def _span(points: Sequence[Point]) -> list[float]:
 
 def _hover(one: Point, name: FigureName, label: str) -> str:
     found = one.figure(name)
-    numbers = f"{number(found.value)} {interval(found.low, found.high)}"
+    numbers = f"{number(found.value)} {interval(found.low, found.high, 2)}"
     units = plural(one.measured.overall.units if one.measured.overall else 0, "unit")
     return f"{one.calibration.at:%Y-%m-%d %H:%M}<br>{numbers}<br>{label}, {units}"
 
 
 def _bin_hover(one: ReliabilityBin) -> str:
-    share = f"{number(one.observed)} {interval(one.observed_low, one.observed_high)}"
+    share = f"{number(one.observed)} {interval(one.observed_low, one.observed_high, 2)}"
     units = plural(one.n, "unit")
     return f"judged {one.low:.1f} to {one.high:.1f}<br>{share} positive<br>{units}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ragmetrics.causes import ComparedMeans
 from ragmetrics.judge_movement import movement_text
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.report.condition import metric_states, needing_reader
@@ -38,11 +39,12 @@ class Moved:
     label: str
     """The baseline: `7 nights before`, `2026-11-18`."""
     before: float | None
+    """Mean of all rows of the baseline."""
     ruled: bool
     """Whether a rule or the headline measured it."""
-    otherwise: bool = False
-    """Whether it is of the questions of both, and the means of all rows, which stand beside it, say
-    something else: they moved the other way, or by what its interval does not hold."""
+    means: ComparedMeans | None = None
+    """Both means over the questions that it is measured on; None where it is that of all rows, or
+    an older version kept none."""
 
     @property
     def clear(self) -> bool:
@@ -106,42 +108,30 @@ def moved(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> 
     since the newest earlier night that compares. None where there is no such night.
     """
     sign = -1 if summary.higher_is_better else 1
-    for drop, low, high, before, label, paired in _measured(manifest, summary.metric):
-        ends = (sign * one if one is not None else None for one in (low, high))
-        first, last = sorted(ends, key=lambda one: (one is None, one or 0.0))
-        found = Moved(sign * drop, first, last, drop > 0, brief(label, 60), before, ruled=True)
-        return found if paired is False else _held_against_means(found, summary)
+    for found in _measured(manifest, summary.metric):
+        ends = (sign * one if one is not None else None for one in (found.low, found.high))
+        low, high = sorted(ends, key=lambda one: (one is None, one or 0.0))
+        label, worse = brief(found.label, 60), found.by > 0
+        return replace(found, by=sign * found.by, low=low, high=high, worse=worse, label=label)
     since = change(manifest, summary, earlier)
     if since is None:
         return None
     then = next((one.summary(summary.metric) for one in earlier if one.date == since.since), None)
     before, day = then.mean if then else None, str(since.since)
-    found = Moved(since.by, since.low, since.high, since.worse, day, before, ruled=False)
-    return _held_against_means(found, summary)
+    return Moved(since.by, since.low, since.high, since.worse, day, before, False, since.means)
 
 
-def _held_against_means(found: Moved, summary: Summary) -> Moved:
-    """The move, with whether the means of all rows say something else."""
-    if found.before is None:
-        return found
-    means = (summary.mean or 0.0) - found.before
-    low, high = (means if end is None else end for end in (found.low, found.high))
-    otherwise = found.by * means < 0 or not low <= means <= high
-    return replace(found, otherwise=otherwise)
-
-
-_Drop = tuple[float, float | None, float | None, float | None, str, bool | None]
-
-
-def _measured(manifest: Manifest, metric: str) -> Iterator[_Drop]:
+def _measured(manifest: Manifest, metric: str) -> Iterator[Moved]:
+    """Drops, whose signs are not turned yet."""
     for one in manifest.findings:
         own = one.kind == "metric" and one.metric == metric and one.segment is None
-        if own and one.drop is not None and one.baseline_label:
+        if own and one.drop is not None and (label := one.baseline_label):
             ends = one.drop_low, one.drop_high
-            yield one.drop, *ends, one.baseline, one.baseline_label, one.paired
+            yield Moved(one.drop, *ends, False, label, one.baseline, True, one.means)
     for fall in manifest.falls:
         if fall.metric == metric:
-            yield fall.drop, fall.low, fall.high, fall.before, fall.label, fall.paired
+            ends = fall.low, fall.high
+            yield Moved(fall.drop, *ends, True, fall.label, fall.before, True, fall.means)
 
 
 def detects(manifest: Manifest, summary: Summary) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ragmetrics.comparing.records import Comparison
 from ragmetrics.records import Manifest
-from ragmetrics.report.compare_view import compare_view
+from ragmetrics.report.compare_view import Means, compare_view
 from ragmetrics.report.pages import render
 from ragmetrics.store.files import Files
 
@@ -32,12 +32,20 @@ def write_changes(
         1,
         manifest=manifest,
         before=before if found else None,
-        view=compare_view(found) if found else None,
+        view=compare_view(found, _of_rows(before, manifest)) if found else None,
         lacking="" if found else _lacking(manifest, earlier),
     )
     path = f"{manifest.date}/{NAME}"
     site.write(path, page)
     return path
+
+
+def _of_rows(before: Manifest | None, now: Manifest) -> dict[str, Means]:
+    """The means of all rows in both nights, by metric."""
+    if before is None:
+        return {}
+    then = {one.metric: one.mean for one in before.metrics}
+    return {one.metric: (then.get(one.metric), one.mean) for one in now.metrics}
 
 
 def _lacking(manifest: Manifest, earlier: Sequence[Manifest]) -> str:

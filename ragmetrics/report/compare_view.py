@@ -6,15 +6,18 @@ out is told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
+from typing import TypeAlias
 
 from ragmetrics.comparing.records import Change, Comparison, MovedContext, MovedRow, RowValue
 from ragmetrics.report.passages import Budget, Passage
 from ragmetrics.report.rows_earlier import became
 from ragmetrics.report.words import digits, finite, number, plural
 
+Means: TypeAlias = tuple[float | None, float | None]
+"""Of A and of B."""
 MOST_LINES = 24
 """Values of one tag that are shown, those that most likely got worse."""
 MOST_TAGS = 8
@@ -54,6 +57,9 @@ class Line:
     word: str
     """and the word for it."""
     bar: Bar | None
+    of_rows: Means | None = None
+    """The means of all rows on both sides, as other pages have them; those of the change count each
+    question once."""
 
     @property
     def is_worse(self) -> bool:
@@ -72,6 +78,14 @@ class Line:
         if one.low is None or one.high is None:
             return ""
         return f"[{_signed(one.low, one)}, {_signed(one.high, one)}]"
+
+    @property
+    def over(self) -> str:
+        """`over the same 138 questions`: what the means of the change are of."""
+        one = self.change
+        if one.paired:
+            return f"over the same {one.questions:,} questions"
+        return "each question counted once" if one.paired is False else ""
 
     @property
     def questions(self) -> str:
@@ -162,9 +176,11 @@ class CompareView:
         return [*whole, *sorted(segments, key=_likeliest)[:_MOST_TOLD]]
 
 
-def compare_view(found: Comparison) -> CompareView:
-    """What a page says of a comparison."""
-    lines = tuple(sorted(_lines(found.metrics), key=_likeliest))
+def compare_view(found: Comparison, means: Mapping[str, Means] | None = None) -> CompareView:
+    """What a page says of a comparison; `means` are those of all rows on both sides by metric."""
+    known = means or {}
+    whole = (replace(one, of_rows=known.get(one.change.metric)) for one in _lines(found.metrics))
+    lines = tuple(sorted(whole, key=_likeliest))
     budget = Budget(_ROOM)
     rows = []
     for row in found.rows[:MOST_ROWS]:

@@ -9,6 +9,8 @@ from typing import Literal
 
 from ragmetrics.causes import Fall
 from ragmetrics.changes import fall_story, fall_text
+from ragmetrics.incidents import Incident, incidents
+from ragmetrics.low_segments import worse_segments
 from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.report.costs import judged_rows, sampled, was_over
 from ragmetrics.report.words import finite, plural
@@ -30,6 +32,8 @@ LABELS: dict[str, str] = {
 _ORDER: tuple[MetricState, ...] = ("firing", "pending", "fell", "no_data", "uncompared", "ok")
 
 _MOST_NOTES = 8
+_ALIKE = 200
+"""Characters by which a problem is known again."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,21 @@ class Condition:
     date: date
     state: NightState
     words: str
-    findings: tuple[Finding, ...] = ()
+    incidents: tuple[Incident, ...] = ()
     """Those that explain the state, worst first."""
     notes: tuple[str, ...] = ()
     lowest: tuple[Summary, ...] = ()
     """Of each firing metric, the segment that is lowest and surely below all rows, if any."""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The causes of the incidents."""
+        return tuple(one.cause for one in self.incidents)
+
+    @property
+    def told(self) -> list[str]:
+        """`firing: context_recall is 0.660, limit 0.8`: each incident in a line."""
+        return [f"{LABELS[rule_state(one.cause)]}: {one.sentence}" for one in self.incidents]
 
     @property
     def sentence(self) -> str:
@@ -80,7 +94,28 @@ def shown_rules(manifest: Manifest, earlier: Sequence[Manifest]) -> list[Finding
     if not has_numbers(manifest):
         known = {one.key for one in found}
         found += [_unchecked(one) for one in _last_rules(earlier) if one.key not in known]
-    return by_state(found)
+    return [one for incident in _causes(found, manifest) for one in incident.findings]
+
+
+def explained_rules(manifest: Manifest, findings: Sequence[Finding]) -> set[str]:
+    """Keys of the findings that another one explains. Rules on one metric stand each by itself."""
+    return {
+        finding.key
+        for one in incidents(findings, manifest)
+        for finding in one.findings[1:]
+        if one.cause.kind != "metric"
+    }
+
+
+def _causes(findings: Sequence[Finding], manifest: Manifest) -> list[Incident]:
+    """The incidents by the state of their causes; what explains others before all else."""
+    found = incidents(by_state(findings), manifest)
+    return sorted(found, key=lambda one: not one.explained and not _is_ill(one.cause))
+
+
+def _is_ill(cause: Finding) -> bool:
+    """Whether the night itself is ill, which comes before what its rules say."""
+    return cause.kind in ("no_data", "judge_failures") and rule_state(cause) == "firing"
 
 
 def _last_rules(earlier: Sequence[Manifest]) -> list[Finding]:
@@ -128,12 +163,13 @@ def needing_reader(metric: str, states: Mapping[str, MetricState]) -> tuple[int,
 def condition(manifest: Manifest) -> Condition:
     """The state of a night."""
     state, words, findings = _judge(manifest)
+    found = tuple(_causes(findings, manifest))
     return Condition(
         date=manifest.date,
         state=state,
         words=words,
-        findings=findings,
-        notes=_notes(manifest, state),
+        incidents=found,
+        notes=_notes(manifest, state, found),
         lowest=_lowest(manifest, findings) if state == "firing" else (),
     )
 
@@ -148,10 +184,13 @@ def _judge(manifest: Manifest) -> tuple[NightState, str, tuple[Finding, ...]]:
     # A small segment has too few rows on many nights: that alone does not spoil a good one.
     blind = tuple(f for f in found["no_data"] if f.segment is None)
     if not has_numbers(manifest):
-        return "no_data", "no data", tuple(f for f in firing if f.kind != "no_data")
+        return "no_data", "no data", firing + blind
     if firing:
-        also = f", {len(pending)} pending" if pending else ""
-        return "firing", f"{plural(len(firing), 'alert')} firing{also}", firing + pending
+        escalated = sum(one.transition == "escalated" for one in firing)
+        told = f"{_alerts(firing, manifest)} firing"
+        also = f", {escalated} escalated" if escalated else ""
+        also += f", {len(pending)} pending" if pending else ""
+        return "firing", f"{told}{also}", firing + pending
     if pending:
         return "pending", f"{plural(len(pending), 'alert')} pending, none firing", pending
     if manifest.falls:
@@ -179,6 +218,13 @@ def _watched(
     return "ok", "fine", ()
 
 
+def _alerts(firing: Sequence[Finding], manifest: Manifest) -> str:
+    """`2 alerts`, those not counted that another one explains."""
+    found = incidents(firing, manifest)
+    rules = sum(len(one.alike) for one in found if one.cause.kind == "metric")
+    return plural(len(found) + rules, "alert")
+
+
 def _fell(falls: Sequence[Fall]) -> str:
     many = f"{len(falls)} metrics without a drop rule got worse"
     return fall_text(falls[0]) if len(falls) == 1 else many
@@ -191,19 +237,23 @@ def _lowest(manifest: Manifest, findings: Sequence[Finding]) -> tuple[Summary, .
         whole = manifest.summary(metric)
         mean = finite(whole.mean) if whole else None
         below = [
-            (segment.mean, str(segment.segment), segment)
-            for segment in manifest.segments
-            if segment.metric == metric and segment.mean is not None
-            if mean is not None and segment.surely_worse_than(mean)
+            (-one.loss(mean), str(one.segment), one)
+            for one in worse_segments(manifest)
+            if one.metric == metric and mean is not None
         ]
         found += [segment for _, _, segment in sorted(below, key=lambda one: one[:2])[:1]]
     return tuple(found)
 
 
-def _notes(manifest: Manifest, state: NightState) -> tuple[str, ...]:
+def _notes(
+    manifest: Manifest, state: NightState, found: Sequence[Incident] = ()
+) -> tuple[str, ...]:
+    """What else there is to know, less what the incidents say already."""
     notes = []
-    if state == "no_data":
-        notes.append(manifest.source.problem or "No row could be scored.")
+    said = " ".join(one.message for one in found)
+    problem = manifest.source.problem or ("" if found else "No row could be scored.")
+    if state == "no_data" and problem and not _is_in(said, problem):
+        notes.append(problem)
     if manifest.source.broken:
         files = plural(len(manifest.source.broken), "file")
         notes.append(f"{files} could not be read to the end.")
@@ -212,8 +262,16 @@ def _notes(manifest: Manifest, state: NightState) -> tuple[str, ...]:
     if manifest.sample:
         notes.append(f"A sample: {sampled(manifest.sample, manifest.source.rows)}.")
     notes += [f"{fall_story(fall)}." for fall in manifest.falls[:_MOST_NOTES]]
-    notes += [f"Not scored: {problem}" for problem in manifest.problems[:_MOST_NOTES]]
+    notes += [
+        f"Not scored: {problem}"
+        for problem in manifest.problems[:_MOST_NOTES]
+        if not _is_in(said, problem)
+    ]
     resolved = sum(f.transition == "resolved" for f in manifest.findings)
     if resolved:
         notes.append(f"{plural(resolved, 'alert')} resolved this night.")
     return tuple(notes)
+
+
+def _is_in(said: str, problem: str) -> bool:
+    return " ".join(problem.split())[:_ALIKE] in said

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ragmetrics.low_segments import worse_segments
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.report.cards import Card, cards
 from ragmetrics.report.condition import LABELS
-from ragmetrics.report.words import brief, count, interval, measured, moved, plain
+from ragmetrics.report.words import brief, count, interval, moved, number, plain
 
 _NO_RULE = "no rule"
 _NAME = 80
@@ -33,7 +34,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Low:
-    """A segment that is surely worse than all rows."""
+    """A segment that is significantly worse than all rows."""
 
     metric: str
     segment: str
@@ -50,13 +51,12 @@ def headline(manifest: Manifest, earlier: Sequence[Manifest], most: int = 50) ->
 
 
 def lowest_segments(manifest: Manifest, most: int = 8) -> list[Low]:
-    """The segments that are furthest below all rows in a metric, whose interval is all below."""
+    """The segments that are significantly worse than all rows, the furthest first."""
     wholes = {one.metric: one for one in manifest.metrics if one.mean is not None}
     found = [
-        (one.loss(whole.mean), one, whole)
-        for one in manifest.segments
-        if one.segment and one.mean is not None and (whole := wholes.get(one.metric))
-        if whole.mean is not None and one.surely_worse_than(whole.mean)
+        (one.loss(whole.mean or 0.0), one, whole)
+        for one in worse_segments(manifest)
+        if (whole := wholes.get(one.metric))
     ]
     found.sort(key=lambda one: (-one[0], one[1].metric, str(one[1].segment)))
     return [_low(one, whole) for _, one, whole in found[:most]]
@@ -94,7 +94,7 @@ def _low(one: Summary, whole: Summary) -> Low:
 
 
 def _mean(one: Summary) -> str:
-    return measured(one.mean, one.low, one.high)
+    return number(one.mean)
 
 
 def _named(text: str) -> str:

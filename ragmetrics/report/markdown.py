@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ragmetrics.calibration.records import Calibration, Drift, Figure, Measured
 from ragmetrics.gates.records import Gate, MetricVerdict
 from ragmetrics.records import Manifest
-from ragmetrics.report.condition import LABELS, condition, rule_state
+from ragmetrics.report.condition import condition
 from ragmetrics.report.headline import Line, headline
 from ragmetrics.report.words import brief, count, drop, interval, number, plain
 
@@ -27,8 +27,7 @@ def summary_markdown(manifest: Manifest, dashboard: str, earlier: Sequence[Manif
     """
     state = condition(manifest)
     lines = [f"## {_text(state.sentence)}", ""]
-    found = (f"{LABELS[rule_state(f)]}: {f.message}" for f in state.findings)
-    lines += _listed((*found, *state.notes))
+    lines += _listed((*state.told, *state.notes))
     if metrics := headline(manifest, earlier, _MOST):
         lines += ["| metric | state | mean | interval | change | rows | not scored |"]
         lines += ["|:--|:--|--:|:--|:--|--:|--:|", *map(_line, metrics), ""]
@@ -106,7 +105,7 @@ def _held(calibration: Calibration, measured: Measured, drift: Drift | None) -> 
 
 
 def _figure(found: Figure | None) -> str:
-    return f"{number(found.value)} {interval(found.low, found.high)}" if found else number(None)
+    return f"{number(found.value)} {interval(found.low, found.high, 2)}" if found else number(None)
 
 
 def _line(one: Line) -> str:

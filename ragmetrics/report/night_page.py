@@ -18,6 +18,7 @@ from ragmetrics.report.calibration_page import PAGE as CALIBRATIONS
 from ragmetrics.report.cards import cards
 from ragmetrics.report.condition import (
     condition,
+    explained_rules,
     has_numbers,
     metric_states,
     needing_reader,
@@ -70,7 +71,7 @@ def night_page(
     `pages` are the night's other pages, by what a link to them says; `raw` is where its scores lie
     as Parquet.
     """
-    numbers = has_numbers(manifest)
+    numbers, rules = has_numbers(manifest), shown_rules(manifest, earlier)
     return render(
         "night.html",
         1,
@@ -80,7 +81,8 @@ def night_page(
         figure=histogram_figure,
         tables=tag_tables(manifest) if numbers else [],
         steps=STEPS,
-        findings=shown_rules(manifest, earlier),
+        findings=rules,
+        explained=explained_rules(manifest, rules),
         coverage=coverage(manifest),
         groups=row_groups(manifest, rows),
         most_rows=_SHOWN,

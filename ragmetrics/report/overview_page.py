@@ -12,7 +12,13 @@ from datetime import date
 from ragmetrics.records import Manifest
 from ragmetrics.report.by_night import by_night, money_figure, requests_figure, rows_figure
 from ragmetrics.report.calendar import WEEKDAYS, months
-from ragmetrics.report.condition import LABELS, condition, metric_states, shown_rules
+from ragmetrics.report.condition import (
+    LABELS,
+    condition,
+    explained_rules,
+    metric_states,
+    shown_rules,
+)
 from ragmetrics.report.pages import render
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import trends
@@ -39,13 +45,14 @@ def write_overview(
         return PAGE
     found = [(night, condition(night)) for night in nights]
     newest, state = found[-1]
-    drawn = trends(nights)
+    drawn, rules = trends(nights), shown_rules(newest, nights[:-1])
     page = render(
         "overview.html",
         0,
         manifest=newest,
         condition=state,
-        findings=shown_rules(newest, nights[:-1]),
+        findings=rules,
+        explained=explained_rules(newest, rules),
         trends=drawn,
         has_builds=any(point.builds for trend in drawn for point in trend.points),
         states=metric_states(newest),

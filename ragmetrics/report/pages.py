@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from ragmetrics import registry
+from ragmetrics.changes import compared_words, over_questions
 from ragmetrics.report import assets, costs, words
 from ragmetrics.report.condition import LABELS, rule_state
 from ragmetrics.report.coverage import STATUS, needs
@@ -77,7 +78,8 @@ _GLOBALS = {
     "metric_anchor": metric_anchor,
     "needs": needs,
     "interval": words.interval,
-    "measured": words.measured,
+    "over_questions": over_questions,
+    "compared_words": compared_words,
     "moved_words": words.moved,
     "drop_words": words.drop,
     "share": words.share,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from ragmetrics.low_segments import worse_segments
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.report.words import finite
 
@@ -11,6 +14,8 @@ MOST_VALUES = 50
 MOST_TAGS = 20
 MOST_CELLS = 800
 """Of all tables of a night together: its page stays small."""
+Worse: TypeAlias = Collection[tuple[str, str]]
+"""Metric and segment, of those that are significantly worse than all rows."""
 STEPS = (0.05, 0.1, 0.2)
 """How much worse than all rows a cell is that has one, two or three marks."""
 
@@ -23,7 +28,7 @@ class Cell:
     loss: float
     """How much worse than the mean of all rows; below 0 where it is better."""
     shade: int
-    """0 to 3: how bad that is; 0 where the interval reaches the mean of all rows."""
+    """0 to 3: how bad that is; 0 where it is not significantly worse."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +70,13 @@ def tag_tables(manifest: Manifest) -> list[TagTable]:
     worst value first.
     """
     tags = list(dict.fromkeys(s.segment.tag for s in manifest.segments if s.segment))[:MOST_TAGS]
+    worse = {(one.metric, str(one.segment)) for one in worse_segments(manifest)}
     room = MOST_CELLS // max(1, len(tags) * len(manifest.metrics))
-    tables = [_table(manifest, tag, max(3, min(MOST_VALUES, room))) for tag in tags]
+    tables = [_table(manifest, tag, worse, max(3, min(MOST_VALUES, room))) for tag in tags]
     return sorted(tables, key=lambda table: -max((line.marks for line in table.lines), default=0))
 
 
-def _table(manifest: Manifest, tag: str, most: int) -> TagTable:
+def _table(manifest: Manifest, tag: str, worse: Worse, most: int) -> TagTable:
     names = [summary.metric for summary in manifest.metrics]
     values: dict[str, dict[str, Summary]] = {}
     for summary in manifest.segments:
@@ -79,17 +85,17 @@ def _table(manifest: Manifest, tag: str, most: int) -> TagTable:
     metrics = tuple(name for name in names if any(name in found for found in values.values()))
     overall = {s.metric: s.mean for s in manifest.metrics if finite(s.mean) is not None}
     lines = [
-        Line(value, tuple(_cell(found.get(name), overall) for name in metrics))
+        Line(value, tuple(_cell(found.get(name), overall, worse) for name in metrics))
         for value, found in values.items()
     ]
     lines.sort(key=lambda line: (-line.marks, -line.deepest, line.value))
     return TagTable(tag, metrics, tuple(lines[:most]), max(0, len(lines) - most))
 
 
-def _cell(summary: Summary | None, overall: dict[str, float | None]) -> Cell | None:
+def _cell(summary: Summary | None, overall: dict[str, float | None], worse: Worse) -> Cell | None:
     if summary is None or summary.mean is None:
         return None
     whole = overall.get(summary.metric) or 0.0
     loss = round(summary.loss(whole), 9)
-    sure = summary.surely_worse_than(whole)
+    sure = (summary.metric, str(summary.segment)) in worse
     return Cell(summary, loss, shade=sum(sure and loss >= step for step in STEPS))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from ragmetrics.records import Manifest
-from ragmetrics.report.condition import LABELS, condition, rule_state
+from ragmetrics.report.condition import LABELS, condition
 from ragmetrics.report.costs import bill
 from ragmetrics.report.headline import headline, lowest_segments
 from ragmetrics.report.pages import render, web
@@ -38,7 +38,7 @@ def summary_page(manifest: Manifest, earlier: Sequence[Manifest]) -> bytes:
     without one there are none, as a path leads nowhere from an inbox.
     """
     state = condition(manifest)
-    told = [f"{LABELS[rule_state(one)]}: {one.message}" for one in state.findings] + [*state.notes]
+    told = [*state.told, *state.notes]
     return render(
         "summary.html",
         1,

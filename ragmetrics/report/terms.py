@@ -12,7 +12,8 @@ NUMBERS = {
     "cluster": "Rows of the same question count as one witness, not as many: intervals are "
     "clustered by question.",
     "change": "How far a metric moved since its baseline: of the questions that both have, where "
-    "they are enough, so the means may say otherwise. Bold where the 95% interval excludes 0.",
+    "they are enough, each counted once; the mean of a night is of all its rows. Bold where the "
+    "95% interval excludes 0.",
     "drop": "How far a mean got worse against its baseline, question by question where both have "
     "the question; negative where it got better.",
     "surely below": "The upper bound of a drop, one-sided: the true drop is smaller, 95% sure.",
@@ -65,6 +66,8 @@ STATES = {
     "said, and nobody is alerted.",
     "incomplete": "Nothing fires, but not all was read or scored.",
     "no rules": "Scored, but no alert rule looked at it.",
+    "escalated": "A firing alert that got worse than people were last told: they are told at once, "
+    "and its acknowledgement or snooze has ended.",
     "resolved": "An alert that had fired and is over.",
     "no night": "A day between two nights on which the flow did not run.",
     "did not end": "A run of this night began and published nothing: it died, or is still at work.",

@@ -92,9 +92,11 @@ def _whisker(point: Point) -> Figure:
 
 def _marks(trend: Trend) -> list[Figure]:
     fired = [p for p in trend.points if p.fired]
-    resolved = [p for p in trend.points if p.resolved and not p.fired]
+    escalated = [p for p in trend.points if p.escalated and not p.fired]
+    resolved = [p for p in trend.points if p.resolved and not (p.fired or p.escalated)]
     kinds = (
         ("fired", fired, "triangle-down", "var(--firing)", "bottom center"),
+        ("escalated", escalated, "triangle-down", "var(--firing)", "bottom center"),
         ("resolved", resolved, "diamond", "var(--ok)", "top center"),
     )
     return [_mark(*kind) for kind in kinds if any(p.summary for p in kind[1])]

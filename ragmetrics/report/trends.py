@@ -9,9 +9,10 @@ from datetime import date
 from itertools import pairwise
 from math import hypot
 
-from ragmetrics.records import Finding, Manifest, Summary
+from ragmetrics.causes import ComparedMeans
+from ragmetrics.records import Finding, Manifest, Summary, Transition
 from ragmetrics.report.condition import metric_states, needing_reader
-from ragmetrics.report.words import digits, finite
+from ragmetrics.report.words import finite
 
 NIGHTS = 90
 """Most nights that are drawn; older ones stay reachable from the calendar."""
@@ -36,6 +37,8 @@ class Change:
     """Of its 95% interval."""
     high: float | None
     worse: bool
+    means: ComparedMeans | None = None
+    """Over the questions of both nights; None where the means of all rows are compared."""
 
     @property
     def clear(self) -> bool:
@@ -54,6 +57,7 @@ class Point:
     drifted: bool = False
     """Whether the judge was told to have moved in this metric, this night for the first time."""
     fired: tuple[Finding, ...] = ()
+    escalated: tuple[Finding, ...] = ()
     resolved: tuple[Finding, ...] = ()
     builds: tuple[str, ...] = ()
     """Index builds that the night before had not."""
@@ -79,12 +83,6 @@ class Trend:
     def table(self) -> tuple[Point, ...]:
         """The newest points, newest first."""
         return self.points[: -self.rows - 1 : -1]
-
-    @property
-    def digits(self) -> int:
-        """How exact the intervals bear the means in the table to be, so that they line up."""
-        measured = (one for point in self.table if (one := point.summary))
-        return min((digits(one.low, one.high) for one in measured), default=3)
 
     @property
     def is_empty(self) -> bool:
@@ -135,7 +133,7 @@ def change(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) ->
     for one in manifest.moves:
         if one.metric == summary.metric and (one.since, one.run) in spoke:
             worse = one.by < 0 if summary.higher_is_better else one.by > 0
-            return Change(one.since, one.by, one.low, one.high, worse)
+            return Change(one.since, one.by, one.low, one.high, worse, one.means)
     for night in reversed(earlier):
         before = scored(night, summary.metric)
         if before is not None and before.fingerprint == summary.fingerprint:
@@ -171,7 +169,18 @@ def _trend(nights: Sequence[Manifest], name: str, rows: int) -> Trend:
         builds = set(night.source.index_builds) or served
         new = tuple(sorted(builds - served)) if served else ()
         served = builds
-        points.append(Point(night.date, summary, broken, moved, *_transitions(night, name), new))
+        points.append(
+            Point(
+                night.date,
+                summary,
+                broken,
+                moved,
+                fired=_told(night, name, "fired"),
+                escalated=_told(night, name, "escalated"),
+                resolved=_told(night, name, "resolved"),
+                builds=new,
+            )
+        )
     latest = points[-1].summary
     since = change(nights[-1], latest, nights[:-1]) if latest else None
     return Trend(name, tuple(points), _limits(nights, name), since, rows)
@@ -184,12 +193,9 @@ def _judge_moved(night: Manifest, name: str) -> bool:
     )
 
 
-def _transitions(night: Manifest, name: str) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    mine = [f for f in night.findings if f.metric == name]
-    return (
-        tuple(f for f in mine if f.transition == "fired"),
-        tuple(f for f in mine if f.transition == "resolved"),
-    )
+def _told(night: Manifest, name: str, transition: Transition) -> tuple[Finding, ...]:
+    """The metric's alerts that have a transition."""
+    return tuple(f for f in night.findings if (f.metric, f.transition) == (name, transition))
 
 
 def _limits(nights: Sequence[Manifest], name: str) -> tuple[float, ...]:

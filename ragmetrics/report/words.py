@@ -26,14 +26,12 @@ def finite(value: float | None) -> float | None:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """`0.912`, with a true minus sign; a dash where there is no number."""
+    """`0.912`, with a true minus sign; a dash where there is no number.
+
+    A mean has three digits wherever it stands, so that it is the same number everywhere.
+    """
     value = finite(value)
     return NONE if value is None else _minus(f"{value:z.{digits}f}")
-
-
-def measured(mean: float | None, low: float | None, high: float | None) -> str:
-    """A mean as exact as its interval bears it: `0.912`, or `0.91` where that is 0.1 wide."""
-    return number(mean, digits(low, high))
 
 
 def digits(low: float | None, high: float | None) -> int:
@@ -62,11 +60,11 @@ def drop(value: float, low: float | None, high: float | None) -> tuple[str, str]
     return _minus(told), _minus(ends)
 
 
-def interval(low: float | None, high: float | None) -> str:
-    """`[0.88, 0.94]`, or nothing where there is no interval."""
+def interval(low: float | None, high: float | None, digits: int = 3) -> str:
+    """`[0.881, 0.943]`, or nothing where there is no interval."""
     if finite(low) is None or finite(high) is None:
         return ""
-    return f"[{number(low, 2)}, {number(high, 2)}]"
+    return f"[{number(low, digits)}, {number(high, digits)}]"
 
 
 def moved(by: float, low: float | None, high: float | None) -> tuple[str, str]:

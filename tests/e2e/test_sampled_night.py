@@ -78,7 +78,7 @@ def test_a_drop_is_found_by_the_questions_that_were_judged_on_both_nights(
         log(tmp_path, day, make_rows(400, good=good))
         found.append(run_night(settings, NIGHT + timedelta(day)).manifest)
     assert [of_rule(one).state for one in found] == ["ok", "ok", "firing"]
-    assert "over 80 shared questions" in of_rule(found[2]).message
+    assert "over the same 80 questions" in of_rule(found[2]).message
     for one, good in zip(found, shares, strict=True):
         assert recall(one).status == {"scored": 80, "not_sampled": 320}
         assert recall(one).mean == pytest.approx(good, abs=0.02)

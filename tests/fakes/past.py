@@ -11,6 +11,7 @@ import pandas as pd
 
 from ragmetrics.alert_settings import AlertSettings, Rule
 from ragmetrics.alerts.book import Book
+from ragmetrics.alerts.escalation import notifications
 from ragmetrics.alerts.explain import explain
 from ragmetrics.alerts.rules import Night, evaluate
 from ragmetrics.alerts.state import advance
@@ -91,9 +92,15 @@ def a_night(
 
 
 def view(
-    tonight: Past, *earlier: Past, runs: Sequence[Past] = (), serving: Sequence[str] = ()
+    tonight: Past,
+    *earlier: Past,
+    runs: Sequence[Past] = (),
+    serving: Sequence[str] = (),
+    book: Book | None = None,
 ) -> Night:
-    """What the rules see tonight; `runs` are in the store, but do not speak for their nights."""
+    """What the rules see tonight; `runs` are in the store, but do not speak for their nights.
+    The `book` says what people were told before.
+    """
     known = {(one.manifest.date, one.manifest.run): one for one in (*earlier, *runs)}
     return Night(
         tonight.manifest,
@@ -102,6 +109,7 @@ def view(
         lambda one, metric: known[one.date, one.run].scores[metric],
         find_run={run: one.manifest for (_, run), one in known.items()}.get,
         serving=lambda: serving,
+        notified=notifications(book, tonight.manifest.date) if book else {},
     )
 
 
@@ -139,16 +147,25 @@ def uneven(by: float, spread: float = 0.22, shift: int = 0) -> list[float]:
 
 
 def story(
-    rules: Sequence[Rule], *nights: Sequence[float] | MetricScores, **more: Any
+    rules: Sequence[Rule],
+    *nights: Sequence[float] | MetricScores,
+    judges: Sequence[str] = (),
+    serving: Sequence[Sequence[str]] = (),
+    **more: Any,
 ) -> list[Finding]:
-    """Nights in a row, judged, explained and told: the one metric finding of each."""
+    """Nights in a row, judged, explained and told: the one metric finding of each.
+
+    Of each night the judge, `judge-1` if none is named, and the builds that were promoted.
+    """
     book, past, told = Book(), list[Past](), list[Finding]()
     settings = AlertSettings(rules=tuple(rules), **more)
-    for place, values in enumerate(nights, start=1):
+    for place, values in enumerate(nights):
         scored = values if isinstance(values, MetricScores) else scores(values)
-        tonight = a_night(scored, ago=len(nights) - place)
-        night = view(tonight, *past)
-        book, findings = advance(book, evaluate(settings, night), tonight.manifest.date, 7)
+        judge = judges[place] if judges else "judge-1"
+        tonight = a_night(scored, ago=len(nights) - place - 1, judge=judge)
+        night = view(tonight, *past, book=book, serving=serving[place] if serving else ())
+        found, day = evaluate(settings, night), tonight.manifest.date
+        book, findings = advance(book, found, day, 7, run=tonight.manifest.run)
         findings = explain(night, findings)
         judged = tonight.manifest.model_copy(update={"findings": findings})
         past.append(replace(tonight, manifest=judged))

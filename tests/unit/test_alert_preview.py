@@ -35,6 +35,7 @@ KINDS = (
     "Fired, a warning",
     "Fired, on a sampled night",
     "Reminder, with one acknowledged and one snoozed",
+    "Escalated",
     "Resolved",
     "Many at once",
     "Judge drift",
@@ -122,6 +123,7 @@ def test_samples_show_what_their_title_says() -> None:
         "Reminder, with one acknowledged and one snoozed": "acknowledged by ada: the reranker",
         "Fired, on a sampled night": "estimated from 500 of 20,000 rows, 463 questions",
         "Resolved": "Back to normal",
+        "Escalated": "Got worse than in the last message (2026-11-17): 0.714",
         "Many at once": "more",
         "Judge drift": "quadratic kappa",
         "Labels gone stale": "Warning: labels gone stale",
@@ -142,10 +144,10 @@ def test_many_alerts_are_one_message_worst_first() -> None:
     assert shown == ["context_recall", "faithfulness", "context_relevance", "response_relevancy"]
     (too,) = (one for one in render(message).split("\n\n") if one.startswith("Fired too"))
     first, second = too.split("\n• ")[1:3]
-    assert first.startswith("context_precision fell from 0.802")
+    assert first.startswith("context_precision fell from 0.806 to 0.745")
     assert " ".join(second.split()) == (
-        "context_recall fell in 8 segments: section=limits 0.842 → 0.634, "
-        "section=mobile 0.842 → 0.644, section=security 0.842 → 0.654 and 5 more"
+        "context_recall fell in 8 segments: section=limits 0.634, drop 0.208; "
+        "section=mobile 0.644, drop 0.198; section=security 0.654, drop 0.188 and 5 more"
     )
 
 

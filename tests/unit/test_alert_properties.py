@@ -1,8 +1,8 @@
 """Whatever happens, people hear a sound story: random nights, reruns, backfills, silences, deaths.
 
-Of each alert: never `fired` twice without `resolved` between, never `resolved` or `reminded`
-without `fired`; nothing on a snoozed night, no reminder of what was acknowledged; reruns change
-nothing.
+Of each alert: never `fired` twice without `resolved` between, never `resolved`, `reminded` or
+`escalated` without `fired`; on a snoozed night nothing but an escalation, no reminder of what was
+acknowledged; no fall below what was last told stays untold; reruns change nothing.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from ragmetrics.alert_settings import STEP
 from ragmetrics.alerts import deliver, webhook
 from ragmetrics.alerts.book import AlertState, Book, Message
 from ragmetrics.alerts.deliver import BOOK, alert, load_book
+from ragmetrics.alerts.escalation import notifications
 from ragmetrics.alerts.silences import silence, silences, unsilence
 from ragmetrics.alerts.state import advance
 from ragmetrics.alerts.webhook import SlackError
-from ragmetrics.records import Finding, Manifest
+from ragmetrics.records import Escalation, Finding, Manifest, Notification
 from ragmetrics.settings import make_settings
 from ragmetrics.silence import Silence
 from ragmetrics.store.files import Files
@@ -33,7 +35,10 @@ from tests.fakes.nights import FIRST, night
 
 SETTINGS = make_settings({"alerts": {"remind_days": 3}})
 KEYS = st.sampled_from("ab")
-LEVELS = st.dictionaries(KEYS, st.sampled_from(["ok", "suspect", "breach", "no_data"]))
+LEVELS = st.dictionaries(
+    KEYS, st.sampled_from(["ok", "suspect", "breach", "breach 0.3", "breach 0.1", "no_data"])
+)
+"""Levels with the mean, 0.5 where there is none."""
 SEVERITIES = st.sampled_from(["warning", "critical"])
 SLACK = st.sampled_from(["up", "up", "down", "refuses"])
 DEATHS = st.sampled_from(["before Slack has it", "after Slack has it", "before the state"])
@@ -45,11 +50,40 @@ class Killed(BaseException):
 
 def findings_of(levels: dict[str, Any], severity: Any = "critical") -> list[Finding]:
     """A finding of each key that was judged."""
-    text = "recall below 0.7"
+    found = []
+    for key, said in levels.items():
+        level, _, mean = said.partition(" ")
+        values: dict[str, Any] = {"level": level, "severity": severity}
+        values["mean"] = None if level == "no_data" else float(mean or 0.5)
+        found.append(Finding(key=key, kind="metric", rule="r", message="m", **values))
+    return found
+
+
+def as_rules_say(findings: Sequence[Finding], book: Book, day: date) -> list[Finding]:
+    """The findings with their escalations, by the means alone."""
+    known = notifications(book, day)
     return [
-        Finding(key=key, kind="metric", level=level, severity=severity, rule=text, message=text)
-        for key, level in levels.items()
+        one.model_copy(update={"escalation": further(known.get(one.key), one)}) for one in findings
     ]
+
+
+def further(last: Notification | None, finding: Finding) -> Escalation | None:
+    """The fall since the last notification, where it is more than a step."""
+    if last is None or last.mean is None or finding.mean is None or finding.level == "ok":
+        return None
+    means = {"before": last.mean, "now": finding.mean, "drop": last.mean - finding.mean}
+    rest = {"low": 0.0, "high": 1.0, "p_value": 0.0, "n": 9, "limit": STEP}
+    found = Escalation(notified=last, label=str(last.night), **means, **rest)
+    return found if found.drop > STEP else None
+
+
+def bare(book: Book) -> dict[str, Any]:
+    """The states without what names the run that they are of."""
+    parts = {"finding", "notified", "previous"}
+    return {
+        key: (one.model_dump(exclude=parts), one.notified and one.notified.mean)
+        for key, one in book.states.items()
+    }
 
 
 def tell(manifest: Manifest, findings: Sequence[Finding], **_: Any) -> Message | None:
@@ -110,6 +144,8 @@ class Nights(RuleBasedStateMachine):
         quiet = silences(self.files)
         for one in (one for one in findings if one.transition):
             said = quiet.get(one.key)
+            if said and one.unsilenced and said.at <= one.unsilenced:
+                continue  # an escalation ended it
             assert not (said and said.until and manifest.date < said.until)
             if one.transition == "reminded" and said and said.since == one.since:
                 assert (said.severity, one.severity) == ("warning", "critical")
@@ -134,7 +170,8 @@ class Nights(RuleBasedStateMachine):
         self.runs, self.slack = self.runs + 1, slack
         seen = datetime(2026, 12, 1, tzinfo=UTC) + timedelta(minutes=self.runs)
         offset = (day - FIRST).days
-        manifest = night(offset, findings=findings, run=f"run-{self.runs}", seen_at=seen)
+        said = as_rules_say(findings, load_book(self.files), day)
+        manifest = night(offset, findings=said, run=f"run-{self.runs}", seen_at=seen)
         save_manifest(self.files, manifest)
         alert(SETTINGS, self.files, manifest)
         self.begun = True
@@ -159,7 +196,7 @@ class Nights(RuleBasedStateMachine):
         waiting = [block for one in before.outbox for block in one.message.blocks]
         heard = len(self.heard)
         self.run(self.day, self.newest, slack)
-        assert load_book(self.files).states == before.states
+        assert bare(load_book(self.files)) == bare(before)
         assert len(self.heard) - heard in (0, len(waiting))
 
     @precondition(lambda self: self.begun)
@@ -258,13 +295,55 @@ def test_whoever_is_told_of_everything_hears_a_sound_story(sequence: Any, remind
     for days, levels, severity, said in sequence:
         day += timedelta(days)
         quiet = quieted(book, day, said)
-        book, told = advance(book, findings_of(levels, severity), day, remind, quiet)
+        found = as_rules_say(findings_of(levels, severity), book, day)
+        book, told = advance(book, found, day, remind, quiet)
         heard += [(one.key, one.transition) for one in told if one.transition]
-        again, retold = advance(book, findings_of(levels, severity), day, remind, quiet)
-        assert again.states == book.states
-        assert not any(one.transition for one in retold)
+        for twice in (found, as_rules_say(findings_of(levels, severity), book, day)):
+            again, retold = advance(book, twice, day, remind, quiet)
+            assert bare(again) == bare(book)
+            assert not any(one.transition for one in retold)
     for key in "ab":
         assert story(heard, key) == (book.states.get(key, AlertState()).told is not None)
+
+
+@given(steps, st.integers(1, 5))
+@settings(max_examples=200, deadline=None)
+def test_no_fall_below_what_was_last_told_stays_untold(sequence: Any, remind: int) -> None:
+    """Whatever was acknowledged or snoozed: of an alert that people know of, they know the level.
+
+    An escalation leaves no silence in force, and the same silence does not come back.
+    """
+    book, day, known = Book(), FIRST, dict[str, float]()
+    for days, levels, severity, said in sequence:
+        day += timedelta(abs(days))
+        quiet = quieted(book, day, said)
+        found = as_rules_say(findings_of(levels, severity), book, day)
+        book, told = advance(book, found, day, remind, quiet)
+        for one in told:
+            if one.transition == "resolved":
+                known.pop(one.key, None)
+            elif one.transition and one.mean is not None:
+                known[one.key] = one.mean
+            if one.transition == "escalated":
+                assert (one.state, one.silence) == ("firing", None)
+                over = advance(book, findings_of(levels, severity), day + timedelta(1), 99, quiet)[
+                    1
+                ]
+                assert all(late.silence is None for late in over if late.key == one.key)
+            if one.state == "firing" and one.mean is not None and one.key in known:
+                assert known[one.key] - one.mean <= STEP
+
+
+@given(st.lists(st.tuples(st.sampled_from(["breach", "suspect"]), st.floats(-0.02, 0.02))))
+@settings(max_examples=100, deadline=None)
+def test_noise_around_what_was_last_told_escalates_nothing(nights: Any) -> None:
+    """A level that goes up and down by less than the step is told once, and reminded of."""
+    book = Book()
+    for place, (level, noise) in enumerate(nights):
+        day = FIRST + timedelta(place)
+        found = findings_of({"a": f"{level} {0.4 + noise}"})
+        book, (told,) = advance(book, as_rules_say(found, book, day), day, 3)
+        assert told.transition != "escalated"
 
 
 @given(steps)
@@ -298,7 +377,15 @@ def test_a_silence_that_is_over_changes_nothing(sequence: Any) -> None:
 
 def test_a_story_that_is_not_sound_is_seen() -> None:
     """The check of these tests can fail."""
-    for told in (["fired", "fired"], ["resolved"], ["reminded"], ["fired", "resolved", "reminded"]):
+    for told in (
+        ["fired", "fired"],
+        ["resolved"],
+        ["reminded"],
+        ["escalated"],
+        ["fired", "resolved", "reminded"],
+    ):
         with pytest.raises(AssertionError):
             story([("a", said) for said in told], "a")
-    assert story([("a", said) for said in ("fired", "reminded", "resolved", "fired")], "a")
+    assert story(
+        [("a", said) for said in ("fired", "reminded", "escalated", "resolved", "fired")], "a"
+    )

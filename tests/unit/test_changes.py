@@ -52,8 +52,13 @@ def test_a_fall_in_words() -> None:
     """What fell, how far, that no rule watches it; then with all that it rests on."""
     assert fall_text(a_fall()) == "context_recall has no drop rule and fell by 0.31 (0.25 to 0.37)"
     assert fall_story(a_fall()) == (
-        "context_recall has no drop rule and fell from 0.890 (7 nights before) to 0.580: by 0.31 "
-        "(0.25 to 0.37) over 1,200 questions"
+        "context_recall has no drop rule and fell by 0.31 (0.25 to 0.37) over 1,200 questions; "
+        "mean of all rows 0.580, before 0.890 (7 nights before)"
+    )
+    means = {"before": 0.887, "now": 0.575, "questions": 1_200, "paired": True}
+    assert fall_story(a_fall(means=means)) == (
+        "context_recall has no drop rule and fell from 0.887 to 0.575 over the same 1,200 "
+        "questions (7 nights before): by 0.31 (0.25 to 0.37); mean of all rows 0.580"
     )
 
 

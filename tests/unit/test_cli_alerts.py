@@ -111,6 +111,7 @@ def test_alerts_are_listed_as_json(run: Run, files: Files) -> None:
         "severity": "critical",
         "last_night": str(FIRST),
         "last_told": str(FIRST),
+        "last_told_mean": None,
         "message": "context_recall fell from 0.930 to 0.700, limit 0.8",
         "silence": None,
     }

@@ -32,7 +32,10 @@ def test_what_surely_fell_is_said_first(site: Files) -> None:
     """In the first lines, by how much and where; then every metric, the likeliest loss first."""
     read = text(page(site, comparison()))
     assert "B is surely worse by 1 metric of 3." in read
-    assert "context_recall fell from 0.900 to 0.700: −0.20 [−0.26, −0.14]" in read
+    assert (
+        "context_recall fell from 0.900 to 0.700 over the same 80 questions: −0.20 [−0.26, −0.14]"
+        in read
+    )
     assert "Where section=billing: context_recall fell from 0.900 to 0.500" in read
     names = [line.change.metric for line in compare_view(comparison()).lines]
     assert names == ["context_recall", "context_precision", "context_relevance", "faithfulness"]

@@ -13,6 +13,7 @@ from benchmarks.false_alarms import (
     LOSING,
     WORLDS,
     detection,
+    escalations,
     false_alarms,
     noise,
 )
@@ -33,6 +34,14 @@ def test_unchanged_nights_fire_next_to_nothing(name: str, world, versus: str) ->
     assert found.firing <= 5
     if name == "traffic":
         assert found.plain >= 45
+
+
+@pytest.mark.parametrize("golden", [True, False])
+def test_firing_alerts_escalate_next_to_never_where_nothing_changed(golden: bool) -> None:
+    """At 1% four of 50 nights come once in 600 times; a second fall is found each time."""
+    found = escalations(np.random.default_rng(5), 50, golden=golden)
+    assert found.unchanged <= 3
+    assert found.worse == found.trials == 2
 
 
 def test_a_drop_of_005_is_found_the_first_night() -> None:

@@ -55,8 +55,8 @@ def test_a_fall_is_said_in_place_of_fine() -> None:
         "(0.25 to 0.37)."
     )
     assert told.notes == (
-        "context_relevance has no drop rule and fell from 0.890 (7 nights before) to 0.580: by "
-        "0.31 (0.25 to 0.37) over 80 questions.",
+        "context_relevance has no drop rule and fell by 0.31 (0.25 to 0.37) over 80 questions; "
+        "mean of all rows 0.580, before 0.890 (7 nights before).",
     )
 
 

@@ -386,6 +386,29 @@ def test_another_verdict_is_not_taken_for_told(tmp_path: Path) -> None:
     assert (found.verdict, found.told) == ("inconclusive", False)
 
 
+def test_a_build_that_was_rebuilt_and_falls_further_is_news(tmp_path: Path) -> None:
+    """Under the same name: that it was held before does not silence it."""
+    settings = two_builds(tmp_path, damaged(ROWS, 0.3, seed=1))
+    files = open_store(settings)
+    save_gate(files, gate(settings).model_copy(update={"told": True, "heard": ["slack"]}))
+    write_build(tmp_path, "b2", damaged(ROWS, 0.6, seed=1))
+    found = gate(settings)
+    assert (found.verdict, found.told, found.heard) == ("hold", False, [])
+    save_gate(files, found.model_copy(update={"told": True}))
+    assert gate(settings).told
+
+
+def test_a_held_build_whose_metric_falls_further_is_news(tmp_path: Path) -> None:
+    """The same log, of which a judge that failed before has scored more since."""
+    settings = two_builds(tmp_path, damaged(ROWS, 0.3, seed=1))
+    files = open_store(settings)
+    held = gate(settings)
+    for less, told in ((0.5, False), (0.01, True)):
+        metrics = [one.model_copy(update={"drop": (one.drop or 0) - less}) for one in held.metrics]
+        save_gate(files, held.model_copy(update={"told": True, "metrics": metrics}))
+        assert gate(settings).told is told
+
+
 def test_a_verdict_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     """Its build is gated again; the others count."""
     settings = two_builds(tmp_path, ROWS)

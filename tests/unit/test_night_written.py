@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.causes import Move
+from ragmetrics.causes import ComparedMeans, Move
 from ragmetrics.records import BrokenFile, Manifest, Segment, Source, Summary
 from ragmetrics.report.cards import moved
 from ragmetrics.report.night_page import night_page
@@ -126,34 +126,40 @@ class TestCards:
         assert found is not None and found.clear and found.worse and found.ruled
         assert (found.by, found.low, found.high) == (-0.22, -0.31, -0.13)
         shown = words(night(findings=[told]))
-        assert "▼ −0.22 [−0.31, −0.13] against 7 nights before (0.885)" in shown
+        assert "▼ −0.22 [−0.31, −0.13] against 7 nights before (mean of all rows 0.885)" in shown
 
-    def test_a_drop_that_the_means_deny_says_whose_it_is(self) -> None:
-        """The means beside it are of all rows: it is of the questions that both nights have."""
+    def test_a_drop_stands_beside_the_means_that_it_is_of(self) -> None:
+        """Which are not those of all rows, and may go the other way."""
         drop = {"drop": 0.004, "drop_low": -0.005, "drop_high": 0.013, "baseline": 0.281}
-        told = finding(**drop, baseline_label="7 nights before")
-        over = night(findings=[told], metrics=[summary("context_recall", 0.292)])
-        assert "against 7 nights before (0.281), by the questions of both" in words(over)
-        under = night(findings=[told], metrics=[summary("context_recall", 0.27)])
-        assert "by the questions of both" not in words(under)
-        far = night(findings=[told], metrics=[summary("context_recall", 0.2)])
-        assert "by the questions of both" in words(far)
+        means = ComparedMeans(before=0.285, now=0.281, questions=138, paired=True)
+        told = finding(**drop, baseline_label="7 nights before", means=means)
+        shown = words(night(findings=[told], metrics=[summary("context_recall", 0.292)]))
+        assert "against 7 nights before: 0.285 → 0.281 over the same 138 questions" in shown
+        assert "Compared Drop" in shown
+        assert "0.285 → 0.281 over the same 138 questions, 7 nights before" in shown
 
-    def test_a_drop_of_other_questions_is_not_of_those_of_both(self) -> None:
+    def test_a_drop_of_other_questions_says_how_they_count(self) -> None:
         """Where too few were asked again, the drop is that of each side's own."""
         drop = {"drop": 0.004, "drop_low": -0.005, "drop_high": 0.013, "baseline": 0.281}
-        told = finding(**drop, baseline_label="7 nights before", paired=False)
-        over = night(findings=[told], metrics=[summary("context_recall", 0.292)])
-        assert "by the questions of both" not in words(over)
+        means = ComparedMeans(before=0.285, now=0.281, questions=138, paired=False)
+        told = finding(**drop, baseline_label="7 nights before", paired=False, means=means)
+        over = words(night(findings=[told], metrics=[summary("context_recall", 0.292)]))
+        assert "0.285 → 0.281 over 138 questions, each counted once" in over
 
     def test_without_a_rule_it_is_that_of_the_questions_of_both(self) -> None:
-        """As the night's record has it; in brackets stands the mean of that night."""
+        """As the night's record has it; one that kept no means says what the night before was."""
+        means = ComparedMeans(before=0.925, now=0.929, questions=120, paired=True)
         move = Move(
             metric="context_recall", since=FIRST, run="run-0", by=0.004, low=-0.001, high=0.009
         )
-        found = night(1, moves=[move], metrics=[summary("context_recall", 0.92)])
-        told = "▲ +0.004 [−0.001, +0.009] since 2026-11-10 (0.930), by the questions of both"
-        assert told in words(found, night())
+        kept = move.model_copy(update={"means": means})
+        for one, told in (
+            (move, " (mean of all rows 0.930)"),
+            (kept, ": 0.925 → 0.929 over the same 120 questions"),
+        ):
+            found = night(1, moves=[one], metrics=[summary("context_recall", 0.92)])
+            said = f"▲ +0.004 [−0.001, +0.009] since 2026-11-10{told}"
+            assert said in words(found, night())
 
     def test_a_fall_that_no_rule_watches_is_the_change(self) -> None:
         """The headline measured it."""
@@ -169,12 +175,12 @@ class TestCards:
         assert found is not None and found.worse
         assert (found.low, found.by, found.high) == (0.24, 0.3, 0.36)
 
-    def test_means_are_rounded_as_the_interval_bears_it(self) -> None:
-        """Two digits where the interval is wide, three where it is narrow."""
+    def test_means_have_three_digits(self) -> None:
+        """Whatever their interval is: so a night has one number in a metric, wherever it stands."""
         wide = summary("context_recall", 0.662, low=0.56, high=0.75)
         told = words(night(metrics=[wide, summary("context_relevance", 0.2421)]))
-        assert "0.66 [0.56, 0.75]" in told
-        assert "0.242 [0.21, 0.27]" in told
+        assert "0.662 [0.560, 0.750]" in told
+        assert "0.242 [0.212, 0.272]" in told
 
 
 class TestWhere:

@@ -153,7 +153,7 @@ class TestTrends:
         (trend, _) = trends(ten_nights())
         marks = [t for t in trend_figure(trend)["data"] if t.get("text")]
         assert [(m["text"], m["x"]) for m in marks] == [(["fired"], ["2026-11-19"])]
-        assert "2026-11-19 0.700 [0.67, 0.73] 200 alert fired" in text(
+        assert "2026-11-19 0.700 [0.670, 0.730] 200 alert fired" in text(
             site.overview(*ten_nights()).replace("</td>", " </td>").replace("</th>", " </th>")
         )
 
@@ -199,7 +199,7 @@ class TestNight:
     def test_low_segments_stand_out(self, site: Site) -> None:
         """A segment far below all rows is shaded, and says so by a mark and in words."""
         page = site.night(ten_nights()[-1])
-        assert re.search(r'class="num shade-3">.*?▼▼▼.*?worse by 0\.20 or more.*?0\.50<', page)
+        assert re.search(r'class="num shade-3">.*?▼▼▼.*?worse by 0\.20 or more.*?0\.500<', page)
 
     def test_noise_is_not_shaded(self, site: Site) -> None:
         """A segment whose interval reaches the mean of all rows is not shaded, however low."""
@@ -399,7 +399,7 @@ class TestMarkdown:
         """State, findings, one line per metric, and the way to the dashboard."""
         told = summary_markdown(ten_nights()[-1], "https://example.com/dashboard/")
         assert "Night of 2026-11-19: 1 alert firing." in told
-        assert "| context_recall | firing | 0.700 | [0.67, 0.73] |  | 200 | 0 |" in told
+        assert "| context_recall | firing | 0.700 | [0.670, 0.730] |  | 200 | 0 |" in told
         assert "[Open the dashboard](<https://example.com/dashboard/>)" in told
 
     def test_text_stays_text(self) -> None:
@@ -422,17 +422,17 @@ class TestMarkdown:
 
 class TestWords:
     def test_numbers_are_rounded_alike(self) -> None:
-        """Three digits for a mean, two for its interval, a true minus, a dash for nothing."""
+        """Three digits for a mean and its interval, a true minus, a dash for nothing."""
         assert [number(0.9123), number(-0.2), number(None), number(float("nan"))] == [
             "0.912",
             "−0.200",
             "–",
             "–",
         ]
-        assert interval(0.88, 0.944) == "[0.88, 0.94]"
+        assert interval(0.88, 0.944) == "[0.880, 0.944]"
         assert interval(None, 0.9) == ""
         assert [signed(0.0121), signed(-0.231), signed(-1e-4)] == ["+0.012", "−0.231", "no change"]
-        assert [number(-0.0001), interval(-0.001, 0.1)] == ["0.000", "[0.00, 0.10]"]
+        assert [number(-0.0001), interval(-0.001, 0.1)] == ["0.000", "[−0.001, 0.100]"]
 
     def test_shares_are_never_rounded_away(self) -> None:
         """One row of a million is not nothing, and all but one are not all."""

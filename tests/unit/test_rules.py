@@ -116,7 +116,7 @@ def test_a_drop_carries_what_it_is_measured_against() -> None:
     assert (found.baseline, found.baseline_label) == (pytest.approx(0.8), "2026-11-18")
     assert found.p_value is not None
     assert found.p_value < 0.001
-    assert "fell from 0.800 (2026-11-18) to 0.600; drop 0.20 [0.11, 0.29]" in found.message
+    assert "fell from 0.800 to 0.600 over the same 40 questions (2026-11-18); drop" in found.message
 
 
 def test_previous_is_the_last_night_scored_by_the_same_judge() -> None:
@@ -244,7 +244,8 @@ def test_a_doubtful_drop_is_found_by_two_nights_together() -> None:
     assert [one.state for one in told[6:]] == ["ok", "pending", "firing"]
     assert (told[8].level, told[8].since) == ("breach", told[7].since)
     assert told[8].drop == pytest.approx(0.12)
-    assert "fell from 0.500 (7 nights before) to 0.380 over 2 nights; drop 0.120" in told[8].message
+    over = "over the same 20 questions in 2 nights (7 nights before); drop 0.120"
+    assert f"fell from 0.500 to 0.380 {over}" in told[8].message
 
 
 def test_suspects_of_a_drop_never_fire_by_their_number() -> None:
@@ -341,13 +342,27 @@ def by_channel(web: Sequence[float], app: Sequence[float]) -> MetricScores:
     return scores([*web, *app], channel=["web"] * len(web) + ["app"] * len(app))
 
 
-def test_a_mean_that_rose_is_not_said_to_have_fallen() -> None:
-    """Means are of all rows: questions that are new tonight lift it, though the others fell."""
+def test_a_drop_and_its_means_are_of_the_same_questions() -> None:
+    """Questions that are new tonight lift the mean of all rows, which is named as such."""
     tonight = a_night(scores([*fallen(0.1), *[1.0] * 30]))
     (found,) = metric_findings(recall(max_drop=0.05), tonight, a_night(scores(NOISY), ago=1))
     assert found.level == "breach"
-    assert found.message.startswith(f"context_recall went from 0.800 ({found.baseline_label}) to")
-    assert "to 0.829; drop 0.10 [0.01, 0.19]" in found.message
+    assert found.message == (
+        "context_recall fell from 0.800 to 0.700 over the same 40 questions (2026-11-18); drop "
+        "0.10 [0.01, 0.19], limit 0.05; mean of all rows 0.829"
+    )
+    assert found.means and found.means.before - found.means.now == pytest.approx(found.drop)
+    assert (found.mean, found.baseline) == (pytest.approx(0.829, abs=1e-3), pytest.approx(0.8))
+
+
+def test_what_is_ok_never_leads_with_a_fall() -> None:
+    """A small drop is within its limit, and people read first where the metric is."""
+    tonight = a_night(scores(fallen(0.02)))
+    (found,) = metric_findings(recall(max_drop=0.05), tonight, a_night(scores(NOISY), ago=1))
+    assert found.level == "ok"
+    assert found.message.startswith(
+        "context_recall is 0.780, within its limit; from 0.800 to 0.780"
+    )
 
 
 def test_by_holds_the_rule_against_each_value_of_a_tag() -> None:

@@ -17,6 +17,7 @@ from ragmetrics.alerts.book import Message
 from ragmetrics.alerts.markup import escape
 from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.terminal import render
+from ragmetrics.causes import ComparedMeans
 from ragmetrics.records import (
     BudgetReport,
     Finding,
@@ -65,6 +66,7 @@ def a_finding(**update: Any) -> Finding:
         "questions": 880,
         "baseline": 0.821,
         "baseline_label": "7 nights before",
+        "means": ComparedMeans(before=0.823, now=0.716, questions=840, paired=True),
         "drop": 0.107,
         "drop_low": 0.071,
         "drop_high": 0.143,
@@ -193,7 +195,7 @@ def test_fired_message_says_what_and_how_much() -> None:
     validate(message)
     assert render(message) == EXPECTED
     assert message.text == (
-        "🔴 Critical: context_recall fell: 0.821 → 0.714 (docs, night of 2026-11-19)"
+        "🔴 Critical: context_recall fell: 0.714, drop 0.107 (docs, night of 2026-11-19)"
     )
 
 
@@ -247,10 +249,10 @@ EXPECTED = """\
 docs, night of 2026-11-19, 1,240 rows, 3 in quarantine, index build idx-42
 
 Rule: context_recall: drop of more than 0.05 against the 7 nights before
-  Mean: 0.714 [0.680, 0.748]
-  Before: 0.821 (7 nights before)
-  Drop: 0.107 [0.071, 0.143]
+  Mean of all rows: 0.714 [0.680, 0.748]
   Scored: 1,240 rows, 880 questions
+  Compared: 0.823 → 0.716 over the same 840 questions (7 nights before)
+  Drop: 0.107 [0.071, 0.143]
   Since: 2026-11-19
 
 Worst segments
@@ -319,14 +321,15 @@ def test_what_fell_without_a_rule_is_said_too() -> None:
     message = write(a_finding(transition="resolved", state="ok", level="ok"), manifest=manifest)
     validate(message)
     text = " ".join(render(message).split())
-    assert "Worse, and no rule alerts • faithfulness has no drop rule and fell from 0.900" in text
+    assert "Worse, and no rule alerts • faithfulness has no drop rule and fell by 0.30" in text
 
 
 def test_segment_is_named() -> None:
     """A finding about a segment says so in its title, and the header counts segments."""
     one = a_finding(segment=BILLING)
     assert "context_recall fell in a segment" in write(one).text
-    text = render(write(one, a_finding(segment=BILLING, key="b")))
+    other = Segment(tag="section", value="api")
+    text = render(write(one, a_finding(segment=other, key="b")))
     assert "context_recall fell in 2 segments" in text
     assert "context_recall fell in section=billing" in text
 
@@ -340,11 +343,17 @@ def test_min_rule_is_low() -> None:
 
 
 def test_a_metric_that_fell_is_named_once() -> None:
-    """The header need not say that it is low as well; the finding does."""
-    low = a_finding(key="min", baseline=None, baseline_label=None, drop=None)
-    message = write(a_finding(), low)
-    assert message.text.startswith("🔴 Critical: context_recall fell (docs")
-    assert "context_recall is low\nRule: " in render(message)
+    """And its numbers stand once, whatever rules fired on it: the drop, as it is low by that."""
+    low = a_finding(key="min", rule="context_recall: below 0.8", drop=None, means=None)
+    for fired in ([a_finding(), low], [low, a_finding()]):
+        message = write(*fired)
+        validate(message)
+        assert message.text.startswith("🔴 Critical: context_recall fell: 0.714, drop 0.107 (docs")
+        text = " ".join(render(message).split())
+        assert "Rules: context_recall: drop of more than 0.05 against the 7 nights" in text
+        assert "before; below 0.8" in text
+        for label in ("Mean of all rows:", "Scored:", "Since:", "Compared:", "Drop:"):
+            assert text.count(label) == 1, label
 
 
 @pytest.mark.parametrize(

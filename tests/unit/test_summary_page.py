@@ -40,7 +40,7 @@ def hostile(**more: Any) -> Manifest:
     evil = HOSTILE + "javascript:alert(1) <svg onload=x> | ` [a](http://b)\n=1+1 " + "&" * 1_000_000
     segment = Segment(tag=evil, value=evil)
     metrics = [summary(f"{number} {evil}", 0.5) for number in range(90)]
-    rules = [finding(evil, "breach", key=str(n), message=f"{n} {evil}") for n in range(90)]
+    rules = [finding(f"{n} {evil}", "breach", key=str(n), message=f"{n} {evil}") for n in range(90)]
     values: dict[str, Any] = {
         "judge": JudgeInfo(name=evil, fingerprint="f", note=evil),
         "metrics": metrics,
@@ -59,10 +59,12 @@ def test_it_says_how_the_night_stands_and_why() -> None:
     told = words(last, *earlier)
     assert "Night of 2026-11-19: 1 alert firing." in told
     assert "firing: context_recall fell from 0.930 to 0.700, limit 0.8" in told
-    line = "context_recall firing 0.700 [0.67, 0.73] −0.230 [−0.272, −0.188] against 2026-11-18 200"
+    line = (
+        "context_recall firing 0.700 [0.670, 0.730] −0.230 [−0.272, −0.188] against 2026-11-18 200"
+    )
     assert line in told
     assert "Where it is lowest" in told
-    assert "section=billing context_recall 0.500 [0.47, 0.53] 0.700 200" in told
+    assert "section=billing context_recall 0.500 [0.470, 0.530] 0.700 200" in told
     assert "200 rows read, 0 quarantined. Judge: embedded - a baseline." in told
 
 
@@ -173,7 +175,7 @@ class TestFromTheStore:
         """The artifact of the nightly, with the change since the night before."""
         told = night_markdown(files, ten_nights()[-1], "https://dash.example/")
         assert (
-            "| context_recall | firing | 0.700 | [0.67, 0.73] "
+            "| context_recall | firing | 0.700 | [0.670, 0.730] "
             "| −0.230 [−0.272, −0.188] against 2026-11-18 | 200 | 0 |" in told
         )
 

@@ -1,0 +1,128 @@
+"""Escalations: firing alerts that are worse than what people were last told of them.
+
+    worse    tonight's mean is below that of the last notification by more than `worse_by` (with
+             `for` the nights before tonight are added where that is surer), and q < false_alarms
+    q        Benjamini-Hochberg(p') over the alerts that fire,   p' = min(1, p * comparisons)
+
+The drop is measured as that of a rule: paired by question where questions recur, less what judge
+drift and stale labels explain. Once people are told, the new level is the one to fall below. So a
+level that goes up and down by less than `worse_by` escalates once, and noise hardly ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+
+from ragmetrics.alert_settings import Rule
+from ragmetrics.alerts.book import Book
+from ragmetrics.alerts.cases import Case
+from ragmetrics.alerts.drop_rules import measure_drop
+from ragmetrics.alerts.evidence import Baseline, Night
+from ragmetrics.alerts.family import chance_of
+from ragmetrics.alerts.waiting import catch_up, take_back
+from ragmetrics.records import Escalation, Finding, Manifest, Notification
+from ragmetrics.stats.comparisons import Drop, compare
+from ragmetrics.stats.families import adjusted
+
+
+def notifications(book: Book, night: date) -> Mapping[str, Notification]:
+    """What people were last told of each alert that fires, as `advance` to a night sees it."""
+    states = catch_up(take_back(book, night), night).states
+    return {key: one.notified for key, one in states.items() if one.told and one.notified}
+
+
+def escalate(
+    cases: Sequence[Case], findings: Sequence[Finding], night: Night, false_alarms: float
+) -> list[Finding]:
+    """The findings of all cases, in their order, with the escalations of those that are worse; of
+    unjudged ones only these.
+    """
+    measured = [
+        _since_notified(case, finding, night) for case, finding in zip(cases, findings, strict=True)
+    ]
+    drops = [(one, one.drop) for one in measured if one and one.drop]
+    chances = iter(adjusted([chance_of(one, drop) for one, drop in drops]))
+    found = [
+        _escalated(finding, one, one.drop, next(chances), night, false_alarms)
+        if one and one.drop
+        else finding
+        for one, finding in zip(measured, findings, strict=True)
+    ]
+    pairs = zip(cases, found, strict=True)
+    return [one for case, one in pairs if one.escalation or not case.unjudged]
+
+
+def _since_notified(case: Case, finding: Finding, night: Night) -> Case | None:
+    """The drop of a firing alert since its last notification; None where it is not known."""
+    notified = night.notified.get(finding.key)
+    if notified is None or notified.level == "no_data" or not finding.metric:
+        return None
+    if finding.level not in ("breach", "suspect"):
+        return None
+    if (notified.night, notified.run) == (night.manifest.date, night.manifest.run):
+        return _since_first_told(case.rule, finding, notified, night)
+    comparable = night.comparable(finding.metric)
+    before = _reference(notified, finding.metric, night, comparable)
+    if before is None:
+        return None
+    since = [one for one in comparable if one.date > before.date]
+    spell = since[-(case.rule.for_ - 1) :] if case.rule.for_ > 1 else []
+    baseline = Baseline([before], before.date.isoformat(), spell=spell)
+    found = measure_drop(case.rule, finding, night, baseline, case.rule.step)
+    return replace(found, comparisons=2 if spell else 1) if found else None
+
+
+def _since_first_told(
+    rule: Rule, finding: Finding, notified: Notification, night: Night
+) -> Case | None:
+    """The drop since this run was published first, with rows missing: what the questions scored
+    then is not kept, so it is measured from the mean that people were told.
+    """
+    if notified.mean is None:
+        return None
+    tonight = night.scores[finding.metric or ""].by_question(finding.segment)
+    drop = compare({question: [notified.mean] for question in tonight}, tonight)
+    baseline = Baseline([night.manifest], notified.night.isoformat())
+    beyond = drop is not None and drop.drop > rule.step
+    return Case(rule, finding, drop, beyond=beyond, baseline=baseline)
+
+
+def _reference(
+    notified: Notification, metric: str, night: Night, comparable: Sequence[Manifest]
+) -> Manifest | None:
+    """The run that people were told of; where that is gone, or another judge scored it, the first
+    night since then that compares.
+    """
+    for one in comparable:
+        if one.date == notified.night and notified.run in ("", one.run):
+            return one
+    run = night.find_run(notified.run) if notified.run else None
+    if run and run.date == notified.night and night.compares(run, metric):
+        return run
+    return next((one for one in comparable if one.date >= notified.night), None)
+
+
+def _escalated(
+    finding: Finding, case: Case, drop: Drop, p_value: float, night: Night, false_alarms: float
+) -> Finding:
+    limit = case.rule.step
+    if not case.beyond or drop.drop <= limit or p_value >= false_alarms:
+        return finding
+    found = Escalation(
+        notified=night.notified[finding.key],
+        label=case.baseline.label if case.baseline else "",
+        before=drop.before,
+        now=drop.now,
+        drop=drop.drop,
+        low=drop.low,
+        high=drop.high,
+        p_value=p_value,
+        n=drop.questions,
+        limit=limit,
+    )
+    return finding.model_copy(update={"escalation": found})
+
+
+__all__ = ["escalate", "notifications"]

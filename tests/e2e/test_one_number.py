@@ -1,0 +1,74 @@
+"""One number per night and metric: the same, with the same digits, wherever the night is told."""
+
+from __future__ import annotations
+
+import io
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from ragmetrics import tables
+from ragmetrics.alerts.slack import compose
+from ragmetrics.alerts.terminal import render
+from ragmetrics.night import run_night
+from ragmetrics.settings import make_settings
+from ragmetrics.stage import open_store
+from ragmetrics.summaries import night_markdown, night_summary
+from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+from tests.unit.test_report import text
+
+pytestmark = pytest.mark.e2e
+
+
+def test_all_views_have_the_same_mean_and_name_what_is_of_other_rows(tmp_path: Path) -> None:
+    """Some questions come more often on the second night, so the mean of all rows is not that of
+    the questions, each counted once: only sentences with a drop have the latter, and say so.
+    """
+    rules = [{"metric": "context_recall", "max_drop": 0.05, "versus": "previous"}]
+    settings = make_settings(
+        {
+            "logs": f"{tmp_path}/logs/{{date}}/",
+            "store": str(tmp_path / "store"),
+            "metrics": ["context_recall"],
+            "judge": "embedded",
+            "alerts": {"rules": rules},
+        }
+    )
+    for day, good in ((NIGHT - timedelta(days=1), 1.0), (NIGHT, 0.5)):
+        rows = make_rows(40, good=good, night=day)
+        often = [{**row, "id": f"{row['id']}-again"} for row in rows[:30:2]] if good < 1 else []
+        write_jsonl(tmp_path / "logs" / str(day) / "a.jsonl", [*rows, *often])
+        manifest = run_night(settings, day).manifest
+    (whole,) = manifest.metrics
+    (found,) = (one for one in manifest.findings if one.kind == "metric")
+    assert whole.mean is not None and found.means is not None and found.drop is not None
+    mean, once = f"{whole.mean:.3f}", f"{found.means.now:.3f}"
+    assert mean != once
+    assert found.means.before - found.means.now == pytest.approx(found.drop)
+    files, out = open_store(settings), io.StringIO()
+    tables.print_summary(Console(file=out, width=200), manifest)
+    message = compose(manifest, manifest.findings, dashboard=None, redact=False)
+    assert message is not None
+    pages = {
+        name: text(files.read(f"dashboard/{name}").decode().replace("</t", " </t"))
+        for name in ("index.html", f"{NIGHT}/index.html", f"{NIGHT}/changes.html")
+    }
+    told = {
+        "notification": message.text,
+        "slack": render(message),
+        "terminal": out.getvalue(),
+        "artifact": night_markdown(files, manifest, ""),
+        "e-mail": text(night_summary(files, NIGHT).decode()),
+        **pages,
+    }
+    compared = f"to {once} over the same 40 questions"
+    for name, said in told.items():
+        words = " ".join(said.split())
+        assert mean in words, name
+        for before in words.split(once)[1:]:  # whatever has the other number says of what it is
+            assert before.startswith((" over the same 40 questions", " all rows")), name
+    assert f"mean of all rows {mean}" in pages["index.html"]
+    for name in ("index.html", f"{NIGHT}/index.html", f"{NIGHT}/changes.html"):
+        assert compared in pages[name], name
