@@ -16,6 +16,7 @@ from benchmarks import (
     dask_scale,
     engine,
     false_alarms,
+    judge_movement,
     judge_speed,
     prediction_powered,
     scale,
@@ -73,6 +74,10 @@ def _weekdays(options: Options) -> None:
     _print(weekdays.report(nights, max(1, nights // 5)))
 
 
+def _movement(options: Options) -> None:
+    _print(judge_movement.report(options.rows or 500, min(200, options.rows or 200)))
+
+
 def _sampled(options: Options) -> None:
     _print(prediction_powered.report(options.rows or prediction_powered.NIGHTS))
 
@@ -92,6 +97,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], None]] = {
     "intervals": _intervals,
     "alarms": _alarms,
     "weekdays": _weekdays,
+    "movement": _movement,
     "sampled": _sampled,
     "year": _year,
 }
@@ -108,8 +114,8 @@ def main() -> None:
     parser.add_argument(
         "--rows",
         type=int,
-        help="of the log, or of the smaller one; intervals, alarms, weekdays, sampled: nights of "
-        "each kind",
+        help="of the log, or of the smaller one; intervals, alarms, weekdays, movement, sampled: "
+        "nights of each kind",
     )
     parser.add_argument("--peer-rows", type=int, default=100, help="engine: of the peers' log")
     parser.add_argument("--only", default="", help=f"engine: {', '.join(engine.PARTS)}")

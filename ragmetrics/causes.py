@@ -95,4 +95,22 @@ class Move(Record):
     low: float
     high: float
     """Of its 95% interval."""
+    error: float | None = None
+    """Standard error by the questions alone; None of earlier versions, whose interval is of them
+    alone."""
     means: ComparedMeans | None = None
+
+
+class JudgeMovement(Record):
+    """How far a judge's level moves from night to night, in one metric, whatever is asked.
+
+    It is estimated from the nights before, and left out where the judge computes its verdicts on
+    this machine.
+    """
+
+    sd: float | None
+    """Standard deviation of a night's level; None: too few nights to tell."""
+    nights: int
+    """That it was estimated from, or that there are."""
+    freedom: float = 0.0
+    """Degrees of freedom of the estimate."""

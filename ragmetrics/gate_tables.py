@@ -8,6 +8,7 @@ from ragmetrics.alerts.markup import clean
 from ragmetrics.changes import drop_words
 from ragmetrics.gates.records import Gate, MetricVerdict
 from ragmetrics.grid import print_grid
+from ragmetrics.judge_movement import movement_text
 from ragmetrics.tables import number, print_source
 
 _STYLES = {"promote": "bold green", "hold": "bold red", "inconclusive": "bold yellow"}
@@ -27,6 +28,9 @@ def print_gate(console: Console, gate: Gate) -> None:
     if gate.missing:
         why = ", ".join(f"{count:,} {reason}" for reason, count in gate.missing_why.items())
         console.print(f"Questions that cannot be compared: {gate.missing:,} ({why})", markup=False)
+    for told in dict.fromkeys(movement_text(one.movement) for one in gate.metrics):
+        if told:
+            console.print(f"Note: {told}", markup=False, style="yellow")
     for problem in gate.problems:
         console.print(f"Problem: {clean(problem, 300)}", markup=False, style="red")
     console.print(f"Judge: {gate.judge.name} ({gate.judge.fingerprint})", markup=False)

@@ -16,6 +16,7 @@ from ragmetrics.alerts.explain import explain
 from ragmetrics.alerts.falls import find_falls
 from ragmetrics.alerts.levels import fixed_sets
 from ragmetrics.alerts.missed import with_missed
+from ragmetrics.alerts.movement import with_movements
 from ragmetrics.alerts.rules import SEGMENT_DAYS, Night, evaluate
 from ragmetrics.alerts.seen_ids import IdReader
 from ragmetrics.alerts.silences import silences
@@ -95,6 +96,7 @@ def publish(
         book = _replayed(earlier, settings.alerts.remind_days)
     night = _night(settings, files, history, manifest, scores, earlier, book)
     findings = _findings(settings, files, night, book, silent=silent)
+    manifest = manifest.model_copy(update={"metrics": with_movements(night)})
     manifest = manifest.model_copy(
         update={
             "findings": _as_told(findings, superseded, find_manifest(files, staged.ref)),

@@ -16,7 +16,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ragmetrics.causes import CarrierShare, ComparedMeans, DatedChange, Fall, Move
+from ragmetrics.causes import (
+    CarrierShare,
+    ComparedMeans,
+    DatedChange,
+    Fall,
+    JudgeMovement,
+    Move,
+)
 from ragmetrics.record import Record as Record
 from ragmetrics.silence import Severity, Silence
 from ragmetrics.usage import Usage as Usage
@@ -96,6 +103,8 @@ class Summary(Record):
     higher_is_better: bool = True
     sample: SampledMean | None = None
     """Where a sample was judged: then mean and interval are of all rows, by both judges."""
+    movement: JudgeMovement | None = None
+    """How far the judge's level moves from night to night; None: it does not, or is not known."""
 
     def loss(self, before: float) -> float:
         """How much worse the mean is than a value; negative where it is better."""

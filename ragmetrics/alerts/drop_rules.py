@@ -15,13 +15,16 @@ from ragmetrics.alerts.cases import (
     start_finding,
     too_few,
 )
-from ragmetrics.alerts.evidence import Baseline, Night, Questions, held_against
+from ragmetrics.alerts.evidence import Baseline, Night, Questions
 from ragmetrics.alerts.judge_drift import less_judge_drift
-from ragmetrics.alerts.mix import Which, less_mix
+from ragmetrics.alerts.like_with_like import drop_between
+from ragmetrics.alerts.mix import Which
+from ragmetrics.alerts.movement import find_movement
 from ragmetrics.alerts.spells import was_firing
 from ragmetrics.alerts.turnover import less_stale_labels
 from ragmetrics.causes import ComparedMeans
 from ragmetrics.changes import compared_words, drop_text, mix_text
+from ragmetrics.judge_movement import movement_text
 from ragmetrics.records import Finding, Segment, Summary
 from ragmetrics.stats.comparisons import Drop
 
@@ -69,8 +72,9 @@ def measure_drop(
     measured = _measure(rule, segment, night, baseline, line)
     if measured is None:
         return None
-    told = finding.model_copy(update=_told(measured, finding.limit or 0.0))
     beyond = measured.alone > line
+    moves = _movement(night, rule.metric) if beyond else ""
+    told = finding.model_copy(update=_told(measured, finding.limit or 0.0, moves))
     case = Case(rule, told, measured.drop, beyond=beyond, baseline=measured.baseline)
     case = less_judge_drift(case, night, measured.alone, line)
     return less_stale_labels(case, night, segment, line)
@@ -96,22 +100,26 @@ def _measure(
     before = night.questions(rule.metric, segment, baseline.nights, baseline.build)
     tonight: Questions = night.scores[rule.metric].by_question(segment)
     which = Which(rule.metric, segment)
-    alone = held_against(before, [tonight])
-    alone = less_mix(alone, night, which, baseline, [night.manifest])
+    alone = drop_between(night, which, baseline, before, [tonight])
     if alone is None:
         return None
     drop, spell = alone, list(baseline.spell)
     if spell and alone.drop > line:
         everything = [*night.questions(rule.metric, segment, spell), tonight]
-        pooled = held_against(before, everything)
-        pooled = less_mix(pooled, night, which, baseline, [*spell, night.manifest])
+        pooled = drop_between(night, which, baseline, before, everything)
         if pooled and pooled.drop > line and pooled.p_value < alone.p_value:
             drop = pooled
     told = replace(baseline, spell=spell if drop is not alone else ())
     return _Measured(drop, alone.drop, _mean(before), told)
 
 
-def _told(measured: _Measured, limit: float) -> dict[str, Any]:
+def _movement(night: Night, metric: str) -> str:
+    """How far the judge moves from night to night, where that is known to be something."""
+    found = find_movement(night, metric)
+    return movement_text(found) if found and found.sd is not None else ""
+
+
+def _told(measured: _Measured, limit: float, moves: str) -> dict[str, Any]:
     """What the finding says of the drop, in numbers and in words, which `family.decide` completes.
 
     Both means in them are of the questions that the drop is measured on.
@@ -125,8 +133,7 @@ def _told(measured: _Measured, limit: float) -> dict[str, Any]:
     return {
         "message": (
             f"from {compared_words(means, ' to ')}{over} ({baseline.label}); "
-            f"{_mix(drop)}{change}, "
-            f"limit {limit:g}"
+            f"{_mix(drop)}{change}, limit {limit:g}{moves and '; '}{moves}"
         ),
         "means": means,
         "baseline": measured.before,

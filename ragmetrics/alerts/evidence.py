@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ragmetrics.alerts.coded_rows import RowCoder
 from ragmetrics.calibration.records import Drift
-from ragmetrics.causes import BUILDS
+from ragmetrics.causes import BUILDS, JudgeMovement
 from ragmetrics.records import Manifest, Notification, Segment
 from ragmetrics.stats.comparisons import Drop, compare
 from ragmetrics.stats.orderings import LEAST, chance_of_order
@@ -83,6 +83,10 @@ class Night:
     """What each alert's drop was measured against, as its finding tells it."""
     coder: RowCoder = field(default_factory=RowCoder, init=False, repr=False, compare=False)
     """The rows of nights as numbers."""
+    movements: dict[str, JudgeMovement | None] = field(
+        default_factory=dict, init=False, compare=False
+    )
+    """How far the judge moves from night to night in each metric, as it was found."""
     _read: dict[tuple[str, str], MetricScores] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

@@ -12,13 +12,16 @@ from datetime import date
 from ragmetrics.alerts.baselines import usual_nights
 from ragmetrics.alerts.evidence import Baseline, Night, question_means
 from ragmetrics.alerts.markup import clean
+from ragmetrics.alerts.movement import find_movement
 from ragmetrics.alerts.spells import MOST_NIGHTS, spell_before
 from ragmetrics.causes import BUILDS, CarrierShare, DatedChange
 from ragmetrics.errors import StoreError
+from ragmetrics.judge_movement import moving_share
 from ragmetrics.records import Finding, Manifest, Segment
 from ragmetrics.stats.carriers import Carried, TaggedRows, find_carriers
 from ragmetrics.stats.change_order import date_change_in_order
 from ragmetrics.stats.change_point import Change, date_change
+from ragmetrics.stats.night_movement import LevelError
 from ragmetrics.summarise import MetricScores
 
 USUAL_NIGHTS = 7
@@ -78,13 +81,22 @@ def _date(
     nights = [*before[::-1], *_first([*spell, night.manifest], metric)]
     asked = night.questions(metric, finding.segment, nights)
     kept = [(one.date, values) for one, values in zip(nights, asked, strict=True) if values]
-    found = date_change_in_order(question_means([values for _, values in kept]))
+    level = _level(night, metric)
+    found = date_change_in_order(question_means([values for _, values in kept]), level=level)
     if found is None:
-        found = date_change([values for _, values in kept])
+        found = date_change([values for _, values in kept], level=level)
     if not isinstance(found, Change):
         return None
     dates = [day for day, _ in kept]
     return DatedChange(first=dates[found.first], nights=[dates[place] for place in found.nights])
+
+
+def _level(night: Night, metric: str) -> LevelError | None:
+    """By how much the judge moves each of the nights."""
+    moves, share = find_movement(night, metric), moving_share(night.manifest, metric)
+    if moves is None or not moves.sd or not share:
+        return None
+    return LevelError(share * moves.sd, moves.freedom)
 
 
 def _carry(night: Night, finding: Finding, baseline: Baseline) -> Carried | None:

@@ -11,11 +11,13 @@ from ragmetrics.alert_settings import AlertSettings, Rule
 from ragmetrics.alerts.evidence import Baseline
 from ragmetrics.alerts.judge_drift import left_tonight
 from ragmetrics.alerts.mix import Which, less_mix
+from ragmetrics.alerts.movement import level_between
 from ragmetrics.alerts.rules import DEFAULT_RULES, Night
 from ragmetrics.alerts.turnover import live_questions, stale_of
 from ragmetrics.causes import ComparedMeans, Fall
 from ragmetrics.records import Finding, Manifest, Summary
 from ragmetrics.stats.comparisons import compare
+from ragmetrics.stats.night_movement import with_movement
 from ragmetrics.store.history import trailing
 from ragmetrics.summarise import MetricScores
 
@@ -74,6 +76,7 @@ def _fall(night: Night, now: Summary, alpha: float) -> Fall | None:
     week = Baseline(held, usual=held, past=night.comparable(now.metric))
     drop = less_mix(compare(then, tonight), night, which, week, [night.manifest])
     if drop is not None:
+        drop = with_movement(drop, level_between(night, now.metric, held, [night.manifest]))
         drop = left_tonight(drop, night, now.metric, held)
     if drop is None or drop.drop <= LEAST or drop.p_value >= alpha:
         return None

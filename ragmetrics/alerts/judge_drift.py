@@ -20,10 +20,12 @@ from dataclasses import dataclass, replace
 from ragmetrics.alerts.cases import Case
 from ragmetrics.alerts.evidence import Night
 from ragmetrics.alerts.levels import FEWEST_QUESTIONS, fresh_share
+from ragmetrics.alerts.movement import level_between
 from ragmetrics.calibration.targets import BASES
 from ragmetrics.records import Finding, Level, Manifest, Summary
 from ragmetrics.stats.comparisons import Drop
 from ragmetrics.stats.contrasts import Contrast
+from ragmetrics.stats.night_movement import with_movement
 from ragmetrics.stats.power import detectable
 
 NIGHTS = 7
@@ -119,7 +121,8 @@ def _fall(
 
 
 def level_finding(night: Night, findings: Iterable[Finding] = ()) -> Finding | None:
-    """A warning where the judges' level on the fixed set moved, tonight against seven nights.
+    """A warning where the judges' level on the fixed set moved, tonight against seven nights, by
+    more than it moves from night to night anyway.
 
     It fires too where it explains what `findings` say of a metric: nothing is explained by what
     nobody hears of. `no_data` where the set got too few verdicts, None where there is none.
@@ -136,11 +139,7 @@ def level_finding(night: Night, findings: Iterable[Finding] = ()) -> Finding | N
             "nothing is known of judge drift"
         )
         return _finding(manifest, "no_data", text)
-    moves = {
-        one.metric: move
-        for one in manifest.metrics
-        if (move := fixed.moved(one.metric, night.comparable(one.metric)[-NIGHTS:], [manifest]))
-    }
+    moves = {one.metric: move for one in manifest.metrics if (move := _unusual(night, one.metric))}
     sure = {
         name: _told(move) for name, move in moves.items() if len(moves) * _two_sided(move) < SURE
     }
@@ -158,6 +157,13 @@ def level_finding(night: Night, findings: Iterable[Finding] = ()) -> Finding | N
     why = f"; it explains a drop of {', '.join(explained)}, or a part of it" if explained else ""
     found = _finding(manifest, "breach", f"{text}{why}")
     return found.model_copy(update={"affects": list(sure)})
+
+
+def _unusual(night: Night, metric: str) -> Drop | None:
+    """How far the level fell tonight, as sure as its movement from night to night allows."""
+    before, tonight = night.comparable(metric)[-NIGHTS:], [night.manifest]
+    move = night.fixed_sets.moved(metric, before, tonight) if night.fixed_sets else None
+    return with_movement(move, level_between(night, metric, before, tonight)) if move else None
 
 
 def _told(move: Drop) -> str:

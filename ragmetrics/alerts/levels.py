@@ -7,9 +7,10 @@ moved by from some nights to others is the judges' own doing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from itertools import pairwise
 from statistics import fmean, median
 from typing import TypeAlias
 
@@ -29,6 +30,7 @@ from ragmetrics.records import Manifest, Usage
 from ragmetrics.registry import chosen_metrics
 from ragmetrics.settings import Aggregate, Settings
 from ragmetrics.stats.comparisons import Drop
+from ragmetrics.stats.night_movement import Step, step_between
 from ragmetrics.store.files import Files
 
 NEAR = timedelta(hours=12)
@@ -140,6 +142,26 @@ class FixedSets:
             [_by_question(one, shared) for one in old], [_by_question(one, shared) for one in new]
         )
         return drop if drop and drop.questions >= FEWEST_QUESTIONS else None
+
+    def steps(self, metric: str, nights: Sequence[Manifest]) -> Iterator[tuple[date, Step]]:
+        """How far the judges' level went from each of some nights to the next, by the later date.
+
+        Over the rows that both judged, paired by question; nights without a calibration of their
+        own are passed over.
+        """
+        own = [(night, judged) for night in nights if (judged := self._judged(night, metric)).rows]
+        for (before, _), (now, judged) in pairwise(own):
+            if self._times(before) & self._times(now):
+                continue  # the same verdicts
+            old = self._alike(before, metric, judged)
+            shared = judged.rows.intersection(old)
+            new = {row: level for of in judged.levels.values() for row, level in of.items()}
+            step = step_between(_by_question(old, shared), _by_question(new, shared))
+            if step:
+                yield now.date, step
+
+    def _times(self, night: Manifest) -> set[datetime]:
+        return {one.at for own in self._of(night) for one in own}
 
     def _alike(self, night: Manifest, metric: str, tonight: _Judged) -> Levels:
         """A night's levels by the same judges, settings and prompts, of enough of the rows."""

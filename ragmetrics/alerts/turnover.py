@@ -23,7 +23,8 @@ from scipy import special
 from ragmetrics.alert_settings import AlertSettings, Rule
 from ragmetrics.alerts.cases import Case
 from ragmetrics.alerts.evidence import Night, Questions, held_against
-from ragmetrics.alerts.mix import Which, less_mix
+from ragmetrics.alerts.like_with_like import drop_between
+from ragmetrics.alerts.mix import Which
 from ragmetrics.alerts.seen_ids import IdReader, Ids, SeenIds
 from ragmetrics.records import Finding, Level, Manifest, Segment, Summary
 from ragmetrics.summarise import summarise
@@ -132,10 +133,9 @@ def less_stale_labels(case: Case, night: Night, segment: Segment | None, line: f
     if len(last) < case.rule.min_rows:
         finding = {"message": f"{told}, too few are left", "explained": case.drop.drop}
         return Case(case.rule, case.finding.model_copy(update=finding), baseline=baseline)
-    which, now = Which(metric, segment, night.stale), [night.manifest]
-    left, alone = held_against(before, [*spell, last]), held_against(before, [last])
-    left = less_mix(left, night, which, baseline, [*baseline.spell, *now])
-    alone = less_mix(alone, night, which, baseline, now)
+    which = Which(metric, segment, night.stale)
+    left = drop_between(night, which, baseline, before, [*spell, last])
+    alone = drop_between(night, which, baseline, before, [last])
     if left is None or alone is None:
         return Case(case.rule, case.finding.model_copy(update={"message": told}), baseline=baseline)
     text = f"{told}, without them the drop is {left.drop:.3f} [{left.low:.3f}, {left.high:.3f}]"

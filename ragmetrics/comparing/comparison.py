@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from ragmetrics.causes import JudgeMovement
 from ragmetrics.comparing.aligned import align_rows
 from ragmetrics.comparing.measuring import measure_sides
 from ragmetrics.comparing.mix import mix_notices
 from ragmetrics.comparing.moving import find_moved, find_one_sided
 from ragmetrics.comparing.records import Change, Comparison
 from ragmetrics.comparing.scored import Side
+from ragmetrics.judge_movement import carried, level_error, movement_text, newest_movement
 
 LONE = 8
 """Questions of one side alone that are told, of each side."""
@@ -23,14 +25,19 @@ def make_comparison(
     *,
     rows: int,
     refused: Sequence[Change] = (),
+    movements: Mapping[str, JudgeMovement | None] | None = None,
 ) -> Comparison:
     """Compare two sides by some metrics, which both have, and by the values of some tags.
 
     `rows` are the most questions told of per metric, none of all with 0; `refused` the metrics that
-    do not compare, with why.
+    do not compare, with why. `movements` say how far the judge moves from night to night, by
+    metric; without them, what the newest night of the two sides says.
     """
+    if movements is None:
+        movements = {one: newest_movement(one, [*a.nights, *b.nights]) for one in metrics}
+    levels = {one: level_error(movements.get(one), one, a.nights, b.nights) for one in metrics}
     aligned = [align_rows(a.scores[metric], b.scores[metric]) for metric in metrics]
-    whole, segments = measure_sides(aligned, tags)
+    whole, segments = measure_sides(aligned, tags, levels)
     moved, told = find_moved(a, b, aligned, rows)
     lost, gained = find_one_sided(a, b, aligned, LONE if rows else 0)
     return Comparison(
@@ -42,7 +49,11 @@ def make_comparison(
         rows=told,
         lost=lost,
         gained=gained,
-        notices=[*mix_notices(whole), *_notices(a, b, tags, segments)],
+        notices=[
+            *mix_notices(whole),
+            *_notices(a, b, tags, segments),
+            *_moving(a, b, metrics, movements),
+        ],
         problems=[*(f"A: {one}" for one in a.problems), *(f"B: {one}" for one in b.problems)],
         usage=a.usage + b.usage,
     )
@@ -56,3 +67,15 @@ def _notices(a: Side, b: Side, tags: Sequence[str], segments: Sequence[Change]) 
     with_rows = {one.segment.tag for one in segments if one.segment}
     told += [f"no row that was scored has the tag {tag}" for tag in tags if tag not in with_rows]
     return told
+
+
+def _moving(
+    a: Side, b: Side, metrics: Sequence[str], movements: Mapping[str, JudgeMovement | None]
+) -> list[str]:
+    """How far the judge moves between the sides, where they were judged on different days."""
+    told: dict[str, list[str]] = {}
+    for metric in metrics:
+        if a.nights and b.nights and carried(metric, a.nights, b.nights):
+            text = movement_text(movements.get(metric) or JudgeMovement(sd=None, nights=0))
+            told.setdefault(text, []).append(metric)
+    return [f"{', '.join(names)}: {text}" for text, names in told.items() if text]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -14,6 +14,7 @@ from ragmetrics.records import Segment
 from ragmetrics.stats.comparisons import Drop, compare_aligned
 from ragmetrics.stats.contrasts import Numbers
 from ragmetrics.stats.families import adjusted
+from ragmetrics.stats.night_movement import LevelError, with_movement
 
 
 def measure(
@@ -24,13 +25,14 @@ def measure(
     segment: Segment | None = None,
     higher_is_better: bool = True,
     like: Callable[[Drop], Drop] | None = None,
+    level: LevelError | None = None,
 ) -> Change:
     """How far a metric moved from A to B: `stats.comparisons.compare_aligned`, told as B less A.
 
     `a` and `b` are the means of each question, NaN where a side has none. Where lower is better, p
     is that of a rise. With less than two questions to compare, the means alone, and why. `like`
     holds like against like: the means are then those there are, and the difference is without the
-    mix.
+    mix. `level` is what the judge's movement between the sides adds.
     """
     asked = int((~np.isnan(a)).sum()), int((~np.isnan(b)).sum())
     change = Change(
@@ -46,6 +48,7 @@ def measure(
     if drop is None:
         return change.model_copy(update={"reason": _too_few(*asked)})
     drop = like(drop) if like else drop
+    drop = with_movement(drop, level)
     return change.model_copy(
         update={
             "mean_a": drop.before,
@@ -64,9 +67,12 @@ def measure(
 
 
 def measure_sides(
-    aligned: Sequence[Aligned], tags: Sequence[str]
+    aligned: Sequence[Aligned], tags: Sequence[str], levels: Mapping[str, LevelError | None]
 ) -> tuple[list[Change], list[Change]]:
-    """The changes over all rows and those by segment: one family of tests."""
+    """The changes over all rows and those by segment: one family of tests.
+
+    `levels` are what the judge's movement adds, by metric: to each segment as to all rows.
+    """
     whole = [
         measure(
             one.metric,
@@ -74,6 +80,7 @@ def measure_sides(
             one.b,
             higher_is_better=one.higher_is_better,
             like=partial(less_mix, aligned=one),
+            level=levels.get(one.metric),
         )
         for one in aligned
     ]
@@ -84,6 +91,7 @@ def measure_sides(
             b,
             segment=Segment(tag=tag, value=value),
             higher_is_better=one.higher_is_better,
+            level=levels.get(one.metric),
         )
         for one in aligned
         for tag in tags

@@ -8,6 +8,7 @@ the numbers compare. The metrics that it was scored by in another way are named.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,6 +21,7 @@ from ragmetrics.comparing.measuring import measure
 from ragmetrics.comparing.records import Change, Comparison
 from ragmetrics.comparing.scored import Side, scored_side
 from ragmetrics.errors import StoreError
+from ragmetrics.judge_movement import level_error
 from ragmetrics.records import Manifest
 from ragmetrics.store.failures import is_missing
 from ragmetrics.store.files import Files
@@ -84,17 +86,21 @@ def _unsampled(before: Manifest, now: Manifest) -> list[str]:
 def _move(before: Manifest, now: Manifest, metric: str, load: Load) -> Move | None:
     then, tonight = (question_means(load(one, metric)) for one in (before, now))
     old, new = (np.asarray(one, dtype=np.float64) for one in (then.reindex(tonight.index), tonight))
-    found = measure(metric, old, new)
+    told = now.summary(metric)
+    level = level_error(told.movement if told else None, metric, [before], [now])
+    found = measure(metric, old, new, level=level)
     if not found.paired or found.difference is None or found.low is None or found.high is None:
         return None
     by, low, high = found.difference, found.low, found.high
+    gained = (new - old)[~np.isnan(old)]
+    error = float(gained.std(ddof=1)) / math.sqrt(len(gained))
     means = ComparedMeans(
         before=found.mean_a or 0.0,
         now=found.mean_b or 0.0,
         questions=found.questions,
         paired=found.paired,
     )
-    moved = {"by": by, "low": low, "high": high, "means": means}
+    moved = {"by": by, "low": low, "high": high, "means": means, "error": error}
     return Move(metric=metric, since=before.date, run=before.run, **moved)
 
 

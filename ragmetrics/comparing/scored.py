@@ -31,6 +31,8 @@ class Side:
     problems: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     """What was asked for it now."""
+    nights: Sequence[Manifest] = ()
+    """Its runs, as they were published."""
 
     def rows_of(self, questions: Collection[str]) -> dict[str, LogRow]:
         """The first row of each question, of those whose rows are still there."""
@@ -85,6 +87,7 @@ def scored_side(
         [ref_of(one) for one in nights],
         notices=[*_unsettled(scores), *_samples(nights)],
         problems=list(dict.fromkeys([*broken, *problems])),
+        nights=nights,
     )
 
 

@@ -4,9 +4,10 @@ questions, with the contexts that left and came.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ragmetrics.causes import JudgeMovement
 from ragmetrics.comparing.comparison import make_comparison
 from ragmetrics.comparing.nights import ROWS, shown_tags
 from ragmetrics.comparing.records import Comparison
@@ -25,10 +26,12 @@ def compare_builds(
     sides: tuple[Side, Side],
     scores: tuple[SideScores, SideScores],
     metrics: Sequence[str],
+    movements: Mapping[str, JudgeMovement | None],
 ) -> Comparison | None:
     """The serving build (A) against the new one (B), by the metrics of the gate that both have.
 
-    None where there is no such metric. `run` are the settings of the gate's own runs.
+    None where there is no such metric. `run` are the settings of the gate's own runs,
+    `movements` how far the judge moves from night to night.
     """
     before, now = (_scored(settings, run, *one, metrics) for one in zip(sides, scores, strict=True))
     manifest = scores[1].manifest
@@ -37,7 +40,7 @@ def compare_builds(
     names = [one for one in metrics if one in before.scores and one in now.scores]
     if not names:
         return None
-    return make_comparison(before, now, names, shown_tags(manifest), rows=ROWS)
+    return make_comparison(before, now, names, shown_tags(manifest), rows=ROWS, movements=movements)
 
 
 def _scored(

@@ -9,16 +9,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import fmean
 
+from ragmetrics.causes import JudgeMovement
 from ragmetrics.gate_settings import GateRule
 from ragmetrics.gates.records import FallenQuestion
 from ragmetrics.gates.staging import Side
 from ragmetrics.gates.verdict import Evidence, measure
+from ragmetrics.judge_movement import carried, level_error, newest_movement
 from ragmetrics.protocol import Status
 from ragmetrics.publish import summarise_run
 from ragmetrics.records import Manifest, Usage
 from ragmetrics.settings import Settings
 from ragmetrics.stage import open_store
 from ragmetrics.store.files import Files
+from ragmetrics.store.history import find_manifest, outlines
 from ragmetrics.store.parts import RunRef, read_columns
 from ragmetrics.store.places import scored_rows
 from ragmetrics.summarise import MetricScores
@@ -26,6 +29,7 @@ from ragmetrics.summarise import MetricScores
 MOST_FALLEN = 10
 """Questions shown per metric."""
 _ABSENT = "absent"
+_LOOKED_THROUGH = 30
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,8 @@ class SideScores:
     """By metric."""
     manifest: Manifest | None = None
     tables: Mapping[str, MetricScores] = field(default_factory=dict)
+    nights: Sequence[Manifest] = ()
+    """The runs by which its rows were judged."""
 
     @property
     def usage(self) -> Usage:
@@ -82,14 +88,31 @@ def load_side(
     """The scores of a build: those of its run, or those of the nights that it served."""
     if side.staged is None:
         files = open_store(settings)
-        return SideScores({one: _of_nights(files, side, one) for one in metrics})
+        nights = [night for ref in side.nights if (night := find_manifest(files, ref))]
+        return SideScores({one: _of_nights(files, side, one) for one in metrics}, nights=nights)
     manifest, tables = summarise_run(run, open_store(run), side.staged, now)
     answers = {name: Answers() for name in metrics}
     for name, scores in tables.items():
         columns = (scores.table[column] for column in ("question", "value", "status"))
         for question, value, status in zip(*columns, strict=True):
             answers[name].add(question, value, status)
-    return SideScores(answers, manifest, tables)
+    return SideScores(answers, manifest, tables, [manifest])
+
+
+def find_movements(
+    settings: Settings, fingerprints: Mapping[str, str]
+) -> dict[str, JudgeMovement | None]:
+    """How far the judge moves from night to night, by metric, as the newest nights of the store say
+    that were scored in the same way.
+    """
+    nights = outlines(open_store(settings), last=_LOOKED_THROUGH)
+    return {
+        metric: newest_movement(
+            metric,
+            [one for one in nights if (own := one.summary(metric)) and own.fingerprint == known],
+        )
+        for metric, known in fingerprints.items()
+    }
 
 
 def _of_nights(files: Files, side: Side, metric: str) -> Answers:
@@ -139,12 +162,14 @@ def compare_sides(
     by_default: bool,
     whole: bool,
     golden: Set[str] = frozenset(),
+    movements: Mapping[str, JudgeMovement | None] | None = None,
 ) -> Compared:
     """Compare two builds by each rule's metric.
 
     `by_default`: the rules are the default ones, each of which is held only where it can be.
     `whole`: all questions of the serving build should be in the new one's log. Those of nights
     need not, save the `golden` ones; of the others only those that both have are looked at.
+    `movements` say how far the judge moves from night to night.
     """
     evidence: list[Evidence] = []
     left_out: list[str] = []
@@ -158,17 +183,32 @@ def compare_sides(
         asked = asked if whole else asked & (new.states.keys() | golden)
         lacking = {q: why for q in sorted(asked) if (why := _why_missing(old, new, q))}
         missing = lacking | missing
+        moves = _movement(rule.metric, before, now, movements or {})
+        level = level_error(moves, rule.metric, before.nights, now.nights)
         evidence.append(
             Evidence(
                 rule.metric,
-                measure(old.values, new.values),
+                measure(old.values, new.values, level),
                 rule.max_drop,
                 len(asked),
                 len(lacking),
                 fingerprints[rule.metric],
+                moves,
             )
         )
     return Compared(evidence, left_out, missing)
+
+
+def _movement(
+    metric: str,
+    before: SideScores,
+    now: SideScores,
+    movements: Mapping[str, JudgeMovement | None],
+) -> JudgeMovement | None:
+    """How far the judge moves, where the builds were judged on different days."""
+    if not (before.nights and now.nights and carried(metric, before.nights, now.nights)):
+        return None
+    return movements.get(metric) or JudgeMovement(sd=None, nights=0)
 
 
 def _why_missing(old: Answers, new: Answers, question: str) -> str | None:

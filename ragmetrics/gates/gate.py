@@ -32,6 +32,7 @@ from ragmetrics.gates.evidence import (
     SideScores,
     compare_sides,
     find_fallen,
+    find_movements,
     load_side,
 )
 from ragmetrics.gates.golden import never_asked, obstacles_of, read_golden
@@ -140,7 +141,7 @@ def _compared(
     rules, prints = gate_rules(settings), metric_fingerprints(run)
     metrics = [rule.metric for rule in rules]
     before, after = (load_side(settings, run, side, metrics, now) for side in _sides(staged))
-    golden = read_golden(settings)
+    golden, movements = read_golden(settings), find_movements(settings, prints)
     compared = compare_sides(
         rules,
         before,
@@ -149,6 +150,7 @@ def _compared(
         by_default=settings.gate.rules is None,
         whole=_serving_source(staged) is not None,
         golden=golden.questions,
+        movements=movements,
     )
     verdicts = weigh(
         compared.evidence,
@@ -176,7 +178,8 @@ def _compared(
         }
     )
     held = [one.metric for one in compared.evidence]
-    return gate, compare_builds(settings, run, _sides(staged), (before, after), held)
+    sides = _sides(staged)
+    return gate, compare_builds(settings, run, sides, (before, after), held, movements)
 
 
 def _undecided(settings: Settings, staged: StagedGate) -> Gate:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from ragmetrics.causes import JudgeMovement
 from ragmetrics.errors import InputError
 from ragmetrics.records import JudgeInfo, Record, Source, Usage
 from ragmetrics.rows import explain
@@ -121,6 +122,9 @@ class MetricVerdict(Record):
     """Questions still needed; None: decided, or no number of them would do."""
     fingerprint: str = ""
     """Of judge, prompts, metric version and parameters: equal on both sides."""
+    movement: JudgeMovement | None = None
+    """How far the judge moves from night to night; None where the drop holds nothing of it, as
+    both builds were judged on one day."""
 
 
 class FallenQuestion(Record):

@@ -19,10 +19,13 @@ from statistics import fmean
 import numpy as np
 from scipy import special
 
+from ragmetrics.causes import JudgeMovement
 from ragmetrics.gates.records import MetricVerdict, Verdict
 from ragmetrics.stats.comparisons import compare
+from ragmetrics.stats.contrasts import Contrast
 from ragmetrics.stats.families import adjusted
-from ragmetrics.stats.power import ALPHA, detectable, questions_needed, smallest
+from ragmetrics.stats.night_movement import LevelError, widened, with_movement
+from ragmetrics.stats.power import ALPHA, detectable, smallest
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +44,14 @@ class Fall:
     questions: int
     spread: float
     """Standard deviation of the questions' drops."""
+    level: LevelError | None = None
+    """What the judge's movement adds, where the builds were judged on different days."""
 
     @property
     def detectable(self) -> float:
         """Smallest drop that so many questions show with 80% power: by the upper bound's error."""
-        _, error = _guarded(self.drop, self.spread, self.questions)
-        return detectable(error, self.questions)
+        _, found = _guarded(self.drop, self.spread, self.questions, self.level)
+        return detectable(found.error, found.freedom)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +67,14 @@ class Evidence:
     missing: int
     """and those of them that could not be compared."""
     fingerprint: str = ""
+    movement: JudgeMovement | None = None
+    """How far the judge moves from night to night, where that is in the drop."""
 
 
 def measure(
-    before: Mapping[str, Sequence[float]], after: Mapping[str, Sequence[float]]
+    before: Mapping[str, Sequence[float]],
+    after: Mapping[str, Sequence[float]],
+    level: LevelError | None = None,
 ) -> Fall | None:
     """Compare two builds, `{question: values of its rows}`, over the questions they share.
 
@@ -77,7 +86,8 @@ def measure(
 
     A loss that hits few questions hard is easily not among those asked: where nothing changed in
     n questions, one in 3/n may be lost for all that is known ("rule of three"), and t alone would
-    say that none is. Less than two shared questions: None.
+    say that none is. `level`, of a judge that moves between the days on which the builds were
+    judged, widens every bound, and p. Less than two shared questions: None.
     Sources: Miller 2024, "Adding error bars to evals"; Agresti and Coull 1998 for added
     observations; Hanley and Lippman-Hand 1983 for the rule of three.
     """
@@ -85,23 +95,22 @@ def measure(
     one, other = ({question: side[question] for question in shared} for side in (before, after))
     if (drop := compare(one, other)) is None:
         return None
+    drop = with_movement(drop, level)
     differences = np.array([fmean(one[question]) - fmean(other[question]) for question in shared])
     count, spread = len(shared), float(differences.std(ddof=1))
-    centre, error = _guarded(drop.drop, spread, count)
-    bounds = (
-        drop.drop + _t(count - 1) * spread / math.sqrt(count),
-        centre + _t(count) * error,
-    )
+    plain = widened(Contrast(drop.drop, spread / math.sqrt(count), count - 1), level)
+    _, guarded = _guarded(drop.drop, spread, count, level)
     return Fall(
         before=drop.before,
         after=drop.now,
         drop=drop.drop,
         low=drop.low,
         high=drop.high,
-        upper=max(bounds),
+        upper=max(_bound(plain), _bound(guarded)),
         p_value=drop.p_value,
         questions=count,
         spread=spread,
+        level=level,
     )
 
 
@@ -145,7 +154,9 @@ def too_much_missing(asked: int, missing: int, max_missing: float) -> bool:
     return asked == 0 or missing > max_missing * asked
 
 
-def further_to_promote(drop: float, spread: float, questions: int, limit: float) -> int | None:
+def further_to_promote(
+    drop: float, spread: float, questions: int, limit: float, level: LevelError | None = None
+) -> int | None:
     """Questions to add so that the upper bound comes to lie below a limit, with 80% power.
 
         smallest n with  m_n + (t_0.95 + t_0.80) * se_n < limit
@@ -155,18 +166,26 @@ def further_to_promote(drop: float, spread: float, questions: int, limit: float)
     """
 
     def enough(n: int) -> bool:
-        centre, error = _guarded(drop, spread, n)
-        return centre + detectable(error, n) < limit
+        centre, found = _guarded(drop, spread, n, level)
+        return centre + detectable(found.error, found.freedom) < limit
 
     return _added(smallest(enough, questions), questions) if drop < limit else None
 
 
-def further_to_hold(drop: float, spread: float, questions: int) -> int | None:
+def further_to_hold(
+    drop: float, spread: float, questions: int, level: LevelError | None = None
+) -> int | None:
     """Questions to add so that a drop shows as one above 0, with 80% power.
 
-    As many as `questions_needed` says. None where there is no drop, or no 100,000 would do.
+    As many as `questions_needed` says, of a judge that does not move. None where there is no drop,
+    or no 100,000 would do.
     """
-    return _added(questions_needed(drop, spread, fewest=questions), questions)
+
+    def enough(n: int) -> bool:
+        found = widened(Contrast(drop, spread / math.sqrt(n), n - 1), level)
+        return detectable(found.error, found.freedom) < drop
+
+    return _added(smallest(enough, questions), questions)
 
 
 def _added(needed: int | None, questions: int) -> int | None:
@@ -191,9 +210,9 @@ def _further(one: Evidence, min_questions: int, max_missing: float) -> int | Non
         return None
     fall = one.fall
     needed = (
-        further_to_hold(fall.drop, fall.spread, fall.questions)
+        further_to_hold(fall.drop, fall.spread, fall.questions, fall.level)
         if fall.drop > one.max_drop
-        else further_to_promote(fall.drop, fall.spread, fall.questions, one.max_drop)
+        else further_to_promote(fall.drop, fall.spread, fall.questions, one.max_drop, fall.level)
     )
     return None if needed is None else max(needed, min_questions - fall.questions, 1)
 
@@ -220,17 +239,21 @@ def _told(
         verdict=verdict,
         further=further,
         fingerprint=one.fingerprint,
+        movement=one.movement,
     )
 
 
-def _guarded(drop: float, spread: float, questions: int) -> tuple[float, float]:
-    """Mean and standard error of the drops with one more, of 1, among them."""
+def _guarded(
+    drop: float, spread: float, questions: int, level: LevelError | None
+) -> tuple[float, Contrast]:
+    """Mean of the drops with one more, of 1, among them, and its contrast with all its error."""
     n = questions + 1
     centre = (questions * drop + 1) / n
     squares = (questions - 1) * spread**2 + questions * (drop - centre) ** 2 + (1 - centre) ** 2
-    return centre, math.sqrt(squares / (n - 1) / n)
+    error = math.sqrt(squares / (n - 1) / n)
+    return centre, widened(Contrast(centre, error, questions), level)
 
 
-def _t(freedom: int) -> float:
-    """Standard errors from a mean to its one-sided bound."""
-    return float(special.stdtrit(freedom, 1 - ALPHA))
+def _bound(found: Contrast) -> float:
+    """The one-sided upper bound."""
+    return found.difference + float(special.stdtrit(found.freedom, 1 - ALPHA)) * found.error

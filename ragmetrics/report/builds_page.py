@@ -13,6 +13,7 @@ from itertools import islice
 from ragmetrics.comparing.records import Comparison
 from ragmetrics.gates.records import Gate, MetricVerdict, Verdict, is_name
 from ragmetrics.gates.undecided import Undecided
+from ragmetrics.judge_movement import movement_text
 from ragmetrics.report.compare_view import compare_view
 from ragmetrics.report.pages import render
 from ragmetrics.report.words import duration, slug
@@ -79,10 +80,15 @@ def write_build(site: Files, gate: Gate, found: Comparison | None) -> str:
         gate=gate,
         view=compare_view(found) if found else None,
         states=STATES,
+        moves=[text for text in dict.fromkeys(map(_moves, gate.metrics)) if text],
         took=lambda one: duration(one.finished_at - one.started_at),
     )
     site.write(build_path(gate.build), page)
     return build_path(gate.build)
+
+
+def _moves(one: MetricVerdict) -> str:
+    return movement_text(one.movement)
 
 
 def build_path(build: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ragmetrics.causes import ComparedMeans
 from ragmetrics.changes import mix_text
+from ragmetrics.judge_movement import movement_text
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.report.condition import metric_states, needing_reader
 from ragmetrics.report.coverage import STATUS
@@ -64,6 +65,8 @@ class Card:
     """What of its move is another mix of tags, in words; empty where that is nothing."""
     detects: str
     """How far it must fall to be seen; nothing where too few questions were asked to tell."""
+    moves: str
+    """How far its judge moves from night to night; nothing where that is nothing."""
     unscored: tuple[str, ...]
     bins: tuple[Bin, ...]
     """Empty where the page has no room for more distributions."""
@@ -94,6 +97,7 @@ def _card(
         state=state,
         mix=_mix(manifest, summary.metric) if has_mean else "",
         detects=detects(manifest, summary),
+        moves=movement_text(summary.movement) if has_mean else "",
         unscored=tuple(
             f"{plural(rows, 'row')} {STATUS.get(status, status)}"
             for status, rows in sorted(summary.status.items())

@@ -34,6 +34,8 @@ NUMBERS = {
     "the rows good.",
     "spread": "How far repeated verdicts of the same judge on the same row lie apart, as a mean "
     "standard deviation.",
+    "judge movement": "How far a judge's level moves from one night to the next, all questions "
+    "together, though nothing changed: a standard deviation. Intervals allow for it.",
     "agreement α": "Krippendorff's alpha: how far the judges of a panel, or a judge and people, "
     "agree beyond chance. 1 is always, 0 is as by chance.",
     "kappa": "Agreement with people's labels beyond chance: 1 is always, 0 is as by chance. "

@@ -8,12 +8,14 @@ from the rest alike. Held against its own history, a question that fell tells th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ragmetrics.stats.change_point import FEWEST_NIGHTS, Change, Undated
 from ragmetrics.stats.comparisons import PAIRED_FROM
 from ragmetrics.stats.intervals import CONFIDENCE
+from ragmetrics.stats.night_movement import LevelError
 from ragmetrics.stats.orderings import MOST_QUESTIONS, NightMeans, Values, share_of_deals
 from ragmetrics.stats.resampling import SEED
 
@@ -23,7 +25,11 @@ _ROUNDING = 1e-9
 
 
 def date_change_in_order(
-    nights: Sequence[NightMeans], *, confidence: float = CONFIDENCE, seed: int = SEED
+    nights: Sequence[NightMeans],
+    *,
+    confidence: float = CONFIDENCE,
+    level: LevelError | None = None,
+    seed: int = SEED,
 ) -> Change | Undated | None:
     """When the level fell, from the questions that were asked on all nights, oldest night first.
 
@@ -37,6 +43,9 @@ def date_change_in_order(
     k is the true night and nothing else changed, it is left out with a chance of at most
     1 - confidence. Where no night is left, the level moved more than once or drifts.
 
+    `level` is by how much the level of each night moves by itself: each deal gets a random move of
+    each night as well, with t-distributed size, as the movement is an estimate.
+
     None where less than half of the last night's questions were asked on all nights, or more than
     1,000 of them moved: `date_change` tells these. Assumes what `chance_of_order` does.
     Sources: Page 1954 and Pettitt 1979 for cumulative sums; Worsley 1986 for the set.
@@ -47,15 +56,15 @@ def date_change_in_order(
     if values is None:
         return None
     alarms = 1 - confidence
-    random = np.random.default_rng(seed)
+    deals = _Deals(np.random.default_rng(seed), len(_asked_always(nights)), level)
     contrasts = _contrasts(values.sum(axis=0))
-    p_value = _chance(values, np.max, random)
+    p_value = _chance(values, np.max, deals)
     if p_value >= alarms:
         return Undated.NO_DROP
     places = [
         k
         for k in range(1, len(nights))
-        if contrasts[k - 1] > 0 and _steady(values[:, :k], values[:, k:], alarms, random)
+        if contrasts[k - 1] > 0 and _steady(values[:, :k], values[:, k:], alarms, deals)
     ]
     if not places:
         return Undated.SEVERAL
@@ -63,6 +72,36 @@ def date_change_in_order(
     drop = float(values[:, :first].mean() - values[:, first:].mean())
     share = len(values) / len(_asked_always(nights))
     return Change(first, tuple(places), drop * share, p_value)
+
+
+@dataclass(frozen=True)
+class _Deals:
+    """Draws deals: the questions' values shuffled over the nights, and the nights' own moves."""
+
+    random: np.random.Generator
+    questions: int
+    """Asked on all nights: a move of the level is one of each."""
+    level: LevelError | None
+
+    def sums(self, values: Values) -> Iterator[Values]:
+        """Sums of the nights: a few deals at first."""
+        left, size = _DEALS, _FIRST_DEALS
+        while left:
+            size = max(1, min(size, left, _AT_ONCE // values.size))
+            dealt = np.broadcast_to(values, (size, *values.shape))
+            yield self.random.permuted(dealt, axis=2).sum(axis=1) + self._moves(
+                size, values.shape[1]
+            )
+            left -= size
+            size *= 4
+
+    def _moves(self, deals: int, nights: int) -> Values | float:
+        if self.level is None or not self.level.error:
+            return 0.0
+        freedom = self.level.freedom
+        sizes = np.sqrt(freedom / self.random.chisquare(freedom, (deals, 1)))
+        moves: Values = self.random.normal(0, self.questions * self.level.error, (deals, nights))
+        return moves * sizes
 
 
 def _asked_always(nights: Sequence[NightMeans]) -> list[str]:
@@ -88,10 +127,10 @@ def _contrasts(sums: Values) -> Values:
     return found
 
 
-def _steady(before: Values, since: Values, alarms: float, random: np.random.Generator) -> bool:
+def _steady(before: Values, since: Values, alarms: float, deals: _Deals) -> bool:
     """Whether neither stretch of nights shows a change within it."""
     tested = [one for one in (before, since) if one.shape[1] > 1]
-    return all(_chance(one, _furthest, random) >= alarms / len(tested) for one in tested)
+    return all(_chance(one, _furthest, deals) >= alarms / len(tested) for one in tested)
 
 
 def _furthest(contrasts: Values, axis: int = -1) -> Values:
@@ -99,7 +138,7 @@ def _furthest(contrasts: Values, axis: int = -1) -> Values:
     return found
 
 
-def _chance(values: Values, extreme: Callable[..., Values], random: np.random.Generator) -> float:
+def _chance(values: Values, extreme: Callable[..., Values], deals: _Deals) -> float:
     """The share of deals whose most extreme contrast is at least that of the nights as they were.
 
     1 where no question moved.
@@ -108,16 +147,5 @@ def _chance(values: Values, extreme: Callable[..., Values], random: np.random.Ge
     if not len(moved):
         return 1.0
     reached = float(extreme(_contrasts(moved.sum(axis=0)), axis=-1))
-    deals = (extreme(_contrasts(sums), axis=-1) for sums in _dealt(moved, random))
-    return share_of_deals(deals, reached - _ROUNDING * max(1.0, abs(reached)))
-
-
-def _dealt(values: Values, random: np.random.Generator) -> Iterator[Values]:
-    """Sums of the nights after each question's values were shuffled: a few deals at first."""
-    left, size = _DEALS, _FIRST_DEALS
-    while left:
-        size = max(1, min(size, left, _AT_ONCE // values.size))
-        dealt = np.broadcast_to(values, (size, *values.shape))
-        yield random.permuted(dealt, axis=2).sum(axis=1)
-        left -= size
-        size *= 4
+    drawn = (extreme(_contrasts(sums), axis=-1) for sums in deals.sums(moved))
+    return share_of_deals(drawn, reached - _ROUNDING * max(1.0, abs(reached)))

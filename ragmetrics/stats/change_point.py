@@ -6,6 +6,7 @@ before: m m m m m m | x x x   the split that speaks most for a drop, tested over
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,6 +17,7 @@ import numpy as np
 from ragmetrics.stats.comparisons import PAIRED_FROM
 from ragmetrics.stats.contrasts import Contrast, Numbers, paired_contrast, unpaired_contrast
 from ragmetrics.stats.intervals import CONFIDENCE
+from ragmetrics.stats.night_movement import LevelError, widened
 
 FEWEST_NIGHTS = 3
 
@@ -64,7 +66,10 @@ class _Series(Protocol):
 
 
 def date_change(
-    nights: Sequence[Mapping[str, Sequence[float]]], *, confidence: float = CONFIDENCE
+    nights: Sequence[Mapping[str, Sequence[float]]],
+    *,
+    confidence: float = CONFIDENCE,
+    level: LevelError | None = None,
 ) -> Change | Undated:
     """When the level fell, from the rows of each question, night by night, oldest first.
 
@@ -77,10 +82,12 @@ def date_change(
     either stretch below (1 - confidence) / (T-2). If k is the true night and nothing else changed,
     it is left out with a chance of at most 1 - confidence (Bonferroni). Where no night is left,
     the level moved more than once or drifts, and no night is named.
+    `level` is by how much the level of each night moves by itself: of a split of i and j nights it
+    adds sd^2 (1/i + 1/j) to the squared error.
     Less than three nights: too few. Sources: Worsley 1986, "Confidence regions and tests for a
     change-point"; Dumbgen 1991, for sets by inversion.
     """
-    return _date(_Questions(nights), confidence)
+    return _date(_Questions(nights, level), confidence)
 
 
 def date_change_of_levels(
@@ -128,7 +135,10 @@ def _steady(series: _Series, start: int, end: int, level: float) -> bool:
 class _Questions:
     """Rows by question and night, cumulated over the nights: a run of nights is a difference."""
 
-    def __init__(self, nights: Sequence[Mapping[str, Sequence[float]]]) -> None:
+    def __init__(
+        self, nights: Sequence[Mapping[str, Sequence[float]]], level: LevelError | None
+    ) -> None:
+        self._level = level
         place = {name: i for i, name in enumerate(sorted({q for one in nights for q in one}))}
         sums, rows = np.zeros((2, len(nights) + 1, len(place)))
         for number, night in enumerate(nights, start=1):
@@ -140,6 +150,13 @@ class _Questions:
 
     def split(self, start: int, first: int, end: int) -> Contrast | None:
         """See `compare`."""
+        found = self._contrast(start, first, end)
+        if found is None or self._level is None:
+            return found
+        nights = math.sqrt(1 / (first - start) + 1 / (end - first))
+        return widened(found, LevelError(self._level.error * nights, self._level.freedom))
+
+    def _contrast(self, start: int, first: int, end: int) -> Contrast | None:
         old, new = self._means(start, first), self._means(first, end)
         shared = ~np.isnan(old) & ~np.isnan(new)
         if shared.sum() >= 2 and shared.sum() >= PAIRED_FROM * (~np.isnan(new)).sum():

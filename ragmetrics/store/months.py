@@ -2,7 +2,7 @@
 
     history/2026-11.json
 
-An outline is a manifest without segments, worst rows, moves, histograms and settings, and without
+An outline is a manifest without segments, worst rows, histograms and settings, and without
 the numbers of findings that are ok: what tells of a night among others. Beside it stands which file
 it was made of, by name, size and version. A listing of the runs says what there is; what a month
 does not have of it, or of another version, is read from the manifests themselves. So a month may be
@@ -68,7 +68,6 @@ def outline(manifest: Manifest) -> Manifest:
         "findings": [_outlined(one) for one in manifest.findings],
         "segments": [],
         "worst": [],
-        "moves": [],
         "settings": {name: one for name, one in manifest.settings.items() if name == "redact"},
     }
     return manifest.model_copy(update=update)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.alerts.judge_drift import left_of
+from ragmetrics.alerts.levels import fixed_sets
 from ragmetrics.calibration import load_calibrations
 from ragmetrics.calibration.nightly import judge_drift_set
 from ragmetrics.errors import InputError
@@ -181,6 +182,21 @@ def test_verdicts_from_the_store_do_not_drift(after: Make) -> None:
     assert fresh_share(both, "context_relevance") == 0.25
     nothing = night.model_copy(update={"usage_by_metric": {}})
     assert fresh_share(nothing, "context_relevance") == 1, "of a judge on this machine"
+
+
+@pytest.mark.e2e
+def test_the_set_tells_the_steps_from_night_to_night(after: Make) -> None:
+    """By them it is estimated how far the judge moves anyway; a judge that is as it was steps 0."""
+    made = after(RELEVANCE)
+    made.run(strict=True)
+    files = open_store(made.settings)
+    sets = fixed_sets(made.settings, files, load_calibrations(files))
+    assert sets is not None
+    found = list(sets.steps("context_relevance", nights(files)))
+    assert [day for day, _ in found] == [FIRST + timedelta(number) for number in (1, 2, 3)]
+    assert [step.difference for _, step in found] == pytest.approx([0, 0, -0.1], abs=0.04)
+    assert found[0][1].difference == 0
+    assert list(sets.steps("hit_rate", nights(files))) == []
 
 
 @pytest.mark.e2e

@@ -1,0 +1,31 @@
+"""The drop from a baseline to some nights, as every drop rule measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ragmetrics.alerts.evidence import Baseline, Night, Questions, held_against
+from ragmetrics.alerts.mix import Which, less_mix
+from ragmetrics.alerts.movement import level_between
+from ragmetrics.stats.comparisons import Drop
+from ragmetrics.stats.night_movement import with_movement
+
+
+def drop_between(
+    night: Night,
+    which: Which,
+    baseline: Baseline,
+    before: Sequence[Questions],
+    now: Sequence[Questions],
+) -> Drop | None:
+    """The drop from the baseline to tonight, or to the last nights of its spell with tonight.
+
+    `before` and `now` are the scores of those nights. Question by question where enough recur, else
+    by the same mix of tags; and as sure as the judge's movement from night to night allows. None
+    where there are less than two questions to compare.
+    """
+    nights = [*baseline.spell, night.manifest][-len(now) :]
+    drop = less_mix(held_against(before, now), night, which, baseline, nights)
+    if drop is None:
+        return None
+    return with_movement(drop, level_between(night, which.metric, baseline.nights, nights))

@@ -1,0 +1,170 @@
+"""Movement between nights: how far a common level moves beyond what the questions explain.
+
+    night t:  mean_t = questions' part + f_t L_t + noise,   L_t of standard deviation sd
+    step:     d_t = mean_t - mean_(t-1) over the questions of both,  variance v_t + 2 f_t^2 sd^2
+
+A judge behind an API may be stricter on one night than on another. That moves all questions
+together, so no spread of questions shows it. Steps between nights show it: `estimate_movement`
+finds the sd, and `with_movement` adds its error to a drop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import special
+
+from ragmetrics.stats.comparisons import Drop, align
+from ragmetrics.stats.contrasts import Contrast
+from ragmetrics.stats.intervals import CONFIDENCE
+from ragmetrics.stats.power import detectable
+
+FEWEST_STEPS = 7
+"""Eight nights: with fewer the estimate costs too much power."""
+FEWEST_QUESTIONS = 20
+_LEAST_SHARE = 0.2
+"""Share of new verdicts from which a step says anything of the judge."""
+_MOST = 4.0
+"""Squared standard errors that one step may count: a real change among the nights is one step."""
+_EXPECTED = float(special.chdtr(3, _MOST) + _MOST * special.chdtrc(1, _MOST))
+"""Mean of min(x, 4) where x is chi-squared with one degree of freedom."""
+_INDEPENDENT = 2 / 3
+"""Degrees of freedom that a step adds: steps that follow each other share a night."""
+_HALVINGS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far the questions of two nights in a row moved, from one to the next."""
+
+    difference: float
+    error: float
+    """Its standard error, by the questions alone."""
+    share: float = 1.0
+    """Share of the later night's verdicts that are new."""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelError:
+    """What the movement of the level adds to the error of a difference."""
+
+    error: float
+    freedom: float
+    """Degrees of freedom of the estimate."""
+
+
+def step_between(
+    before: Mapping[str, Sequence[float]], now: Mapping[str, Sequence[float]]
+) -> Step | None:
+    """The step from one night to the next, each question against itself; None of fewer than 20."""
+    old, new = align(before, now)
+    gained = (new - old)[~np.isnan(old) & ~np.isnan(new)]
+    if len(gained) < FEWEST_QUESTIONS:
+        return None
+    return Step(float(gained.mean()), float(gained.std(ddof=1)) / math.sqrt(len(gained)))
+
+
+def telling(steps: Iterable[Step]) -> list[Step]:
+    """The steps that say something of the judge: enough of their verdicts are new."""
+    return [one for one in steps if one.share >= _LEAST_SHARE]
+
+
+def estimate_movement(steps: Sequence[Step]) -> float | None:
+    """The standard deviation of the level per night; None of fewer than seven steps.
+
+    It solves, and is 0 where the steps are no larger than the questions explain,
+
+        sum_t min(d_t^2 / (v_t + 2 f_t^2 sd^2), 4) = T * E min(chi^2_1, 4)
+
+    A method of moments. Steps rather than distances from a mean, so that a level that changed once
+    is one large step; bounded, so that this one counts no more than a large chance one.
+    Sources: Paule and Mandel 1982 for the equation; von Neumann 1941 for successive differences;
+    Huber 1964, proposal 2, for the bound.
+    """
+    found = telling(steps)
+    if len(found) < FEWEST_STEPS:
+        return None
+    squares, own, shares = (
+        np.array(values, dtype=np.float64)
+        for values in zip(
+            *((one.difference**2, one.error**2, one.share**2) for one in found), strict=True
+        )
+    )
+    target = len(found) * _EXPECTED
+
+    def too_small(variance: float) -> bool:
+        allowed = own + 2 * shares * variance
+        with np.errstate(over="ignore"):
+            ratios = np.divide(squares, allowed, out=np.full_like(own, _MOST), where=allowed > 0)
+        return float(np.where(squares > 0, np.minimum(ratios, _MOST), 0.0).sum()) > target
+
+    if not too_small(0.0):
+        return 0.0
+    low, high = 0.0, float((squares / shares).max()) or 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if too_small(middle) else (low, middle)
+    return math.sqrt(high)
+
+
+def freedom_of(steps: int) -> float:
+    """Degrees of freedom of a movement that was estimated from so many nights' steps."""
+    return _INDEPENDENT * steps
+
+
+def with_movement(drop: Drop, level: LevelError | None) -> Drop:
+    """A drop whose error, interval, p and detectable effect allow for a level that moves.
+
+        error^2 = own^2 + level^2, with Satterthwaite's degrees of freedom
+
+    p is of the error that the drop's own p stands for: of a permutation test too. So a drop of any
+    estimator can be widened. A level that does not move leaves the drop as it is.
+    """
+    if level is None or not level.error:
+        return drop
+    error, freedom = _together(drop.error, drop.freedom, level)
+    reach = float(special.stdtrit(freedom, 0.5 + CONFIDENCE / 2)) * level.error
+    low = drop.drop - math.hypot(drop.drop - drop.low, reach)
+    high = drop.drop + math.hypot(drop.high - drop.drop, reach)
+    if drop.low >= -1 and drop.high <= 1:  # scores of one range, which differ by no more
+        low, high = max(-1.0, low), min(1.0, high)
+    return replace(
+        drop,
+        low=low,
+        high=high,
+        p_value=_chance(drop, level),
+        error=error,
+        freedom=freedom,
+        mde=detectable(error, freedom),
+    )
+
+
+def widened(contrast: Contrast, level: LevelError | None) -> Contrast:
+    """The same of a contrast."""
+    if level is None or not level.error:
+        return contrast
+    error, freedom = _together(contrast.error, contrast.freedom, level)
+    return Contrast(contrast.difference, error, freedom, contrast.least)
+
+
+def _chance(drop: Drop, level: LevelError) -> float:
+    """One-sided p with the level's error; never surer than it was."""
+    sure = min(drop.p_value, 1 - drop.p_value)
+    if sure >= 0.5 or not drop.drop:
+        return drop.p_value
+    errors = -float(special.stdtrit(drop.freedom, sure)) if sure > 0 else math.inf
+    own = abs(drop.drop) / errors
+    error, freedom = _together(own, drop.freedom, level)
+    found = float(special.stdtr(freedom, -abs(drop.drop) / error))
+    found = max(found, sure)
+    return found if drop.p_value < 0.5 else 1 - found
+
+
+def _together(own: float, freedom: float, level: LevelError) -> tuple[float, float]:
+    """The error of both, and its degrees of freedom (Satterthwaite 1946)."""
+    error = math.hypot(own, level.error)
+    shares = (own / error) ** 4 / freedom + (level.error / error) ** 4 / level.freedom
+    return error, 1 / shares

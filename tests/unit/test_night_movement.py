@@ -1,0 +1,206 @@
+"""How far a level moves from night to night: the estimate, and what it adds to a drop."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from ragmetrics.stats.change_order import date_change_in_order
+from ragmetrics.stats.change_point import Change, Undated, date_change
+from ragmetrics.stats.comparisons import Drop, compare, compare_aligned
+from ragmetrics.stats.contrasts import Contrast
+from ragmetrics.stats.night_movement import (
+    FEWEST_STEPS,
+    LevelError,
+    Step,
+    estimate_movement,
+    freedom_of,
+    step_between,
+    widened,
+    with_movement,
+)
+
+FINITE = st.floats(-0.2, 0.2).filter(lambda one: one == 0 or abs(one) > 1e-6)
+STEPS = st.lists(
+    st.builds(Step, FINITE, st.floats(0, 0.05), st.floats(0.2, 1)),
+    min_size=FEWEST_STEPS,
+    max_size=30,
+)
+
+
+def steps_of(levels: np.ndarray, error: float, random: np.random.Generator) -> list[Step]:
+    """The steps of nights with these levels, whose means have an error by their questions."""
+    return [
+        Step(float(one), error)
+        for one in np.diff(levels) + random.normal(0, error, len(levels) - 1)
+    ]
+
+
+def a_drop(by: float, questions: int = 100, seed: int = 1) -> Drop:
+    """Of questions that fell by so much on average."""
+    random = np.random.default_rng(seed)
+    before = random.uniform(0.4, 0.6, questions)
+    lost = random.normal(0, 0.1, questions)
+    now = before - lost + lost.mean() - by
+    sides = ({f"q{n}": [float(x)] for n, x in enumerate(side)} for side in (before, now))
+    found = compare(*sides)
+    assert found is not None
+    return found
+
+
+# The estimate
+
+
+@pytest.mark.parametrize("sd", [0.01, 0.02])
+def test_the_movement_is_found(sd: float) -> None:
+    """On average over series of four weeks, within a twelfth."""
+    random = np.random.default_rng(3)
+    found = [
+        estimate_movement(steps_of(random.normal(0, sd, 29), 0.01, random)) for _ in range(400)
+    ]
+    assert math.sqrt(np.mean(np.square(found))) == pytest.approx(sd, rel=1 / 12)
+
+
+def test_a_judge_that_gives_equal_verdicts_does_not_move() -> None:
+    """No step, or steps that the questions explain: exactly 0."""
+    assert estimate_movement([Step(0.0, 0.0)] * 10) == 0
+    assert estimate_movement([Step(0.01, 0.02), Step(-0.01, 0.02)] * 5) == 0
+
+
+def test_too_few_nights_tell_nothing() -> None:
+    """Seven steps are needed of nights with enough new verdicts."""
+    steps = [Step(0.02 * (-1) ** n, 0.005) for n in range(FEWEST_STEPS)]
+    assert estimate_movement(steps)
+    assert estimate_movement(steps[1:]) is None
+    assert estimate_movement([*steps[1:], Step(0.3, 0.005, share=0.1)]) is None
+
+
+def test_a_level_that_changed_once_is_no_movement() -> None:
+    """A drop of 0.2 among four weeks adds no more than one large step."""
+    random = np.random.default_rng(4)
+    levels = np.where(np.arange(29) < 14, 0.2, 0.0)
+    found = [estimate_movement(steps_of(levels, 0.01, random)) for _ in range(200)]
+    assert np.mean(np.square(found)) < 0.006**2
+
+
+def test_new_verdicts_alone_carry_the_movement() -> None:
+    """Where half of them are new, a step of half the size is as large a movement."""
+    whole = [Step(0.03 * (-1) ** n, 0.001) for n in range(10)]
+    half = [Step(one.difference / 2, 0.001, share=0.5) for one in whole]
+    first, second = estimate_movement(whole), estimate_movement(half)
+    assert first is not None
+    assert second == pytest.approx(first, rel=0.01)
+
+
+@given(STEPS)
+@hypothesis_settings(max_examples=60, deadline=None)
+def test_the_estimate_is_a_number_whatever_the_steps_are(steps: list[Step]) -> None:
+    """Not below 0, and the same of steps in the other direction."""
+    found = estimate_movement(steps)
+    assert found is not None
+    assert 0 <= found < 10
+    turned = [Step(-one.difference, one.error, one.share) for one in reversed(steps)]
+    assert estimate_movement(turned) == pytest.approx(found, rel=1e-6, abs=1e-9)
+
+
+@given(STEPS, st.floats(0.1, 10))
+@hypothesis_settings(max_examples=60, deadline=None)
+def test_the_estimate_has_the_scale_of_the_steps(steps: list[Step], scale: float) -> None:
+    """Scores of 0 to 100 move a hundred times as far."""
+    found = estimate_movement(steps)
+    assert found is not None
+    scaled = [Step(one.difference * scale, one.error * scale, one.share) for one in steps]
+    assert estimate_movement(scaled) == pytest.approx(found * scale, rel=1e-4, abs=1e-7)
+
+
+def test_a_step_is_of_the_questions_of_both_nights() -> None:
+    """Twenty of them at least; its error is that of their mean difference."""
+    before = {f"q{n}": [0.5] for n in range(30)}
+    now = {f"q{n}": [0.5 + 0.1 * (n % 2)] for n in range(5, 40)}
+    step = step_between(before, now)
+    assert step is not None
+    assert step.difference == pytest.approx(0.052, abs=1e-6)
+    assert step.error == pytest.approx(0.1 * math.sqrt(13 * 12 / 25 / 24) / 5, rel=1e-6)
+    assert step_between(before, {f"q{n}": [0.5] for n in range(19)}) is None
+
+
+# What it adds to a drop
+
+
+@given(st.floats(-0.1, 0.1), st.floats(0.0001, 0.1), st.floats(1, 30))
+@hypothesis_settings(max_examples=60, deadline=None)
+def test_a_drop_is_never_surer_for_it(by: float, error: float, freedom: float) -> None:
+    """Its interval is wider on both sides, p nearer to a half, and it stays what it is."""
+    drop = a_drop(by)
+    found = with_movement(drop, LevelError(error, freedom))
+    assert found.drop == drop.drop
+    assert found.low <= drop.low <= drop.drop <= drop.high <= found.high
+    assert abs(found.p_value - 0.5) <= abs(drop.p_value - 0.5) + 1e-12
+    assert found.error > drop.error
+    assert found.mde > drop.mde
+
+
+def test_a_judge_that_does_not_move_leaves_the_drop_as_it_is() -> None:
+    """So nothing is lost where verdicts are computed here."""
+    drop = a_drop(0.05)
+    assert with_movement(drop, None) is drop
+    assert with_movement(drop, LevelError(0.0, 10.0)) is drop
+    contrast = Contrast(0.1, 0.02, 10)
+    assert widened(contrast, None) is contrast
+
+
+def test_p_is_that_of_both_errors() -> None:
+    """With a p of the t test it is the t test with the error of both."""
+    drop = a_drop(0.03)
+    own = 0.1 / math.sqrt(100)
+    found = with_movement(drop, LevelError(0.015, 1e9))
+    expected = widened(Contrast(drop.drop, own, 99), LevelError(0.015, 1e9))
+    assert found.p_value == pytest.approx(expected.p_value, rel=0.2)
+
+
+def test_unchanged_nights_are_called_different_as_rarely_as_they_should_be() -> None:
+    """Two nights that a judge moves by 0.02 each: about one pair in twenty, where two in three
+    were.
+    """
+    random, sure = np.random.default_rng(5), np.zeros(2)
+    base = random.uniform(0.4, 0.6, 150)
+    for _ in range(400):
+        sd = estimate_movement(steps_of(random.normal(0, 0.02, 29), 0.008, random))
+        old, new = (base + random.normal(0, 0.02) + random.normal(0, 0.07, 150) for _ in range(2))
+        drop = compare_aligned(old, new)
+        assert drop is not None
+        assert sd is not None
+        found = with_movement(drop, LevelError(sd * 2**0.5, freedom_of(28)))
+        sure += [not one.low <= 0 <= one.high for one in (drop, found)]
+    before, after = sure / 400
+    assert before > 0.5
+    assert 0.02 < after < 0.09
+
+
+# Since when
+
+
+def test_a_level_that_moves_every_night_is_not_dated() -> None:
+    """Without the movement some night is named; with it none is, and a real fall still is."""
+    random = np.random.default_rng(6)
+    quiet = random.uniform(0.4, 0.6, 80)
+    moods = np.array([0.02, 0.01, 0.02, 0.0, 0.015, 0.01, -0.01, -0.02])
+    nights = [quiet + mood + random.normal(0, 0.03, 80) for mood in moods]
+    level = LevelError(0.015, 18)
+
+    def dated(nights: list[np.ndarray], level: LevelError | None) -> list[object]:
+        maps = [{f"q{n}": float(x) for n, x in enumerate(night)} for night in nights]
+        rows = [{name: [x] for name, x in night.items()} for night in maps]
+        return [date_change_in_order(maps, level=level), date_change(rows, level=level)]
+
+    assert all(one is not Undated.NO_DROP for one in dated(nights, None))
+    assert dated(nights, level) == [Undated.NO_DROP, Undated.NO_DROP]
+    fallen = [night - 0.15 * (number >= 6) for number, night in enumerate(nights)]
+    for found in dated(fallen, level):
+        assert isinstance(found, Change)
+        assert found.first == 6
