@@ -221,10 +221,10 @@ def _check_example(prompt: Prompt[Any], place: str, data: Data, verdict: Data) -
     try:
         prompt.parse(dumps(verdict), data)
     except UnreadableReply as error:
+        if error.__cause__:  # the check met an input of another shape than its metric sends
+            told = f"not what {prompt.name} is asked: {error.__cause__!r}"
+            raise SettingsError(f"{place}.input: {told}") from error
         raise SettingsError(f"{place}.output: {error}") from error
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        # The prompt's check met an input of another shape than its metric sends.
-        raise SettingsError(f"{place}.input: not what {prompt.name} is asked: {error!r}") from error
 
 
 def _check_keys(place: str, keys: set[str], needed: set[str], known: set[str]) -> None:

@@ -294,7 +294,10 @@ def damages(nonce: str) -> list[bytes]:
 def test_a_damaged_record_is_left_aside_and_never_removed(
     make: Callable[..., BatchJudge], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It may name a batch that is paid for: it is named once, and the run goes on without it."""
+    """It may name a batch that is paid for: it is named once, and the run goes on without it.
+
+    An empty one was removed, by whoever may not delete.
+    """
     judge = make()
     folder = tmp_path / "batches" / f"judge={judge.fingerprint}"
     folder.mkdir(parents=True)
@@ -306,5 +309,6 @@ def test_a_damaged_record_is_left_aside_and_never_removed(
         assert grades(asks(2), run(answer(judge, asks(2)))) == [0, 2]
     for name, data in torn.items():
         assert (folder / name).read_bytes() == data
-        assert caplog.text.count(f"{name} is left aside: it is no record of a batch") == 1
+        told = caplog.text.count(f"{name} is left aside: it is no record of a batch")
+        assert told == (1 if data else 0)
     assert len(list(all_batches(Files(str(tmp_path))))) == 1
