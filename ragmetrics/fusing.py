@@ -24,6 +24,7 @@ from ragmetrics.errors import UnreadableReply
 from ragmetrics.protocol import Ask, Data, Prompt, Request, dumps
 from ragmetrics.reply_json import objects
 from ragmetrics.schemas import strict
+from ragmetrics.untrusted import neutralise
 
 _SHORTEST = 16
 """Characters from which a text that occurs twice is worth a number."""
@@ -157,7 +158,8 @@ def _numbered(tasks: Mapping[str, Sequence[Data]]) -> Data:
 
 
 def _is_carried(text: str, times: int) -> bool:
-    return (times > 1 and len(text) >= _SHORTEST) or _REFERENCE.fullmatch(text) is not None
+    # As it is sent: without characters that nobody sees.
+    return (times > 1 and len(text) >= _SHORTEST) or bool(_REFERENCE.fullmatch(neutralise(text)))
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -99,27 +99,44 @@ class Book(Record):
     undo: dict[str, AlertState] = Field(default_factory=dict)
     """The alerts of tonight's transitions as they were before: used if the message never went."""
 
-    def queue(self, messages: Sequence[tuple[str, Message]]) -> Book:
+    def queue(
+        self, messages: Sequence[tuple[str, Message]], waited: Sequence[Undelivered] = ()
+    ) -> Book:
         """This book with tonight's messages in the outbox, each after the name of its channel.
 
-        `advance` was called before.
+        `advance` was called before. `waited` is what waited before that: what of it was taken back
+        is still in the store until the state is written, so its turn is given to the very same
+        messages alone.
         """
         if self.night is None:
             raise ValueError("no night to queue a message for: call advance first")
-        turns = [one.turn for one in self.outbox if one.night == self.night]
-        waiting = [
+        redo = {key: self.states[key] for key in self.undo if key in self.states}
+        fresh = [
             Undelivered(
                 night=self.night,
                 message=message,
                 channel=channel,
-                turn=max(turns, default=-1) + 1,
                 together=len(messages),
                 undo=self.undo,
-                redo={key: self.states[key] for key in self.undo if key in self.states},
+                redo=redo,
             )
             for channel, message in messages
         ]
-        return self.model_copy(update={"outbox": (*self.outbox, *waiting)})
+        mine = [one for one in waited if one.night == self.night and one not in self.outbox]
+        turn = _same_turn(fresh, mine)
+        if turn is None:
+            turns = [one.turn for one in (*waited, *self.outbox) if one.night == self.night]
+            turn = max(turns, default=-1) + 1
+        queued = (one.model_copy(update={"turn": turn}) for one in fresh)
+        return self.model_copy(update={"outbox": (*self.outbox, *queued)})
+
+
+def _same_turn(fresh: Sequence[Undelivered], waited: Sequence[Undelivered]) -> int | None:
+    """The turn in which the very same messages waited; None where there is no such turn."""
+    for turn in sorted({one.turn for one in waited}):
+        if all(one.model_copy(update={"turn": turn}) in waited for one in fresh):
+            return turn
+    return None
 
 
 __all__ = ["AlertState", "Book", "Message", "Tone", "Undelivered"]

@@ -100,7 +100,8 @@ def alert(
         message = tell(findings)
         again = {one.channel for one in before.outbox if one not in book.outbox}
         told = messages(_asked(reached, again), findings, tell)
-        book, names = book.queue(told) if told else book, {name for name, _ in told}
+        queued = book.queue(told, before.outbox) if told else book
+        book, names = queued, {name for name, _ in told}
 
     def save() -> None:
         if spoke:

@@ -37,25 +37,60 @@ def catch_up(book: Book, night: date) -> Book:
 
     A run that died between the outbox and the state, and was not repeated, left the state as if
     nobody would hear of its night: the next night would tell the same again. Where it died before
-    all channels had their message, none of them is sent: the next night tells how it is.
+    all channels had their message, none of them is sent: the next night tells how it is. Where it
+    was a rerun, the messages that it was about to take back are still there beside its own: only
+    those that the state knows are sent.
     """
     late = {
-        (one.night, one.turn)
+        one.night
         for one in book.outbox
         if one.night < night and not (book.night and one.night < book.night)
     }
-    for when in sorted(late):
-        left = [one for one in book.outbox if (one.night, one.turn) == when]
-        if not _is_unwritten(book.states, left):
-            continue
-        if _is_short(left):
-            book = _without(book, left)
-            continue
-        states = dict(book.states)
-        for key in left[0].undo or {}:
-            states[key] = left[0].redo.get(key, AlertState())
-        book = book.model_copy(update={"states": states})
+    for day in sorted(late):
+        book = _without(book, _replaced(book, day))
+        for turn in _turns(book, day):
+            if not _is_unwritten(book.states, turn):
+                continue
+            if _is_short(turn):
+                book = _without(book, turn)
+                continue
+            states = dict(book.states)
+            for key in turn[0].undo or {}:
+                states[key] = turn[0].redo.get(key, AlertState())
+            book = book.model_copy(update={"states": states})
     return book
+
+
+def _turns(book: Book, night: date) -> list[list[Undelivered]]:
+    """What waits of a night, turn by turn."""
+    found: dict[int, list[Undelivered]] = {}
+    for one in book.outbox:
+        if one.night == night:
+            found.setdefault(one.turn, []).append(one)
+    return [found[number] for number in sorted(found)]
+
+
+def _replaced(book: Book, night: date) -> list[Undelivered]:
+    """What waits of a night, and is of a run whose state was never written, or was written over:
+    another turn is what the state says. Nothing where no turn is: then nobody knows.
+    """
+    states, known = dict(book.states), False
+    gone: list[Undelivered] = []
+    for turn in reversed(_turns(book, night)):
+        first = turn[0]
+        if first.undo is None:  # of an earlier version, which knew no turns
+            continue
+        if _are(states, first.redo):
+            known = True
+            states |= first.undo
+        else:
+            gone += turn
+    return gone if known else []
+
+
+def _are(states: Mapping[str, AlertState], told: Mapping[str, AlertState]) -> bool:
+    """Whether some alerts are as a message tells them."""
+    return bool(told) and all(states.get(key, AlertState()) == was for key, was in told.items())
 
 
 def _is_short(turn: Sequence[Undelivered]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -120,22 +121,28 @@ def test_the_first_night_has_nothing_to_compare_with_yet(team: Settings) -> None
 
 
 def test_publishing_reads_no_scores_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rules, worst rows, rows and changes share what is read of a night and the one before it."""
-    read: list[tuple[date, str]] = []
+    """Rules and worst rows share what is read of a night and the one before it; so do the rows and
+    changes of the pages, which are written after the alert went out, and read for themselves.
+    """
+    steps: dict[str, list[tuple[date, str]]] = {"publish": [], "show": []}
 
-    def counting(files: Files, ref: RunRef, metric: str, *rest: Any, **more: Any) -> MetricScores:
-        read.append((ref.date, metric))
-        return load_scores(files, ref, metric, *rest, **more)
+    def counting(step: str) -> Callable[..., MetricScores]:
+        def counted(files: Files, ref: RunRef, metric: str, *rest: Any, **more: Any) -> Any:
+            steps[step].append((ref.date, metric))
+            return load_scores(files, ref, metric, *rest, **more)
+
+        return counted
 
     settings = gate_settings(tmp_path)
     for day in DAYS:
         write_jsonl(Path(settings.logs.replace("{date}", str(day))), ROWS)
     run_night(settings, DAYS[0])
-    monkeypatch.setattr(publish, "load_scores", counting)
-    monkeypatch.setattr("ragmetrics.dashboard.load_scores", counting)
+    monkeypatch.setattr(publish, "load_scores", counting("publish"))
+    monkeypatch.setattr("ragmetrics.dashboard.load_scores", counting("show"))
     run_night(settings, DAYS[1])
-    assert sorted(read) == sorted({*read})
-    assert len(read) == 4
+    for read in steps.values():
+        assert sorted(read) == sorted({*read})
+        assert len(read) == 4
 
 
 def test_what_is_remembered_is_that_night_and_the_one_before() -> None:
