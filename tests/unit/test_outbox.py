@@ -294,3 +294,34 @@ def test_a_run_that_was_overtaken_sends_what_waits(files: Files, slack_server: S
     assert [message["text"] for message in slack_server.delivered] == ["hello"]
     assert not files.exists(BOOK)
     assert files.below(outbox.FOLDER) == []
+
+
+@pytest.mark.parametrize("where", ["before the state", "after the state"])
+def test_a_rerun_that_dies_repeats_nothing_of_the_run_before_it(
+    files: Files, slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """The first run's message waits, a rerun dies before or after it writes the state, and nobody
+    runs that night again: the next night sends one of the two, and follows upon that one.
+    """
+    slack_server.fail("500")
+    told(files, bad(0))
+    with monkeypatch.context() as dying:
+        if where == "before the state":
+            dying.setattr(deliver, "_save_state", killed)
+        else:
+            dying.setattr(outbox, "drop", killed)
+        with pytest.raises(Killed):
+            told(files, night(0, findings=[finding(level="breach"), finding("b", level="breach")]))
+    assert len(files.below(outbox.FOLDER)) == 2
+    slack_server.fail(None)
+    told(files, night(1, findings=[finding(level="ok"), finding("b", level="ok")]))
+    texts = [message["text"] for message in slack_server.delivered]
+    assert len(texts) == 2
+    assert ("b" in texts[0].split()) == (where == "after the state")
+    assert "Resolved" in texts[1]
+    assert files.below(outbox.FOLDER) == []
+
+
+def killed(*_: object, **__: object) -> None:
+    """The machine goes away."""
+    raise Killed
