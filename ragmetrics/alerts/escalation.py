@@ -62,11 +62,13 @@ def _since_notified(case: Case, finding: Finding, night: Night) -> Case | None:
     if finding.level not in ("breach", "suspect"):
         return None
     if (notified.night, notified.run) == (night.manifest.date, night.manifest.run):
-        return _since_first_told(case.rule, finding, notified, night)
+        return _since_mean(case.rule, finding, notified, night)
     comparable = night.comparable(finding.metric)
     before = _reference(notified, finding.metric, night, comparable)
     if before is None:
-        return None
+        gone = bool(notified.run) and night.find_run(notified.run) is None
+        told_alike = comparable or not night.earlier
+        return _since_mean(case.rule, finding, notified, night) if gone and told_alike else None
     since = [one for one in comparable if one.date > before.date]
     spell = since[-(case.rule.for_ - 1) :] if case.rule.for_ > 1 else []
     baseline = Baseline([before], before.date.isoformat(), spell=spell)
@@ -74,11 +76,10 @@ def _since_notified(case: Case, finding: Finding, night: Night) -> Case | None:
     return replace(found, comparisons=2 if spell else 1) if found else None
 
 
-def _since_first_told(
-    rule: Rule, finding: Finding, notified: Notification, night: Night
-) -> Case | None:
-    """The drop since this run was published first, with rows missing: what the questions scored
-    then is not kept, so it is measured from the mean that people were told.
+def _since_mean(rule: Rule, finding: Finding, notified: Notification, night: Night) -> Case | None:
+    """The drop since a message about scores that are not kept, measured from the mean that people
+    were told: this run was published first with rows missing, or the manifest of the run that they
+    were told of could not be written.
     """
     if notified.mean is None:
         return None

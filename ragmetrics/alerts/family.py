@@ -35,13 +35,14 @@ def decide(cases: Sequence[Case], false_alarms: float) -> list[Finding]:
 def _in_words(finding: Finding) -> Finding:
     """What was compared as a sentence: it leads with a fall only where that is one for the rule.
 
-    The mean of all rows stands in it by that name, or alone in front.
+    The mean of all rows, of a segment of its rows, stands in it by that name, or alone in front.
     """
     if finding.means is None or finding.mean is None:
         return finding
     what, mean = f"{finding.metric}{of_segment(finding.segment)}", f"{finding.mean:z.3f}"
     if finding.level != "ok":
-        text = f"{what} fell {finding.message}; mean of all rows {mean}"
+        whose = "its" if finding.segment else "all"
+        text = f"{what} fell {finding.message}; mean of {whose} rows {mean}"
     else:
         within = (finding.drop or 0.0) <= (finding.limit or 0.0)
         state = "within its limit" if within else "no alarm"

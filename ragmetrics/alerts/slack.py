@@ -179,8 +179,9 @@ def _section(incident: Incident, manifest: Manifest, *, titled: bool) -> Block:
     rules = (finding, *incident.alike)
     alone = sum(one.drop is not None for one in rules) == 1
     rows = _rows(finding.n, _sample(manifest, finding))
+    whose = "its" if finding.segment else "all"
     fields = {
-        "Mean of all rows": f"{finding.mean:z.3f}{_interval(finding)}",
+        f"Mean of {whose} rows": f"{finding.mean:z.3f}{_interval(finding)}",
         "Scored": f"{rows}, {finding.questions:,} questions",
         **dict(pair for one in rules for pair in _compared(one, alone=alone)),
         "Mix": next(filter(None, map(_mix, rules)), ""),

@@ -110,3 +110,30 @@ def test_a_run_whose_missing_rows_come_late_is_held_against_what_was_told() -> N
         assert again.states == book.states
         said.append(the(told, "metric").transition)
     assert said == ["fired", None, "escalated", None]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_night_whose_manifest_is_not_kept_hides_no_further_fall(clean: bool) -> None:
+    """It was told, and could not be written: what is left of it is the mean that people know."""
+    settings = AlertSettings(rules=tuple(recall(min=0.79)))
+    kept = [a_night(scores(NOISY), ago=9)] if clean else []
+    book, said = Book(), []
+    for ago, by in ((3, 0.1), (2, 0.1), (1, 0.4), (0, 0.4)):
+        tonight = a_night(scores(fallen(by)), ago=ago)
+        found = evaluate(settings, view(tonight, *kept, book=book))
+        run = f"run-{ago}"
+        book, told = advance(book, found, tonight.manifest.date, 7, run=run)
+        said.append(the(told, "metric").transition)
+    assert said == ["fired", None, "escalated", None]
+
+
+def test_a_judge_that_is_another_is_not_held_against_a_mean_that_is_not_kept() -> None:
+    """The nights that are there say that the judge of then may not be tonight's."""
+    settings = AlertSettings(rules=tuple(recall(min=0.79)))
+    before, book, said = a_night(scores(NOISY), ago=9), Book(), []
+    for ago, by, judge in ((1, 0.1, "judge-1"), (0, 0.4, "judge-2")):
+        tonight = a_night(scores(fallen(by)), ago=ago, judge=judge)
+        found = evaluate(settings, view(tonight, before, book=book))
+        book, told = advance(book, found, tonight.manifest.date, 7, run=f"run-{ago}")
+        said.append(the(told, "metric").transition)
+    assert said == ["fired", None]

@@ -335,6 +335,8 @@ def test_segment_is_named() -> None:
     """A finding about a segment says so in its title, and the header counts segments."""
     one = a_finding(segment=BILLING)
     assert "context_recall fell in a segment" in write(one).text
+    assert "Mean of its rows:" in render(write(one))
+    assert "Mean of all rows:" not in render(write(one))
     other = Segment(tag="section", value="api")
     text = render(write(one, a_finding(segment=other, key="b")))
     assert "context_recall fell in 2 segments" in text
