@@ -20,6 +20,8 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 """What reading an answer raises where it is not what was asked for."""
+_LONGEST_HINT = 60.0
+"""Seconds that the headers of an answer may keep other requests waiting."""
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
 
 
@@ -58,14 +60,14 @@ def problem(
         return Setback("rate_limited", f"the judge answered 429: {said}", wait=wait)
     if status == 401 or (status == 403 and not proven):
         return JudgeRefused(f"the judge refused the key: {said}")
-    if 300 <= status < 400:
+    if 300 <= status < 400 and not proven:
         where = answer.headers.get("Location", "an address that it does not tell")
         return JudgeRefused(f"{address} redirects to {short(where)}: is base_url right?")
     if status in (404, 405) and not proven:
         return JudgeRefused(
             no_model(model, f"{address}: {said}") if error else incompatible(address, status, body)
         )
-    if status in (404, 408, 409) or status >= 500:
+    if status in (404, 408, 409) or 300 <= status < 400 or status >= 500:
         return Setback("server_error", f"the judge answered {status}: {said}", wait=wait)
     return Rejected(f"the judge answered {status}: {said}")
 
@@ -121,13 +123,18 @@ def retry_after(headers: Headers, now: datetime) -> float:
 
 
 def used_up(headers: Headers) -> float:
-    """Seconds until a limit that is used up, of requests or tokens, is filled again; else 0."""
-    return max(
+    """Seconds until a limit that is used up, of requests or tokens, is filled again; else 0.
+
+    At most a minute: it is a hint of an endpoint that answers, which may be wrong. Where the limit
+    is of a day, the next request hears that it is.
+    """
+    longest = max(
         seconds_of(headers.get(f"x-ratelimit-reset-{what}", ""))
         if headers.get(f"x-ratelimit-remaining-{what}") == "0"
         else 0.0
         for what in ("requests", "tokens")
     )
+    return min(longest, _LONGEST_HINT)
 
 
 def seconds_of(text: str) -> float:

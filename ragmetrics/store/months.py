@@ -21,6 +21,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ragmetrics.errors import StoreError
 from ragmetrics.record import Record
 from ragmetrics.records import Finding, Manifest
 from ragmetrics.rows import explain
@@ -143,10 +144,22 @@ class Months:
 
     def _read(self, months: Iterable[str]) -> None:
         new = [month for month in months if month not in self._stored]
-        for month, data in zip(new, find_all(self._files, list(map(_path, new))), strict=True):
+        for month, data in zip(new, self._find(new), strict=True):
             runs = [] if data is None else self._parse(month, data)
             self._known |= {one.info: one.outline for one in runs}
             self._stored[month] = frozenset(one.info for one in runs)
+
+    def _find(self, months: Sequence[str]) -> Sequence[bytes | None]:
+        """The files of months; as if there were none where they may not be read: they only save
+        reading the manifests.
+        """
+        try:
+            return list(find_all(self._files, list(map(_path, months))))
+        except StoreError as error:
+            if error.transient:
+                raise
+            log.warning("%s: the manifests are read instead: %s", self._files.uri(FOLDER), error)
+            return [None] * len(months)
 
     def _parse(self, month: str, data: bytes) -> list[_Kept]:
         try:

@@ -24,7 +24,15 @@ from ragmetrics.judges.base import Reply
 from ragmetrics.judges.chat import Envelope, request_body
 from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.judges.live import LiveJudge
-from ragmetrics.judges.told import error_of, problem, retry_after, seconds_of, short, used_up
+from ragmetrics.judges.told import (
+    Setback,
+    error_of,
+    problem,
+    retry_after,
+    seconds_of,
+    short,
+    used_up,
+)
 from ragmetrics.judges.transport import Answer, proxy_of
 from ragmetrics.metrics.context_relevance import GRADE
 from ragmetrics.metrics.context_relevancy import NEEDED
@@ -418,6 +426,15 @@ def test_any_header_is_read(text: str) -> None:
     assert len(short(text * 400)) <= 304 and short(text).isprintable()
 
 
+@pytest.mark.parametrize(
+    ("reset", "seconds"), [("1s", 1), ("8h0m0s", 60), ("9999999999999d", 60), ("soon", 0)]
+)
+def test_a_hint_of_an_answer_keeps_nobody_for_long(reset: str, seconds: float) -> None:
+    """An endpoint that answers may say that nothing is left for hours: it is asked a minute later."""
+    headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": reset}
+    assert used_up(headers) == seconds
+
+
 def test_what_retry_after_may_be() -> None:
     """Seconds, milliseconds, or a date."""
     date = format_datetime(NOW + timedelta(seconds=90), usegmt=True)
@@ -458,6 +475,13 @@ def test_a_403_after_good_answers_is_that_requests_own() -> None:
     assert isinstance(told(answer), JudgeRefused)
     later = told(answer, proven=True)
     assert isinstance(later, JudgeError) and not isinstance(later, JudgeRefused)
+
+
+def test_a_redirect_after_good_answers_is_tried_again() -> None:
+    """A proxy that is restarted sends one elsewhere; before, the address is wrong."""
+    answer = Answer(302, {"Location": "https://login.example.com/"}, b"")
+    assert isinstance(told(answer), JudgeRefused)
+    assert isinstance(told(answer, proven=True), Setback)
 
 
 def test_a_404_page_asks_about_the_address() -> None:

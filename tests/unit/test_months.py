@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ragmetrics.errors import StoreError
 from ragmetrics.records import Manifest, WorstRow
 from ragmetrics.store import months as months_module
 from ragmetrics.store.files import FileInfo, Files
@@ -289,3 +290,21 @@ def test_a_bucket_is_asked_for_many_at_once(s3: Bucket) -> None:
         "2026-12.json",
     ]
     assert outlines(files) == [outline(one) for one in made]
+
+
+def test_a_history_that_may_not_be_read_costs_only_time(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a cache: the manifests are read in its place, and nobody goes without an alert."""
+    save(files, a_night(0), a_night(1))
+    expected = outlines(files)
+    really = Files.read
+
+    def denied(self: Files, path: str) -> bytes:
+        if path.startswith("history/"):
+            raise StoreError(f"read {path}: access denied")
+        return really(self, path)
+
+    monkeypatch.setattr(Files, "read", denied)
+    monkeypatch.setattr(Files, "find", lambda self, path: denied(self, path))
+    assert outlines(files) == expected
