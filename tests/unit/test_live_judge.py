@@ -430,7 +430,7 @@ def test_any_header_is_read(text: str) -> None:
     ("reset", "seconds"), [("1s", 1), ("8h0m0s", 60), ("9999999999999d", 60), ("soon", 0)]
 )
 def test_a_hint_of_an_answer_keeps_nobody_for_long(reset: str, seconds: float) -> None:
-    """An endpoint that answers may say that nothing is left for hours: it is asked a minute later."""
+    """An endpoint that answers may say that nothing is left for hours: it is asked in a minute."""
     headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": reset}
     assert used_up(headers) == seconds
 
