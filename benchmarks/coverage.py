@@ -28,8 +28,9 @@ from scipy import special
 
 from ragmetrics.stats.comparisons import compare
 from ragmetrics.stats.contrasts import paired_contrast
-from ragmetrics.stats.intervals import CONFIDENCE, mean_interval
-from ragmetrics.stats.power import ALPHA, POWER
+from ragmetrics.stats.intervals import mean_interval
+from ragmetrics.stats.levels import ALPHA, CONFIDENCE
+from ragmetrics.stats.power import POWER
 
 NIGHTS = 2_000
 LEAST, MOST = 0.93, 0.97

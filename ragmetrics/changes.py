@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import shorten
 
-from ragmetrics.causes import ComparedMeans, Fall
+from ragmetrics.causes import ComparedMeans, Fall, JudgeMovement
 
 NO_CHANGE = "no change"
 WEEKDAY = "weekday"
 """Names the day of the week among the tags by which nights are compared like with like."""
+KNOWN_FROM = 8
+"""Nights from which on it is known how far a judge moves from night to night."""
+_UNSEEN = 0.0005
+"""A movement below rounds to 0, and is not told."""
 WIDE = 0.1
 """Width of an interval from which on a third digit says nothing."""
 
@@ -69,6 +73,20 @@ def mix_name(tags: Sequence[str]) -> str:
     return " and ".join(told)
 
 
+def movement_text(movement: JudgeMovement | None) -> str:
+    """`this judge moves by 0.012 a night (SD, from 14 nights)`; nothing where that is 0."""
+    if movement is None:
+        return ""
+    if movement.sd is None:
+        return (
+            "how far this judge moves from night to night is not known yet "
+            f"({movement.nights} of {KNOWN_FROM} nights)"
+        )
+    if movement.sd < _UNSEEN:
+        return ""
+    return f"this judge moves by {movement.sd:.3f} a night (SD, from {movement.nights} nights)"
+
+
 def fall_text(fall: Fall) -> str:
     """`context_recall has no drop rule and fell by 0.31 (0.25 to 0.37)`."""
     return f"{fall.metric} has no drop rule and {_moved(fall)} by {_far(fall)}"
@@ -99,6 +117,7 @@ def _far(fall: Fall) -> str:
 
 
 __all__ = [
+    "KNOWN_FROM",
     "NO_CHANGE",
     "WEEKDAY",
     "WIDE",
@@ -109,5 +128,6 @@ __all__ = [
     "fall_text",
     "mix_name",
     "mix_text",
+    "movement_text",
     "over_questions",
 ]

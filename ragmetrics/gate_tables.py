@@ -5,10 +5,9 @@ from __future__ import annotations
 from rich.console import Console
 
 from ragmetrics.alerts.markup import clean
-from ragmetrics.changes import drop_words
+from ragmetrics.changes import drop_words, movement_text
 from ragmetrics.gates.records import Gate, MetricVerdict
 from ragmetrics.grid import print_grid
-from ragmetrics.judge_movement import movement_text
 from ragmetrics.tables import number, print_source
 
 _STYLES = {"promote": "bold green", "hold": "bold red", "inconclusive": "bold yellow"}

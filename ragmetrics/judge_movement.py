@@ -18,14 +18,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
-from ragmetrics.calibration.targets import BASES
 from ragmetrics.causes import JudgeMovement
 from ragmetrics.records import EMBEDDINGS, Manifest, Usage
 from ragmetrics.registry import bundled_metrics
-from ragmetrics.stats.night_movement import FEWEST_STEPS, LevelError
-
-UNSEEN = 0.0005
-"""A movement below rounds to 0, and is not told."""
+from ragmetrics.stats.night_movement import LevelError
+from ragmetrics.verdict_bases import BASES
 
 
 def moving_share(night: Manifest, metric: str) -> float:
@@ -88,6 +85,11 @@ def carried(metric: str, before: Sequence[Manifest], now: Sequence[Manifest]) ->
     return math.sqrt(sum(part**2 for part in days.values()))
 
 
+def is_of_one_day(before: Sequence[Manifest], now: Sequence[Manifest]) -> bool:
+    """Whether all runs of two sides began on the same day."""
+    return len({_day(one) for one in (*before, *now)}) <= 1
+
+
 def _day(night: Manifest) -> date:
     """On which a run's verdicts were given: of a backfill one day for many nights."""
     return night.started_at.date()
@@ -111,25 +113,11 @@ def newest_movement(metric: str, nights: Iterable[Manifest]) -> JudgeMovement | 
     return None
 
 
-def movement_text(movement: JudgeMovement | None) -> str:
-    """`this judge moves by 0.012 a night (SD, from 14 nights)`; nothing where that is 0."""
-    if movement is None:
-        return ""
-    if movement.sd is None:
-        return (
-            "how far this judge moves from night to night is not known yet "
-            f"({movement.nights} of {FEWEST_STEPS + 1} nights)"
-        )
-    if movement.sd < UNSEEN:
-        return ""
-    return f"this judge moves by {movement.sd:.3f} a night (SD, from {movement.nights} nights)"
-
-
 __all__ = [
     "carried",
+    "is_of_one_day",
     "level_error",
     "may_move",
-    "movement_text",
     "moving_share",
     "newest_movement",
 ]

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.stats.families import adjusted
-from ragmetrics.stats.intervals import CONFIDENCE
-from ragmetrics.stats.power import ALPHA
+from ragmetrics.stats.levels import ALPHA, CONFIDENCE
 
 
 def worse_segments(manifest: Manifest) -> list[Summary]:

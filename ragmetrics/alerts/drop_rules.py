@@ -23,8 +23,7 @@ from ragmetrics.alerts.movement import find_movement
 from ragmetrics.alerts.spells import was_firing
 from ragmetrics.alerts.turnover import less_stale_labels
 from ragmetrics.causes import ComparedMeans
-from ragmetrics.changes import compared_words, drop_text, mix_text
-from ragmetrics.judge_movement import movement_text
+from ragmetrics.changes import compared_words, drop_text, mix_text, movement_text
 from ragmetrics.records import Finding, Segment, Summary
 from ragmetrics.stats.comparisons import Drop
 

@@ -21,12 +21,12 @@ from ragmetrics.alerts.cases import Case
 from ragmetrics.alerts.evidence import Night
 from ragmetrics.alerts.levels import FEWEST_QUESTIONS, fresh_share
 from ragmetrics.alerts.movement import level_between
-from ragmetrics.calibration.targets import BASES
 from ragmetrics.records import Finding, Level, Manifest, Summary
 from ragmetrics.stats.comparisons import Drop
 from ragmetrics.stats.contrasts import Contrast
 from ragmetrics.stats.night_movement import with_movement
 from ragmetrics.stats.power import detectable
+from ragmetrics.verdict_bases import BASES
 
 NIGHTS = 7
 """Before tonight, that the judges' level is held against."""

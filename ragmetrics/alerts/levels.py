@@ -21,7 +21,6 @@ from ragmetrics.calibration.history import judge_names, repeats
 from ragmetrics.calibration.kept import load_units
 from ragmetrics.calibration.records import Calibration
 from ragmetrics.calibration.sets import set_name
-from ragmetrics.calibration.targets import BASES
 from ragmetrics.calibration.units import Unit
 from ragmetrics.errors import InputError
 from ragmetrics.metrics._ranking import average_precision
@@ -32,6 +31,7 @@ from ragmetrics.settings import Aggregate, Settings
 from ragmetrics.stats.comparisons import Drop
 from ragmetrics.stats.night_movement import Step, step_between
 from ragmetrics.store.files import Files
+from ragmetrics.verdict_bases import BASES
 
 NEAR = timedelta(hours=12)
 """From a run to a calibration that is still of its night; one of the same day (UTC) always is, as

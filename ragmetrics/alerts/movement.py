@@ -16,7 +16,7 @@ from ragmetrics.alerts.evidence import Night
 from ragmetrics.causes import JudgeMovement, Move
 from ragmetrics.judge_movement import level_error, may_move, moving_share
 from ragmetrics.records import Manifest, Summary
-from ragmetrics.stats.intervals import CONFIDENCE
+from ragmetrics.stats.levels import CONFIDENCE
 from ragmetrics.stats.night_movement import (
     FEWEST_STEPS,
     LevelError,

@@ -14,13 +14,13 @@ from ragmetrics.calibration.kept import load_calibrations, load_units
 from ragmetrics.calibration.records import Calibration
 from ragmetrics.calibration.run import calibrate
 from ragmetrics.calibration.sets import set_name
-from ragmetrics.calibration.targets import BASES
 from ragmetrics.errors import InputError, JudgeError, StoreError
 from ragmetrics.judges import make_judges
 from ragmetrics.judges.corpus import Corpus
 from ragmetrics.registry import chosen_metrics
 from ragmetrics.settings import Settings
 from ragmetrics.store.files import Files
+from ragmetrics.verdict_bases import BASES
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ Labels and verdicts are laid on [0, 1]: a grade of 1 is 0.5, and so is support i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -164,16 +164,6 @@ TARGETS = (
         _supported,
     ),
 )
-
-BASES: Mapping[str, str] = {
-    "context_relevance": "context_relevance",
-    "context_precision": "context_relevance",
-    "context_relevancy": "context_relevancy",
-    "context_relevancy_chunks": "context_relevancy",
-    "context_recall": "context_recall",
-    "faithfulness": "faithfulness",
-}
-"""Metrics whose row scores are made of verdicts on labels, and the target that asks for these."""
 
 
 def _spans(labelled: LabelledRow, place: int) -> list[Span]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ragmetrics.causes import JudgeMovement
+from ragmetrics.changes import movement_text
 from ragmetrics.comparing.aligned import align_rows
 from ragmetrics.comparing.measuring import measure_sides
 from ragmetrics.comparing.mix import mix_notices
 from ragmetrics.comparing.moving import find_moved, find_one_sided
 from ragmetrics.comparing.records import Change, Comparison
 from ragmetrics.comparing.scored import Side
-from ragmetrics.judge_movement import carried, level_error, movement_text, newest_movement
+from ragmetrics.judge_movement import carried, level_error, newest_movement
 
 LONE = 8
 """Questions of one side alone that are told, of each side."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from ragmetrics.records import JudgeInfo, Record, Segment, Usage
-from ragmetrics.stats.power import ALPHA
+from ragmetrics.stats.levels import ALPHA
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ from ragmetrics.gate_settings import GateRule
 from ragmetrics.gates.records import FallenQuestion
 from ragmetrics.gates.staging import Side
 from ragmetrics.gates.verdict import Evidence, measure
-from ragmetrics.judge_movement import carried, level_error, newest_movement
+from ragmetrics.judge_movement import carried, is_of_one_day, level_error, newest_movement
 from ragmetrics.protocol import Status
 from ragmetrics.publish import summarise_run
 from ragmetrics.records import Manifest, Usage
@@ -205,10 +205,15 @@ def _movement(
     now: SideScores,
     movements: Mapping[str, JudgeMovement | None],
 ) -> JudgeMovement | None:
-    """How far the judge moves, where the builds were judged on different days."""
+    """How far the judge moves, where the builds were judged on different days, or by verdicts of
+    different days as far as anybody knows: those that a run finds in the store may be its own, of
+    an attempt that died.
+    """
     if not (before.nights and now.nights and carried(metric, before.nights, now.nights)):
         return None
-    return movements.get(metric) or JudgeMovement(sd=None, nights=0)
+    if known := movements.get(metric):
+        return known
+    return None if is_of_one_day(before.nights, now.nights) else JudgeMovement(sd=None, nights=0)
 
 
 def _why_missing(old: Answers, new: Answers, question: str) -> str | None:

@@ -24,8 +24,9 @@ from ragmetrics.gates.records import MetricVerdict, Verdict
 from ragmetrics.stats.comparisons import compare
 from ragmetrics.stats.contrasts import Contrast
 from ragmetrics.stats.families import adjusted
+from ragmetrics.stats.levels import ALPHA
 from ragmetrics.stats.night_movement import LevelError, widened, with_movement
-from ragmetrics.stats.power import ALPHA, detectable, smallest
+from ragmetrics.stats.power import detectable, smallest
 
 
 @dataclass(frozen=True, slots=True)

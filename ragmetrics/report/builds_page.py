@@ -10,10 +10,10 @@ import hashlib
 from collections.abc import Iterable
 from itertools import islice
 
+from ragmetrics.changes import movement_text
 from ragmetrics.comparing.records import Comparison
 from ragmetrics.gates.records import Gate, MetricVerdict, Verdict, is_name
 from ragmetrics.gates.undecided import Undecided
-from ragmetrics.judge_movement import movement_text
 from ragmetrics.report.compare_view import compare_view
 from ragmetrics.report.pages import render
 from ragmetrics.report.words import duration, slug

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ragmetrics.causes import ComparedMeans
-from ragmetrics.changes import mix_text
-from ragmetrics.judge_movement import movement_text
+from ragmetrics.changes import mix_text, movement_text
 from ragmetrics.records import Manifest, Summary
 from ragmetrics.report.condition import metric_states, needing_reader
 from ragmetrics.report.coverage import STATUS

@@ -14,7 +14,7 @@ import numpy as np
 
 from ragmetrics.stats.change_point import FEWEST_NIGHTS, Change, Undated
 from ragmetrics.stats.comparisons import PAIRED_FROM
-from ragmetrics.stats.intervals import CONFIDENCE
+from ragmetrics.stats.levels import CONFIDENCE
 from ragmetrics.stats.night_movement import LevelError
 from ragmetrics.stats.orderings import MOST_QUESTIONS, NightMeans, Values, share_of_deals
 from ragmetrics.stats.resampling import SEED

@@ -16,7 +16,7 @@ import numpy as np
 
 from ragmetrics.stats.comparisons import PAIRED_FROM
 from ragmetrics.stats.contrasts import Contrast, Numbers, paired_contrast, unpaired_contrast
-from ragmetrics.stats.intervals import CONFIDENCE
+from ragmetrics.stats.levels import CONFIDENCE
 from ragmetrics.stats.night_movement import LevelError, widened
 
 FEWEST_NIGHTS = 3

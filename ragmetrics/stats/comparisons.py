@@ -10,9 +10,10 @@ import numpy as np
 from scipy import special
 
 from ragmetrics.stats.contrasts import Contrast, Numbers, paired_contrast, unpaired_contrast
-from ragmetrics.stats.intervals import CONFIDENCE, Estimate
+from ragmetrics.stats.intervals import Estimate
+from ragmetrics.stats.levels import ALPHA, CONFIDENCE
 from ragmetrics.stats.paired_intervals import paired_interval
-from ragmetrics.stats.power import ALPHA, POWER, detectable
+from ragmetrics.stats.power import POWER, detectable
 
 PAIRED_FROM = 0.5
 """Share of tonight's questions that must be on both sides for a paired comparison."""

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ragmetrics.stats.power import ALPHA, detectable
+from ragmetrics.stats.levels import ALPHA, CONFIDENCE
+from ragmetrics.stats.power import detectable
 
-CONFIDENCE = 0.95
 FEWEST_QUESTIONS = 2.0
 """Effective questions below which nothing is said of how far a mean may be off."""
 ALIKE = 0.01

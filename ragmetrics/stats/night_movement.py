@@ -19,7 +19,7 @@ from scipy import special
 
 from ragmetrics.stats.comparisons import Drop, align
 from ragmetrics.stats.contrasts import Contrast
-from ragmetrics.stats.intervals import CONFIDENCE
+from ragmetrics.stats.levels import CONFIDENCE
 from ragmetrics.stats.power import detectable
 
 FEWEST_STEPS = 7

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from scipy import special
 
-ALPHA = 0.05
-"""Of a one-sided test."""
+from ragmetrics.stats.levels import ALPHA
+
 POWER = 0.8
 """Share of the nights on which an effect of the detectable size is found."""
 MOST_QUESTIONS = 100_000

@@ -14,15 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from ragmetrics.stats.intervals import (
-    CONFIDENCE,
-    FEWEST_QUESTIONS,
-    Estimate,
-    Mean,
-    extremes,
-    interval,
-)
-from ragmetrics.stats.power import ALPHA, detectable, smallest
+from ragmetrics.stats.intervals import FEWEST_QUESTIONS, Estimate, Mean, extremes, interval
+from ragmetrics.stats.levels import ALPHA, CONFIDENCE
+from ragmetrics.stats.power import detectable, smallest
 
 FEWEST_OF_A_STRATUM = 2
 """Judged questions below which a stratum's spread cannot be told."""

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ragmetrics.stats.comparisons import Drop, guarded_error, of_one_range
 from ragmetrics.stats.contrasts import Contrast, Numbers, least_chance
-from ragmetrics.stats.intervals import CONFIDENCE
-from ragmetrics.stats.power import ALPHA, detectable
+from ragmetrics.stats.levels import ALPHA, CONFIDENCE
+from ragmetrics.stats.power import detectable
 
 Codes = NDArray[np.intp]
 """Numbers from 0 on: of each row's question, or of its stratum."""

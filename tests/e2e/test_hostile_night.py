@@ -52,7 +52,17 @@ TITLES = {
         "context_recall got worse",
         "context_relevance got worse",
     ),
-    *("Mean", "Before", "Drop", "Scored", "Since", "Level", "Carried by", "Questions", "Limit"),
+    *(
+        "Mean",
+        "Mean of all rows",
+        "Mean of its rows",
+        "Compared",
+        "Before",
+        "Drop",
+        "Mix",
+        "Scored",
+    ),
+    *("Since", "Level", "Carried by", "Questions", "Limit"),
     *("Still firing", "Fired too", "Worst segments", "Worst questions", "Fallen questions"),
     *("Why", "Other metrics", "Worse, and no rule alerts"),
 }

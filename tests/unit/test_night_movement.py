@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from ragmetrics.changes import KNOWN_FROM
 from ragmetrics.stats.change_order import date_change_in_order
 from ragmetrics.stats.change_point import Change, Undated, date_change
 from ragmetrics.stats.comparisons import Drop, compare, compare_aligned
@@ -204,3 +205,8 @@ def test_a_level_that_moves_every_night_is_not_dated() -> None:
     for found in dated(fallen, level):
         assert isinstance(found, Change)
         assert found.first == 6
+
+
+def test_the_words_know_from_how_many_nights_a_movement_is_known() -> None:
+    """A night more than steps between nights."""
+    assert KNOWN_FROM == FEWEST_STEPS + 1
