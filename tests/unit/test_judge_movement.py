@@ -15,17 +15,12 @@ from benchmarks.judge_movement import fired
 from benchmarks.moving_world import METRICS, Golden, World
 from ragmetrics.alerts.movement import find_movement
 from ragmetrics.causes import JudgeMovement, Move
+from ragmetrics.changes import movement_text
 from ragmetrics.comparing.nights import compare_nights
 from ragmetrics.gate_tables import print_gate
 from ragmetrics.gates.evidence import find_movements
 from ragmetrics.gates.verdict import Evidence, further_to_promote, measure, weigh
-from ragmetrics.judge_movement import (
-    carried,
-    level_error,
-    movement_text,
-    moving_share,
-    newest_movement,
-)
+from ragmetrics.judge_movement import carried, level_error, moving_share, newest_movement
 from ragmetrics.records import Manifest, Usage
 from ragmetrics.report.builds_page import write_build
 from ragmetrics.report.cards import cards
