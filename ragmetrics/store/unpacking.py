@@ -9,6 +9,11 @@ from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
+MOST_TIMES = 500
+"""Times its own size that a file may unpack to; logs come to a few dozen."""
+FROM_BYTES = 16_000_000
+"""Unpacked bytes from which on that is asked: what is less costs little in any case."""
+
 
 class FileTooLarge(Exception):
     """A file takes more than is allowed once it is unpacked; what stands before that was read."""
@@ -17,20 +22,22 @@ class FileTooLarge(Exception):
 def unpacked(file: BinaryIO, ending: str, limit: int) -> BinaryIO:
     """The content of a file of the ending `.gz` or `.zst`; of another, the file itself.
 
-    Reading raises FileTooLarge beyond `limit` unpacked bytes, and EOFError for an empty file.
+    Reading raises FileTooLarge beyond `limit` unpacked bytes, and where much is made of next to
+    nothing; EOFError for an empty file.
     """
     if not ending:
         return file
     if not cast("io.BufferedReader", file).peek(1):
         raise EOFError(f"nothing in it, not even the head of a {ending} file")
-    return cast("BinaryIO", _Bounded(_UNPACK[ending](file), limit))
+    return cast("BinaryIO", _Bounded(_UNPACK[ending](file), file, limit))
 
 
 class _Bounded(io.BufferedIOBase):
     """Counts what is read, and holds back nothing: a buffer would lose what stands before a cut."""
 
-    def __init__(self, stream: BinaryIO, limit: int) -> None:
-        self._stream, self._limit, self._size = cast("io.BufferedReader", stream), limit, 0
+    def __init__(self, stream: BinaryIO, packed: BinaryIO, limit: int) -> None:
+        self._stream, self._packed = cast("io.BufferedReader", stream), packed
+        self._limit, self._size, self._next = limit, 0, FROM_BYTES
 
     def readable(self) -> bool:
         return True
@@ -41,6 +48,10 @@ class _Bounded(io.BufferedIOBase):
             raise FileTooLarge(
                 f"it unpacks to more than {self._limit:,} bytes (limits: unpacked_bytes)"
             )
+        if self._size > self._next:
+            self._next += FROM_BYTES
+            if self._size > MOST_TIMES * self._packed.tell():
+                raise FileTooLarge(f"it unpacks to more than {MOST_TIMES} times its size")
         return data
 
     def readline(self, size: int | None = -1, /) -> bytes:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.rows import LogRow, Rejected
+from ragmetrics.store import unpacking
 from ragmetrics.store.logs import LogSet, find_logs
 
 GOOD = b'{"user_input": "q", "retrieved_contexts": ["x"]}\n'
@@ -93,6 +94,18 @@ def test_a_file_that_unpacks_to_too_much_is_left(tmp_path: Path, ending: str) ->
     assert bad.whole_file
     assert "unpacks to more than" in bad.reason
     assert len(rows) > (1 if ".json." in ending else 90)
+
+
+def test_a_large_file_that_is_made_of_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Endless blank lines cost minutes of reading: what stands before them is read."""
+    monkeypatch.setattr(unpacking, "FROM_BYTES", 200_000)
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(GOOD + b"\n" * 2_000_000 + GOOD))
+    rows, (bad,) = read(tmp_path)
+    assert len(rows) == 1
+    assert bad.whole_file
+    assert "times its size" in bad.reason
 
 
 def test_a_parquet_file_that_unpacks_to_too_much_is_left(tmp_path: Path) -> None:
