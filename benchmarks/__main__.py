@@ -25,7 +25,7 @@ from benchmarks import (
     weekdays,
     year,
 )
-from ragmetrics.settings import DEFAULT_METRICS
+from ragmetrics.config.settings import DEFAULT_METRICS
 
 Options = argparse.Namespace
 

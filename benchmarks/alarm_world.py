@@ -21,15 +21,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragmetrics.alert_settings import AlertSettings, Rule
-from ragmetrics.alerts.book import Book
-from ragmetrics.alerts.cases import Case
+from ragmetrics.alerts.alert_store import Book
+from ragmetrics.alerts.context import Night
 from ragmetrics.alerts.escalation import escalate, notifications
-from ragmetrics.alerts.evidence import Night
+from ragmetrics.alerts.rule_check import Case
 from ragmetrics.alerts.rules import evaluate
 from ragmetrics.alerts.state import advance
-from ragmetrics.protocol import Status
-from ragmetrics.records import (
+from ragmetrics.config.alerts import AlertSettings, Rule
+from ragmetrics.model.manifest import (
     Finding,
     JudgeInfo,
     Manifest,
@@ -39,9 +38,10 @@ from ragmetrics.records import (
     Summary,
     Usage,
 )
-from ragmetrics.stats.carriers import Carried, TaggedRows, find_carriers
+from ragmetrics.model.request import Status
+from ragmetrics.scoring.summary import MetricScores
+from ragmetrics.stats.attribution import Carried, TaggedRows, find_carriers
 from ragmetrics.stats.intervals import mean_interval
-from ragmetrics.summarise import MetricScores
 
 Values: TypeAlias = NDArray[np.float64]
 """Questions x metrics."""

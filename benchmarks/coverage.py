@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ragmetrics.stats.comparisons import compare
-from ragmetrics.stats.contrasts import paired_contrast
 from ragmetrics.stats.intervals import mean_interval
 from ragmetrics.stats.levels import ALPHA, CONFIDENCE
+from ragmetrics.stats.mean_difference import paired_contrast
 from ragmetrics.stats.power import POWER
 
 NIGHTS = 2_000

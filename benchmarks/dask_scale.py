@@ -24,7 +24,7 @@ import yaml
 
 from benchmarks.scale import make_rows
 from benchmarks.two_cores import Memory, loops, started
-from ragmetrics.settings import DEFAULT_METRICS
+from ragmetrics.config.settings import DEFAULT_METRICS
 
 _ROOT = Path(__file__).resolve().parents[1]
 _NIGHT = "2026-01-01"

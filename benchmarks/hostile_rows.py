@@ -15,13 +15,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from unittest.mock import patch
 
-from ragmetrics.judges import corpus as word_counts
-from ragmetrics.judges.corpus import Corpus, words
-from ragmetrics.judges.lexical import Overlap
-from ragmetrics.metrics.context_relevance import ANSWERS_FROM, HELPS_FROM
-from ragmetrics.rows import LogRow
-from ragmetrics.settings import make_settings
-from ragmetrics.stage import log_set
+from ragmetrics.config.settings import make_settings
+from ragmetrics.judges import word_frequencies as word_counts
+from ragmetrics.judges.term_overlap import Overlap
+from ragmetrics.judges.word_frequencies import Corpus, words
+from ragmetrics.metrics.bundled.context_relevance import ANSWERS_FROM, HELPS_FROM
+from ragmetrics.model.row import LogRow
+from ragmetrics.scoring.staging import log_set
 
 SHARE = 0.05
 Row = tuple[str, Sequence[str]]

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ragmetrics.calibration.label_mapping import Target
 from ragmetrics.calibration.sets import AskedRow, LabelledSet, targets
-from ragmetrics.calibration.targets import Target
-from ragmetrics.metrics.context_relevancy import NEEDED, relevances
-from ragmetrics.protocol import Ask, Lexicon
-from ragmetrics.text import sentences
+from ragmetrics.metrics.bundled.context_relevancy import NEEDED, relevances
+from ragmetrics.model.request import Ask, Lexicon
+from ragmetrics.text.sentences import sentences
 
 METRICS = ("context_relevance", "context_relevancy", "context_recall")
 

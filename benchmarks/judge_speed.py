@@ -11,10 +11,10 @@ import random
 import time
 from collections.abc import Iterator
 
-from ragmetrics.judges.corpus import Corpus
-from ragmetrics.judges.embedded import EmbeddedJudge
-from ragmetrics.metrics.context_relevance import GRADE
-from ragmetrics.protocol import Ask
+from ragmetrics.judges.lexical_judge import EmbeddedJudge
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.model.request import Ask
 
 _SIZES = (400, 600, 1_600)
 _CONTEXTS = 5

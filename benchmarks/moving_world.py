@@ -23,17 +23,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragmetrics import evaluate
-from ragmetrics.alert_settings import AlertSettings, Rule
-from ragmetrics.alerts.book import Book
-from ragmetrics.alerts.evidence import Night
-from ragmetrics.alerts.movement import with_movements
+from ragmetrics.alerts.alert_store import Book
+from ragmetrics.alerts.context import Night
+from ragmetrics.alerts.judge_movement import with_movements
 from ragmetrics.alerts.rules import evaluate as hold_rules
 from ragmetrics.alerts.state import advance
-from ragmetrics.comparing.nights import find_moves
-from ragmetrics.protocol import Status
-from ragmetrics.records import Finding, JudgeInfo, Manifest, Source, Summary, Usage
+from ragmetrics.comparison.nights import find_moves
+from ragmetrics.config.alerts import AlertSettings, Rule
+from ragmetrics.model.manifest import Finding, JudgeInfo, Manifest, Source, Summary, Usage
+from ragmetrics.model.request import Status
+from ragmetrics.scoring.summary import MetricScores
 from ragmetrics.stats.intervals import mean_interval
-from ragmetrics.summarise import MetricScores
 
 Values: TypeAlias = NDArray[np.float64]
 METRICS = ("context_relevance", "context_recall", "faithfulness")

@@ -21,12 +21,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragmetrics.records import Summary
-from ragmetrics.sample_means import STRATUM, sampled_mean
-from ragmetrics.sample_settings import SampleSettings
-from ragmetrics.sampling import draw, known, wanted_rows
+from ragmetrics.config.sampling import SampleSettings
+from ragmetrics.model.manifest import Summary
+from ragmetrics.scoring.sampling.draw import draw, known, wanted_rows
+from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean
+from ragmetrics.scoring.summary import MetricScores, summarise
 from ragmetrics.stats.prediction_powered import Powered, allocate, prediction_powered
-from ragmetrics.summarise import MetricScores, summarise
 
 NIGHTS = 2_000
 SEED = 20_071

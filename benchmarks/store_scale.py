@@ -24,11 +24,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from ragmetrics.sharding import shard_range
-from ragmetrics.store.files import Files
-from ragmetrics.store.gathered import SCHEMA, Gathered
-from ragmetrics.store.judgement_files import write
-from ragmetrics.store.judgements import EMBEDDING, Judgements
+from ragmetrics.judges.cache.judgements import EMBEDDING, Judgements
+from ragmetrics.judges.cache.reply_files import write
+from ragmetrics.judges.cache.reply_index import SCHEMA, Gathered
+from ragmetrics.scoring.sharding import shard_range
+from ragmetrics.storage.files import Files
 
 _JUDGE = "0123456789ab"
 _FAMILIES = (("grade",), ("support",), ("questions", EMBEDDING))
@@ -164,7 +164,7 @@ def _key(row: int, prompt: str, number: int) -> bytes:
 def _night(folder: str, rows: int, vectors: bool) -> Night:
     """Load all parts, then look up all that the rows ask for."""
     # What a night has in memory besides: the client, and what scores are made with.
-    import ragmetrics.score  # noqa: F401
+    import ragmetrics.scoring.part  # noqa: F401
 
     files = Files(folder)
     begun = time.monotonic()

@@ -29,8 +29,8 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from benchmarks.scale import make_rows
-from ragmetrics.settings import make_settings
-from ragmetrics.stage import Inputs, log_set, plan, stage
+from ragmetrics.config.settings import make_settings
+from ragmetrics.scoring.staging import Inputs, log_set, plan, stage
 
 _SAMPLE_SECONDS = 0.5
 _TURN_SECONDS = 20.0

@@ -23,15 +23,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragmetrics.alert_settings import AlertSettings
-from ragmetrics.alerts.book import Book
-from ragmetrics.alerts.evidence import Night
+from ragmetrics.alerts.alert_store import Book
+from ragmetrics.alerts.context import Night
 from ragmetrics.alerts.rules import evaluate
 from ragmetrics.alerts.state import advance
-from ragmetrics.protocol import Status
-from ragmetrics.records import Finding, JudgeInfo, Manifest, Segment, Source, Summary, Usage
+from ragmetrics.config.alerts import AlertSettings
+from ragmetrics.model.manifest import Finding, JudgeInfo, Manifest, Segment, Source, Summary, Usage
+from ragmetrics.model.request import Status
+from ragmetrics.scoring.summary import MetricScores
 from ragmetrics.stats.intervals import mean_interval
-from ragmetrics.summarise import MetricScores
 
 Values: TypeAlias = NDArray[np.float64]
 Sections: TypeAlias = Mapping[str, Values]

@@ -24,9 +24,9 @@ from pathlib import Path
 from unittest.mock import patch
 
 from benchmarks.year_store import TONIGHT, Night, fill, make_night, unpublish
-from ragmetrics.publish import publish
-from ragmetrics.show import show
-from ragmetrics.store.files import Files
+from ragmetrics.pipeline.publish import publish
+from ragmetrics.pipeline.show import show
+from ragmetrics.storage.files import Files
 from tests.fakes import s3
 from tests.fakes.processes import running
 

@@ -12,15 +12,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragmetrics.demo import NIGHTS, unpack
-from ragmetrics.night import parts, publish_night, show_night, stage_night
-from ragmetrics.records import Finding, Manifest, Summary
-from ragmetrics.settings import Settings, load_settings
-from ragmetrics.stage import Staged, open_store
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import ref_of, save_manifest
-from ragmetrics.store.months import Months
-from ragmetrics.store.parts import (
+from ragmetrics.config.settings import Settings, load_settings
+from ragmetrics.model.manifest import Finding, Manifest, Summary
+from ragmetrics.pipeline.demo import NIGHTS, unpack
+from ragmetrics.pipeline.nightly import parts, publish_night, show_night, stage_night
+from ragmetrics.scoring.process_pool import score_parts
+from ragmetrics.scoring.staging import Staged, open_store
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.history import ref_of, save_manifest
+from ragmetrics.storage.run_index import Months
+from ragmetrics.storage.shards import (
     ROW_SCHEMA,
     SCORE_SCHEMA,
     PartWriter,
@@ -29,7 +30,6 @@ from ragmetrics.store.parts import (
     read_notes,
     workspace,
 )
-from ragmetrics.workers import score_parts
 
 TONIGHT = NIGHTS[-1]
 _WITH_ROWS = 8

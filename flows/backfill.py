@@ -24,14 +24,14 @@ from flows.attempts import bound_starts, first_start
 from flows.progress import Label
 from flows.runners import check_runner, sharing_ray
 from flows.scoring import score_all
-from ragmetrics.alerts.deliver import Delivery, page_link
-from ragmetrics.backfill import Backfill, BackfillShort, PastNight, check_range, fill
+from ragmetrics.alerts.delivery import Delivery, page_link
+from ragmetrics.config.settings import Settings, load_settings
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.night import check_settings, parts
-from ragmetrics.records import Manifest
-from ragmetrics.settings import Settings, load_settings
-from ragmetrics.stage import Staged, open_store
-from ragmetrics.text import sharing_splits
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.pipeline.backfill import Backfill, BackfillShort, PastNight, check_range, fill
+from ragmetrics.pipeline.nightly import check_settings, parts
+from ragmetrics.scoring.staging import Staged, open_store
+from ragmetrics.text.sentences import sharing_splits
 from tasks.artifacts import artifact_key
 from tasks.backfilling import publish_past, show_past
 from tasks.steps import alert, stage

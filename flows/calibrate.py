@@ -14,10 +14,10 @@ from prefect import flow, get_run_logger
 from rich.console import Console
 
 from ragmetrics.calibration import Calibration, Drift
-from ragmetrics.calibration_tables import print_calibration
+from ragmetrics.cli.output.calibration import print_calibration
+from ragmetrics.config.settings import load_settings
 from ragmetrics.errors import InputError, RagmetricsError
-from ragmetrics.protocol import Status
-from ragmetrics.settings import load_settings
+from ragmetrics.model.request import Status
 from tasks.calibrating import calibrate as calibrate_judges
 from tasks.calibrating import find_drifts, publish
 from tasks.steps import failures

@@ -15,9 +15,9 @@ os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
 from rich.console import Console
 
 from flows.nightly import nightly
-from ragmetrics import tables
-from ragmetrics.demo import NIGHTS, unpack
-from ragmetrics.settings import load_settings
+from ragmetrics.cli.output import summary as tables
+from ragmetrics.config.settings import load_settings
+from ragmetrics.pipeline.demo import NIGHTS, unpack
 
 
 def main() -> None:

@@ -17,12 +17,12 @@ from flows.failing import fail
 from flows.progress import Label
 from flows.scoring import score_all
 from flows.waiting import leaving, run_again
-from ragmetrics.alerts.markup import clean
+from ragmetrics.comparison.gate.decision import StagedGate, gate_parts, gate_run_settings
+from ragmetrics.config.settings import Settings, load_settings
 from ragmetrics.errors import InputError, JudgePending, RagmetricsError
-from ragmetrics.gates.gate import StagedGate, gate_parts, gate_run_settings
-from ragmetrics.gates.records import Gate, make_index_build
-from ragmetrics.settings import Settings, load_settings
-from ragmetrics.store.parts import RunRef
+from ragmetrics.model.gate import Gate, make_index_build
+from ragmetrics.storage.shards import RunRef
+from ragmetrics.text.escaping import clean
 from tasks import gating
 
 Payload = dict[str, Any] | str

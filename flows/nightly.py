@@ -19,11 +19,13 @@ from flows.failing import fail
 from flows.runners import check_runner
 from flows.scoring import score_all
 from flows.waiting import come_back, leaving
-from ragmetrics import tables
-from ragmetrics.alerts.deliver import dashboard_link
+from ragmetrics.alerts.delivery import dashboard_link
+from ragmetrics.alerts.incidents import incidents
+from ragmetrics.cli.output import summary as tables
+from ragmetrics.config.settings import load_settings
 from ragmetrics.errors import JudgePending, RagmetricsError
-from ragmetrics.incidents import incidents
-from ragmetrics.night import (
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.pipeline.nightly import (
     CoverageShort,
     NightResult,
     check_settings,
@@ -31,10 +33,8 @@ from ragmetrics.night import (
     parts,
     shortfalls,
 )
-from ragmetrics.records import Manifest
-from ragmetrics.report.condition import LABELS, by_state, rule_state
-from ragmetrics.settings import load_settings
-from ragmetrics.stage import open_store
+from ragmetrics.report.night_status import LABELS, by_state, rule_state
+from ragmetrics.scoring.staging import open_store
 from tasks.calibrating import judge_labelled
 from tasks.steps import alert, publish, show_or_tell, stage
 

@@ -16,14 +16,14 @@ __all__ = [
     "make_settings",
 ]
 
-_PLACES = {"Comparison": "comparing.records", "compare": "comparing.compare"}
+_PLACES = {"Comparison": "model.comparison", "compare": "pipeline.compare"}
 
 if TYPE_CHECKING:
-    from ragmetrics.comparing.compare import compare
-    from ragmetrics.comparing.records import Comparison
-    from ragmetrics.estimates import Estimate
-    from ragmetrics.evaluation import Result, aevaluate, estimate, evaluate
-    from ragmetrics.settings import Settings, make_settings
+    from ragmetrics.config.settings import Settings, make_settings
+    from ragmetrics.model.comparison import Comparison
+    from ragmetrics.pipeline.compare import compare
+    from ragmetrics.pipeline.evaluate import Result, aevaluate, estimate, evaluate
+    from ragmetrics.scoring.budget.estimate import Estimate
 
 
 def __getattr__(name: str) -> Any:
@@ -31,6 +31,6 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         from importlib import import_module
 
-        module = import_module(f"ragmetrics.{_PLACES.get(name, 'evaluation')}")
+        module = import_module(f"ragmetrics.{_PLACES.get(name, 'pipeline.evaluate')}")
         return getattr(module, name)
     raise AttributeError(f"module 'ragmetrics' has no attribute {name!r}")

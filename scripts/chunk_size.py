@@ -25,7 +25,7 @@ from rich.table import Table
 
 import ragmetrics
 from ragmetrics.calibration.sets import AskedRow, read_sets
-from ragmetrics.settings import make_settings
+from ragmetrics.config.settings import make_settings
 from ragmetrics.stats.intervals import mean_interval
 
 METRICS = ("context_relevancy", "context_relevancy_chunks", "context_recall")

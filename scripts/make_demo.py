@@ -23,7 +23,7 @@ from typing import Any
 import bm25s
 from bm25s.stopwords import STOPWORDS_EN_PLUS
 
-DEMO = Path(__file__).resolve().parents[1] / "ragmetrics" / "demo"
+DEMO = Path(__file__).resolve().parents[1] / "ragmetrics" / "pipeline" / "demo"
 SEED = "lumenroster"
 
 FIRST_NIGHT = date(2026, 11, 10)

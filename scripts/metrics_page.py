@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ragmetrics.registry import Metric, bundled_metrics
-from ragmetrics.settings import DEFAULT_METRICS
+from ragmetrics.config.settings import DEFAULT_METRICS
+from ragmetrics.metrics.registry import Metric, bundled_metrics
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
 

@@ -17,9 +17,9 @@ from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
-from ragmetrics.demo import NIGHTS
-from ragmetrics.night import CoverageShort, run_night
-from ragmetrics.settings import load_settings
+from ragmetrics.config.settings import load_settings
+from ragmetrics.pipeline.demo import NIGHTS
+from ragmetrics.pipeline.nightly import CoverageShort, run_night
 
 BEFORE, GOOD, BAD = "2026-11-15", "2026-11-16", "2026-11-17"
 MISSING = date(2026, 11, 20)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from prefect import task
 
-from ragmetrics import night
-from ragmetrics.records import Manifest
-from ragmetrics.settings import Settings
-from ragmetrics.stage import Staged
+from ragmetrics.config.settings import Settings
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.pipeline import nightly as night
+from ragmetrics.scoring.staging import Staged
 from tasks.steps import RETRIES
 
 

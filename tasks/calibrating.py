@@ -7,15 +7,16 @@ from datetime import datetime
 
 from prefect import task
 
-from ragmetrics import calibration, night
-from ragmetrics.alerts.deliver import page_link
+from ragmetrics import calibration
+from ragmetrics.alerts.delivery import page_link
 from ragmetrics.calibration import Calibration, Drift
 from ragmetrics.calibration.history import load_history
-from ragmetrics.dashboard import refresh_dashboard
+from ragmetrics.config.settings import Settings
+from ragmetrics.pipeline import nightly as night
 from ragmetrics.report.calibration_page import PAGE
 from ragmetrics.report.markdown import calibration_markdown
-from ragmetrics.settings import Settings
-from ragmetrics.stage import open_store
+from ragmetrics.report.refresh import refresh_dashboard
+from ragmetrics.scoring.staging import open_store
 from tasks.artifacts import artifact_key, leave_artifact
 from tasks.steps import RETRIES
 

@@ -15,22 +15,22 @@ from prefect.events.related import related_resources_from_run_context
 from prefect.exceptions import PrefectException
 from prefect.runtime import flow_run
 
-from ragmetrics import loop
-from ragmetrics.alerts.markup import clean
-from ragmetrics.dashboard import refresh_builds
-from ragmetrics.deadline import deadline_at, ending
+from ragmetrics import event_loop as loop
+from ragmetrics.comparison.gate import decision as gates
+from ragmetrics.comparison.gate import notifications as telling
+from ragmetrics.comparison.gate.auto_replay import replay_missing
+from ragmetrics.comparison.gate.staging import StagedGate
+from ragmetrics.config.settings import Settings
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.gates import gate as gates
-from ragmetrics.gates import telling
-from ragmetrics.gates.records import HELD, INCONCLUSIVE, PASSED, Gate, IndexBuild, Verdict
-from ragmetrics.gates.replaying import replay_missing
-from ragmetrics.gates.staging import StagedGate
-from ragmetrics.gates.undecided import Undecided
-from ragmetrics.replay.records import Replayed
+from ragmetrics.judges.deadline import deadline_at, ending
+from ragmetrics.model.gate import HELD, INCONCLUSIVE, PASSED, Gate, IndexBuild, Verdict
+from ragmetrics.model.replay import Replayed
 from ragmetrics.report.markdown import gate_markdown
 from ragmetrics.report.redacting import redacted
-from ragmetrics.settings import Settings
-from ragmetrics.stage import open_store
+from ragmetrics.report.refresh import refresh_builds
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.failed_gates import Undecided
+from ragmetrics.text.escaping import clean
 from tasks.artifacts import artifact_key, leave_artifact
 from tasks.links import run_page
 from tasks.steps import RETRIES

@@ -11,17 +11,17 @@ from typing import Any
 from prefect import task
 from prefect.client.schemas.objects import State
 
-from ragmetrics import night
-from ragmetrics.alerts.deliver import Delivery, dashboard_link
+from ragmetrics.alerts.delivery import Delivery, dashboard_link
+from ragmetrics.config.settings import Settings
 from ragmetrics.errors import JudgePending, RagmetricsError
-from ragmetrics.records import Manifest
-from ragmetrics.score import score_part
-from ragmetrics.settings import Settings
-from ragmetrics.stage import Staged, open_store
-from ragmetrics.store.files import Files
-from ragmetrics.store.parts import RunRef
-from ragmetrics.summaries import night_markdown
-from ragmetrics.text import sharing_splits
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.pipeline import nightly as night
+from ragmetrics.report.night_summary import night_markdown
+from ragmetrics.scoring.part import score_part
+from ragmetrics.scoring.staging import Staged, open_store
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.shards import RunRef
+from ragmetrics.text.sentences import sharing_splits
 from tasks.artifacts import artifact_key, leave_artifact
 from tasks.links import run_page
 

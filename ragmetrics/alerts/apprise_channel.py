@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from ragmetrics.alerts import rendering
-from ragmetrics.alerts.book import Message
-from ragmetrics.alerts.markup import clean
-from ragmetrics.alerts.sending import Unconfirmed, hidden
+from ragmetrics.alerts.alert_store import Message
+from ragmetrics.alerts.formats import generic as rendering
+from ragmetrics.alerts.timeouts import Unconfirmed, hidden
+from ragmetrics.text.escaping import clean
 
 if TYPE_CHECKING:
     from apprise.plugins.base import NotifyBase

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from ragmetrics.alert_settings import Rule
-from ragmetrics.alerts.evidence import Baseline, Night
-from ragmetrics.alerts.spells import MOST_NIGHTS, nights_out, spell_before
-from ragmetrics.records import Manifest
+from ragmetrics.alerts.context import Baseline, Night
+from ragmetrics.alerts.firing_history import MOST_NIGHTS, nights_out, spell_before
+from ragmetrics.config.alerts import Rule
+from ragmetrics.model.manifest import Manifest
 
 SERVING_NIGHTS = 7
 """Newest nights of the serving build that speak for it."""

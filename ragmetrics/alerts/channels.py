@@ -17,15 +17,15 @@ from typing import Protocol, TypeAlias
 
 from pydantic import SecretStr
 
-from ragmetrics.alert_settings import AlertSettings
-from ragmetrics.alerts.book import Message, Tone
-from ragmetrics.alerts.rendering import without_blocks
-from ragmetrics.alerts.sending import Unconfirmed
+from ragmetrics.alerts.alert_store import Message, Tone
+from ragmetrics.alerts.formats.generic import without_blocks
 from ragmetrics.alerts.threads import load_threads
-from ragmetrics.judge_settings import api_key
-from ragmetrics.records import Finding
-from ragmetrics.silence import Severity
-from ragmetrics.store.files import Files
+from ragmetrics.alerts.timeouts import Unconfirmed
+from ragmetrics.config.alerts import AlertSettings
+from ragmetrics.config.judge import api_key
+from ragmetrics.model.manifest import Finding
+from ragmetrics.model.silence import Severity
+from ragmetrics.storage.files import Files
 
 SLACK = "slack"
 MOST_THREADS = 5

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.records import Segment
-from ragmetrics.stats.contrasts import Numbers
+from ragmetrics.model.manifest import Segment
+from ragmetrics.scoring.summary import MetricScores
+from ragmetrics.stats.mean_difference import Numbers
 from ragmetrics.stats.standardised import Codes
-from ragmetrics.summarise import MetricScores
 
 MOST_VALUES = 20
 """Of a tag that is chosen by itself: one of more values names things, not kinds."""

@@ -6,25 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragmetrics.alert_settings import Rule, drop_name
 from ragmetrics.alerts.baselines import Lacking, find_baseline
-from ragmetrics.alerts.cases import (
-    Case,
-    Limit,
-    no_data,
-    start_finding,
-    too_few,
-)
-from ragmetrics.alerts.evidence import Baseline, Night, Questions
+from ragmetrics.alerts.context import Baseline, Night, Questions
+from ragmetrics.alerts.firing_history import was_firing
 from ragmetrics.alerts.judge_drift import less_judge_drift
+from ragmetrics.alerts.judge_movement import find_movement
 from ragmetrics.alerts.like_with_like import drop_between
-from ragmetrics.alerts.mix import Which
-from ragmetrics.alerts.movement import find_movement
-from ragmetrics.alerts.spells import was_firing
-from ragmetrics.alerts.turnover import less_stale_labels
-from ragmetrics.causes import ComparedMeans
-from ragmetrics.changes import compared_words, drop_text, mix_text, movement_text
-from ragmetrics.records import Finding, Segment, Summary
+from ragmetrics.alerts.question_mix import Which
+from ragmetrics.alerts.rule_check import Case, Limit, no_data, start_finding, too_few
+from ragmetrics.alerts.stale_labels import less_stale_labels
+from ragmetrics.config.alerts import Rule, drop_name
+from ragmetrics.model.change_texts import compared_words, drop_text, mix_text, movement_text
+from ragmetrics.model.changes import ComparedMeans
+from ragmetrics.model.manifest import Finding, Segment, Summary
 from ragmetrics.stats.comparisons import Drop
 
 _TOLD_ALONE = 0.05

@@ -15,16 +15,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
-from ragmetrics.alert_settings import Rule
-from ragmetrics.alerts.book import Book
-from ragmetrics.alerts.cases import Case
+from ragmetrics.alerts.alert_store import Book
+from ragmetrics.alerts.context import Baseline, Night
 from ragmetrics.alerts.drop_rules import measure_drop
-from ragmetrics.alerts.evidence import Baseline, Night
-from ragmetrics.alerts.family import chance_of
-from ragmetrics.alerts.waiting import catch_up, take_back
-from ragmetrics.records import Escalation, Finding, Manifest, Notification
+from ragmetrics.alerts.multiple_testing import chance_of
+from ragmetrics.alerts.outbox_recovery import catch_up, take_back
+from ragmetrics.alerts.rule_check import Case
+from ragmetrics.config.alerts import Rule
+from ragmetrics.model.manifest import Escalation, Finding, Manifest, Notification
 from ragmetrics.stats.comparisons import Drop, compare
-from ragmetrics.stats.families import adjusted
+from ragmetrics.stats.multiple_testing import adjusted
 
 
 def notifications(book: Book, night: date) -> Mapping[str, Notification]:

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ragmetrics.alerts.blocks import Block, bullets, context, links, mrkdwn, plain, section
-from ragmetrics.alerts.book import Message
-from ragmetrics.alerts.markup import clean, escape
-from ragmetrics.changes import drop_text, drop_words
-from ragmetrics.gates.records import FallenQuestion, Gate, MetricVerdict
-from ragmetrics.quoted import hidden_of, without
+from ragmetrics.alerts.alert_store import Message
+from ragmetrics.alerts.formats.slack_blocks import (
+    Block,
+    bullets,
+    context,
+    links,
+    mrkdwn,
+    plain,
+    section,
+)
+from ragmetrics.model.change_texts import drop_text, drop_words
+from ragmetrics.model.gate import FallenQuestion, Gate, MetricVerdict
+from ragmetrics.model.redaction import hidden_of, without
+from ragmetrics.text.escaping import clean, escape
 
 SHOWN = 4
 """Metrics with all their numbers; of the others a line stands."""

@@ -17,16 +17,16 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ragmetrics.alerts.cases import Case
-from ragmetrics.alerts.evidence import Night
-from ragmetrics.alerts.levels import FEWEST_QUESTIONS, fresh_share
-from ragmetrics.alerts.movement import level_between
-from ragmetrics.records import Finding, Level, Manifest, Summary
+from ragmetrics.alerts.context import Night
+from ragmetrics.alerts.judge_movement import level_between
+from ragmetrics.alerts.rule_check import Case
+from ragmetrics.calibration.judge_level import FEWEST_QUESTIONS, fresh_share
+from ragmetrics.metrics.verdict_bases import BASES
+from ragmetrics.model.manifest import Finding, Level, Manifest, Summary
 from ragmetrics.stats.comparisons import Drop
-from ragmetrics.stats.contrasts import Contrast
+from ragmetrics.stats.mean_difference import Contrast
 from ragmetrics.stats.night_movement import with_movement
 from ragmetrics.stats.power import detectable
-from ragmetrics.verdict_bases import BASES
 
 NIGHTS = 7
 """Before tonight, that the judges' level is held against."""

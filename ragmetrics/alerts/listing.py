@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from ragmetrics.alerts.book import AlertState, Book
+from ragmetrics.alerts.alert_store import AlertState, Book
 from ragmetrics.alerts.silences import alert_id, holds
 from ragmetrics.errors import InputError
-from ragmetrics.records import Finding
-from ragmetrics.silence import Silence
+from ragmetrics.model.manifest import Finding
+from ragmetrics.model.silence import Silence
 
 _ORDER = ("firing", "pending", "ok")
 _NAMED = 5

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ragmetrics.alert_settings import Rule, least_name
-from ragmetrics.alerts.cases import Case, Limit, of_segment, start_finding, too_few
-from ragmetrics.alerts.evidence import Night
+from ragmetrics.alerts.context import Night
+from ragmetrics.alerts.firing_history import was_firing
 from ragmetrics.alerts.judge_drift import less_drift
-from ragmetrics.alerts.spells import was_firing
-from ragmetrics.alerts.turnover import less_stale_rows
-from ragmetrics.records import Level, Segment, Summary
+from ragmetrics.alerts.rule_check import Case, Limit, of_segment, start_finding, too_few
+from ragmetrics.alerts.stale_labels import less_stale_rows
+from ragmetrics.config.alerts import Rule, least_name
+from ragmetrics.model.manifest import Level, Segment, Summary
 
 
 def hold_min(

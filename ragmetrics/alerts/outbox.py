@@ -16,10 +16,10 @@ from datetime import date
 
 from pydantic import ValidationError
 
-from ragmetrics.alerts.book import Undelivered
-from ragmetrics.rows import explain
-from ragmetrics.store.clearing import clear
-from ragmetrics.store.files import Files
+from ragmetrics.alerts.alert_store import Undelivered
+from ragmetrics.model.row import explain
+from ragmetrics.storage.clearing import clear
+from ragmetrics.storage.files import Files
 
 FOLDER = "alerts/outbox"
 GIVEN_UP = "alerts/given-up"

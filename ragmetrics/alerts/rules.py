@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ragmetrics.alert_settings import AlertSettings, Rule
-from ragmetrics.alerts.cases import Case
+from ragmetrics.alerts.context import Night
+from ragmetrics.alerts.data_quality import check_health
 from ragmetrics.alerts.drop_rules import hold_drop
 from ragmetrics.alerts.escalation import escalate
-from ragmetrics.alerts.evidence import Night
-from ragmetrics.alerts.family import decide
-from ragmetrics.alerts.health import check_health
 from ragmetrics.alerts.judge_drift import level_finding
-from ragmetrics.alerts.markup import clean
 from ragmetrics.alerts.min_rules import hold_min
-from ragmetrics.alerts.turnover import turnover_finding
-from ragmetrics.records import Finding, Segment, Summary
-from ragmetrics.store.history import trailing
-from ragmetrics.summarise import find_segments, summarise
+from ragmetrics.alerts.multiple_testing import decide
+from ragmetrics.alerts.rule_check import Case
+from ragmetrics.alerts.stale_labels import turnover_finding
+from ragmetrics.config.alerts import AlertSettings, Rule
+from ragmetrics.model.manifest import Finding, Segment, Summary
+from ragmetrics.scoring.summary import find_segments, summarise
+from ragmetrics.storage.history import trailing
+from ragmetrics.text.escaping import clean
 
 DEFAULT_RULES = (
     Rule(metric="context_relevance", max_drop=0.05, versus="trailing:7"),

@@ -15,12 +15,12 @@ from datetime import UTC, date
 
 from pydantic import ValidationError
 
-from ragmetrics.alerts.book import Book
-from ragmetrics.records import Finding, Manifest
-from ragmetrics.rows import explain
-from ragmetrics.silence import Severity, Silence
-from ragmetrics.store.clearing import clear
-from ragmetrics.store.files import Files
+from ragmetrics.alerts.alert_store import Book
+from ragmetrics.model.manifest import Finding, Manifest
+from ragmetrics.model.row import explain
+from ragmetrics.model.silence import Severity, Silence
+from ragmetrics.storage.clearing import clear
+from ragmetrics.storage.files import Files
 
 FOLDER = "alerts/silences"
 ID_LENGTH = 8

@@ -9,14 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from ragmetrics.alerts.blocks import Block, bullets, context, links, mrkdwn, plain, section
-from ragmetrics.alerts.book import Message
-from ragmetrics.alerts.markup import clean, escape
-from ragmetrics.changes import compared_words, drop_words, fall_story, mix_text
-from ragmetrics.incidents import Incident, incidents, limit_of
-from ragmetrics.low_segments import worse_segments
-from ragmetrics.quoted import hidden_of, without
-from ragmetrics.records import Finding, Manifest, SampledMean, WorstRow
+from ragmetrics.alerts.alert_store import Message
+from ragmetrics.alerts.formats.slack_blocks import (
+    Block,
+    bullets,
+    context,
+    links,
+    mrkdwn,
+    plain,
+    section,
+)
+from ragmetrics.alerts.incidents import Incident, incidents, limit_of
+from ragmetrics.model.change_texts import compared_words, drop_words, fall_story, mix_text
+from ragmetrics.model.manifest import Finding, Manifest, SampledMean, WorstRow
+from ragmetrics.model.redaction import hidden_of, without
+from ragmetrics.scoring.low_segments import worse_segments
+from ragmetrics.text.escaping import clean, escape
 
 SEGMENTS = 3
 """Of a metric: from so many on they share a line, which names so many."""

@@ -16,13 +16,13 @@ from slack_sdk.http_retry.builtin_handlers import (
     ServerErrorRetryHandler,
 )
 
-from ragmetrics.alerts.book import Message
-from ragmetrics.alerts.markup import clean
+from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.slack_http import BoundedWebClient
 from ragmetrics.alerts.threads import Thread, find_thread, keep_thread
 from ragmetrics.alerts.webhook import OF_CONTENT, RateLimit, SlackError
 from ragmetrics.errors import StoreError
-from ragmetrics.store.files import Files
+from ragmetrics.storage.files import Files
+from ragmetrics.text.escaping import clean
 
 API = "SLACK_API_URL"
 """Variable that holds another address of Slack's API, as of its service for governments."""

@@ -23,10 +23,10 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from types import MappingProxyType
 
-from ragmetrics.alerts.book import AlertState, Book
-from ragmetrics.alerts.waiting import catch_up, take_back
-from ragmetrics.records import Finding, Level, Notification, State, Transition
-from ragmetrics.silence import Severity, Silence, worse
+from ragmetrics.alerts.alert_store import AlertState, Book
+from ragmetrics.alerts.outbox_recovery import catch_up, take_back
+from ragmetrics.model.manifest import Finding, Level, Notification, State, Transition
+from ragmetrics.model.silence import Severity, Silence, worse
 
 UNJUDGED = 0
 """`for_nights` of findings that `advance` adds: nothing was judged. No rule says 0."""

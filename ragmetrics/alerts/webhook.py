@@ -17,10 +17,10 @@ from slack_sdk.http_retry import (
 )
 from slack_sdk.http_retry.builtin_handlers import ServerErrorRetryHandler
 
-from ragmetrics.alerts.book import Message
-from ragmetrics.alerts.markup import clean
-from ragmetrics.alerts.sending import Unconfirmed, hidden
+from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.slack_http import BoundedWebhook
+from ragmetrics.alerts.timeouts import Unconfirmed, hidden
+from ragmetrics.text.escaping import clean
 
 LONGEST_WAIT = 10
 """Seconds: a longer Retry-After is left to the next run."""

@@ -5,10 +5,10 @@ load_calibrations(files), compare(files, earlier, later), drifts(files)
 """
 
 from ragmetrics.calibration.drift import compare, drifts, since_last
-from ragmetrics.calibration.kept import load_calibrations, load_units
-from ragmetrics.calibration.records import Calibration, Drift, as_json
-from ragmetrics.calibration.replies import calibrate_replies
+from ragmetrics.calibration.recorded_verdicts import calibrate_replies
 from ragmetrics.calibration.run import ATTACKED, calibrate
+from ragmetrics.calibration.store import load_calibrations, load_units
+from ragmetrics.model.calibration import Calibration, Drift, as_json
 
 __all__ = [
     "ATTACKED",

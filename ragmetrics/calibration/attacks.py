@@ -16,11 +16,11 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ragmetrics.calibration.records import Attacked, AttackName, Figure
 from ragmetrics.calibration.sets import LabelledSet
-from ragmetrics.metrics.context_relevance import GRADE
-from ragmetrics.protocol import Ask
-from ragmetrics.rows import LogRow
+from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.model.calibration import Attacked, AttackName, Figure
+from ragmetrics.model.request import Ask
+from ragmetrics.model.row import LogRow
 from ragmetrics.stats.intervals import mean_interval
 
 METRIC = "context_relevance"

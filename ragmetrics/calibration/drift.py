@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ragmetrics.calibration.kept import load_calibrations, load_units
-from ragmetrics.calibration.records import (
+from ragmetrics.calibration.label_mapping import TARGETS, Target
+from ragmetrics.calibration.store import load_calibrations, load_units
+from ragmetrics.calibration.units import Unit, columns, figure, has_strengths, statistics
+from ragmetrics.errors import InputError
+from ragmetrics.model.calibration import (
     DRIFT_VERSION,
     Calibration,
     Drift,
@@ -17,12 +20,9 @@ from ragmetrics.calibration.records import (
     MetricDrift,
     Untold,
 )
-from ragmetrics.calibration.targets import TARGETS, Target
-from ragmetrics.calibration.units import Unit, columns, figure, has_strengths, statistics
-from ragmetrics.errors import InputError
 from ragmetrics.stats.intervals import mean_interval
 from ragmetrics.stats.resampling import SEED, Floats, Statistic, bootstrap_intervals, once
-from ragmetrics.store.files import Files
+from ragmetrics.storage.files import Files
 
 TELLING: tuple[FigureName, ...] = ("kappa_quadratic", "auc")
 """The figures whose change is called drift."""

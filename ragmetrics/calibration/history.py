@@ -14,11 +14,11 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from ragmetrics.calibration.drift import compare_last
-from ragmetrics.calibration.kept import load_calibrations, place_of
-from ragmetrics.calibration.records import Calibration, Drift, MetricDrift
+from ragmetrics.calibration.store import load_calibrations, place_of
 from ragmetrics.errors import InputError
-from ragmetrics.records import JudgeInfo
-from ragmetrics.store.files import Files
+from ragmetrics.model.calibration import Calibration, Drift, MetricDrift
+from ragmetrics.model.manifest import JudgeInfo
+from ragmetrics.storage.files import Files
 
 log = logging.getLogger(__name__)
 STEPS = 30

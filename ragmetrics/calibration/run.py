@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ragmetrics import __version__, loop
+from ragmetrics import __version__
+from ragmetrics import event_loop as loop
 from ragmetrics.calibration.attacks import METRIC as ATTACKED_METRIC
-from ragmetrics.calibration.gold import gold_ranks
-from ragmetrics.calibration.judging import JudgedSet, Progress, judge_set
-from ragmetrics.calibration.kept import keep
-from ragmetrics.calibration.records import Calibration, Measured
+from ragmetrics.calibration.gold_correlation import gold_ranks
+from ragmetrics.calibration.label_mapping import Target
+from ragmetrics.calibration.run_judges import JudgedSet, Progress, judge_set
 from ragmetrics.calibration.sets import LabelledSet, read_sets, targets
-from ragmetrics.calibration.targets import Target
+from ragmetrics.calibration.store import keep
 from ragmetrics.calibration.units import (
     Unit,
     agreement,
@@ -21,10 +21,11 @@ from ragmetrics.calibration.units import (
     columns,
     has_strengths,
 )
+from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.registry import metrics
-from ragmetrics.settings import Settings
-from ragmetrics.store.files import Files
+from ragmetrics.metrics.registry import metrics
+from ragmetrics.model.calibration import Calibration, Measured
+from ragmetrics.storage.files import Files
 
 ATTACKED = 20
 """Contexts of a set that are attacked where people calibrate; not so in a night."""

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ragmetrics.calibration.label_mapping import TARGETS, Question, Target
 from ragmetrics.calibration.labelled import LabelledRow, read_labelled
-from ragmetrics.calibration.targets import TARGETS, Question, Target
+from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.records import BrokenFile
-from ragmetrics.rows import BadRow, Rejected
-from ragmetrics.settings import Settings
-from ragmetrics.stage import log_set
-from ragmetrics.store.formats import FORMATS
+from ragmetrics.logs.formats import FORMATS
+from ragmetrics.model.manifest import BrokenFile
+from ragmetrics.model.row import BadRow, Rejected
+from ragmetrics.scoring.staging import log_set
 
 _ODD = re.compile(r"[^A-Za-z0-9_.-]+")
 _WILD = re.compile(r"[*?\[]")

@@ -9,15 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.calibration.records import (
-    Agreement,
-    Confusion,
-    Figure,
-    FigureName,
-    ReliabilityBin,
-)
-from ragmetrics.protocol import Status
-from ragmetrics.records import Segment
+from ragmetrics.model.calibration import Agreement, Confusion, Figure, FigureName, ReliabilityBin
+from ragmetrics.model.manifest import Segment
+from ragmetrics.model.request import Status
 from ragmetrics.stats.agreement import alpha_statistic, confusion, kappa_statistic
 from ragmetrics.stats.ranking import auc_statistic, auc_within_statistic, spearman_statistic
 from ragmetrics.stats.reliability import reliability

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 
 from pydantic import SecretStr
 
+from ragmetrics.config.judge import JudgeSettings, api_key
+from ragmetrics.config.settings import Settings
 from ragmetrics.errors import JudgeRefused
-from ragmetrics.fusing import INSTRUCTION
-from ragmetrics.judge_settings import JudgeSettings, api_key
-from ragmetrics.judges.access import find_access
 from ragmetrics.judges.base import Embedder, Judge, fingerprint
-from ragmetrics.judges.corpus import Corpus
-from ragmetrics.judges.embedded import EmbeddedJudge
+from ragmetrics.judges.endpoint_config import find_access
+from ragmetrics.judges.fused_prompt import INSTRUCTION
+from ragmetrics.judges.lexical_judge import EmbeddedJudge
 from ragmetrics.judges.local import MODEL as LOCAL_MODEL
 from ragmetrics.judges.local import LocalEmbedder, LocalJudge, model_of
-from ragmetrics.judges.recorded import RecordedJudge
-from ragmetrics.judges.refused import RefusedEmbedder, RefusedJudge
-from ragmetrics.settings import Settings
-from ragmetrics.store.files import Files
+from ragmetrics.judges.replayed import RecordedJudge
+from ragmetrics.judges.unavailable import RefusedEmbedder, RefusedJudge
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.storage.files import Files
 
 
 def make_judges(settings: Settings, corpus: Corpus, files: Files | None = None) -> list[Judge]:

@@ -28,20 +28,20 @@ from ragmetrics.errors import (
 )
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_api import BatchApi
-from ragmetrics.judges.batch_jobs import Item, Job, Jobs
-from ragmetrics.judges.batch_lines import Fault, InputFile, Then, write_inputs
-from ragmetrics.judges.batch_run import BatchGone, BatchRun, Patience
-from ragmetrics.judges.chat import FORMATS, chat_fingerprint, request_body
-from ragmetrics.judges.told import no_model
-from ragmetrics.protocol import Ask
-from ragmetrics.store.batches import BatchRecord, BatchRecords
-from ragmetrics.store.scratch import scratch
+from ragmetrics.judges.batch_files import Fault, InputFile, Then, write_inputs
+from ragmetrics.judges.batch_lifecycle import BatchGone, BatchRun, Patience
+from ragmetrics.judges.batch_registry import Item, Job, Jobs
+from ragmetrics.judges.cache.batches import BatchRecord, BatchRecords
+from ragmetrics.judges.chat_completions import FORMATS, chat_fingerprint, request_body
+from ragmetrics.judges.http_errors import no_model
+from ragmetrics.model.request import Ask
+from ragmetrics.storage.tempfiles import scratch
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-    from ragmetrics.judge_settings import JudgeSettings
-    from ragmetrics.store.files import Files
+    from ragmetrics.config.judge import JudgeSettings
+    from ragmetrics.storage.files import Files
 
 log = logging.getLogger(__name__)
 

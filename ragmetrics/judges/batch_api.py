@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.base import Reply
-from ragmetrics.judges.batch_lines import ENDPOINT, Fault, add_outcome, is_refusing, read_outputs
-from ragmetrics.judges.bodies import BadBody, TooLarge
-from ragmetrics.judges.told import incompatible, short
+from ragmetrics.judges.batch_files import ENDPOINT, Fault, add_outcome, is_refusing, read_outputs
+from ragmetrics.judges.http_errors import incompatible, short
+from ragmetrics.judges.response_body import BadBody, TooLarge
 from ragmetrics.judges.transport import CONNECT_SECONDS
-from ragmetrics.store.scratch import scratch
+from ragmetrics.storage.tempfiles import scratch
 
 if TYPE_CHECKING:
     from openai import APIConnectionError, APIStatusError, AsyncOpenAI
     from openai.pagination import AsyncCursorPage
     from openai.types import Batch
 
-    from ragmetrics.store.batches import BatchRecord
+    from ragmetrics.judges.cache.batches import BatchRecord
 
 NONCE = "ragmetrics"
 """The key under which a batch's metadata hold its nonce."""

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from ragmetrics.deadline import Deadline, deadline_in_use, ending
 from ragmetrics.judges.base import Embedded, fingerprint
-from ragmetrics.judges.corpus import Corpus, words
+from ragmetrics.judges.deadline import Deadline, deadline_in_use, ending
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.says import count, mapping
-from ragmetrics.judges.told import UNREADABLE, Oversized, Rejected, short
-from ragmetrics.protocol import Vector
-from ragmetrics.purse import Purse, purse_in_use, spending
+from ragmetrics.judges.http_errors import UNREADABLE, Oversized, Rejected, short
+from ragmetrics.judges.reported_usage import count, mapping
+from ragmetrics.judges.spend_limit import Purse, purse_in_use, spending
+from ragmetrics.judges.word_frequencies import Corpus, words
+from ragmetrics.model.request import Vector
 
 if TYPE_CHECKING:
-    from ragmetrics.judge_settings import JudgeSettings
-    from ragmetrics.judges.access import Access
-    from ragmetrics.store.files import Files
+    from ragmetrics.config.judge import JudgeSettings
+    from ragmetrics.judges.endpoint_config import Access
+    from ragmetrics.storage.files import Files
 
 _Waiting: TypeAlias = tuple[str, asyncio.Future[Embedded]]
 _Run: TypeAlias = tuple[Purse | None, Deadline | None]

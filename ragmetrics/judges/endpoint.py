@@ -22,15 +22,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ragmetrics import purse
-from ragmetrics.deadline import seconds_left
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges.bodies import TooLarge
-from ragmetrics.judges.breaker import SILENCE, Breaker
-from ragmetrics.judges.gate import Gate, shared_gate
-from ragmetrics.judges.says import tokens_of
-from ragmetrics.judges.sharing import Presence, join
-from ragmetrics.judges.told import (
+from ragmetrics.judges import spend_limit as purse
+from ragmetrics.judges.circuit_breaker import SILENCE, Breaker
+from ragmetrics.judges.deadline import seconds_left
+from ragmetrics.judges.http_errors import (
     UNREADABLE,
     Oversized,
     Setback,
@@ -41,12 +37,16 @@ from ragmetrics.judges.told import (
     short,
     used_up,
 )
+from ragmetrics.judges.quota_sharing import Presence, join
+from ragmetrics.judges.rate_limiter import Gate, shared_gate
+from ragmetrics.judges.reported_usage import tokens_of
+from ragmetrics.judges.response_body import TooLarge
 from ragmetrics.judges.transport import Answer, Dropped, Transport, Unreachable
 
 if TYPE_CHECKING:
-    from ragmetrics.judge_settings import JudgeSettings
-    from ragmetrics.judges.access import Access
-    from ragmetrics.store.files import Files
+    from ragmetrics.config.judge import JudgeSettings
+    from ragmetrics.judges.endpoint_config import Access
+    from ragmetrics.storage.files import Files
 
 T = TypeVar("T")
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics.judges.base import Reply
-from ragmetrics.judges.chat import PATH, Envelope, chat_fingerprint, read_reply
+from ragmetrics.judges.chat_completions import PATH, Envelope, chat_fingerprint, read_reply
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.told import Rejected
-from ragmetrics.protocol import Ask, Prompt
+from ragmetrics.judges.http_errors import Rejected
+from ragmetrics.model.request import Ask, Prompt
 
 if TYPE_CHECKING:
-    from ragmetrics.judge_settings import JudgeSettings
-    from ragmetrics.judges.access import Access
-    from ragmetrics.store.files import Files
+    from ragmetrics.config.judge import JudgeSettings
+    from ragmetrics.judges.endpoint_config import Access
+    from ragmetrics.storage.files import Files
 
 
 _AT_HAND = 4

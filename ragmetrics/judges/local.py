@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Reply, fingerprint
-from ragmetrics.judges.corpus import Corpus
-from ragmetrics.judges.embedded import VERSION as OVERLAP_VERSION
-from ragmetrics.judges.lexical import Overlap
-from ragmetrics.protocol import Ask, Vector
+from ragmetrics.judges.lexical_judge import VERSION as OVERLAP_VERSION
+from ragmetrics.judges.term_overlap import Overlap
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.model.request import Ask, Vector
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics.errors import JudgeRefused
-from ragmetrics.judges.bodies import ENCODINGS, TooLarge, Unpacker
+from ragmetrics.judges.response_body import ENCODINGS, TooLarge, Unpacker
 from ragmetrics.judges.transport import CONNECT_SECONDS
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-    from ragmetrics.judge_settings import JudgeSettings
-    from ragmetrics.judges.access import Access
+    from ragmetrics.config.judge import JudgeSettings
+    from ragmetrics.judges.endpoint_config import Access
 
 MOST_FILE_BYTES = 1_000_000_000
 """Of a batch's output, unpacked: input files have 200 MB at most. It goes to the disk."""

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from ragmetrics.judges.bodies import ENCODINGS, BadBody, BodyReader
+from ragmetrics.judges.response_body import ENCODINGS, BadBody, BodyReader
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
-    from ragmetrics.judges.access import Access
+    from ragmetrics.judges.endpoint_config import Access
 
 CONNECT_SECONDS = 3.0
 _IDLE_SECONDS = 4.0  # servers close idle connections after 5 or more

@@ -1,1 +1,1 @@
-"""The metrics: one per file, named like it."""
+"""Metrics: the registry, the wording of their prompts, and the bundled ones."""

@@ -10,14 +10,14 @@ import hashlib
 from collections.abc import Iterable
 from itertools import islice
 
-from ragmetrics.changes import movement_text
-from ragmetrics.comparing.records import Comparison
-from ragmetrics.gates.records import Gate, MetricVerdict, Verdict, is_name
-from ragmetrics.gates.undecided import Undecided
+from ragmetrics.model.change_texts import movement_text
+from ragmetrics.model.comparison import Comparison
+from ragmetrics.model.gate import Gate, MetricVerdict, Verdict, is_name
 from ragmetrics.report.compare_view import compare_view
-from ragmetrics.report.pages import render
-from ragmetrics.report.words import duration, slug
-from ragmetrics.store.files import Files
+from ragmetrics.report.formatting import duration, slug
+from ragmetrics.report.templating import render
+from ragmetrics.storage.failed_gates import Undecided
+from ragmetrics.storage.files import Files
 
 PAGE = "builds.html"
 FOLDER = "builds"

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ragmetrics.calibration.history import STEPS, History, judge_names, repeats
-from ragmetrics.calibration.records import (
+from ragmetrics.judges.base import fingerprint
+from ragmetrics.model.calibration import (
     Calibration,
     Drift,
     Figure,
@@ -16,11 +17,10 @@ from ragmetrics.calibration.records import (
     Measured,
     MetricDrift,
 )
-from ragmetrics.judges.base import fingerprint
-from ragmetrics.protocol import Status
-from ragmetrics.records import JudgeInfo, Manifest
+from ragmetrics.model.manifest import JudgeInfo, Manifest
+from ragmetrics.model.request import Status
 from ragmetrics.report.coverage import STATUS
-from ragmetrics.report.words import count, slug
+from ragmetrics.report.formatting import count, slug
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from ragmetrics.calibration.records import FigureName, ReliabilityBin
+from ragmetrics.model.calibration import FigureName, ReliabilityBin
 from ragmetrics.report.calibration import Point
-from ragmetrics.report.frame import QUIET, SERIES, Figure, frame, rounded, upright
-from ragmetrics.report.words import interval, number, plural
+from ragmetrics.report.figure_layout import QUIET, SERIES, Figure, frame, rounded, upright
+from ragmetrics.report.formatting import interval, number, plural
 
 MAIN: dict[FigureName, tuple[str, str, str]] = {
     "kappa_quadratic": ("kappa, quadratic", SERIES, "solid"),

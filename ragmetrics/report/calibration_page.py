@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragmetrics.calibration.history import History
-from ragmetrics.calibration.records import ATTACK_WORDS, FIGURES, FigureName
+from ragmetrics.model.calibration import ATTACK_WORDS, FIGURES, FigureName
 from ragmetrics.report.calibration import Standing, standings, unanswered
 from ragmetrics.report.calibration_figure import MAIN, drift_figure, reliability_figure
 from ragmetrics.report.calibration_segments import segment_tables
-from ragmetrics.report.pages import render
-from ragmetrics.store.files import Files
+from ragmetrics.report.templating import render
+from ragmetrics.storage.files import Files
 
 PAGE = "calibration.html"
 MOST_IN_FULL = 12

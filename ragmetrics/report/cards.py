@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ragmetrics.causes import ComparedMeans
-from ragmetrics.changes import mix_text, movement_text
-from ragmetrics.records import Manifest, Summary
-from ragmetrics.report.condition import metric_states, needing_reader
+from ragmetrics.model.change_texts import mix_text, movement_text
+from ragmetrics.model.changes import ComparedMeans
+from ragmetrics.model.manifest import Manifest, Summary
 from ragmetrics.report.coverage import STATUS
+from ragmetrics.report.formatting import brief, number, plural, share
 from ragmetrics.report.histogram import bin_label
+from ragmetrics.report.night_status import metric_states, needing_reader
 from ragmetrics.report.trends import change, scored
-from ragmetrics.report.words import brief, number, plural, share
 
 MOST_DRAWN = 20
 """Metrics with their distribution: a page stays below 300 kB with twice as many."""

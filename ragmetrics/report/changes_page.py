@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragmetrics.comparing.records import Comparison
-from ragmetrics.records import Manifest
+from ragmetrics.model.comparison import Comparison
+from ragmetrics.model.manifest import Manifest
 from ragmetrics.report.compare_view import Means, compare_view
-from ragmetrics.report.pages import render
-from ragmetrics.store.files import Files
+from ragmetrics.report.templating import render
+from ragmetrics.storage.files import Files
 
 NAME = "changes.html"
 

@@ -10,12 +10,12 @@ import re
 from datetime import UTC, datetime
 
 from ragmetrics import __version__
-from ragmetrics.comparing.records import Comparison
+from ragmetrics.model.comparison import Comparison
 from ragmetrics.report.assets import write_assets
 from ragmetrics.report.compare_view import compare_view
 from ragmetrics.report.glossary import write_glossary
-from ragmetrics.report.pages import render
-from ragmetrics.store.files import Files
+from ragmetrics.report.templating import render
+from ragmetrics.storage.files import Files
 
 FOLDER = "compare"
 _LONGEST = 60

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TypeAlias
 
-from ragmetrics.comparing.records import Change, Comparison, MovedContext, MovedRow, RowValue
-from ragmetrics.report.passages import Budget, Passage
-from ragmetrics.report.rows_earlier import became
-from ragmetrics.report.words import digits, finite, number, plural
+from ragmetrics.model.comparison import Change, Comparison, MovedContext, MovedRow, RowValue
+from ragmetrics.report.earlier_retrieval import became
+from ragmetrics.report.formatting import digits, finite, number, plural
+from ragmetrics.report.truncation import Budget, Passage
 
 Means: TypeAlias = tuple[float | None, float | None]
 """Of A and of B."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ragmetrics.records import (
+from ragmetrics.model.manifest import (
     EMBEDDINGS,
     BudgetReport,
     Limits,
@@ -14,7 +14,7 @@ from ragmetrics.records import (
     Summary,
     Usage,
 )
-from ragmetrics.report.words import NONE, brief, plain, plural, share
+from ragmetrics.report.formatting import NONE, brief, plain, plural, share
 
 _TOLERATED = 1.1
 """Times the half width that was asked for: the next night's spread is not that of the last ones."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ragmetrics import registry
-from ragmetrics.records import Manifest, Summary
+from ragmetrics.metrics import registry
+from ragmetrics.model.manifest import Manifest, Summary
 
 STATUS = {
     "scored": "scored",

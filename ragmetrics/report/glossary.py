@@ -7,10 +7,10 @@ The same lines stand at hover and focus wherever a page uses the term: `_parts.h
 
 from __future__ import annotations
 
-from ragmetrics import registry
-from ragmetrics.report.pages import render
-from ragmetrics.report.terms import GROUPS
-from ragmetrics.store.files import Files
+from ragmetrics.metrics import registry
+from ragmetrics.report.glossary_terms import GROUPS
+from ragmetrics.report.templating import render
+from ragmetrics.storage.files import Files
 
 PAGE = "glossary.html"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ragmetrics.records import Summary
-from ragmetrics.report.frame import SERIES, Figure, count_axis, frame, upright
-from ragmetrics.report.words import finite, plural
+from ragmetrics.model.manifest import Summary
+from ragmetrics.report.figure_layout import SERIES, Figure, count_axis, frame, upright
+from ragmetrics.report.formatting import finite, plural
 
 
 def histogram_figure(summary: Summary) -> Figure:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ragmetrics.calibration.records import Calibration, Drift, Figure, Measured
-from ragmetrics.gates.records import Gate, MetricVerdict
-from ragmetrics.records import Manifest
-from ragmetrics.report.condition import condition
-from ragmetrics.report.headline import Line, headline
-from ragmetrics.report.words import brief, count, drop, interval, number, plain
+from ragmetrics.model.calibration import Calibration, Drift, Figure, Measured
+from ragmetrics.model.gate import Gate, MetricVerdict
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.report.formatting import brief, count, drop, interval, number, plain
+from ragmetrics.report.night_status import condition
+from ragmetrics.report.summary_lines import Line, headline
 
 _MOST = 50
 """Lines of a table, and"""

@@ -11,12 +11,16 @@ from urllib.parse import quote
 
 import yaml
 
-from ragmetrics.calibration.records import Calibration
-from ragmetrics.records import Manifest, WorstRow
+from ragmetrics.model.calibration import Calibration
+from ragmetrics.model.manifest import Manifest, WorstRow
 from ragmetrics.report.calibration import trusted
 from ragmetrics.report.calibration_page import PAGE as CALIBRATIONS
 from ragmetrics.report.cards import cards
-from ragmetrics.report.condition import (
+from ragmetrics.report.costs import costs
+from ragmetrics.report.coverage import coverage
+from ragmetrics.report.formatting import clean, duration
+from ragmetrics.report.histogram import histogram_figure
+from ragmetrics.report.night_status import (
     condition,
     explained_rules,
     has_numbers,
@@ -24,14 +28,10 @@ from ragmetrics.report.condition import (
     needing_reader,
     shown_rules,
 )
-from ragmetrics.report.costs import costs
-from ragmetrics.report.coverage import coverage
-from ragmetrics.report.histogram import histogram_figure
-from ragmetrics.report.pages import render
-from ragmetrics.report.rows_kept import KeptRow
+from ragmetrics.report.row_selection import KeptRow
 from ragmetrics.report.rows_page import PAGE as ROWS
 from ragmetrics.report.segments import STEPS, tag_tables
-from ragmetrics.report.words import clean, duration
+from ragmetrics.report.templating import render
 
 _SHOWN = 5
 """Rows of a metric that the night's page names; all of them are on the page of rows."""

@@ -9,20 +9,20 @@ import json
 from collections.abc import Collection, Sequence
 from datetime import date
 
-from ragmetrics.records import Manifest
-from ragmetrics.report.by_night import by_night, money_figure, requests_figure, rows_figure
+from ragmetrics.model.manifest import Manifest
 from ragmetrics.report.calendar import WEEKDAYS, months
-from ragmetrics.report.condition import (
+from ragmetrics.report.night_status import (
     LABELS,
     condition,
     explained_rules,
     metric_states,
     shown_rules,
 )
-from ragmetrics.report.pages import render
+from ragmetrics.report.overview_table import by_night, money_figure, requests_figure, rows_figure
+from ragmetrics.report.templating import render
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import trends
-from ragmetrics.store.files import Files
+from ragmetrics.storage.files import Files
 
 PAGE = "index.html"
 

@@ -12,17 +12,17 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from ragmetrics.calibration.history import History
-from ragmetrics.calibration.records import Calibration
-from ragmetrics.comparing.records import Comparison
-from ragmetrics.gates.records import Gate
-from ragmetrics.gates.undecided import Undecided
-from ragmetrics.protocol import Score
-from ragmetrics.quoted import hashed, hashed_place, hashed_quote, hidden_of, without
-from ragmetrics.record import Record
-from ragmetrics.records import BrokenFile, Finding, Manifest
-from ragmetrics.report.rows_kept import KeptRow
-from ragmetrics.rows import LogRow
-from ragmetrics.store.parts import ScoredRow
+from ragmetrics.model.base import Record
+from ragmetrics.model.calibration import Calibration
+from ragmetrics.model.comparison import Comparison
+from ragmetrics.model.gate import Gate
+from ragmetrics.model.manifest import BrokenFile, Finding, Manifest
+from ragmetrics.model.redaction import hashed, hashed_place, hashed_quote, hidden_of, without
+from ragmetrics.model.request import Score
+from ragmetrics.model.row import LogRow
+from ragmetrics.report.row_selection import KeptRow
+from ragmetrics.storage.failed_gates import Undecided
+from ragmetrics.storage.shards import ScoredRow
 
 R = TypeVar("R", bound=Record)
 

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ragmetrics.records import Manifest, WorstRow
-from ragmetrics.report.condition import condition, metric_states, needing_reader
-from ragmetrics.report.evidence import Evidence, evidence
-from ragmetrics.report.pages import render
-from ragmetrics.report.rows_files import MOST_FILES, entry, pages_of, script, shown_tags
-from ragmetrics.report.rows_kept import KeptRow
-from ragmetrics.report.words import anchor
-from ragmetrics.store.clearing import clear
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import ref_of
-from ragmetrics.store.places import Place
+from ragmetrics.model.manifest import Manifest, WorstRow
+from ragmetrics.report.formatting import anchor
+from ragmetrics.report.night_status import condition, metric_states, needing_reader
+from ragmetrics.report.row_detail import Evidence, evidence
+from ragmetrics.report.row_selection import KeptRow
+from ragmetrics.report.rows_js import MOST_FILES, entry, pages_of, script, shown_tags
+from ragmetrics.report.templating import render
+from ragmetrics.storage.clearing import clear
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.history import ref_of
+from ragmetrics.storage.row_lookup import Place
 
 PAGE = "rows.html"
 MOST_BYTES = 295_000

@@ -6,9 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ragmetrics.low_segments import worse_segments
-from ragmetrics.records import Manifest, Summary
-from ragmetrics.report.words import finite
+from ragmetrics.model.manifest import Manifest, Summary
+from ragmetrics.report.formatting import finite
+from ragmetrics.scoring.low_segments import worse_segments
 
 MOST_VALUES = 50
 MOST_TAGS = 20

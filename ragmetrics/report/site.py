@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ragmetrics.calibration.records import Calibration
-from ragmetrics.records import Manifest
+from ragmetrics.model.calibration import Calibration
+from ragmetrics.model.manifest import Manifest
 from ragmetrics.report import assets
 from ragmetrics.report.builds_page import write_builds
 from ragmetrics.report.calibration_page import write_calibrations
@@ -26,11 +26,11 @@ from ragmetrics.report.glossary import write_glossary
 from ragmetrics.report.markdown import summary_markdown
 from ragmetrics.report.night_page import night_page
 from ragmetrics.report.overview_page import write_overview
-from ragmetrics.report.rows_kept import KeptRow
+from ragmetrics.report.row_selection import KeptRow
 from ragmetrics.report.rows_page import write_rows
 from ragmetrics.report.summary_page import NAME as SUMMARY
 from ragmetrics.report.summary_page import summary_page
-from ragmetrics.store.files import Files
+from ragmetrics.storage.files import Files
 
 __all__ = [
     "summary_markdown",

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from ragmetrics.records import Manifest
-from ragmetrics.report.condition import LABELS, condition
+from ragmetrics.model.manifest import Manifest
 from ragmetrics.report.costs import bill
-from ragmetrics.report.headline import headline, lowest_segments
-from ragmetrics.report.pages import render, web
-from ragmetrics.report.words import brief, plain, plural
+from ragmetrics.report.formatting import brief, plain, plural
+from ragmetrics.report.night_status import LABELS, condition
+from ragmetrics.report.summary_lines import headline, lowest_segments
+from ragmetrics.report.templating import render, web
 
 NAME = "summary.html"
 _MOST_TOLD = 12

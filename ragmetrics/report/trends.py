@@ -9,10 +9,10 @@ from datetime import date
 from itertools import pairwise
 from math import hypot
 
-from ragmetrics.causes import ComparedMeans
-from ragmetrics.records import Finding, Manifest, Summary, Transition
-from ragmetrics.report.condition import metric_states, needing_reader
-from ragmetrics.report.words import finite
+from ragmetrics.model.changes import ComparedMeans
+from ragmetrics.model.manifest import Finding, Manifest, Summary, Transition
+from ragmetrics.report.formatting import finite
+from ragmetrics.report.night_status import metric_states, needing_reader
 
 NIGHTS = 90
 """Most nights that are drawn; older ones stay reachable from the calendar."""

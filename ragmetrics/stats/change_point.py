@@ -15,8 +15,8 @@ from typing import Protocol
 import numpy as np
 
 from ragmetrics.stats.comparisons import PAIRED_FROM
-from ragmetrics.stats.contrasts import Contrast, Numbers, paired_contrast, unpaired_contrast
 from ragmetrics.stats.levels import CONFIDENCE
+from ragmetrics.stats.mean_difference import Contrast, Numbers, paired_contrast, unpaired_contrast
 from ragmetrics.stats.night_movement import LevelError, widened
 
 FEWEST_NIGHTS = 3

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from ragmetrics.stats.contrasts import Contrast, Numbers, paired_contrast, unpaired_contrast
 from ragmetrics.stats.intervals import Estimate
 from ragmetrics.stats.levels import ALPHA, CONFIDENCE
+from ragmetrics.stats.mean_difference import Contrast, Numbers, paired_contrast, unpaired_contrast
 from ragmetrics.stats.paired_intervals import paired_interval
 from ragmetrics.stats.power import POWER, detectable
 

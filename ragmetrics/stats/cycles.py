@@ -8,7 +8,7 @@ from datetime import date
 import numpy as np
 from scipy import special
 
-from ragmetrics.stats.contrasts import Numbers
+from ragmetrics.stats.mean_difference import Numbers
 
 _FEWEST = 2
 """Nights of a day of the week, and days of the week, that a cycle is told from."""

@@ -18,8 +18,8 @@ import numpy as np
 from scipy import special
 
 from ragmetrics.stats.comparisons import Drop, align
-from ragmetrics.stats.contrasts import Contrast
 from ragmetrics.stats.levels import CONFIDENCE
+from ragmetrics.stats.mean_difference import Contrast
 from ragmetrics.stats.power import detectable
 
 FEWEST_STEPS = 7

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy import special
 
-from ragmetrics.stats.contrasts import Numbers
 from ragmetrics.stats.intervals import ALIKE
+from ragmetrics.stats.mean_difference import Numbers
 
 _HALVINGS = 40
 """Of an interval within [-1, 1]: to 12 digits."""

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragmetrics.stats.comparisons import Drop, guarded_error, of_one_range
-from ragmetrics.stats.contrasts import Contrast, Numbers, least_chance
 from ragmetrics.stats.levels import ALPHA, CONFIDENCE
+from ragmetrics.stats.mean_difference import Contrast, Numbers, least_chance
 from ragmetrics.stats.power import detectable
 
 Codes = NDArray[np.intp]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from ragmetrics.stats.contrasts import Numbers
+from ragmetrics.stats.mean_difference import Numbers
 from ragmetrics.stats.standardised import FEWEST, Codes, StratifiedRows
 
 MOST_TAGS = 3

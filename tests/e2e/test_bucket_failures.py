@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 import yaml
 
+from ragmetrics.config.settings import load_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.night import run_night
-from ragmetrics.settings import load_settings
-from ragmetrics.store.files import Files
+from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.storage.files import Files
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.flaky_s3 import FlakyS3
 from tests.fakes.logs import NIGHT, make_rows
@@ -174,7 +174,7 @@ def test_each_act_waits_out_what_may_pass(
     s3: Bucket, flaky: FlakyS3, tmp_path: Path, act: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where every other request fails, and nobody else asks again: whole answers, no error."""
-    monkeypatch.setattr("ragmetrics.store.failures._LONGEST_PAUSE", 0.5)
+    monkeypatch.setattr("ragmetrics.storage.retry._LONGEST_PAUSE", 0.5)
     (tmp_path / "made").write_bytes(b"made")
     contents = {"here/a": b"a", "here/b": b"b", "lines": b"x" * 999 + b"\n"}
     contents["lines"] *= 20_000

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from ragmetrics.calibration import load_calibrations
-from ragmetrics.calibration.targets import Question
-from ragmetrics.store.files import Files
+from ragmetrics.calibration.label_mapping import Question
+from ragmetrics.storage.files import Files
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.labelled import make_labelled, right, write_judge, wrong
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.calibration import Calibration, calibrate, calibrate_replies
-from ragmetrics.calibration.records import FigureName
-from ragmetrics.settings import make_settings
+from ragmetrics.config.settings import make_settings
+from ragmetrics.model.calibration import FigureName
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e]
 

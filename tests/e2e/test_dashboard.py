@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.causes import Fall
-from ragmetrics.records import JudgeInfo, JudgeSummary, Segment, Source, WorstRow
+from ragmetrics.model.changes import Fall
+from ragmetrics.model.manifest import JudgeInfo, JudgeSummary, Segment, Source, WorstRow
 from ragmetrics.report.site import write_assets, write_night, write_overview
-from ragmetrics.store.files import Files
+from ragmetrics.storage.files import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import (
     METRICS,

@@ -20,11 +20,11 @@ from prefect import flow
 
 from flows.runners import RunnerFailed
 from flows.scoring import score_all
+from ragmetrics.config.settings import load_settings
 from ragmetrics.errors import RagmetricsError, StoreError
-from ragmetrics.gates.records import Gate
-from ragmetrics.night import parts, stage_night
-from ragmetrics.settings import load_settings
-from ragmetrics.stage import open_store
+from ragmetrics.model.gate import Gate
+from ragmetrics.pipeline.nightly import parts, stage_night
+from ragmetrics.scoring.staging import open_store
 from tests.fakes.build_logs import METRICS, damaged, golden, write_build
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT

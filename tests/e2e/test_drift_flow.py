@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from ragmetrics.calibration import load_calibrations
-from ragmetrics.night import run_night
-from ragmetrics.records import Manifest
-from ragmetrics.settings import load_settings
-from ragmetrics.store.files import Files
+from ragmetrics.config.settings import load_settings
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.storage.files import Files
 from tests.fakes.clients import JudgeServer
 from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
+from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.events import EventError, built_event, events_api, post_event
-from ragmetrics.gates.records import BUILT, HELD, IndexBuild
-from ragmetrics.settings import make_settings
+from ragmetrics.model.gate import BUILT, HELD, IndexBuild
+from ragmetrics.pipeline.prefect_events import EventError, built_event, events_api, post_event
 from tasks.gating import NotEmitted, announce
 from tests.fakes import gated
 from tests.fakes.command import Run

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from ragmetrics.night import CoverageShort, run_night
-from ragmetrics.settings import load_settings
-from ragmetrics.stage import open_store
-from ragmetrics.store.history import run_of
+from ragmetrics.config.settings import load_settings
+from ragmetrics.pipeline.nightly import CoverageShort, run_night
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.history import run_of
 from tests.fakes.command import Run
 from tests.fakes.logs import NIGHT
 from tests.fakes.slack import SlackServer

@@ -18,14 +18,14 @@ import pytest
 from markdown_it import MarkdownIt
 from prometheus_client.parser import text_string_to_metric_families
 
-from ragmetrics.alerts.mrkdwn import Span, spans
+from ragmetrics.alerts.formats.slack_mrkdwn import Span, spans
 from ragmetrics.alerts.silences import silence
-from ragmetrics.dashboard import rebuild_dashboard
+from ragmetrics.model.silence import Silence
 from ragmetrics.report.markdown import gate_markdown
-from ragmetrics.silence import Silence
-from ragmetrics.stage import open_store
-from ragmetrics.store.history import run_of
-from ragmetrics.summaries import night_markdown
+from ragmetrics.report.night_summary import night_markdown
+from ragmetrics.report.refresh import rebuild_dashboard
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.history import run_of
 from tests.fakes.browsing import Visit
 from tests.fakes.clients import JudgeServer
 from tests.fakes.every_text import NIGHTS, Told, tell_everything

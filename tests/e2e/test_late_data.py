@@ -16,9 +16,11 @@ import pandas as pd
 import pytest
 import yaml
 
-from ragmetrics.alerts.deliver import load_book
-from ragmetrics.backfill import run_backfill
-from ragmetrics.night import (
+from ragmetrics.alerts.delivery import load_book
+from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.model.manifest import Finding, Manifest
+from ragmetrics.pipeline.backfill import run_backfill
+from ragmetrics.pipeline.nightly import (
     CoverageShort,
     alert_night,
     parts,
@@ -27,12 +29,10 @@ from ragmetrics.night import (
     show_night,
     stage_night,
 )
-from ragmetrics.records import Finding, Manifest
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.stage import open_store
-from ragmetrics.store.history import nights
-from ragmetrics.store.parts import read_notes
-from ragmetrics.workers import score_parts
+from ragmetrics.scoring.process_pool import score_parts
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.history import nights
+from ragmetrics.storage.shards import read_notes
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.slack import SlackServer

@@ -16,12 +16,13 @@ import pytest
 import yaml
 
 from flows import attempts
-from ragmetrics.judges import breaker, gate
-from ragmetrics.night import CoverageShort
-from ragmetrics.records import Manifest
-from ragmetrics.settings import load_settings
-from ragmetrics.stage import open_store
-from ragmetrics.store.history import run_of
+from ragmetrics.config.settings import load_settings
+from ragmetrics.judges import circuit_breaker as breaker
+from ragmetrics.judges import rate_limiter as gate
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.pipeline.nightly import CoverageShort
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.history import run_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.slack import SlackServer

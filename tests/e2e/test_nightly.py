@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from ragmetrics.night import CoverageShort
+from ragmetrics.pipeline.nightly import CoverageShort
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, make_rows
 from tests.fakes.slack import SlackServer

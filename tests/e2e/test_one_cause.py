@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ragmetrics import tables
-from ragmetrics.alerts.deliver import Delivery
+from ragmetrics.alerts.delivery import Delivery
+from ragmetrics.alerts.formats.terminal import render
 from ragmetrics.alerts.slack import compose
-from ragmetrics.alerts.terminal import render
-from ragmetrics.night import CoverageShort, NightResult, run_night
-from ragmetrics.records import Manifest
-from ragmetrics.report.condition import condition
-from ragmetrics.settings import make_settings
-from ragmetrics.stage import open_store
-from ragmetrics.store.history import run_of
-from ragmetrics.summaries import night_markdown, night_summary
+from ragmetrics.cli.output import summary as tables
+from ragmetrics.config.settings import make_settings
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.pipeline.nightly import CoverageShort, NightResult, run_night
+from ragmetrics.report.night_status import condition
+from ragmetrics.report.night_summary import night_markdown, night_summary
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.history import run_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.unit.test_report import text

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ragmetrics import tables
+from ragmetrics.alerts.formats.terminal import render
 from ragmetrics.alerts.slack import compose
-from ragmetrics.alerts.terminal import render
-from ragmetrics.night import run_night
-from ragmetrics.settings import make_settings
-from ragmetrics.stage import open_store
-from ragmetrics.summaries import night_markdown, night_summary
+from ragmetrics.cli.output import summary as tables
+from ragmetrics.config.settings import make_settings
+from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.report.night_summary import night_markdown, night_summary
+from ragmetrics.scoring.staging import open_store
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.unit.test_report import text
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.demo import NIGHTS, unpack
-from ragmetrics.night import run_night
-from ragmetrics.records import JudgeInfo, Usage
+from ragmetrics.config.settings import load_settings
+from ragmetrics.model.manifest import JudgeInfo, Usage
+from ragmetrics.pipeline.demo import NIGHTS, unpack
+from ragmetrics.pipeline.nightly import run_night
 from ragmetrics.report.site import write_assets, write_night, write_overview
-from ragmetrics.settings import load_settings
-from ragmetrics.store.files import Files
+from ragmetrics.storage.files import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import FIRST, night
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.terminal import render
-from ragmetrics.gates.kept import save_gate
-from ragmetrics.gates.records import Gate
-from ragmetrics.night import NightResult, run_night
-from ragmetrics.records import Finding, JudgeInfo, Source
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.stage import open_store
+from ragmetrics.alerts.formats.terminal import render
+from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.model.gate import Gate
+from ragmetrics.model.manifest import Finding, JudgeInfo, Source
+from ragmetrics.pipeline.nightly import NightResult, run_night
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.gates import save_gate
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 pytestmark = pytest.mark.e2e

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.deliver import Delivery
-from ragmetrics.dashboard import rebuild_dashboard
-from ragmetrics.night import shortfalls
+from ragmetrics.alerts.delivery import Delivery
+from ragmetrics.pipeline.nightly import shortfalls
 from ragmetrics.report.markdown import gate_markdown
+from ragmetrics.report.night_summary import night_markdown, night_summary
 from ragmetrics.report.redacting import redacted
-from ragmetrics.stage import open_store
-from ragmetrics.store.history import run_of
-from ragmetrics.summaries import night_markdown, night_summary
+from ragmetrics.report.refresh import rebuild_dashboard
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.history import run_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.every_text import NIGHTS, Told, tell_everything
 from tests.fakes.slack import SlackServer

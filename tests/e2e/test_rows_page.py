@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.comparing.records import MovedContext
-from ragmetrics.protocol import Score
-from ragmetrics.report.rows_earlier import Earlier
-from ragmetrics.report.rows_kept import SAMPLED, KeptRow, Why
+from ragmetrics.model.comparison import MovedContext
+from ragmetrics.model.request import Score
+from ragmetrics.report.earlier_retrieval import Earlier
+from ragmetrics.report.row_selection import SAMPLED, KeptRow, Why
 from ragmetrics.report.site import write_assets, write_night, write_overview
-from ragmetrics.store.files import Files
+from ragmetrics.storage.files import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import HOSTILE, as_worst, night, worst_row
 

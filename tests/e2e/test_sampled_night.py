@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.night import run_night
-from ragmetrics.records import Finding, Manifest, Summary
-from ragmetrics.sample_plan import load_sample
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.stage import open_store
-from ragmetrics.store.history import ref_of
+from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.model.manifest import Finding, Manifest, Summary
+from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.scoring.sampling.plan import load_sample
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.history import ref_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 

@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.judges.sharing import VOID_SECONDS
-from ragmetrics.rows import LogRow
-from ragmetrics.sharding import shard_of
+from ragmetrics.judges.quota_sharing import VOID_SECONDS
+from ragmetrics.model.row import LogRow
+from ragmetrics.scoring.sharding import shard_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.holding import HoldingServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

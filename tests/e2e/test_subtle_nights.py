@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.terminal import render
-from ragmetrics.night import NightResult, run_night
-from ragmetrics.records import Finding
-from ragmetrics.settings import make_settings
+from ragmetrics.alerts.formats.terminal import render
+from ragmetrics.config.settings import make_settings
+from ragmetrics.model.manifest import Finding
+from ragmetrics.pipeline.nightly import NightResult, run_night
 from tests.fakes.logs import write_jsonl
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.errors import InputError
-from ragmetrics.registry import _load
+from ragmetrics.metrics.registry import _load
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.processes import ROOT
 
@@ -57,8 +57,8 @@ def test_an_installed_metric_is_scored_and_shown(installed: Path, tmp_path: Path
     file = tmp_path / "ragmetrics.yaml"
     file.write_text(f"metrics: [{', '.join(NAMES)}]\nalerts: {{rules: []}}\n")
     night = (
-        "import datetime, sys; from ragmetrics.night import run_night; "
-        "from ragmetrics.settings import load_settings; "
+        "import datetime, sys; from ragmetrics.pipeline.nightly import run_night; "
+        "from ragmetrics.config.settings import load_settings; "
         f"print(run_night(load_settings(sys.argv[1]), datetime.date({NIGHT:%Y, %-m, %-d}))"
         ".manifest.model_dump_json())"
     )
@@ -76,8 +76,8 @@ def test_an_installed_metric_is_scored_and_shown(installed: Path, tmp_path: Path
     ("value", "message"),
     [
         ("no_such_module:thing", "metric 'mine' of an unknown package cannot be imported"),
-        ("ragmetrics.rows:LogRow", "is no metric of that name"),
-        ("ragmetrics.metrics.context_recall:context_recall", "is no metric of that name"),
+        ("ragmetrics.model.row:LogRow", "is no metric of that name"),
+        ("ragmetrics.metrics.bundled.context_recall:context_recall", "is no metric of that name"),
     ],
 )
 def test_a_broken_package_is_named(value: str, message: str) -> None:

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from ragmetrics.judge_settings import JudgeSettings
+from ragmetrics.config.judge import JudgeSettings
 from ragmetrics.judges.batch import BatchJudge
-from ragmetrics.protocol import Ask, Prompt
-from ragmetrics.store.files import Files
+from ragmetrics.model.request import Ask, Prompt
+from ragmetrics.storage.files import Files
 from tests.fakes.clients import JudgeServer
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ragmetrics.calibration.history import History
-from ragmetrics.calibration.records import (
+from ragmetrics.model.calibration import (
     Agreement,
     Calibration,
     Confusion,
@@ -17,7 +17,7 @@ from ragmetrics.calibration.records import (
     MetricDrift,
     ReliabilityBin,
 )
-from ragmetrics.records import JudgeInfo, Segment
+from ragmetrics.model.manifest import JudgeInfo, Segment
 
 FIRST = datetime(2026, 11, 2, 4, tzinfo=UTC)
 NAMES: tuple[FigureName, ...] = (

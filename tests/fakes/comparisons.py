@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragmetrics.comparing.records import (
+from ragmetrics.model.comparison import (
     Change,
     ComparedSide,
     Comparison,
@@ -14,7 +14,7 @@ from ragmetrics.comparing.records import (
     OneSided,
     RowValue,
 )
-from ragmetrics.records import JudgeInfo, Segment
+from ragmetrics.model.manifest import JudgeInfo, Segment
 
 JUDGE = JudgeInfo(name="embedded", fingerprint="f1", note="a baseline")
 

@@ -6,14 +6,14 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.alerts.deliver import alert
-from ragmetrics.calibration.nightly import judge_drift_set
-from ragmetrics.night import parts
-from ragmetrics.publish import publish
-from ragmetrics.records import Finding, Manifest
-from ragmetrics.score import judge_info, score_part
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.stage import find_inputs, open_store, plan, stage
+from ragmetrics.alerts.delivery import alert
+from ragmetrics.calibration.drift_check import judge_drift_set
+from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.model.manifest import Finding, Manifest
+from ragmetrics.pipeline.nightly import parts
+from ragmetrics.pipeline.publish import publish
+from ragmetrics.scoring.part import judge_info, score_part
+from ragmetrics.scoring.staging import find_inputs, open_store, plan, stage
 from tests.fakes.clients import JudgeServer
 from tests.fakes.labelled import OTHER, make_labelled
 from tests.fakes.logs import write_jsonl

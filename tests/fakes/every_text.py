@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from ragmetrics.calibration.run import calibrate
-from ragmetrics.dashboard import refresh_builds, refresh_dashboard
-from ragmetrics.gates.gate import run_gate
-from ragmetrics.gates.records import Gate, IndexBuild
-from ragmetrics.gates.telling import tell_gate, tell_undecided
-from ragmetrics.night import CoverageShort, run_night
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.stage import open_store
+from ragmetrics.comparison.gate.decision import run_gate
+from ragmetrics.comparison.gate.notifications import tell_gate, tell_undecided
+from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.model.gate import Gate, IndexBuild
+from ragmetrics.pipeline.nightly import CoverageShort, run_night
+from ragmetrics.report.refresh import refresh_builds, refresh_dashboard
+from ragmetrics.scoring.staging import open_store
 from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import NIGHT, write_jsonl
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ragmetrics.gates.records import FallenQuestion, Gate, MetricVerdict
-from ragmetrics.gates.undecided import Undecided
-from ragmetrics.records import JudgeInfo, Source
+from ragmetrics.model.gate import FallenQuestion, Gate, MetricVerdict
+from ragmetrics.model.manifest import JudgeInfo, Source
+from ragmetrics.storage.failed_gates import Undecided
 
 FINISHED = datetime(2026, 11, 20, 3, 4, tzinfo=UTC)
 

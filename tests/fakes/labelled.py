@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ragmetrics.calibration.label_mapping import TARGETS, Question
 from ragmetrics.calibration.labelled import read_labelled
-from ragmetrics.calibration.targets import TARGETS, Question
-from ragmetrics.rows import Rejected
-from ragmetrics.settings import make_settings
-from ragmetrics.stage import log_set
+from ragmetrics.config.settings import make_settings
+from ragmetrics.model.row import Rejected
+from ragmetrics.scoring.staging import log_set
 from tests.fakes.logs import write_jsonl
 
 OTHER = "Ferries leave the harbour every hour. They carry bicycles."

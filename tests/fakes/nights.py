@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from ragmetrics.causes import Fall
-from ragmetrics.protocol import Score, Status
-from ragmetrics.records import (
+from ragmetrics.model.changes import Fall
+from ragmetrics.model.manifest import (
     Finding,
     JudgeInfo,
     Manifest,
@@ -17,9 +16,10 @@ from ragmetrics.records import (
     Usage,
     WorstRow,
 )
-from ragmetrics.report.rows_kept import KeptRow, Why
-from ragmetrics.rows import LogRow
-from ragmetrics.store.parts import ScoredRow
+from ragmetrics.model.request import Score, Status
+from ragmetrics.model.row import LogRow
+from ragmetrics.report.row_selection import KeptRow, Why
+from ragmetrics.storage.shards import ScoredRow
 
 FIRST = date(2026, 11, 10)
 METRICS = {"context_recall": 0.93, "context_relevance": 0.78}

@@ -11,12 +11,12 @@ import argparse
 import datetime as dt
 import time
 
-from ragmetrics.dashboard import refresh_builds
-from ragmetrics.gates.gate import run_gate
-from ragmetrics.gates.records import IndexBuild
-from ragmetrics.night import run_night
-from ragmetrics.settings import load_settings
-from ragmetrics.stage import open_store
+from ragmetrics.comparison.gate.decision import run_gate
+from ragmetrics.config.settings import load_settings
+from ragmetrics.model.gate import IndexBuild
+from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.report.refresh import refresh_builds
+from ragmetrics.scoring.staging import open_store
 
 
 def main() -> None:

@@ -15,25 +15,25 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from ragmetrics.alerts.book import Message
+from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.slack_bot import API, Bot
 from ragmetrics.alerts.webhook import send
-from ragmetrics.broker import Broker
+from ragmetrics.comparison.replay.endpoint import Endpoint
+from ragmetrics.comparison.replay.protocols import NoAnswer
+from ragmetrics.comparison.replay.questions import Question
+from ragmetrics.config.judge import JudgeSettings
+from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.errors import RagmetricsError, Unanswered
-from ragmetrics.judge_settings import JudgeSettings
-from ragmetrics.judges.access import find_access
 from ragmetrics.judges.batch_api import BatchApi
+from ragmetrics.judges.client import Broker
+from ragmetrics.judges.embedding_client import Vectors
 from ragmetrics.judges.embeddings import OpenAIEmbedder
+from ragmetrics.judges.endpoint_config import find_access
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.judges.sdk import make_client
-from ragmetrics.metrics.context_relevance import GRADE
-from ragmetrics.protocol import Ask
-from ragmetrics.replay.endpoint import Endpoint
-from ragmetrics.replay.outcomes import NoAnswer
-from ragmetrics.replay.questions import Question
-from ragmetrics.retriever_settings import RetrieverSettings
-from ragmetrics.store.files import Files
-from ragmetrics.vectors import Vectors
+from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.model.request import Ask
+from ragmetrics.storage.files import Files
 from tests.fakes.scripted import CountingEmbedder
 
 ASK = Ask(GRADE, {"question": "When was it opened?", "context": "It was opened in 1889."})

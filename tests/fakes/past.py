@@ -9,15 +9,15 @@ from typing import Any
 
 import pandas as pd
 
-from ragmetrics.alert_settings import AlertSettings, Rule
-from ragmetrics.alerts.book import Book
+from ragmetrics.alerts.alert_store import Book
 from ragmetrics.alerts.escalation import notifications
-from ragmetrics.alerts.explain import explain
+from ragmetrics.alerts.root_cause import explain
 from ragmetrics.alerts.rules import Night, evaluate
 from ragmetrics.alerts.state import advance
-from ragmetrics.protocol import Status
-from ragmetrics.records import Finding, JudgeInfo, Manifest, Source, Usage
-from ragmetrics.summarise import MetricScores, find_segments, summarise
+from ragmetrics.config.alerts import AlertSettings, Rule
+from ragmetrics.model.manifest import Finding, JudgeInfo, Manifest, Source, Usage
+from ragmetrics.model.request import Status
+from ragmetrics.scoring.summary import MetricScores, find_segments, summarise
 
 TONIGHT = date(2026, 11, 19)
 NOISY = [0.6, 1.0] * 20

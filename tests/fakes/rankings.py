@@ -9,9 +9,9 @@ import pytest
 import pytrec_eval
 from hypothesis import strategies as st
 
-from ragmetrics.protocol import Score
-from ragmetrics.registry import Metric
-from ragmetrics.rows import LogRow
+from ragmetrics.metrics.registry import Metric
+from ragmetrics.model.request import Score
+from ragmetrics.model.row import LogRow
 
 POOL = [f"d{n}" for n in range(12)]
 CUT_OFFS = st.none() | st.integers(1, 15)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.replay import asking
-from ragmetrics.settings import Settings, make_settings
+from ragmetrics.comparison.replay import retriever_client as asking
+from ragmetrics.config.settings import Settings, make_settings
 from tests.fakes.logs import write_jsonl
 from tests.fakes.retriever import SearchServer
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ragmetrics.broker import Broker
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.base import Reply
-from ragmetrics.panel import Member, Panel
-from ragmetrics.protocol import Ask, Vector
-from ragmetrics.vectors import Vectors
+from ragmetrics.judges.client import Broker
+from ragmetrics.judges.embedding_client import Vectors
+from ragmetrics.model.request import Ask, Vector
+from ragmetrics.scoring.panel import Member, Panel
 
 GOOD, BAD = '{"grade": 2}', "I would rather not."
 

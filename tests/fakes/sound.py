@@ -7,7 +7,7 @@ import json
 
 import pyarrow.parquet as pq
 
-from ragmetrics.store.files import Files
+from ragmetrics.storage.files import Files
 
 
 def assert_sound(files: Files) -> None:

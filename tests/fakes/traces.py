@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ragmetrics.store.presets import PRESETS, Place, interpret
-from ragmetrics.store.presets.traces import Traces
+from ragmetrics.logs.presets import PRESETS, Place, interpret
+from ragmetrics.logs.presets.traces import Traces
 
 
 def run(preset: str, records: Iterable[Any], traces: Traces | None = None) -> list[tuple[int, Any]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from ragmetrics.previews import of_samples, write_page
-from ragmetrics.records import JudgeInfo, Source
+from ragmetrics.model.manifest import JudgeInfo, Source
+from ragmetrics.pipeline.message_preview import of_samples, write_page
 from ragmetrics.report.builds_page import write_build
 from ragmetrics.report.changes_page import write_changes
 from ragmetrics.report.compare_page import write_comparison
@@ -17,7 +17,7 @@ from ragmetrics.report.site import (
     write_night,
     write_overview,
 )
-from ragmetrics.store.files import Files
+from ragmetrics.storage.files import Files
 from tests.fakes.calibrations import calibration, history, in_language, measured
 from tests.fakes.comparisons import comparison
 from tests.fakes.gated import gate, incomparable, promoted, undecided

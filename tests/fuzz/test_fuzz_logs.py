@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.calibration.labelled import LabelledRow, read_labelled
-from ragmetrics.rows import FIELDS, LogRow, Rejected
-from ragmetrics.stage import GoldenSet
-from ragmetrics.store.logs import LogSet, find_logs
-from ragmetrics.store.parts import ROW_SCHEMA, row_of, row_record
-from ragmetrics.store.presets import PRESETS
+from ragmetrics.logs.log_files import LogSet, find_logs
+from ragmetrics.logs.presets import PRESETS
+from ragmetrics.model.row import FIELDS, LogRow, Rejected
+from ragmetrics.scoring.staging import GoldenSet
+from ragmetrics.storage.shards import ROW_SCHEMA, row_of, row_record
 from tests.fakes.fuzzing import JSON, damaged, fuzzed
 
 pytestmark = pytest.mark.fuzz

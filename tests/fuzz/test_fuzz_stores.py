@@ -14,27 +14,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from ragmetrics.alerts.book import Book
-from ragmetrics.alerts.deliver import BOOK, load_book
+from ragmetrics.alerts.alert_store import Book
+from ragmetrics.alerts.delivery import BOOK, load_book
 from ragmetrics.alerts.silences import silences
 from ragmetrics.alerts.threads import Threads, load_threads
-from ragmetrics.budget import BudgetPlan, load_plan
 from ragmetrics.calibration.history import load_history
 from ragmetrics.errors import StoreError
-from ragmetrics.gates.kept import load_compared, load_gates
-from ragmetrics.gates.undecided import load_undecided
-from ragmetrics.judges.corpus import Corpus
-from ragmetrics.protocol import Score
-from ragmetrics.records import Limits, Source
-from ragmetrics.reuse import staged_runs
-from ragmetrics.rows import LogRow
-from ragmetrics.sample_plan import load_sample
-from ragmetrics.stage import Staged, load_corpus
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import find_manifest, nights, outlines
-from ragmetrics.store.journal import Judgement
-from ragmetrics.store.judgements import Judgements
-from ragmetrics.store.parts import (
+from ragmetrics.judges.cache.judgements import Judgements
+from ragmetrics.judges.cache.write_ahead_log import Judgement
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.model.manifest import Limits, Source
+from ragmetrics.model.request import Score
+from ragmetrics.model.row import LogRow
+from ragmetrics.model.usage import Usage
+from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan
+from ragmetrics.scoring.reuse import staged_runs
+from ragmetrics.scoring.sampling.plan import load_sample
+from ragmetrics.scoring.staging import Staged, load_corpus
+from ragmetrics.storage.failed_gates import load_undecided
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.gates import load_compared, load_gates
+from ragmetrics.storage.history import find_manifest, nights, outlines
+from ragmetrics.storage.row_lookup import scored_rows
+from ragmetrics.storage.shards import (
     ROW_SCHEMA,
     SCORE_SCHEMA,
     PartWriter,
@@ -50,8 +52,6 @@ from ragmetrics.store.parts import (
     score_record,
     workspace,
 )
-from ragmetrics.store.places import scored_rows
-from ragmetrics.usage import Usage
 from tests.fakes.fuzzing import JSON, damaged, fuzzed
 from tests.fakes.nights import night
 

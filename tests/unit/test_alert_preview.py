@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.alerts import samples
-from ragmetrics.alerts.blocks import bullets
-from ragmetrics.alerts.book import Message
-from ragmetrics.alerts.deliver import alert, load_book
-from ragmetrics.alerts.mrkdwn import Span, spans
+from ragmetrics.alerts import message_samples as samples
+from ragmetrics.alerts.alert_store import Message
+from ragmetrics.alerts.delivery import alert, load_book
+from ragmetrics.alerts.formats.slack_blocks import bullets
+from ragmetrics.alerts.formats.slack_mrkdwn import Span, spans
+from ragmetrics.alerts.formats.terminal import render
 from ragmetrics.alerts.slack_bot import API
 from ragmetrics.alerts.state import advance
-from ragmetrics.alerts.terminal import render
-from ragmetrics.gates.kept import save_gate
-from ragmetrics.previews import Preview, of_samples, write_page
-from ragmetrics.settings import load_settings
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import save_manifest
+from ragmetrics.config.settings import load_settings
+from ragmetrics.pipeline.message_preview import Preview, of_samples, write_page
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.gates import save_gate
+from ragmetrics.storage.history import save_manifest
 from tests.fakes.command import Run
 from tests.fakes.gated import gate, promoted
 from tests.fakes.nights import FIRST, HOSTILE, finding, night

@@ -18,19 +18,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ragmetrics.alert_settings import STEP
-from ragmetrics.alerts import deliver, outbox, webhook
-from ragmetrics.alerts.book import AlertState, Book, Message, Undelivered
-from ragmetrics.alerts.deliver import BOOK, alert, load_book
+from ragmetrics.alerts import delivery as deliver
+from ragmetrics.alerts import outbox, webhook
+from ragmetrics.alerts.alert_store import AlertState, Book, Message, Undelivered
+from ragmetrics.alerts.delivery import BOOK, alert, load_book
 from ragmetrics.alerts.escalation import notifications
 from ragmetrics.alerts.silences import silence, silences, unsilence
 from ragmetrics.alerts.state import advance
 from ragmetrics.alerts.webhook import SlackError
-from ragmetrics.records import Escalation, Finding, Manifest, Notification
-from ragmetrics.settings import make_settings
-from ragmetrics.silence import Silence
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import save_manifest
+from ragmetrics.config.alerts import STEP
+from ragmetrics.config.settings import make_settings
+from ragmetrics.model.manifest import Escalation, Finding, Manifest, Notification
+from ragmetrics.model.silence import Silence
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.history import save_manifest
 from tests.fakes.nights import FIRST, night
 
 SETTINGS = make_settings({"alerts": {"remind_days": 3}})

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.alerts.book import AlertState, Book, Message
+from ragmetrics.alerts.alert_store import AlertState, Book, Message
+from ragmetrics.alerts.outbox_recovery import deliver
 from ragmetrics.alerts.state import advance
-from ragmetrics.alerts.waiting import deliver
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.records import Finding, Level
-from ragmetrics.silence import Severity, Silence
+from ragmetrics.model.manifest import Finding, Level
+from ragmetrics.model.silence import Severity, Silence
 
 MONDAY = date(2026, 11, 16)
 HELLO = Message(text="hello", blocks=[{"type": "divider"}])

@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.night import CoverageShort, run_night
-from ragmetrics.records import Manifest
-from ragmetrics.rows import LogRow, Rejected
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.stage import open_store
-from ragmetrics.store.history import nights
-from ragmetrics.store.logs import LogSet, find_logs
+from ragmetrics.logs.log_files import LogSet, find_logs
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.model.row import LogRow, Rejected
+from ragmetrics.pipeline.nightly import CoverageShort, run_night
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.history import nights
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

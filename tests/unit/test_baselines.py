@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.alert_settings import Rule
-from ragmetrics.gates.kept import find_serving, save_gate
-from ragmetrics.gates.records import Gate, Verdict
-from ragmetrics.records import JudgeInfo, Source
-from ragmetrics.settings import make_settings
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import named_run, save_manifest
+from ragmetrics.config.alerts import Rule
+from ragmetrics.config.settings import make_settings
+from ragmetrics.model.gate import Gate, Verdict
+from ragmetrics.model.manifest import JudgeInfo, Source
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.gates import find_serving, save_gate
+from ragmetrics.storage.history import named_run, save_manifest
 from tests.fakes.past import (
     NOISY,
     TONIGHT,

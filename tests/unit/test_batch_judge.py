@@ -15,8 +15,8 @@ from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch import BatchJudge
 from ragmetrics.judges.batch_api import BatchApi
-from ragmetrics.store.files import Files
-from ragmetrics.tally import Tally
+from ragmetrics.judges.usage_counter import Tally
+from ragmetrics.storage.files import Files
 from tests.fakes.batch_judging import (
     answer,
     asks,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.judges.base import Reply
-from ragmetrics.judges.batch_lines import Fault, Then, fault, input_line, read_outputs, write_inputs
+from ragmetrics.judges.batch_files import Fault, Then, fault, input_line, read_outputs, write_inputs
 
 TEXTS = st.text(st.characters())  # surrogates and control characters among them
 

@@ -14,8 +14,8 @@ import pytest
 
 from ragmetrics.errors import JudgeError, JudgePending, JudgeRefused
 from ragmetrics.judges.batch import BatchJudge
-from ragmetrics.store.batches import BatchRecord, BatchRecords, all_batches
-from ragmetrics.store.files import Files
+from ragmetrics.judges.cache.batches import BatchRecord, BatchRecords, all_batches
+from ragmetrics.storage.files import Files
 from tests.fakes.batch_judging import answer, asks, grades, make_judge, paid_once, records, run
 from tests.fakes.clients import Bucket, JudgeServer
 

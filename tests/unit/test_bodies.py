@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.judges.bodies import BadBody, BodyReader, TooLarge
+from ragmetrics.judges.response_body import BadBody, BodyReader, TooLarge
 
 
 async def sent(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:

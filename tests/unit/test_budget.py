@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics import Result, evaluate
-from ragmetrics.budget import PLACES, Costs, check_prices, divide, no_costs, place_of
+from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import OverBudget, SettingsError
-from ragmetrics.night import run_night
-from ragmetrics.protocol import Status
-from ragmetrics.purse import Purse, attempt, spending
-from ragmetrics.records import Limits, Usage
-from ragmetrics.rows import question_key
-from ragmetrics.settings import Settings, make_settings
+from ragmetrics.judges.spend_limit import Purse, attempt, spending
+from ragmetrics.model.manifest import Limits, Usage
+from ragmetrics.model.request import Status
+from ragmetrics.model.row import question_key
+from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.scoring.budget.plan import PLACES, Costs, check_prices, divide, no_costs, place_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 

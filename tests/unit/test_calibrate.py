@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from ragmetrics.calibration import Calibration, calibrate, calibrate_replies, load_calibrations
-from ragmetrics.calibration.records import Agreement, Measured
-from ragmetrics.calibration.replies import read_verdict
-from ragmetrics.calibration.targets import Question
+from ragmetrics.calibration.label_mapping import Question
+from ragmetrics.calibration.recorded_verdicts import read_verdict
+from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import InputError, JudgeRefused
-from ragmetrics.metrics.context_relevance import GRADE
-from ragmetrics.records import Segment
-from ragmetrics.settings import make_settings
-from ragmetrics.store.files import Files
-from ragmetrics.wording import as_yaml
+from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.metrics.prompt_overrides import as_yaml
+from ragmetrics.model.calibration import Agreement, Measured
+from ragmetrics.model.manifest import Segment
+from ragmetrics.storage.files import Files
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.labelled import make_labelled, relabelled, right, write_judge, wrong

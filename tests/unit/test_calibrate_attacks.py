@@ -11,12 +11,12 @@ import pytest
 from ragmetrics.calibration import Calibration, calibrate
 from ragmetrics.calibration.attacks import ATTACKS, attack, irrelevant_contexts
 from ragmetrics.calibration.sets import read_sets
-from ragmetrics.metrics.context_relevance import GRADE
-from ragmetrics.protocol import Ask
-from ragmetrics.rows import LogRow
-from ragmetrics.settings import make_settings
-from ragmetrics.store.files import Files
-from ragmetrics.untrusted import neutralise
+from ragmetrics.config.settings import make_settings
+from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.model.request import Ask
+from ragmetrics.model.row import LogRow
+from ragmetrics.storage.files import Files
+from ragmetrics.text.untrusted import neutralise
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.labelled import make_labelled

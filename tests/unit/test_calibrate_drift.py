@@ -21,11 +21,11 @@ from ragmetrics.calibration import (
     since_last,
 )
 from ragmetrics.calibration.history import load_history
-from ragmetrics.calibration.records import Figure
-from ragmetrics.calibration.targets import Question
+from ragmetrics.calibration.label_mapping import Question
+from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.settings import make_settings
-from ragmetrics.store.files import Files
+from ragmetrics.model.calibration import Figure
+from ragmetrics.storage.files import Files
 from tests.fakes.command import Run
 from tests.fakes.labelled import Reply, make_labelled, right, write_judge, wrong
 from tests.fakes.logs import write_jsonl

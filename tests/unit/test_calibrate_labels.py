@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragmetrics.calibration.label_mapping import TARGETS, Question, locate
 from ragmetrics.calibration.labelled import LabelledRow, read_labelled
 from ragmetrics.calibration.sets import LabelledSet, read_sets, set_name
-from ragmetrics.calibration.targets import TARGETS, Question, locate
+from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.rows import BadRow, Rejected
-from ragmetrics.settings import make_settings
-from ragmetrics.stage import log_set
-from ragmetrics.text import sentences
+from ragmetrics.model.row import BadRow, Rejected
+from ragmetrics.scoring.staging import log_set
+from ragmetrics.text.sentences import sentences
 from tests.fakes.labelled import make_labelled, relabelled
 from tests.fakes.logs import write_jsonl
 

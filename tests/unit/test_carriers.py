@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.stats.carriers import Carried, Carrier, TaggedRows, find_carriers
+from ragmetrics.stats.attribution import Carried, Carrier, TaggedRows, find_carriers
 
 SECTIONS = ("billing", "setup", "api", "legal")
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from ragmetrics.stats.change_order import date_change_in_order
 from ragmetrics.stats.change_point import Change, Undated, date_change
+from ragmetrics.stats.change_point_paired import date_change_in_order
 
 Nights = list[dict[str, float]]
 QUESTIONS = 60

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.causes import Fall
-from ragmetrics.changes import drop_text, drop_words, fall_story, fall_text
+from ragmetrics.model.change_texts import drop_text, drop_words, fall_story, fall_text
+from ragmetrics.model.changes import Fall
 
 NUMBERS = st.floats(-1, 1)
 

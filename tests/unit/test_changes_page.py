@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from ragmetrics import publish
-from ragmetrics.backfill import run_backfill
-from ragmetrics.comparing.nights import compare_nights, find_moves, night_before, remembering
-from ragmetrics.dashboard import rebuild_dashboard, refresh_dashboard
-from ragmetrics.night import run_night
-from ragmetrics.records import JudgeInfo, Manifest, SampledMean, Source
+from ragmetrics.comparison.nights import compare_nights, find_moves, night_before, remembering
+from ragmetrics.config.settings import Settings
+from ragmetrics.model.manifest import JudgeInfo, Manifest, SampledMean, Source
+from ragmetrics.pipeline import publish
+from ragmetrics.pipeline.backfill import run_backfill
+from ragmetrics.pipeline.nightly import run_night
 from ragmetrics.report.changes_page import write_changes
+from ragmetrics.report.refresh import rebuild_dashboard, refresh_dashboard
 from ragmetrics.report.trends import change
-from ragmetrics.settings import Settings
-from ragmetrics.stage import open_store
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import nights, ref_of
-from ragmetrics.store.parts import RunRef
-from ragmetrics.summarise import MetricScores, load_scores
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.scoring.summary import MetricScores, load_scores
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.history import nights, ref_of
+from ragmetrics.storage.shards import RunRef
 from tests.fakes.build_logs import damaged, gate_settings, golden
 from tests.fakes.comparisons import comparison
 from tests.fakes.logs import write_jsonl
@@ -138,7 +138,7 @@ def test_publishing_reads_no_scores_twice(tmp_path: Path, monkeypatch: pytest.Mo
         write_jsonl(Path(settings.logs.replace("{date}", str(day))), ROWS)
     run_night(settings, DAYS[0])
     monkeypatch.setattr(publish, "load_scores", counting("publish"))
-    monkeypatch.setattr("ragmetrics.dashboard.load_scores", counting("show"))
+    monkeypatch.setattr("ragmetrics.report.refresh.load_scores", counting("show"))
     run_night(settings, DAYS[1])
     for read in steps.values():
         assert sorted(read) == sorted({*read})

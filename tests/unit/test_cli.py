@@ -15,10 +15,11 @@ import pytest
 import typer
 import yaml
 
-from ragmetrics import __version__, cli
-from ragmetrics.night import run_night
-from ragmetrics.registry import metrics
-from ragmetrics.settings import make_settings
+from ragmetrics import __version__
+from ragmetrics.cli import main as cli
+from ragmetrics.config.settings import make_settings
+from ragmetrics.metrics.registry import metrics
+from ragmetrics.pipeline.nightly import run_night
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Ended, Run
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

@@ -11,17 +11,18 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics import dashboard
-from ragmetrics.alerts import deliver, outbox
-from ragmetrics.alerts.book import Message, Undelivered
-from ragmetrics.alerts.deliver import BOOK, alert, load_book
+from ragmetrics.alerts import delivery as deliver
+from ragmetrics.alerts import outbox
+from ragmetrics.alerts.alert_store import Message, Undelivered
+from ragmetrics.alerts.delivery import BOOK, alert, load_book
 from ragmetrics.alerts.silences import FOLDER, alert_id, silences
 from ragmetrics.alerts.state import advance
+from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.records import Finding
-from ragmetrics.settings import make_settings
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import save_manifest
+from ragmetrics.model.manifest import Finding
+from ragmetrics.report import refresh as dashboard
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.history import save_manifest
 from tests.fakes.clients import Bucket
 from tests.fakes.command import Ended, Run
 from tests.fakes.nights import FIRST, finding, night
@@ -178,7 +179,7 @@ def test_days_are_counted_from_the_next_night_on(
 
 def at_noon(monkeypatch: pytest.MonkeyPatch, today: date) -> None:
     """What day it is for the command."""
-    from ragmetrics import cli_alerts
+    from ragmetrics.cli import alerts as cli_alerts
 
     class Clock(cli_alerts.datetime):
         @classmethod

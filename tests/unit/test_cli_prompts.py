@@ -10,14 +10,14 @@ import pytest
 import typer
 import yaml
 
-from ragmetrics import cli_prompts
-from ragmetrics.judge_settings import JudgeSettings
-from ragmetrics.metrics.context_recall import SUPPORT
-from ragmetrics.metrics.context_relevance import GRADE
-from ragmetrics.metrics.response_relevancy import QUESTIONS
-from ragmetrics.protocol import Prompt
-from ragmetrics.registry import metrics, prompts_of
-from ragmetrics.wording import Wording, as_yaml
+from ragmetrics.cli import prompts as cli_prompts
+from ragmetrics.config.judge import JudgeSettings
+from ragmetrics.metrics.bundled.context_recall import SUPPORT
+from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
+from ragmetrics.metrics.prompt_overrides import Wording, as_yaml
+from ragmetrics.metrics.registry import metrics, prompts_of
+from ragmetrics.model.request import Prompt
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl

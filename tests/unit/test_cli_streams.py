@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ragmetrics.gates import gate as gates
+from ragmetrics.comparison.gate import decision as gates
 from tests.fakes.build_logs import METRICS, damaged, golden, write_build
 from tests.fakes.command import Run
 from tests.fakes.processes import ROOT

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.comparing.records import Change, Comparison
-from ragmetrics.records import Segment
+from ragmetrics.model.comparison import Change, Comparison
+from ragmetrics.model.manifest import Segment
 from ragmetrics.report.compare_page import compare_path, write_comparison
 from ragmetrics.report.compare_view import MOST_ROWS, compare_view
 from ragmetrics.report.redacting import redacted
-from ragmetrics.store.files import Files
+from ragmetrics.storage.files import Files
 from tests.fakes.comparisons import change, comparison, moved_row, one_sided
 from tests.fakes.nights import HOSTILE
 from tests.fakes.pages import Outline, text

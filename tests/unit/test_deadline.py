@@ -12,23 +12,23 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from ragmetrics import loop
-from ragmetrics.deadline import Deadline, before_deadline, deadline_at, ending, seconds_left
-from ragmetrics.drive import drive
+from ragmetrics import event_loop as loop
+from ragmetrics.comparison.replay import replay
+from ragmetrics.config.judge import JudgeSettings
+from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import JudgeError, JudgeRefused, OverDeadline
-from ragmetrics.judge_settings import JudgeSettings
-from ragmetrics.judges.access import find_access
+from ragmetrics.judges.deadline import Deadline, before_deadline, deadline_at, ending, seconds_left
 from ragmetrics.judges.embeddings import OpenAIEmbedder
-from ragmetrics.night import CoverageShort, run_night
-from ragmetrics.protocol import Ask, Status
-from ragmetrics.registry import select
-from ragmetrics.replay import replay
-from ragmetrics.replay.records import ReplayShort
-from ragmetrics.rows import LogRow
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.stage import open_store
-from ragmetrics.store.history import run_of
-from ragmetrics.store.parts import ScoredRow
+from ragmetrics.judges.endpoint_config import find_access
+from ragmetrics.metrics.registry import select
+from ragmetrics.model.replay import ReplayShort
+from ragmetrics.model.request import Ask, Status
+from ragmetrics.model.row import LogRow
+from ragmetrics.pipeline.nightly import CoverageShort, run_night
+from ragmetrics.scoring.driver import drive
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.history import run_of
+from ragmetrics.storage.shards import ScoredRow
 from tests.fakes.clients import JudgeServer
 from tests.fakes.instant import instantly
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

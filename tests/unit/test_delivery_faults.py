@@ -13,16 +13,27 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from ragmetrics.alerts import apprise_channel, channels, deliver, outbox, sending, webhook
-from ragmetrics.alerts.blocks import section
-from ragmetrics.alerts.book import Message, Undelivered
-from ragmetrics.alerts.deliver import BOOK, alert, load_book
-from ragmetrics.alerts.sending import Unconfirmed, hidden, within
+from ragmetrics.alerts import (
+    apprise_channel,
+    channels,
+    outbox,
+    webhook,
+)
+from ragmetrics.alerts import (
+    delivery as deliver,
+)
+from ragmetrics.alerts import (
+    timeouts as sending,
+)
+from ragmetrics.alerts.alert_store import Message, Undelivered
+from ragmetrics.alerts.delivery import BOOK, alert, load_book
+from ragmetrics.alerts.formats.slack_blocks import section
 from ragmetrics.alerts.slack_bot import API
-from ragmetrics.records import Manifest
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import save_manifest
+from ragmetrics.alerts.timeouts import Unconfirmed, hidden, within
+from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.history import save_manifest
 from tests.fakes.hooks import Hook
 from tests.fakes.nights import FIRST, finding, night
 from tests.fakes.slack import TOKEN, SlackServer

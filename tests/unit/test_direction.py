@@ -7,16 +7,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.night import check_settings
-from ragmetrics.records import Segment, Summary
-from ragmetrics.registry import metrics
+from ragmetrics.metrics.registry import metrics
+from ragmetrics.model.manifest import Segment, Summary
+from ragmetrics.pipeline.nightly import check_settings
 from ragmetrics.report.segments import tag_tables
 from ragmetrics.report.site import write_night
 from ragmetrics.report.trends import change
-from ragmetrics.settings import make_settings
-from ragmetrics.store.files import Files
-from ragmetrics.summarise import MetricScores
+from ragmetrics.scoring.summary import MetricScores
+from ragmetrics.storage.files import Files
 from tests.fakes.nights import night, summary
 
 NOISE = "noise_sensitivity"

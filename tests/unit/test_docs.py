@@ -11,10 +11,10 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from ragmetrics.night import run_night
-from ragmetrics.registry import Metric, bundled_metrics
-from ragmetrics.rows import FIELDS
-from ragmetrics.settings import DEFAULT_METRICS, Settings, make_settings
+from ragmetrics.config.settings import DEFAULT_METRICS, Settings, make_settings
+from ragmetrics.metrics.registry import Metric, bundled_metrics
+from ragmetrics.model.row import FIELDS
+from ragmetrics.pipeline.nightly import run_night
 from scripts import metrics_page
 from tests.fakes.command import Ended
 from tests.fakes.console import blocks

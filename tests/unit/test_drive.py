@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.drive import drive
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.protocol import Ask, Status
-from ragmetrics.records import Usage
-from ragmetrics.registry import select
-from ragmetrics.rows import LogRow
-from ragmetrics.store.files import Files
-from ragmetrics.store.judgements import Judgement, Judgements
-from ragmetrics.store.parts import ScoredRow
+from ragmetrics.judges.cache.judgements import Judgement, Judgements
+from ragmetrics.metrics.registry import select
+from ragmetrics.model.manifest import Usage
+from ragmetrics.model.request import Ask, Status
+from ragmetrics.model.row import LogRow
+from ragmetrics.scoring.driver import drive
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.shards import ScoredRow
 from tests.fakes.scripted import BAD, GOOD, CountingEmbedder, ScriptedJudge, a_broker, alone
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.durations import duration_text, read_duration
+from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.config.snapshot import told
 from ragmetrics.errors import SettingsError
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.settings_told import told
+from ragmetrics.text.durations import duration_text, read_duration
 
 
 @given(st.integers(1, 30 * 86_400))

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from ragmetrics.errors import JudgeRefused
-from ragmetrics.judges.corpus import Corpus, words
-from ragmetrics.judges.embedded import EmbeddedJudge
 from ragmetrics.judges.embeddings import HashedEmbedder
-from ragmetrics.judges.lexical import Overlap
-from ragmetrics.metrics.context_recall import SUPPORT
-from ragmetrics.metrics.context_relevance import GRADE
-from ragmetrics.metrics.context_relevancy import NEEDED
-from ragmetrics.protocol import Ask, Data, Prompt
+from ragmetrics.judges.lexical_judge import EmbeddedJudge
+from ragmetrics.judges.term_overlap import Overlap
+from ragmetrics.judges.word_frequencies import Corpus, words
+from ragmetrics.metrics.bundled.context_recall import SUPPORT
+from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.metrics.bundled.context_relevancy import NEEDED
+from ragmetrics.model.request import Ask, Data, Prompt
 
 TEXTS = st.text("abc xyz 12 äß 日本語 .,", max_size=40)
 CLAIM = "The tower was opened in 1889, says the guide of Paris."
@@ -177,8 +177,8 @@ def test_relevance_is_in_0_1(question: str, passage: str) -> None:
 def test_both_are_equal_to_the_last_bit_in_every_process() -> None:
     """The order of sets differs between processes; numbers must not."""
     code = (
-        "from ragmetrics.judges.corpus import Corpus\n"
-        "from ragmetrics.judges.lexical import Overlap\n"
+        "from ragmetrics.judges.word_frequencies import Corpus\n"
+        "from ragmetrics.judges.term_overlap import Overlap\n"
         f"corpus = Corpus(); corpus.add([{CLAIM!r}, {PASSAGE!r}, 'the town'], {CLAIM!r})\n"
         f"judge = Overlap(corpus)\n"
         f"print(judge.coverage({CLAIM!r}, {PASSAGE!r}), judge.relevance({CLAIM!r}, {PASSAGE!r}))"

@@ -13,8 +13,8 @@ from uuid import UUID
 import pytest
 
 from ragmetrics.errors import InputError
-from ragmetrics.events import EventError, built_event, events_api, post_event
-from ragmetrics.gates.records import IndexBuild
+from ragmetrics.model.gate import IndexBuild
+from ragmetrics.pipeline.prefect_events import EventError, built_event, events_api, post_event
 from tests.fakes.command import Run
 from tests.fakes.events import Answer, EventServer
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alert_settings import AlertSettings, Rule
-from ragmetrics.alerts.book import Book
+from ragmetrics.alerts.alert_store import Book
 from ragmetrics.alerts.rules import evaluate
 from ragmetrics.alerts.state import advance
-from ragmetrics.records import Finding
+from ragmetrics.config.alerts import AlertSettings, Rule
+from ragmetrics.model.manifest import Finding
 from tests.fakes.past import NOISY, a_night, fallen, recall, scores, story, the, uneven, view
 
 CLEAN = [NOISY, NOISY, NOISY]

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from ragmetrics import Estimate, Result, estimate, evaluate, registry
+from ragmetrics import Estimate, Result, estimate, evaluate
+from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import JudgePending
-from ragmetrics.protocol import Score, Steps, ask
-from ragmetrics.records import Usage
-from ragmetrics.registry import metric, select
-from ragmetrics.rows import LogRow
-from ragmetrics.settings import Settings, make_settings
+from ragmetrics.metrics import registry
+from ragmetrics.metrics.registry import metric, select
+from ragmetrics.model.manifest import Usage
+from ragmetrics.model.request import Score, Steps, ask
+from ragmetrics.model.row import LogRow
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alert_settings import AlertSettings
-from ragmetrics.alerts.explain import explain
+from ragmetrics.alerts.formats.terminal import render
+from ragmetrics.alerts.root_cause import explain
 from ragmetrics.alerts.rules import evaluate
-from ragmetrics.alerts.terminal import render
-from ragmetrics.causes import CarrierShare, DatedChange
-from ragmetrics.records import Finding, Manifest
-from ragmetrics.summarise import MetricScores
+from ragmetrics.config.alerts import AlertSettings
+from ragmetrics.model.changes import CarrierShare, DatedChange
+from ragmetrics.model.manifest import Finding, Manifest
+from ragmetrics.scoring.summary import MetricScores
 from tests.fakes.past import (
     NOISY,
     TONIGHT,

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from ragmetrics.cli.export import COLUMNS, check_name, export
 from ragmetrics.errors import InputError
-from ragmetrics.export import COLUMNS, check_name, export
 
 RECORDS: list[dict[str, Any]] = [
     {

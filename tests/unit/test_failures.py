@@ -17,9 +17,9 @@ from botocore.exceptions import (
 from s3fs.errors import translate_boto_error
 
 from ragmetrics.errors import StoreError
-from ragmetrics.store import failures
-from ragmetrics.store.failures import Patience, do_all, expect, may_pass, told
-from ragmetrics.store.files import Files
+from ragmetrics.storage import retry as failures
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.retry import Patience, do_all, expect, may_pass, told
 
 URL = "http://127.0.0.1:9"
 

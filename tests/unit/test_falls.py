@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alert_settings import AlertSettings
-from ragmetrics.alerts.falls import find_falls
 from ragmetrics.alerts.rules import Night, evaluate
-from ragmetrics.causes import Fall
-from ragmetrics.night import run_night
-from ragmetrics.report.condition import condition
-from ragmetrics.settings import make_settings
+from ragmetrics.alerts.unwatched_drops import find_falls
+from ragmetrics.config.alerts import AlertSettings
+from ragmetrics.config.settings import make_settings
+from ragmetrics.model.changes import Fall
+from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.report.night_status import condition
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.past import NOISY, Past, a_night, fallen, recall, scores, uneven
 

@@ -14,7 +14,7 @@ import pytest
 from s3fs import S3FileSystem
 
 from ragmetrics.errors import StoreError
-from ragmetrics.store.files import Files
+from ragmetrics.storage.files import Files
 from tests.fakes.clients import Bucket
 
 
@@ -153,7 +153,7 @@ def test_a_file_of_a_bucket_that_is_written_anew_is_read_from_the_start(
         files.write("part", b"b" * 20_000_001)
         copy(source, target, length)
 
-    monkeypatch.setattr("ragmetrics.store.files.shutil.copyfileobj", overtaken)
+    monkeypatch.setattr("ragmetrics.storage.files.shutil.copyfileobj", overtaken)
     with files.open_as_is("part") as file:
         assert file.read() == b"b" * 20_000_001
 

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics import evaluate, loop
-from ragmetrics.budget import load_plan
+from ragmetrics import evaluate
+from ragmetrics import event_loop as loop
+from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import OverBudget
-from ragmetrics.funds import funds_of
-from ragmetrics.night import parts, run_night, stage_night
-from ragmetrics.protocol import Status
-from ragmetrics.purse import Money, Purse
-from ragmetrics.score import score_part
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.stage import Staged, open_store
+from ragmetrics.judges.spend_limit import Money, Purse
+from ragmetrics.model.request import Status
+from ragmetrics.pipeline.nightly import parts, run_night, stage_night
+from ragmetrics.scoring.budget.plan import load_plan
+from ragmetrics.scoring.budget.pool import funds_of
+from ragmetrics.scoring.part import score_part
+from ragmetrics.scoring.staging import Staged, open_store
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 

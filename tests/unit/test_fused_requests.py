@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.broker import Broker
-from ragmetrics.drive import drive
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.base import Reply
-from ragmetrics.once import Once
-from ragmetrics.panel import Member, Panel
-from ragmetrics.protocol import Ask, Score, Status
-from ragmetrics.records import Usage
-from ragmetrics.registry import select
-from ragmetrics.rows import LogRow
-from ragmetrics.store.files import Files
-from ragmetrics.store.judgements import Judgements
+from ragmetrics.judges.cache.judgements import Judgements
+from ragmetrics.judges.client import Broker
+from ragmetrics.judges.single_flight import Once
+from ragmetrics.metrics.registry import select
+from ragmetrics.model.manifest import Usage
+from ragmetrics.model.request import Ask, Score, Status
+from ragmetrics.model.row import LogRow
+from ragmetrics.scoring.driver import drive
+from ragmetrics.scoring.panel import Member, Panel
+from ragmetrics.storage.files import Files
 from tests.fakes.instant import instantly
 from tests.fakes.scripted import ScriptedJudge, a_broker, alone
 from tests.fakes.verdicts import reply

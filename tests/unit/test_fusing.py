@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.fusing import Fused, fusible
-from ragmetrics.metrics.context_recall import SUPPORT
-from ragmetrics.metrics.context_relevance import GRADE
-from ragmetrics.metrics.response_relevancy import QUESTIONS
-from ragmetrics.protocol import Ask, Embed, Prompt, dumps
-from ragmetrics.registry import bundled_metrics, prompts_of
+from ragmetrics.judges.fused_prompt import Fused, fusible
+from ragmetrics.metrics.bundled.context_recall import SUPPORT
+from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
+from ragmetrics.metrics.registry import bundled_metrics, prompts_of
+from ragmetrics.model.request import Ask, Embed, Prompt, dumps
 from tests.fakes.verdicts import resolved
 
 

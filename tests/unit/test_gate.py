@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.judges.gate import Bucket, Gate, shared_gate
-from ragmetrics.judges.pace import START, Latencies, Pace
+from ragmetrics.judges.adaptive_concurrency import START, Latencies, Pace
+from ragmetrics.judges.rate_limiter import Bucket, Gate, shared_gate
 
 Outcome = tuple[str, float]
 Server = Callable[[int, random.Random], Outcome]

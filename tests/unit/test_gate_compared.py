@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.dashboard import refresh_builds
+from ragmetrics.comparison.gate.decision import run_gate
+from ragmetrics.config.settings import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.gates.gate import run_gate
-from ragmetrics.gates.kept import load_compared, load_gate
-from ragmetrics.gates.records import Gate, IndexBuild
-from ragmetrics.night import run_night
-from ragmetrics.settings import Settings
-from ragmetrics.stage import open_store
-from ragmetrics.store.files import Files
+from ragmetrics.model.gate import Gate, IndexBuild
+from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.report.refresh import refresh_builds
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.gates import load_compared, load_gate
 from tests.fakes.build_logs import METRICS, damaged, gate_settings, golden, write_build
 from tests.fakes.logs import write_jsonl
 from tests.fakes.pages import text

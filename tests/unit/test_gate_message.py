@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.book import Message
+from ragmetrics.alerts.alert_store import Message
+from ragmetrics.alerts.formats.terminal import render
 from ragmetrics.alerts.gate_message import compose_gate, compose_undecided
-from ragmetrics.alerts.sending import Unconfirmed
-from ragmetrics.alerts.terminal import render
+from ragmetrics.alerts.timeouts import Unconfirmed
+from ragmetrics.comparison.gate.notifications import tell_gate, tell_undecided
+from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.gates.kept import load_gate, save_gate
-from ragmetrics.gates.records import Gate
-from ragmetrics.gates.telling import tell_gate, tell_undecided
-from ragmetrics.gates.undecided import load_undecided
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.stage import open_store
-from ragmetrics.store.files import Files
+from ragmetrics.model.gate import Gate
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.failed_gates import load_undecided
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.gates import load_gate, save_gate
 from tests.fakes.gated import gate, incomparable, metric_verdict, passed, promoted
 from tests.fakes.hooks import Hook
 from tests.fakes.slack import SlackServer

@@ -10,11 +10,12 @@ import pytest
 import yaml
 from rich.console import Console
 
-from ragmetrics import cli_gate, cli_progress
-from ragmetrics.cli_progress import telling
-from ragmetrics.gates.gate import run_gate
-from ragmetrics.gates.records import IndexBuild
-from ragmetrics.replay import replay
+from ragmetrics.cli import gate as cli_gate
+from ragmetrics.cli import progress as cli_progress
+from ragmetrics.cli.progress import telling
+from ragmetrics.comparison.gate.decision import run_gate
+from ragmetrics.comparison.replay import replay
+from ragmetrics.model.gate import IndexBuild
 from tests.fakes.build_logs import METRICS, golden, write_build
 from tests.fakes.command import Run
 from tests.fakes.replays import replaying

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import ragmetrics.report
-from ragmetrics import registry
-from ragmetrics.report.condition import LABELS
+from ragmetrics.metrics import registry
 from ragmetrics.report.coverage import STATUS
 from ragmetrics.report.glossary import write_glossary
-from ragmetrics.report.terms import GROUPS, TERMS, anchor_of
-from ragmetrics.store.files import Files
+from ragmetrics.report.glossary_terms import GROUPS, TERMS, anchor_of
+from ragmetrics.report.night_status import LABELS
+from ragmetrics.storage.files import Files
 from tests.fakes.pages import Outline
 
 TEMPLATES = Path(ragmetrics.report.__file__).parent / "templates"

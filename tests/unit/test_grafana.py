@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from ragmetrics.monitoring.exported import ALERT_STATES, families
-from ragmetrics.records import Usage
-from ragmetrics.report.condition import LABELS
+from ragmetrics.model.manifest import Usage
+from ragmetrics.report.night_status import LABELS
+from ragmetrics.report.prometheus import ALERT_STATES, families
 from tests.fakes.nights import ten_nights
 from tests.fakes.processes import ROOT
 

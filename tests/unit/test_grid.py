@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from ragmetrics.cost_tables import print_usage
-from ragmetrics.grid import print_grid, wrap
-from ragmetrics.records import JudgeInfo, Usage
-from ragmetrics.tables import print_summary
+from ragmetrics.cli.output.costs import print_usage
+from ragmetrics.cli.output.summary import print_summary
+from ragmetrics.cli.table import print_grid, wrap
+from ragmetrics.model.manifest import JudgeInfo, Usage
 from tests.fakes.nights import night, summary
 
 FUSED = "context_relevance + context_precision_without_reference + response_relevancy"

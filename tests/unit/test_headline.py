@@ -8,15 +8,15 @@ from typing import Any
 
 from rich.console import Console
 
-from ragmetrics import tables
-from ragmetrics.alerts.book import Book
-from ragmetrics.alerts.deliver import Delivery
+from ragmetrics.alerts.alert_store import Book
+from ragmetrics.alerts.delivery import Delivery
 from ragmetrics.alerts.state import advance
-from ragmetrics.night import NightResult
-from ragmetrics.records import Finding, Manifest, Segment
-from ragmetrics.report.condition import condition
+from ragmetrics.cli.output import summary as tables
+from ragmetrics.model.manifest import Finding, Manifest, Segment
+from ragmetrics.pipeline.nightly import NightResult
+from ragmetrics.report.night_status import condition
 from ragmetrics.report.site import summary_markdown, write_night, write_overview
-from ragmetrics.store.files import Files
+from ragmetrics.storage.files import Files
 from tests.fakes.nights import FIRST, fall, finding, night
 from tests.unit.test_report import text
 from tests.unit.test_rules import NOISY, a_night, hold, recall, scores

@@ -8,9 +8,16 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.records import JudgeInfo, Manifest, Source, Usage
-from ragmetrics.store.files import FileInfo, Files
-from ragmetrics.store.history import find_manifest, nights, ref_of, run_of, save_manifest, trailing
+from ragmetrics.model.manifest import JudgeInfo, Manifest, Source, Usage
+from ragmetrics.storage.files import FileInfo, Files
+from ragmetrics.storage.history import (
+    find_manifest,
+    nights,
+    ref_of,
+    run_of,
+    save_manifest,
+    trailing,
+)
 
 MONDAY = date(2026, 11, 16)
 START = datetime(2026, 11, 17, 2, tzinfo=UTC)

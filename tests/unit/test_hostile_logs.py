@@ -12,17 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragmetrics.rows import LogRow, Rejected
-from ragmetrics.store import unpacking
-from ragmetrics.store.logs import LogSet, find_logs
+from ragmetrics.logs.log_files import LogSet, find_logs
+from ragmetrics.model.row import LogRow, Rejected
+from ragmetrics.storage import unpacking
 
 GOOD = b'{"user_input": "q", "retrieved_contexts": ["x"]}\n'
 HEADER = b"user_input,retrieved_contexts,junk\n"
 
 READ = """
 import resource, sys
-from ragmetrics.rows import LogRow
-from ragmetrics.store.logs import LogSet, find_logs
+from ragmetrics.model.row import LogRow
+from ragmetrics.logs.log_files import LogSet, find_logs
 base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 logs = LogSet(*find_logs(sys.argv[1]), row_bytes=1_000_000)
 rows = sum(isinstance(one, LogRow) for one in logs.read())

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragmetrics.rows import LogRow, Rejected
-from ragmetrics.store.logs import LogSet, find_logs
+from ragmetrics.logs.log_files import LogSet, find_logs
+from ragmetrics.model.row import LogRow, Rejected
 
 GOOD: dict[str, Any] = {
     "id": ["a", "b"],

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.incidents import Incident, incidents
-from ragmetrics.records import Finding, JudgeInfo, Manifest, Segment, Source
+from ragmetrics.alerts.incidents import Incident, incidents
+from ragmetrics.model.manifest import Finding, JudgeInfo, Manifest, Segment, Source
 from tests.fakes.nights import finding, night, summary
 
 SEGMENT = Segment(tag="section", value="billing")

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.errors import InputError, JudgePending, JudgeRefused, StoreError
-from ragmetrics.gates.gate import (
+from ragmetrics.comparison.gate.decision import (
     decide,
     gate_parts,
     gate_run_settings,
@@ -20,11 +19,12 @@ from ragmetrics.gates.gate import (
     save_gate,
     stage_gate,
 )
-from ragmetrics.gates.records import Gate, IndexBuild
-from ragmetrics.night import run_night
-from ragmetrics.settings import Settings
-from ragmetrics.stage import open_store
-from ragmetrics.store.files import Files
+from ragmetrics.config.settings import Settings
+from ragmetrics.errors import InputError, JudgePending, JudgeRefused, StoreError
+from ragmetrics.model.gate import Gate, IndexBuild
+from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.files import Files
 from tests.fakes.build_logs import METRICS, damaged, gate_settings, golden, healthy, write_build
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, write_jsonl
@@ -421,7 +421,7 @@ def test_a_verdict_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
 
 def test_a_gate_can_be_taken_in_steps(tmp_path: Path) -> None:
     """As the flow does: what was staged survives JSON, and parts are by run."""
-    from ragmetrics.score import score_part
+    from ragmetrics.scoring.part import score_part
 
     settings = two_builds(tmp_path, damaged(ROWS, 0.3, seed=1), shards=2)
     build = IndexBuild(dataset="towers", build="b2", serving="b1")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from ragmetrics.comparison.gate.auto_replay import check_below, replay_missing
+from ragmetrics.comparison.gate.decision import run_gate
+from ragmetrics.comparison.replay import ReplayShort, replay
+from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.gates.gate import run_gate
-from ragmetrics.gates.records import IndexBuild
-from ragmetrics.gates.replaying import check_below, replay_missing
-from ragmetrics.replay import ReplayShort, replay
-from ragmetrics.settings import Settings
+from ragmetrics.model.gate import IndexBuild
 from tests.fakes.replays import hurry, log_rows, replaying
 from tests.fakes.retriever import SearchServer
 from tests.fakes.s3 import Bucket

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ragmetrics.gates.records import MetricVerdict
-from ragmetrics.gates.verdict import (
+from ragmetrics.comparison.gate.verdict import (
     Evidence,
     Fall,
     conclude,
@@ -22,6 +21,7 @@ from ragmetrics.gates.verdict import (
     measure,
     weigh,
 )
+from ragmetrics.model.gate import MetricVerdict
 from ragmetrics.stats.paired_intervals import paired_interval
 
 LIMIT = 0.05

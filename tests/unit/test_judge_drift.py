@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ragmetrics.alert_settings import AlertSettings
-from ragmetrics.alerts.book import Book
-from ragmetrics.alerts.health import check_health
+from ragmetrics.alerts.alert_store import Book
+from ragmetrics.alerts.data_quality import check_health
 from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import advance
 from ragmetrics.calibration.history import History
-from ragmetrics.calibration.records import Calibration, Drift, MetricDrift, Untold
-from ragmetrics.records import Finding, JudgeInfo, Manifest, Source
+from ragmetrics.config.alerts import AlertSettings
+from ragmetrics.model.calibration import Calibration, Drift, MetricDrift, Untold
+from ragmetrics.model.manifest import Finding, JudgeInfo, Manifest, Source
 from tests.fakes.calibrations import calibration, drift_between, history
 from tests.fakes.nights import FIRST, night
 

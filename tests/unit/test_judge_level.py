@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 
 from ragmetrics.alerts.judge_drift import left_of
-from ragmetrics.alerts.levels import fixed_sets
 from ragmetrics.calibration import load_calibrations
-from ragmetrics.calibration.nightly import judge_drift_set
+from ragmetrics.calibration.drift_check import judge_drift_set
+from ragmetrics.calibration.judge_level import fixed_sets
+from ragmetrics.config.settings import load_settings, make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.records import Usage
+from ragmetrics.model.manifest import Usage
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import trends
-from ragmetrics.settings import load_settings, make_settings
-from ragmetrics.stage import open_store
+from ragmetrics.scoring.staging import open_store
 from ragmetrics.stats.comparisons import Drop, compare
-from ragmetrics.store.history import nights
+from ragmetrics.storage.history import nights
 from tests.fakes.clients import JudgeServer
 from tests.fakes.drifting import FIRST, Nights, of_kind
 from tests.fakes.labelled import make_labelled
@@ -169,7 +169,7 @@ def test_a_judge_that_failed_on_the_set_alone_silences_no_rule(
 @pytest.mark.e2e
 def test_verdicts_from_the_store_do_not_drift(after: Make) -> None:
     """Where all of a night's replies were kept ones, the judge of today explains nothing."""
-    from ragmetrics.alerts.levels import fresh_share
+    from ragmetrics.calibration.judge_level import fresh_share
 
     night = after(RELEVANCE).run()
     assert fresh_share(night, "context_relevance") == 1

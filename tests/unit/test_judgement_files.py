@@ -18,10 +18,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.errors import StoreError
-from ragmetrics.sharding import shard_range
-from ragmetrics.store import compaction, judgement_files
-from ragmetrics.store.files import Files
-from ragmetrics.store.judgements import Judgement, Judgements
+from ragmetrics.judges.cache import compaction
+from ragmetrics.judges.cache import reply_files as judgement_files
+from ragmetrics.judges.cache.judgements import Judgement, Judgements
+from ragmetrics.scoring.sharding import shard_range
+from ragmetrics.storage.files import Files
 from tests.fakes.clients import Bucket
 
 FOLDER = "judgements/judge=f00d/prompt=grade"
@@ -118,7 +119,7 @@ def test_a_full_file_is_merged_no_more(files: Files, monkeypatch: pytest.MonkeyP
     """So that a night's work does not grow with the store; a merge fills one file after another."""
     monkeypatch.setattr(judgement_files, "FULL", 1)
     monkeypatch.setattr(compaction, "FULL", 1)
-    monkeypatch.setattr("ragmetrics.store.gathered._BATCH_ROWS", 3)
+    monkeypatch.setattr("ragmetrics.judges.cache.reply_index._BATCH_ROWS", 3)
     night(files, range(10))
     before = files.below()
     assert len(before) == 4

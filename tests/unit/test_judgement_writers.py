@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.sharding import shard_range
-from ragmetrics.store import journal
-from ragmetrics.store.files import FileInfo, Files
-from ragmetrics.store.judgements import Judgement, Judgements
+from ragmetrics.judges.cache import write_ahead_log as journal
+from ragmetrics.judges.cache.judgements import Judgement, Judgements
+from ragmetrics.scoring.sharding import shard_range
+from ragmetrics.storage.files import FileInfo, Files
 
 WHOLE = ("00000000", "ffffffff")
 FOLDER = "judgements/judge=f00d/prompt=grade"
@@ -146,8 +146,8 @@ def test_a_journal_torn_at_any_byte_gives_its_whole_lines(cut: int) -> None:
 
 WRITER = """
 import asyncio, sys
-from ragmetrics.store.files import Files
-from ragmetrics.store.judgements import Judgement, Judgements
+from ragmetrics.storage.files import Files
+from ragmetrics.judges.cache.judgements import Judgement, Judgements
 async def write():
     judgements = Judgements(Files(sys.argv[1]), "f00d", "00000000", "ffffffff")
     for number in range(1_000_000):

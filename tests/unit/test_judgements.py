@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.errors import StoreError
-from ragmetrics.store.files import Files
-from ragmetrics.store.judgements import EMBEDDING, Judgement, Judgements
+from ragmetrics.judges.cache.judgements import EMBEDDING, Judgement, Judgements
+from ragmetrics.storage.files import Files
 
 WHOLE = ("00000000", "ffffffff")
 LOW, HIGH = ("00000000", "7fffffff"), ("80000000", "ffffffff")

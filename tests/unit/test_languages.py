@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import ragmetrics
-from ragmetrics.night import run_night
-from ragmetrics.settings import make_settings
-from ragmetrics.text import LANGUAGE_CODES, sentences
+from ragmetrics.config.settings import make_settings
+from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.text.sentences import LANGUAGE_CODES, sentences
 from tests.fakes.logs import NIGHT, write_jsonl
 
 TEXTS: dict[str, tuple[str, str]] = {

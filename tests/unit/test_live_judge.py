@@ -17,14 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from ragmetrics.config.judge import JudgeSettings, make_judge_settings
+from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import JudgeError, JudgeRefused, SettingsError
-from ragmetrics.judge_settings import JudgeSettings, make_judge_settings
-from ragmetrics.judges.access import find_access
 from ragmetrics.judges.base import Reply
-from ragmetrics.judges.chat import Envelope, request_body
+from ragmetrics.judges.chat_completions import Envelope, request_body
 from ragmetrics.judges.embeddings import OpenAIEmbedder
-from ragmetrics.judges.live import LiveJudge
-from ragmetrics.judges.told import (
+from ragmetrics.judges.endpoint_config import find_access
+from ragmetrics.judges.http_errors import (
     Setback,
     error_of,
     problem,
@@ -33,11 +33,11 @@ from ragmetrics.judges.told import (
     short,
     used_up,
 )
+from ragmetrics.judges.live import LiveJudge
 from ragmetrics.judges.transport import Answer, proxy_of
-from ragmetrics.metrics.context_relevance import GRADE
-from ragmetrics.metrics.context_relevancy import NEEDED
-from ragmetrics.protocol import Ask, Prompt, Text
-from ragmetrics.settings import make_settings
+from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.metrics.bundled.context_relevancy import NEEDED
+from ragmetrics.model.request import Ask, Prompt, Text
 from tests.fakes.clients import JudgeServer
 from tests.fakes.verdicts import embedding
 

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from ragmetrics.config.judge import JudgeSettings
+from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import JudgeRefused, SettingsError
-from ragmetrics.judge_settings import JudgeSettings
 from ragmetrics.judges import make_judge
-from ragmetrics.judges.corpus import Corpus
-from ragmetrics.judges.lexical import Overlap
 from ragmetrics.judges.local import EmbeddingLexicon, LocalJudge, load_encoder, windows
-from ragmetrics.metrics.context_relevance import GRADE
-from ragmetrics.metrics.context_relevancy import NEEDED
-from ragmetrics.protocol import Ask, Prompt
-from ragmetrics.settings import make_settings
+from ragmetrics.judges.term_overlap import Overlap
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.metrics.bundled.context_relevancy import NEEDED
+from ragmetrics.model.request import Ask, Prompt
 from tests.fakes.local import install_sentence_transformers, need_the_extra, remove
 
 QUESTION = "Who wrote the novel?"

@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import InputError
-from ragmetrics.rows import LogRow, Rejected
-from ragmetrics.store.logs import LogSet, find_logs, map_columns
-from ragmetrics.store.parts import ROW_SCHEMA, row_record
+from ragmetrics.logs.log_files import LogSet, find_logs, map_columns
+from ragmetrics.model.row import LogRow, Rejected
+from ragmetrics.storage.shards import ROW_SCHEMA, row_record
 
 Put = Callable[[str, bytes], str]
 ROWS = (

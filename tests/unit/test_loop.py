@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ragmetrics import loop
-from ragmetrics.loop import Shared
+from ragmetrics import event_loop as loop
+from ragmetrics.event_loop import Shared
 from tests.fakes.processes import ROOT
 
 

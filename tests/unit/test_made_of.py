@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.report import made_of
-from ragmetrics.report.made_of import PATH, MadeOf
-from ragmetrics.store.files import Files
+from ragmetrics.report import render_cache as made_of
+from ragmetrics.report.render_cache import PATH, MadeOf
+from ragmetrics.storage.files import Files
 
 PAGE = "builds.html"
 

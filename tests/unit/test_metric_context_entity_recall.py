@@ -10,11 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.judges.corpus import Corpus
-from ragmetrics.judges.embedded import EmbeddedJudge
-from ragmetrics.metrics.context_entity_recall import ENTITIES, Entities, context_entity_recall
-from ragmetrics.protocol import Ask, Score, Status, Steps
-from ragmetrics.rows import LogRow
+from ragmetrics.judges.lexical_judge import EmbeddedJudge
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.metrics.bundled.context_entity_recall import (
+    ENTITIES,
+    Entities,
+    context_entity_recall,
+)
+from ragmetrics.model.request import Ask, Score, Status, Steps
+from ragmetrics.model.row import LogRow
 
 REFERENCE = "The Eiffel Tower in Paris was opened in 1889 by Gustave Eiffel."
 NAMED = ["Eiffel Tower", "Paris", "1889", "Gustave Eiffel"]

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered
-from ragmetrics.metrics.context_precision import context_precision
-from ragmetrics.metrics.context_relevance import Grade, context_relevance
-from ragmetrics.protocol import Score, Status, Steps
-from ragmetrics.rows import LogRow
+from ragmetrics.metrics.bundled.context_precision import context_precision
+from ragmetrics.metrics.bundled.context_relevance import Grade, context_relevance
+from ragmetrics.model.request import Score, Status, Steps
+from ragmetrics.model.row import LogRow
 
 RELEVANT = st.lists(st.booleans(), min_size=1, max_size=15)
 

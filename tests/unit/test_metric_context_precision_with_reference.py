@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.judges.corpus import Corpus
-from ragmetrics.judges.embedded import EmbeddedJudge
-from ragmetrics.metrics.context_precision import context_precision
-from ragmetrics.metrics.context_precision_with_reference import (
+from ragmetrics.judges.lexical_judge import EmbeddedJudge
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.metrics.bundled.context_precision import context_precision
+from ragmetrics.metrics.bundled.context_precision_with_reference import (
     USEFUL,
     Useful,
     context_precision_with_reference,
 )
-from ragmetrics.metrics.context_relevance import Grade
-from ragmetrics.protocol import Ask, Score, Status, Steps
-from ragmetrics.rows import LogRow
+from ragmetrics.metrics.bundled.context_relevance import Grade
+from ragmetrics.model.request import Ask, Score, Status, Steps
+from ragmetrics.model.row import LogRow
 
 QUESTION = "When was the tower opened?"
 ANSWER = "In May 1889."

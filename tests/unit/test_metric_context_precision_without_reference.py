@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.metrics.context_precision_with_reference import (
+from ragmetrics.metrics.bundled.context_precision_with_reference import (
     USEFUL,
     Useful,
     context_precision_with_reference,
 )
-from ragmetrics.metrics.context_precision_without_reference import (
+from ragmetrics.metrics.bundled.context_precision_without_reference import (
     context_precision_without_reference,
 )
-from ragmetrics.protocol import Ask, Score, Status, Steps
-from ragmetrics.registry import families
-from ragmetrics.rows import LogRow
+from ragmetrics.metrics.registry import families
+from ragmetrics.model.request import Ask, Score, Status, Steps
+from ragmetrics.model.row import LogRow
 
 QUESTION = "When was the tower opened?"
 RESPONSE = "It was opened in 1888."

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.metrics.context_relevance import GRADE, Grade, band, context_relevance
-from ragmetrics.protocol import Ask, Score, Status, Steps
-from ragmetrics.rows import LogRow
+from ragmetrics.metrics.bundled.context_relevance import GRADE, Grade, band, context_relevance
+from ragmetrics.model.request import Ask, Score, Status, Steps
+from ragmetrics.model.row import LogRow
 
 QUESTION = "When was the tower opened?"
 DATA = {"question": QUESTION, "context": "It was opened in 1889."}

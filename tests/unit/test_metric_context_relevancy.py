@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.metrics.context_relevancy import NEEDED, Needed, context_relevancy
-from ragmetrics.protocol import Ask, Score, Status, Steps
-from ragmetrics.rows import LogRow
+from ragmetrics.metrics.bundled.context_relevancy import NEEDED, Needed, context_relevancy
+from ragmetrics.model.request import Ask, Score, Status, Steps
+from ragmetrics.model.row import LogRow
 
 QUESTION = "When was the tower opened?"
 TOWER = "The tower stands in Paris. It was opened in May 1889."

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered
-from ragmetrics.metrics.context_relevancy import Needed, context_relevancy
-from ragmetrics.metrics.context_relevancy_chunks import context_relevancy_chunks
-from ragmetrics.protocol import Score, Status, Steps
-from ragmetrics.rows import LogRow
+from ragmetrics.metrics.bundled.context_relevancy import Needed, context_relevancy
+from ragmetrics.metrics.bundled.context_relevancy_chunks import context_relevancy_chunks
+from ragmetrics.model.request import Score, Status, Steps
+from ragmetrics.model.row import LogRow
 
 LARGE = "The tower stands in Paris. It was opened in May 1889. It is tall. It is red."
 SMALL = "The Louvre is a museum."

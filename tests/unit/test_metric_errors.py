@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 import ragmetrics
-from ragmetrics.metric_errors import MetricErrors
-from ragmetrics.metrics import hit_rate
-from ragmetrics.metrics._matching import Ranking
-from ragmetrics.protocol import Score, Status
+from ragmetrics.metrics.bundled import hit_rate
+from ragmetrics.metrics.bundled._matching import Ranking
+from ragmetrics.model.request import Score, Status
+from ragmetrics.scoring.metric_errors import MetricErrors
 from tests.fakes.logs import make_rows
 
 

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.judges.corpus import Corpus
-from ragmetrics.judges.embedded import EmbeddedJudge
-from ragmetrics.metrics._support import Support
-from ragmetrics.metrics.faithfulness import GROUNDED, STATEMENTS, Statements, faithfulness
-from ragmetrics.protocol import Ask, Data, Prompt, Score, Status, Steps
-from ragmetrics.rows import LogRow
+from ragmetrics.judges.lexical_judge import EmbeddedJudge
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.metrics.bundled._support import Support
+from ragmetrics.metrics.bundled.faithfulness import GROUNDED, STATEMENTS, Statements, faithfulness
+from ragmetrics.model.request import Ask, Data, Prompt, Score, Status, Steps
+from ragmetrics.model.row import LogRow
 
 QUESTION = "Who built it, and when?"
 RESPONSE = "Eiffel's company built it in 1889. I hope that helps!"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.metrics.hit_rate import hit_rate
-from ragmetrics.protocol import Score
+from ragmetrics.metrics.bundled.hit_rate import hit_rate
+from ragmetrics.model.request import Score
 from tests.fakes.rankings import CUT_OFFS, Case, by_ids, cases, play, trec, value
 
 

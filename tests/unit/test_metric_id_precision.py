@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from ragmetrics.metrics.id_precision import id_precision
-from ragmetrics.protocol import Score
+from ragmetrics.metrics.bundled.id_precision import id_precision
+from ragmetrics.model.request import Score
 from tests.fakes.rankings import CUT_OFFS, POOL, Case, a_row, by_ids, cases, play, trec, value
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.metrics.mrr import mrr
-from ragmetrics.protocol import Score
+from ragmetrics.metrics.bundled.mrr import mrr
+from ragmetrics.model.request import Score
 from tests.fakes.rankings import CUT_OFFS, Case, by_ids, cases, play, swapped, trec, value
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.metrics.ndcg import ndcg
+from ragmetrics.metrics.bundled.ndcg import ndcg
 from tests.fakes.rankings import CUT_OFFS, Case, a_row, by_ids, cases, play, swapped, trec, value
 
 SECOND, THIRD = 1 / log2(3), 1 / 2

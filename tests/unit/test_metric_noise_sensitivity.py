@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
-from ragmetrics.metrics._support import Support
-from ragmetrics.metrics.faithfulness import GROUNDED, STATEMENTS, Statements, faithfulness
-from ragmetrics.metrics.noise_sensitivity import MODES, noise_sensitivity
-from ragmetrics.protocol import Ask, Score, Status, Steps
-from ragmetrics.registry import families
-from ragmetrics.rows import LogRow
+from ragmetrics.metrics.bundled._support import Support
+from ragmetrics.metrics.bundled.faithfulness import GROUNDED, STATEMENTS, Statements, faithfulness
+from ragmetrics.metrics.bundled.noise_sensitivity import MODES, noise_sensitivity
+from ragmetrics.metrics.registry import families
+from ragmetrics.model.request import Ask, Score, Status, Steps
+from ragmetrics.model.row import LogRow
 
 QUESTION = "When was it opened, and where?"
 RESPONSE = "It was opened in Paris in 1888."

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.judges.corpus import Corpus
-from ragmetrics.judges.lexical import Overlap
-from ragmetrics.metrics.ragas_context_recall import ATTRIBUTION, ragas_context_recall
-from ragmetrics.protocol import Ask, Score, Status, Steps, Text
-from ragmetrics.rows import LogRow
+from ragmetrics.judges.term_overlap import Overlap
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.metrics.bundled.ragas_context_recall import ATTRIBUTION, ragas_context_recall
+from ragmetrics.model.request import Ask, Score, Status, Steps, Text
+from ragmetrics.model.row import LogRow
 
 # What ragas 0.1.10 itself makes of these texts: `_create_context_recall_prompt`, sha256.
 AWKWARD = LogRow(

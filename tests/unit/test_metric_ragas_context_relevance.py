@@ -10,11 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
-from ragmetrics.judges.corpus import Corpus
-from ragmetrics.judges.lexical import Overlap
-from ragmetrics.metrics.ragas_context_relevance import FIRST, SECOND, ragas_context_relevance
-from ragmetrics.protocol import Answer, Ask, Score, Status, Steps, Text
-from ragmetrics.rows import LogRow
+from ragmetrics.judges.term_overlap import Overlap
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.metrics.bundled.ragas_context_relevance import (
+    FIRST,
+    SECOND,
+    ragas_context_relevance,
+)
+from ragmetrics.model.request import Answer, Ask, Score, Status, Steps, Text
+from ragmetrics.model.row import LogRow
 
 # What ragas 0.4.3 itself makes of these texts: `template_relevance1.format(...)`, sha256.
 AWKWARD = LogRow(

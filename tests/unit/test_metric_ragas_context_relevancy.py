@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered
-from ragmetrics.judges.corpus import Corpus
-from ragmetrics.judges.lexical import Overlap
-from ragmetrics.metrics.ragas_context_relevancy import EXTRACTION, ragas_context_relevancy
-from ragmetrics.protocol import Ask, Score, Status, Steps, Text
-from ragmetrics.rows import LogRow
-from ragmetrics.text import sentences
+from ragmetrics.judges.term_overlap import Overlap
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.metrics.bundled.ragas_context_relevancy import EXTRACTION, ragas_context_relevancy
+from ragmetrics.model.request import Ask, Score, Status, Steps, Text
+from ragmetrics.model.row import LogRow
+from ragmetrics.text.sentences import sentences
 
 CONTEXTS = ("The tower is tall. It opened in 1889.", "Paris is big. It rains.")
 WORDS = st.sampled_from(

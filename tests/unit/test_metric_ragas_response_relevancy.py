@@ -14,11 +14,11 @@ from hypothesis.extra import numpy as hnp
 from pydantic import BaseModel
 
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
-from ragmetrics.judges.corpus import Corpus
-from ragmetrics.judges.lexical import Overlap
-from ragmetrics.metrics.ragas_response_relevancy import GENERATION, ragas_response_relevancy
-from ragmetrics.protocol import Ask, Embed, Score, Status, Steps, Text
-from ragmetrics.rows import LogRow
+from ragmetrics.judges.term_overlap import Overlap
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.metrics.bundled.ragas_response_relevancy import GENERATION, ragas_response_relevancy
+from ragmetrics.model.request import Ask, Embed, Score, Status, Steps, Text
+from ragmetrics.model.row import LogRow
 
 ASKED = "When was the tower opened?"
 THREE = ["When did it open?", "In which year?", "What happened in 1889?"]

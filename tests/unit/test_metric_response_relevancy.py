@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
-from ragmetrics.metrics.response_relevancy import QUESTIONS, Questions, response_relevancy
-from ragmetrics.protocol import Ask, Embed, Score, Status, Steps, Vector
-from ragmetrics.rows import LogRow
+from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS, Questions, response_relevancy
+from ragmetrics.model.request import Ask, Embed, Score, Status, Steps, Vector
+from ragmetrics.model.row import LogRow
 
 ASKED = "When was the tower opened?"
 THREE = ["When did it open?", "In which year was it opened?", "What happened in 1889?"]

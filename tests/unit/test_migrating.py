@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.protocol import Answer, Ask, Request, Score, Status
-from ragmetrics.registry import metrics
-from ragmetrics.rows import LogRow
+from ragmetrics.metrics.registry import metrics
+from ragmetrics.model.request import Answer, Ask, Request, Score, Status
+from ragmetrics.model.row import LogRow
 from tests.fakes.processes import ROOT
 
 PAGE = (ROOT / "docs/migrating-from-ragas.md").read_text()

@@ -9,15 +9,15 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from ragmetrics.alert_settings import AlertSettings
-from ragmetrics.alerts.falls import find_falls
-from ragmetrics.changes import mix_text
-from ragmetrics.comparing.aligned import align_rows
-from ragmetrics.comparing.measuring import measure_sides
-from ragmetrics.comparing.mix import mix_notices
-from ragmetrics.records import Finding
+from ragmetrics.alerts.unwatched_drops import find_falls
+from ragmetrics.comparison.alignment import align_rows
+from ragmetrics.comparison.measure import measure_sides
+from ragmetrics.comparison.question_mix import mix_notices
+from ragmetrics.config.alerts import AlertSettings
+from ragmetrics.model.change_texts import mix_text
+from ragmetrics.model.manifest import Finding
 from ragmetrics.report.cards import cards
-from ragmetrics.summarise import MetricScores
+from ragmetrics.scoring.summary import MetricScores
 from tests.fakes.past import TONIGHT, Past, a_night, metric_findings, recall, scores, view
 
 EASY, HARD = 0.9, 0.5

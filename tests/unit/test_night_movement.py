@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from ragmetrics.changes import KNOWN_FROM
-from ragmetrics.stats.change_order import date_change_in_order
+from ragmetrics.model.change_texts import KNOWN_FROM
 from ragmetrics.stats.change_point import Change, Undated, date_change
+from ragmetrics.stats.change_point_paired import date_change_in_order
 from ragmetrics.stats.comparisons import Drop, compare, compare_aligned
-from ragmetrics.stats.contrasts import Contrast
+from ragmetrics.stats.mean_difference import Contrast
 from ragmetrics.stats.night_movement import (
     FEWEST_STEPS,
     LevelError,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.causes import ComparedMeans, Move
-from ragmetrics.records import BrokenFile, Manifest, Segment, Source, Summary
+from ragmetrics.model.changes import ComparedMeans, Move
+from ragmetrics.model.manifest import BrokenFile, Manifest, Segment, Source, Summary
 from ragmetrics.report.cards import moved
 from ragmetrics.report.night_page import night_page
-from ragmetrics.report.rows_kept import Why
+from ragmetrics.report.row_selection import Why
 from ragmetrics.report.segments import tag_tables
 from tests.fakes.nights import FIRST, as_worst, fall, finding, night, summary, ten_nights, worst_row
 from tests.fakes.pages import Outline, Site, text

@@ -9,14 +9,14 @@ from typing import NoReturn
 import pytest
 
 from ragmetrics.alerts.judge_drift import level_finding
-from ragmetrics.alerts.levels import fixed_sets
 from ragmetrics.alerts.rules import Night
 from ragmetrics.calibration import load_calibrations
-from ragmetrics.calibration.nightly import judge_drift_set
-from ragmetrics.records import Finding, Manifest, Usage
-from ragmetrics.score import judge_info
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.stage import open_store
+from ragmetrics.calibration.drift_check import judge_drift_set
+from ragmetrics.calibration.judge_level import fixed_sets
+from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.model.manifest import Finding, Manifest, Usage
+from ragmetrics.scoring.part import judge_info
+from ragmetrics.scoring.staging import open_store
 from tests.fakes.clients import JudgeServer
 from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import write_jsonl

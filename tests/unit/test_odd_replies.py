@@ -14,20 +14,20 @@ import pytest
 from pydantic import SecretStr
 
 import ragmetrics
-from ragmetrics.broker import Broker
+from ragmetrics.config.judge import JudgeSettings
 from ragmetrics.errors import Unanswered
-from ragmetrics.judge_settings import JudgeSettings
-from ragmetrics.judges.access import find_access
-from ragmetrics.judges.batch_lines import Fault, Then, read_outputs
+from ragmetrics.judges.batch_files import Fault, Then, read_outputs
+from ragmetrics.judges.cache.judgements import Judgements
+from ragmetrics.judges.client import Broker
+from ragmetrics.judges.embedding_client import Vectors
 from ragmetrics.judges.embeddings import OpenAIEmbedder
+from ragmetrics.judges.endpoint_config import find_access
+from ragmetrics.judges.http_errors import retry_after
 from ragmetrics.judges.live import LiveJudge
-from ragmetrics.judges.told import retry_after
-from ragmetrics.metrics.context_relevance import GRADE
-from ragmetrics.protocol import Answer, Ask
-from ragmetrics.records import Usage
-from ragmetrics.store.files import Files
-from ragmetrics.store.judgements import Judgements
-from ragmetrics.vectors import Vectors
+from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.model.manifest import Usage
+from ragmetrics.model.request import Answer, Ask
+from ragmetrics.storage.files import Files
 from tests.fakes.logs import make_rows
 from tests.fakes.odd_judge import Asked, Said, chat, odd_judge, packed, vectors
 from tests.fakes.scripted import CountingEmbedder

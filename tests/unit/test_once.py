@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import pytest
 
 from ragmetrics.errors import JudgeRefused, Unanswered
-from ragmetrics.metrics.context_relevance import Grade
-from ragmetrics.once import REMEMBERED, Asker, Once
-from ragmetrics.protocol import Answer, Status
+from ragmetrics.judges.single_flight import REMEMBERED, Asker, Once
+from ragmetrics.metrics.bundled.context_relevance import Grade
+from ragmetrics.model.request import Answer, Status
 
 T = TypeVar("T")
 GOOD = Grade(grade=2)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from ragmetrics.alerts.evidence import held_against
+from ragmetrics.alerts.context import held_against
 from ragmetrics.stats.comparisons import compare
-from ragmetrics.stats.orderings import MOST_QUESTIONS, chance_of_order
+from ragmetrics.stats.permutation_test import MOST_QUESTIONS, chance_of_order
 
 
 def _nights(values: np.ndarray) -> list[dict[str, float]]:

@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import deliver, outbox
-from ragmetrics.alerts.book import Book, Message, Undelivered
-from ragmetrics.alerts.deliver import BOOK, alert, load_book
+from ragmetrics.alerts import delivery as deliver
+from ragmetrics.alerts import outbox
+from ragmetrics.alerts.alert_store import Book, Message, Undelivered
+from ragmetrics.alerts.delivery import BOOK, alert, load_book
+from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.records import Manifest
-from ragmetrics.settings import make_settings
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import save_manifest
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.history import save_manifest
 from tests.fakes.nights import FIRST, finding, night
 from tests.fakes.slack import SlackServer
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.dashboard import refresh_builds
-from ragmetrics.records import JudgeInfo, Manifest, Source, Usage
+from ragmetrics.model.manifest import JudgeInfo, Manifest, Source, Usage
 from ragmetrics.report.calendar import months
-from ragmetrics.report.condition import condition
+from ragmetrics.report.night_status import condition
 from ragmetrics.report.overview_page import write_overview
+from ragmetrics.report.refresh import refresh_builds
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import LEAST_NIGHTS, NIGHTS, change, trends
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import save_manifest
-from ragmetrics.store.months import outline
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.history import save_manifest
+from ragmetrics.storage.run_index import outline
 from tests.fakes.nights import FIRST, finding, night, summary, ten_nights
 from tests.fakes.pages import Site, text
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ragmetrics.judges.gate import Gate
-from ragmetrics.judges.pace import START, Pace
+from ragmetrics.judges.adaptive_concurrency import START, Pace
+from ragmetrics.judges.rate_limiter import Gate
 from tests.fakes.instant import instantly
 
 

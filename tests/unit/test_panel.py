@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.broker import Broker
-from ragmetrics.drive import drive
+from ragmetrics.config.settings import Aggregate
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.panel import Member, Panel, averaged, combine, majority, panel_fingerprint
-from ragmetrics.protocol import Ask, Score, Status, Steps
-from ragmetrics.registry import metric as declare
-from ragmetrics.registry import select
-from ragmetrics.rows import LogRow
-from ragmetrics.settings import Aggregate
-from ragmetrics.vectors import Vectors
+from ragmetrics.judges.client import Broker
+from ragmetrics.judges.embedding_client import Vectors
+from ragmetrics.metrics.registry import metric as declare
+from ragmetrics.metrics.registry import select
+from ragmetrics.model.request import Ask, Score, Status, Steps
+from ragmetrics.model.row import LogRow
+from ragmetrics.scoring.driver import drive
+from ragmetrics.scoring.panel import Member, Panel, averaged, combine, majority, panel_fingerprint
 from tests.fakes.scripted import CountingEmbedder, ScriptedJudge, a_broker
 
 VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=7)

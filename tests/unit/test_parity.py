@@ -10,11 +10,11 @@ from openai import OpenAI
 
 from benchmarks.parity import ENVIRONMENTS, compared, make_rows, ours
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.metrics.ragas_context_recall import ATTRIBUTION
-from ragmetrics.metrics.ragas_context_relevance import FIRST, SECOND
-from ragmetrics.metrics.ragas_context_relevancy import EXTRACTION
-from ragmetrics.metrics.ragas_response_relevancy import GENERATION
-from ragmetrics.protocol import Prompt
+from ragmetrics.metrics.bundled.ragas_context_recall import ATTRIBUTION
+from ragmetrics.metrics.bundled.ragas_context_relevance import FIRST, SECOND
+from ragmetrics.metrics.bundled.ragas_context_relevancy import EXTRACTION
+from ragmetrics.metrics.bundled.ragas_response_relevancy import GENERATION
+from ragmetrics.model.request import Prompt
 from tests.fakes.clients import JudgeServer
 from tests.fakes.ragas_replies import ragas_reply
 

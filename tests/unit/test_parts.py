@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import StoreError
-from ragmetrics.protocol import Score, Status
-from ragmetrics.rows import LogRow
-from ragmetrics.store.files import Files
-from ragmetrics.store.parts import (
+from ragmetrics.model.request import Score, Status
+from ragmetrics.model.row import LogRow
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.row_lookup import scored_rows
+from ragmetrics.storage.shards import (
     ROW_SCHEMA,
     SCORE_SCHEMA,
     DamagedPart,
@@ -34,7 +35,6 @@ from ragmetrics.store.parts import (
     score_record,
     workspace,
 )
-from ragmetrics.store.places import scored_rows
 from tests.fakes.clients import Bucket
 from tests.fakes.flaky_s3 import FlakyS3
 from tests.fakes.processes import running

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.checking import check_logs
+from ragmetrics.config.settings import PresetName, make_settings, with_preset
 from ragmetrics.errors import SettingsError
-from ragmetrics.evaluation import evaluate
-from ragmetrics.rows import BadRow, LogRow, Rejected
-from ragmetrics.settings import PresetName, make_settings, with_preset
-from ragmetrics.store.logs import LogSet, find_logs
-from ragmetrics.store.presets import PRESETS, Skipped
-from ragmetrics.store.presets.traces import AGAIN, Traces
-from ragmetrics.store.presets.values import answer_in, question_in
+from ragmetrics.logs.log_files import LogSet, find_logs
+from ragmetrics.logs.presets import PRESETS, Skipped
+from ragmetrics.logs.presets.traces import AGAIN, Traces
+from ragmetrics.logs.presets.values import answer_in, question_in
+from ragmetrics.model.row import BadRow, LogRow, Rejected
+from ragmetrics.pipeline.check_logs import check_logs
+from ragmetrics.pipeline.evaluate import evaluate
 from tests.fakes.logs import write_jsonl
 from tests.fakes.processes import ROOT
 from tests.fakes.traces import run, span

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.protocol import (
+from ragmetrics.model.request import (
     Ask,
     Data,
     Embed,

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.night import parts, publish_night, run_night, stage_night
-from ragmetrics.records import Manifest
-from ragmetrics.score import score_part
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.stage import open_store
-from ragmetrics.store.history import nights
+from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.pipeline.nightly import parts, publish_night, run_night, stage_night
+from ragmetrics.scoring.part import score_part
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.history import nights
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 

@@ -11,13 +11,13 @@ import pytest
 from prometheus_client import parser as prometheus
 from prometheus_client.openmetrics import parser as openmetrics
 
+from ragmetrics.config.prometheus import PushSettings
+from ragmetrics.config.settings import make_settings
+from ragmetrics.config.snapshot import told
 from ragmetrics.errors import SettingsError
-from ragmetrics.monitoring.exported import metrics_text
-from ragmetrics.monitoring.push import push
-from ragmetrics.night import run_night
-from ragmetrics.push_settings import PushSettings
-from ragmetrics.settings import make_settings
-from ragmetrics.settings_told import told
+from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.report.prometheus import metrics_text
+from ragmetrics.report.pushgateway import push
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import night, ten_nights
 from tests.fakes.pushgateway import Pushgateway
@@ -28,7 +28,7 @@ TOKEN = "push-secret-4711"
 @pytest.fixture(autouse=True)
 def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attempts follow each other at once."""
-    monkeypatch.setattr("ragmetrics.monitoring.push.PAUSES", (0, 0))
+    monkeypatch.setattr("ragmetrics.report.pushgateway.PAUSES", (0, 0))
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.alerts.markup import clean
-from ragmetrics.quoted import KEY, hashed, hashed_place, hashed_quote, hidden_of, without
-from ragmetrics.records import BrokenFile, Source
+from ragmetrics.model.manifest import BrokenFile, Source
+from ragmetrics.model.redaction import KEY, hashed, hashed_place, hashed_quote, hidden_of, without
+from ragmetrics.text.escaping import clean
 
 SECRET = "How do I get a refund for order 7?"
 HASH = r"\[[0-9a-f]{16}\]"
@@ -73,7 +73,7 @@ def test_a_hash_hangs_on_the_secret(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_secret_nobody_can_try_out_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within a process a text has one hash; another process, as a guesser's is, has others."""
     monkeypatch.delenv(KEY, raising=False)
-    code = f"from ragmetrics.quoted import KEY, hashed; print(hashed({SECRET!r}))"
+    code = f"from ragmetrics.model.redaction import KEY, hashed; print(hashed({SECRET!r}))"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert re.fullmatch(HASH, other.stdout.strip())
     assert other.stdout.strip() != hashed(SECRET)

@@ -13,20 +13,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from ragmetrics.broker import Broker
-from ragmetrics.drive import drive
 from ragmetrics.errors import InputError, JudgeError, JudgeRefused
-from ragmetrics.judges import recorded
+from ragmetrics.judges import replayed as recorded
 from ragmetrics.judges.base import Judge, Reply
-from ragmetrics.judges.corpus import Corpus
-from ragmetrics.judges.embedded import EmbeddedJudge
+from ragmetrics.judges.client import Broker
+from ragmetrics.judges.embedding_client import Vectors
 from ragmetrics.judges.embeddings import HashedEmbedder
-from ragmetrics.judges.recorded import RecordedJudge, Recorder
-from ragmetrics.protocol import Ask, Prompt, Status
-from ragmetrics.registry import metrics, select
-from ragmetrics.rows import LogRow
-from ragmetrics.store.parts import ScoredRow
-from ragmetrics.vectors import Vectors
+from ragmetrics.judges.lexical_judge import EmbeddedJudge
+from ragmetrics.judges.replayed import RecordedJudge, Recorder
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.metrics.registry import metrics, select
+from ragmetrics.model.request import Ask, Prompt, Status
+from ragmetrics.model.row import LogRow
+from ragmetrics.scoring.driver import drive
+from ragmetrics.storage.shards import ScoredRow
 from tests.fakes.scripted import alone
 
 

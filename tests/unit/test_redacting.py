@@ -11,22 +11,22 @@ from typing import Any
 import pytest
 
 from ragmetrics.calibration.run import calibrate
-from ragmetrics.comparing.records import MovedContext
-from ragmetrics.dashboard import rebuild_dashboard, refresh_builds, refresh_dashboard
-from ragmetrics.demo import NIGHTS, unpack
-from ragmetrics.gates.gate import run_gate
-from ragmetrics.gates.records import FallenQuestion, IndexBuild
-from ragmetrics.gates.telling import tell_undecided
-from ragmetrics.night import run_night
-from ragmetrics.protocol import Score
-from ragmetrics.records import BrokenFile, Source
+from ragmetrics.comparison.gate.decision import run_gate
+from ragmetrics.comparison.gate.notifications import tell_undecided
+from ragmetrics.config.settings import load_settings, make_settings
+from ragmetrics.model.comparison import MovedContext
+from ragmetrics.model.gate import FallenQuestion, IndexBuild
+from ragmetrics.model.manifest import BrokenFile, Source
+from ragmetrics.model.request import Score
+from ragmetrics.model.row import question_key
+from ragmetrics.pipeline.demo import NIGHTS, unpack
+from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.report.earlier_retrieval import Earlier
 from ragmetrics.report.redacting import hashed, redacted, redacted_row
-from ragmetrics.report.rows_earlier import Earlier
-from ragmetrics.rows import question_key
-from ragmetrics.settings import load_settings, make_settings
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import nights
-from ragmetrics.store.parts import read_rows
+from ragmetrics.report.refresh import rebuild_dashboard, refresh_builds, refresh_dashboard
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.history import nights
+from ragmetrics.storage.shards import read_rows
 from tasks import gating
 from tests.fakes.build_logs import damaged, gate_settings, golden, write_build
 from tests.fakes.comparisons import comparison, side

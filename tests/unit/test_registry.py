@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 import ragmetrics.metrics
+from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.errors import InputError
-from ragmetrics.metrics.context_relevance import GRADE
-from ragmetrics.metrics.context_relevancy import NEEDED
-from ragmetrics.protocol import Prompt, Score, Steps
-from ragmetrics.registry import Metric, families, metric, metrics, select
-from ragmetrics.rows import FIELDS, LogRow
-from ragmetrics.settings import DEFAULT_METRICS
+from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.metrics.bundled.context_relevancy import NEEDED
+from ragmetrics.metrics.registry import Metric, families, metric, metrics, select
+from ragmetrics.model.request import Prompt, Score, Steps
+from ragmetrics.model.row import FIELDS, LogRow
 
 ALL = list(metrics().values())
 
@@ -77,8 +77,8 @@ def test_every_prompt_has_a_baseline(one: Metric) -> None:
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An installed package with a metric `brevity`; its entry points."""
     (tmp_path / "brevity_plugin.py").write_text(
-        "from ragmetrics.protocol import Score\n"
-        "from ragmetrics.registry import metric\n\n\n"
+        "from ragmetrics.model.request import Score\n"
+        "from ragmetrics.metrics.registry import metric\n\n\n"
         "@metric(version=1, calls='0')\n"
         "def brevity(row):\n"
         "    '''How short.'''\n"

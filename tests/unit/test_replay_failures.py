@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ragmetrics.comparison.replay import ReplayShort, replay
+from ragmetrics.comparison.replay import retriever_client as asking
 from ragmetrics.errors import InputError, RetrieverRefused
-from ragmetrics.replay import ReplayShort, asking, replay
 from tests.fakes.replays import BUILD, golden_rows, hurry, log_rows, replaying
 from tests.fakes.retriever import SearchServer
 
@@ -110,7 +111,7 @@ def test_all_questions_never_may_fail(tmp_path: Path, search_server: SearchServe
 
 def test_a_shortfall_survives_a_process_pool() -> None:
     """Runners pickle errors."""
-    from ragmetrics.replay import Replayed
+    from ragmetrics.comparison.replay import Replayed
 
     told = Replayed(build="b", place="p", questions=9, rows=1, failed={"x": 8}, examples={"x": "y"})
     again = pickle.loads(pickle.dumps(ReplayShort(told, 0.02)))

@@ -10,8 +10,8 @@ from textwrap import dedent
 
 import pytest
 
+from ragmetrics.comparison.replay import Replayed, ReplayShort, replay
 from ragmetrics.errors import InputError, RetrieverRefused
-from ragmetrics.replay import Replayed, ReplayShort, replay
 from tests.fakes.replays import BUILD, golden_rows, hurry, log_rows, replaying
 
 COUNTING = """

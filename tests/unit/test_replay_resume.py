@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ragmetrics.comparison.replay import ReplayShort, replay
+from ragmetrics.comparison.replay import checkpoint as kept
+from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import InputError, StoreError
-from ragmetrics.replay import ReplayShort, kept, replay
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.store.logs import find_logs
+from ragmetrics.logs.log_files import find_logs
 from tests.fakes.clients import Bucket
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.processes import ROOT

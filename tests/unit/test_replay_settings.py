@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from ragmetrics.config.retriever import RetrieverSettings
+from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import SettingsError
-from ragmetrics.retriever_settings import RetrieverSettings
-from ragmetrics.settings import make_settings
 
 URL = "https://search.example.com/query"
 

@@ -10,12 +10,12 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ragmetrics.replay.answers import line_of, read_answer
-from ragmetrics.replay.outcomes import NoAnswer
-from ragmetrics.replay.questions import Question
-from ragmetrics.replay.template import fill, fill_body, fill_params
-from ragmetrics.retriever_settings import HOLE, RetrieverSettings
-from ragmetrics.rows import LogRow, read_row
+from ragmetrics.comparison.replay.protocols import NoAnswer
+from ragmetrics.comparison.replay.questions import Question
+from ragmetrics.comparison.replay.response_mapping import line_of, read_answer
+from ragmetrics.comparison.replay.template import fill, fill_body, fill_params
+from ragmetrics.config.retriever import HOLE, RetrieverSettings
+from ragmetrics.model.row import LogRow, read_row
 
 TEXT = st.text(st.characters(codec="utf-8")) | st.sampled_from(
     [

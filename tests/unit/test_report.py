@@ -11,20 +11,14 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.records import (
-    BrokenFile,
-    JudgeInfo,
-    Segment,
-    Source,
-    WorstRow,
-)
+from ragmetrics.model.manifest import BrokenFile, JudgeInfo, Segment, Source, WorstRow
 from ragmetrics.report.cards import MOST_DRAWN
-from ragmetrics.report.condition import condition
-from ragmetrics.report.passages import Budget, spans
+from ragmetrics.report.formatting import LONGEST, clean, interval, number, share, signed
+from ragmetrics.report.night_status import condition
 from ragmetrics.report.site import summary_markdown, write_assets, write_night
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import change, trends
-from ragmetrics.report.words import LONGEST, clean, interval, number, share, signed
+from ragmetrics.report.truncation import Budget, spans
 from tests.fakes.nights import (
     FIRST,
     HOSTILE,

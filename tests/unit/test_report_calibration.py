@@ -10,26 +10,26 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics import publish
 from ragmetrics.calibration import calibrate
 from ragmetrics.calibration.history import History, load_history
-from ragmetrics.calibration.records import Calibration, Measured, MetricDrift, Untold
-from ragmetrics.dashboard import refresh_dashboard
-from ragmetrics.judge_settings import JudgeSettings
+from ragmetrics.config.judge import JudgeSettings
+from ragmetrics.config.settings import make_settings
 from ragmetrics.judges import make_judge
-from ragmetrics.judges.corpus import Corpus
-from ragmetrics.night import run_night
-from ragmetrics.panel import panel_fingerprint
-from ragmetrics.records import BrokenFile, JudgeInfo, Manifest
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.model.calibration import Calibration, Measured, MetricDrift, Untold
+from ragmetrics.model.manifest import BrokenFile, JudgeInfo, Manifest
+from ragmetrics.pipeline import publish
+from ragmetrics.pipeline.nightly import run_night
 from ragmetrics.report.calibration import standings, trusted
 from ragmetrics.report.calibration_figure import drift_figure, reliability_figure
 from ragmetrics.report.calibration_page import MOST_IN_FULL, write_calibrations
 from ragmetrics.report.calibration_segments import segment_tables
 from ragmetrics.report.markdown import calibration_markdown
+from ragmetrics.report.refresh import refresh_dashboard
 from ragmetrics.report.site import write_night, write_overview
-from ragmetrics.settings import make_settings
-from ragmetrics.stage import open_store
-from ragmetrics.store.files import Files
+from ragmetrics.scoring.panel import panel_fingerprint
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.files import Files
 from tests.fakes.calibrations import (
     FIRST,
     calibration,

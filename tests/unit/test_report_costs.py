@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.records import BudgetReport, Limits, SampleReport, Usage
+from ragmetrics.model.manifest import BudgetReport, Limits, SampleReport, Usage
 from ragmetrics.report.costs import all_costs, bill, budget, cost_lines, limits, money
 from ragmetrics.report.site import write_night
-from ragmetrics.store.files import Files
+from ragmetrics.storage.files import Files
 from tests.fakes.nights import HOSTILE, night, summary
 
 Page = Callable[..., str]

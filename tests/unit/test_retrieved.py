@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.comparing.retrieved import LONGEST, moved_contexts
-from ragmetrics.rows import LogRow
+from ragmetrics.comparison.context_diff import LONGEST, moved_contexts
+from ragmetrics.model.row import LogRow
 
 TEXTS = st.lists(st.sampled_from("abcde"), max_size=7)
 

@@ -12,17 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.comparing.records import MovedContext
 from ragmetrics.errors import StoreError
-from ragmetrics.protocol import Score, Status
-from ragmetrics.records import Manifest, WorstRow
-from ragmetrics.report.rows_earlier import Earlier, became
-from ragmetrics.report.rows_kept import FELL, RowTable, pick_rows, unique_keys
-from ragmetrics.report.rows_reading import load_rows
-from ragmetrics.rows import LogRow
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import ref_of
-from ragmetrics.store.parts import (
+from ragmetrics.model.comparison import MovedContext
+from ragmetrics.model.manifest import Manifest, WorstRow
+from ragmetrics.model.request import Score, Status
+from ragmetrics.model.row import LogRow
+from ragmetrics.report.earlier_retrieval import Earlier, became
+from ragmetrics.report.row_loader import load_rows
+from ragmetrics.report.row_selection import FELL, RowTable, pick_rows, unique_keys
+from ragmetrics.scoring.summary import load_scores
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.history import ref_of
+from ragmetrics.storage.shards import (
     ROW_SCHEMA,
     SCORE_SCHEMA,
     PartWriter,
@@ -30,7 +31,6 @@ from ragmetrics.store.parts import (
     score_record,
     workspace,
 )
-from ragmetrics.summarise import load_scores
 from tests.fakes.clients import Bucket
 from tests.fakes.nights import night, summary
 

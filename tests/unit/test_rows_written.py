@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.comparing.records import MovedContext
-from ragmetrics.protocol import Score, Status
-from ragmetrics.report.rows_earlier import Earlier
-from ragmetrics.report.rows_files import MOST_BYTES
-from ragmetrics.report.rows_kept import SAMPLED, KeptRow, Why
+from ragmetrics.model.comparison import MovedContext
+from ragmetrics.model.request import Score, Status
+from ragmetrics.report.earlier_retrieval import Earlier
+from ragmetrics.report.row_selection import SAMPLED, KeptRow, Why
+from ragmetrics.report.rows_js import MOST_BYTES
 from ragmetrics.report.rows_page import write_rows
 from tests.fakes.nights import FIRST, HOSTILE, as_worst, night, worst_row
 from tests.fakes.pages import Outline, Site, text

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from ragmetrics.comparison.gate.rules import gate_rules
+from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import InputError, SettingsError
-from ragmetrics.gates.rules import gate_rules
-from ragmetrics.night import check_settings
-from ragmetrics.protocol import Score, Steps
-from ragmetrics.registry import metrics
-from ragmetrics.rows import LogRow
-from ragmetrics.settings import Settings, make_settings
+from ragmetrics.metrics.registry import metrics
+from ragmetrics.model.request import Score, Steps
+from ragmetrics.model.row import LogRow
+from ragmetrics.pipeline.nightly import check_settings
 
 RECALL = "context_recall"
 

@@ -9,12 +9,12 @@ from datetime import date
 import pandas as pd
 import pytest
 
-from ragmetrics.alert_settings import AlertSettings, Rule
-from ragmetrics.alerts.book import AlertState, Book
+from ragmetrics.alerts.alert_store import AlertState, Book
 from ragmetrics.alerts.rules import Night, evaluate
 from ragmetrics.alerts.state import advance
-from ragmetrics.records import BrokenFile, Level, Manifest, Segment
-from ragmetrics.summarise import MetricScores
+from ragmetrics.config.alerts import AlertSettings, Rule
+from ragmetrics.model.manifest import BrokenFile, Level, Manifest, Segment
+from ragmetrics.scoring.summary import MetricScores
 from tests.fakes.past import (
     NOISY,
     TONIGHT,

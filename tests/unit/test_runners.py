@@ -23,12 +23,12 @@ import flows
 import ragmetrics
 from flows import backfill, scoring
 from flows.runners import THREADS, RunnerFailed, _ray, _threads, lost, open_runner
+from ragmetrics.config.runner import RunnerSettings
+from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import JudgeError, RagmetricsError, SettingsError, StoreError, Unanswered
-from ragmetrics.replay.records import Replayed, ReplayShort
-from ragmetrics.runner_settings import RunnerSettings
-from ragmetrics.settings import make_settings
-from ragmetrics.store.parts import RunRef
-from ragmetrics.workers import Part, WorkerDied
+from ragmetrics.model.replay import Replayed, ReplayShort
+from ragmetrics.scoring.process_pool import Part, WorkerDied
+from ragmetrics.storage.shards import RunRef
 from tests.fakes.logs import NIGHT
 from tests.fakes.processes import ROOT
 from tests.fakes.runner_nights import need

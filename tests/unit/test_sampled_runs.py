@@ -16,22 +16,22 @@ from pydantic import BaseModel
 from rich.console import Console
 
 from ragmetrics import Result, evaluate
-from ragmetrics.cost_tables import print_estimate
-from ragmetrics.evaluation import estimate
-from ragmetrics.gates.rules import gate_run_settings
+from ragmetrics.cli.output.costs import print_estimate
+from ragmetrics.cli.output.summary import print_summary
+from ragmetrics.comparison.gate.rules import gate_run_settings
+from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.judges.base import Reply
-from ragmetrics.judges.corpus import Corpus
-from ragmetrics.night import CoverageShort, parts, publish_night, run_night, stage_night
-from ragmetrics.panel import Member
-from ragmetrics.protocol import Ask, Lexicon, Prompt, Score, Status, Steps, ask
-from ragmetrics.registry import metric
-from ragmetrics.report.condition import condition
-from ragmetrics.rows import LogRow
-from ragmetrics.sample_plan import Group, SamplePlan, mark_of
-from ragmetrics.sampled_panel import SampledPanel
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.tables import print_summary
-from ragmetrics.workers import score_parts
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.metrics.registry import metric
+from ragmetrics.model.request import Ask, Lexicon, Prompt, Score, Status, Steps, ask
+from ragmetrics.model.row import LogRow
+from ragmetrics.pipeline.evaluate import estimate
+from ragmetrics.pipeline.nightly import CoverageShort, parts, publish_night, run_night, stage_night
+from ragmetrics.report.night_status import condition
+from ragmetrics.scoring.panel import Member
+from ragmetrics.scoring.process_pool import score_parts
+from ragmetrics.scoring.sampling.panel import SampledPanel
+from ragmetrics.scoring.sampling.plan import Group, SamplePlan, mark_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.scripted import ScriptedJudge, a_broker

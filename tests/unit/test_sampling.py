@@ -14,17 +14,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragmetrics.config.sampling import SampleSettings
+from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import SettingsError
-from ragmetrics.protocol import Status
-from ragmetrics.records import Manifest, SampledMean, Usage
-from ragmetrics.registry import select
-from ragmetrics.rows import question_key
-from ragmetrics.sample_costs import whole_cost
-from ragmetrics.sample_means import STRATUM, sampled_mean, strata_of
-from ragmetrics.sample_plan import Group, Marks, SamplePlan, stratum_of
-from ragmetrics.sample_settings import SampleSettings
-from ragmetrics.sampling import FEWEST, Census, Known, comparable, draw_all, known, wanted_rows
-from ragmetrics.settings import make_settings
+from ragmetrics.metrics.registry import select
+from ragmetrics.model.manifest import Manifest, SampledMean, Usage
+from ragmetrics.model.request import Status
+from ragmetrics.model.row import question_key
+from ragmetrics.scoring.sampling.draw import (
+    FEWEST,
+    Census,
+    Known,
+    comparable,
+    draw_all,
+    known,
+    wanted_rows,
+)
+from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean, strata_of
+from ragmetrics.scoring.sampling.plan import Group, Marks, SamplePlan, stratum_of
+from ragmetrics.scoring.sampling.report import whole_cost
 from ragmetrics.stats.intervals import mean_interval
 from ragmetrics.stats.prediction_powered import prediction_powered, rows_to_judge
 from tests.fakes.nights import night, summary

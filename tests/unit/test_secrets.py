@@ -10,12 +10,12 @@ from contextlib import contextmanager
 import pytest
 from pydantic import SecretStr
 
+from ragmetrics.config.judge import JudgeSettings, make_judge_settings
 from ragmetrics.errors import JudgeRefused, SettingsError
-from ragmetrics.judge_settings import JudgeSettings, make_judge_settings
-from ragmetrics.judges.access import find_access
+from ragmetrics.judges.endpoint_config import find_access
 from ragmetrics.judges.live import LiveJudge
-from ragmetrics.protocol import Ask
-from ragmetrics.registry import select
+from ragmetrics.metrics.registry import select
+from ragmetrics.model.request import Ask
 from tests.fakes.http_server import Handler, serving
 
 KEY = "sk-SECRET-4711"

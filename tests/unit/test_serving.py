@@ -17,11 +17,11 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import sync_playwright
 
-from ragmetrics.demo import NIGHTS, unpack
-from ragmetrics.night import run_night
-from ragmetrics.settings import load_settings
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import save_manifest
+from ragmetrics.config.settings import load_settings
+from ragmetrics.pipeline.demo import NIGHTS, unpack
+from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.history import save_manifest
 from tests.fakes.browsing import ARGUMENTS
 from tests.fakes.clients import Bucket
 from tests.fakes.command import Run

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ragmetrics.config.judge import api_key
+from ragmetrics.config.settings import Settings, judged_by, load_settings, make_settings
 from ragmetrics.errors import SettingsError
-from ragmetrics.judge_settings import api_key
-from ragmetrics.settings import Settings, judged_by, load_settings, make_settings
 
 
 def load(tmp_path: Path, text: str, **overrides: object) -> Settings:

@@ -16,12 +16,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragmetrics.config.settings import DEFAULT_METRICS, Settings, make_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.score import score_families
-from ragmetrics.settings import DEFAULT_METRICS, Settings, make_settings
-from ragmetrics.sharding import MOST_TASKS, Extent, best_number, extent, seconds_here, shards_for
-from ragmetrics.store.files import FileInfo, Files
-from ragmetrics.store.logs import LogSet, find_logs
+from ragmetrics.logs.log_files import LogSet, find_logs
+from ragmetrics.scoring.part import score_families
+from ragmetrics.scoring.sharding import (
+    MOST_TASKS,
+    Extent,
+    best_number,
+    extent,
+    seconds_here,
+    shards_for,
+)
+from ragmetrics.storage.files import FileInfo, Files
 from tests.fakes.logs import make_rows, write_jsonl
 
 ROWS = 4_000

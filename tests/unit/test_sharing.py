@@ -19,10 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics import evaluate
-from ragmetrics.judges import sharing
-from ragmetrics.judges.gate import Bucket, Gate
-from ragmetrics.judges.sharing import Presence, Share, join
-from ragmetrics.store.files import Files
+from ragmetrics.judges import quota_sharing as sharing
+from ragmetrics.judges.quota_sharing import Presence, Share, join
+from ragmetrics.judges.rate_limiter import Bucket, Gate
+from ragmetrics.storage.files import Files
 from tests.fakes.clients import Bucket as S3Bucket
 from tests.fakes.clients import JudgeServer
 from tests.fakes.instant import InstantLoop, instantly
@@ -510,9 +510,9 @@ def test_a_run_that_asks_nothing_takes_no_part(tmp_path: Path, judge_server: Jud
 ENDS = """
 import asyncio, sys, time
 from ragmetrics import loop
-from ragmetrics.judges.gate import Gate
-from ragmetrics.judges.sharing import join
-from ragmetrics.store.files import Files
+from ragmetrics.judges.rate_limiter import Gate
+from ragmetrics.judges.quota_sharing import join
+from ragmetrics.storage.files import Files
 
 async def main():
     gate = Gate(12)

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.unshown import compose_unshown
-from ragmetrics.backfill import BackfillShort, run_backfill
+from ragmetrics.alerts.dashboard_failure import compose_unshown
+from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.night import CoverageShort, run_night
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.stage import open_store
-from ragmetrics.store.files import Files
+from ragmetrics.pipeline.backfill import BackfillShort, run_backfill
+from ragmetrics.pipeline.nightly import CoverageShort, run_night
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.files import Files
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import night
 from tests.fakes.slack import SlackServer

@@ -13,12 +13,11 @@ import slackblocks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.alerts.book import Message
-from ragmetrics.alerts.markup import escape
+from ragmetrics.alerts.alert_store import Message
+from ragmetrics.alerts.formats.terminal import render
 from ragmetrics.alerts.slack import compose
-from ragmetrics.alerts.terminal import render
-from ragmetrics.causes import ComparedMeans
-from ragmetrics.records import (
+from ragmetrics.model.changes import ComparedMeans
+from ragmetrics.model.manifest import (
     BudgetReport,
     Finding,
     JudgeInfo,
@@ -31,6 +30,7 @@ from ragmetrics.records import (
     Usage,
     WorstRow,
 )
+from ragmetrics.text.escaping import escape
 from tests.fakes.nights import fall
 
 NIGHT = date(2026, 11, 19)

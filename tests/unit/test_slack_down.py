@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.alerts import deliver, outbox, webhook
-from ragmetrics.alerts.deliver import load_book
-from ragmetrics.night import CoverageShort, run_night
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.store.files import Files
+from ragmetrics.alerts import delivery as deliver
+from ragmetrics.alerts import outbox, webhook
+from ragmetrics.alerts.delivery import load_book
+from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.pipeline.nightly import CoverageShort, run_night
+from ragmetrics.storage.files import Files
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.slack import Failure, SlackServer
 

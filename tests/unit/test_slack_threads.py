@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import deliver, outbox
+from ragmetrics.alerts import delivery as deliver
+from ragmetrics.alerts import outbox
 from ragmetrics.alerts.channels import MOST_THREADS
-from ragmetrics.alerts.deliver import alert
+from ragmetrics.alerts.delivery import alert
 from ragmetrics.alerts.slack_bot import API
 from ragmetrics.alerts.threads import THREADS
+from ragmetrics.comparison.gate.notifications import tell_undecided
+from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.gates.telling import tell_undecided
-from ragmetrics.records import Manifest
-from ragmetrics.settings import make_settings
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import save_manifest
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.history import save_manifest
 from tests.fakes.nights import finding, night
 from tests.fakes.slack import TOKEN, SlackServer
 

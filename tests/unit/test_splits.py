@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from ragmetrics import text as module
-from ragmetrics.play import Play, is_heavy
-from ragmetrics.registry import select
-from ragmetrics.rows import LogRow
-from ragmetrics.splits import Recent, Shared, Split, splits_file
-from ragmetrics.text import sentences, sharing_splits
+from ragmetrics.metrics.registry import select
+from ragmetrics.model.row import LogRow
+from ragmetrics.scoring.metric_run import Play, is_heavy
+from ragmetrics.text import sentences as module
+from ragmetrics.text.sentences import sentences, sharing_splits
+from ragmetrics.text.split_cache import Recent, Shared, Split, splits_file
 from tests.fakes.processes import ROOT
 
 PROSE = "The plug gets hot. Pull it out and wait for an hour. Then call Dr. No."
@@ -63,7 +63,7 @@ def kept(path: Path) -> None:
 
 def _in_another_process(path: Path, text: str) -> None:
     code = (
-        "import sys, pathlib; from ragmetrics.text import sentences, sharing_splits\n"
+        "import sys, pathlib; from ragmetrics.text.sentences import sentences, sharing_splits\n"
         "with sharing_splits(pathlib.Path(sys.argv[1])): sentences(sys.argv[2], 'en')"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -190,7 +190,9 @@ def test_a_heavy_row_is_split_beside_the_event_loop(monkeypatch: pytest.MonkeyPa
         return sentences(text, language)
 
     metric = select(["context_relevancy"])[0]
-    monkeypatch.setattr(sys.modules["ragmetrics.metrics.context_relevancy"], "sentences", watched)
+    monkeypatch.setattr(
+        sys.modules["ragmetrics.metrics.bundled.context_relevancy"], "sentences", watched
+    )
     for heavy in (False, True):
         asyncio.run(Play(metric, row(PROSE), heavy=heavy).go_on(None))
     assert threads == [True, False]

@@ -15,19 +15,12 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import InputError, StoreError
-from ragmetrics.rows import LogRow
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.sharding import shard_of, shard_range
-from ragmetrics.stage import (
-    Staged,
-    find_inputs,
-    load_corpus,
-    open_store,
-    plan,
-    stage,
-)
-from ragmetrics.store.parts import RunRef, read_rows
+from ragmetrics.model.row import LogRow
+from ragmetrics.scoring.sharding import shard_of, shard_range
+from ragmetrics.scoring.staging import Staged, find_inputs, load_corpus, open_store, plan, stage
+from ragmetrics.storage.shards import RunRef, read_rows
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 NOW = datetime(2026, 11, 20, 2, tzinfo=UTC)

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.protocol import Score, Status
-from ragmetrics.records import JudgeSummary, Segment
-from ragmetrics.rows import LogRow
+from ragmetrics.model.manifest import JudgeSummary, Segment
+from ragmetrics.model.request import Score, Status
+from ragmetrics.model.row import LogRow
+from ragmetrics.scoring.summary import MetricScores, find_segments, load_scores, summarise
 from ragmetrics.stats.agreement import krippendorff_alpha
 from ragmetrics.stats.intervals import mean_interval
-from ragmetrics.store.files import Files
-from ragmetrics.store.parts import (
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.shards import (
     ROW_SCHEMA,
     SCORE_SCHEMA,
     PartWriter,
@@ -22,7 +23,6 @@ from ragmetrics.store.parts import (
     row_record,
     score_record,
 )
-from ragmetrics.summarise import MetricScores, find_segments, load_scores, summarise
 
 METRIC = "context_recall"
 FAILED = Score(None, "timed out", status=Status.JUDGE_FAILED)

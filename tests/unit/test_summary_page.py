@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from ragmetrics.errors import InputError
-from ragmetrics.records import JudgeInfo, Manifest, Segment, Source
+from ragmetrics.model.manifest import JudgeInfo, Manifest, Segment, Source
 from ragmetrics.report.markdown import summary_markdown
+from ragmetrics.report.night_summary import night_markdown, night_summary
 from ragmetrics.report.redacting import redacted
 from ragmetrics.report.summary_page import summary_page
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import save_manifest
-from ragmetrics.summaries import night_markdown, night_summary
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.history import save_manifest
 from tests.fakes.command import Run
 from tests.fakes.nights import HOSTILE, as_worst, finding, night, summary, ten_nights, worst_row
 from tests.fakes.pages import Outline, Site, text

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.records import Source
-from ragmetrics.store import history
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import nights, save_manifest
-from ragmetrics.superseding import Saved, differing, speaks, superseding, until_settled
+from ragmetrics.model.manifest import Source
+from ragmetrics.storage import history
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.history import nights, save_manifest
+from ragmetrics.storage.night_selection import Saved, differing, speaks, superseding, until_settled
 from tests.fakes.nights import night, summary
 
 

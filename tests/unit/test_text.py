@@ -12,10 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pysbd import Segmenter
 
-from ragmetrics import text as module
-from ragmetrics._fallback import plain_sentences
-from ragmetrics.splits import Recent, Split
-from ragmetrics.text import SplitCounter, SplitCounts, counting_splits, normalise, sentences
+from ragmetrics.text import sentences as module
+from ragmetrics.text.rule_splitter import plain_sentences
+from ragmetrics.text.sentences import (
+    SplitCounter,
+    SplitCounts,
+    counting_splits,
+    normalise,
+    sentences,
+)
+from ragmetrics.text.split_cache import Recent, Split
 
 HANGING = (
     "This was shown before.[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19"
@@ -123,7 +129,10 @@ def test_the_same_text_has_the_same_sentences(text: str, language: str | None) -
 
 def test_hanging_texts_return() -> None:
     """Texts on which pysbd runs for ever are split; in a process, as no thread can stop it."""
-    code = "import sys; from ragmetrics.text import sentences as s; print(len(s(sys.argv[1])))"
+    code = (
+        "import sys\nfrom ragmetrics.text.sentences import sentences\n"
+        "print(len(sentences(sys.argv[1])))"
+    )
     for text in HANGING:
         command = [sys.executable, "-W", "error", "-c", code, text]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.rows import BadRow
-from ragmetrics.store.presets import PRESETS, Place, Skipped
-from ragmetrics.store.presets.traces import AGAIN, INSIDE, Traces
+from ragmetrics.logs.presets import PRESETS, Place, Skipped
+from ragmetrics.logs.presets.traces import AGAIN, INSIDE, Traces
+from ragmetrics.model.row import BadRow
 from tests.fakes.traces import run, span
 
 

@@ -10,18 +10,18 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from ragmetrics import translation
+from ragmetrics.config.judge import JudgeSettings
+from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import InputError, Unanswered
-from ragmetrics.judge_settings import JudgeSettings
+from ragmetrics.judges import prompt_translation as translation
 from ragmetrics.judges.base import Reply
-from ragmetrics.metrics.context_recall import SUPPORT
-from ragmetrics.metrics.context_relevance import GRADE
-from ragmetrics.metrics.context_relevancy import NEEDED
-from ragmetrics.metrics.response_relevancy import QUESTIONS
-from ragmetrics.protocol import Ask, Prompt
-from ragmetrics.registry import metrics, prompts_of
-from ragmetrics.settings import make_settings
-from ragmetrics.translation import translate
+from ragmetrics.judges.prompt_translation import translate
+from ragmetrics.metrics.bundled.context_recall import SUPPORT
+from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.metrics.bundled.context_relevancy import NEEDED
+from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
+from ragmetrics.metrics.registry import metrics, prompts_of
+from ragmetrics.model.request import Ask, Prompt
 
 REPLACEABLE = [p for p in prompts_of(metrics().values()).values() if not p.verbatim]
 Translator = Callable[[list[str]], list[str]]

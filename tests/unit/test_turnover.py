@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.alert_settings import AlertSettings
-from ragmetrics.alerts import seen_ids
-from ragmetrics.alerts.deliver import alert
-from ragmetrics.alerts.seen_ids import IdReader, hashed, pieces
-from ragmetrics.alerts.turnover import Share
-from ragmetrics.night import parts
-from ragmetrics.publish import publish
-from ragmetrics.records import Finding, Manifest
-from ragmetrics.score import judge_info, score_part
-from ragmetrics.settings import make_settings
-from ragmetrics.stage import find_inputs, open_store, plan, stage
-from ragmetrics.store.parts import read_columns
+from ragmetrics.alerts import document_ids as seen_ids
+from ragmetrics.alerts.delivery import alert
+from ragmetrics.alerts.document_ids import IdReader, hashed, pieces
+from ragmetrics.alerts.stale_labels import Share
+from ragmetrics.config.alerts import AlertSettings
+from ragmetrics.config.settings import make_settings
+from ragmetrics.model.manifest import Finding, Manifest
+from ragmetrics.pipeline.nightly import parts
+from ragmetrics.pipeline.publish import publish
+from ragmetrics.scoring.part import judge_info, score_part
+from ragmetrics.scoring.staging import find_inputs, open_store, plan, stage
+from ragmetrics.storage.shards import read_columns
 from tests.fakes.logs import write_jsonl
 
 FIRST = date(2026, 11, 10)

@@ -11,14 +11,14 @@ import pytest
 
 from ragmetrics.errors import JudgeError, Unanswered
 from ragmetrics.judges.base import Embedded
-from ragmetrics.judges.corpus import Corpus
+from ragmetrics.judges.cache.judgements import EMBEDDING, Judgement, Judgements
+from ragmetrics.judges.embedding_client import Vectors
 from ragmetrics.judges.embeddings import HashedEmbedder
-from ragmetrics.protocol import Answer, Embed
-from ragmetrics.records import Usage
-from ragmetrics.store.files import Files
-from ragmetrics.store.judgements import EMBEDDING, Judgement, Judgements
-from ragmetrics.vector_checks import VectorChecks
-from ragmetrics.vectors import Vectors
+from ragmetrics.judges.vector_checks import VectorChecks
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.model.manifest import Usage
+from ragmetrics.model.request import Answer, Embed
+from ragmetrics.storage.files import Files
 from tests.fakes.scripted import CountingEmbedder
 
 

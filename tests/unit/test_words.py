@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.report.words import anchor
+from ragmetrics.report.formatting import anchor
 
 
 @given(st.text(max_size=120), st.text(max_size=120))

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics import workers
+from ragmetrics.config.judge import JudgeSettings
+from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import JudgeError, JudgeRefused, RagmetricsError, StoreError, Unanswered
-from ragmetrics.evaluation import evaluate
-from ragmetrics.judge_settings import JudgeSettings
-from ragmetrics.night import parts, run_night
-from ragmetrics.settings import Settings, make_settings
-from ragmetrics.stage import Staged, find_inputs, open_store, plan, stage
-from ragmetrics.workers import WorkerDied, _LongestFirst, score_parts
+from ragmetrics.pipeline.evaluate import evaluate
+from ragmetrics.pipeline.nightly import parts, run_night
+from ragmetrics.scoring import process_pool as workers
+from ragmetrics.scoring.process_pool import WorkerDied, _LongestFirst, score_parts
+from ragmetrics.scoring.staging import Staged, find_inputs, open_store, plan, stage
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.processes import ROOT
 
@@ -39,7 +39,7 @@ def told(*_):
     os.kill(os.getpid(), getattr(signal, sys.argv[2]))
 
 settings = {"workers": 2, "shards": 8, "metrics": ["context_relevance"]}
-from ragmetrics.settings import make_settings
+from ragmetrics.config.settings import make_settings
 evaluate(sys.argv[1], settings=make_settings(settings), progress=told if sys.argv[2:] else None)
 print("done", flush=True)
 """

@@ -8,9 +8,9 @@ from itertools import combinations
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.protocol import Data, Lexicon, Prompt, Score, Steps, ask
-from ragmetrics.registry import metric
-from ragmetrics.rows import LogRow
+from ragmetrics.metrics.registry import metric
+from ragmetrics.model.request import Data, Lexicon, Prompt, Score, Steps, ask
+from ragmetrics.model.row import LogRow
 
 ALIKE_FROM = 0.6
 

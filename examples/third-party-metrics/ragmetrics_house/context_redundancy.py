@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ragmetrics.protocol import Score, Steps
-from ragmetrics.registry import metric
-from ragmetrics.rows import LogRow
-from ragmetrics.text import sentences
+from ragmetrics.metrics.registry import metric
+from ragmetrics.model.request import Score, Steps
+from ragmetrics.model.row import LogRow
+from ragmetrics.text.sentences import sentences
 
 
 @metric(version=1, needs=("retrieved_contexts",), calls="0", higher_is_better=False)

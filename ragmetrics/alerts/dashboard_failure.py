@@ -1,0 +1,58 @@
+"""A night that the dashboard does not show: told on its own, since alerts do not wait for pages."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+from ragmetrics.alerts.alert_store import Message
+from ragmetrics.alerts.channels import SLACK, channels
+from ragmetrics.alerts.formats.slack_blocks import context, links, plain, section
+from ragmetrics.alerts.timeouts import LONGEST, Unconfirmed, within
+from ragmetrics.config.settings import Settings
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.storage.files import Files
+from ragmetrics.text.escaping import clean, escape
+
+log = logging.getLogger(__name__)
+
+
+def tell_unshown(
+    settings: Settings, files: Files, manifest: Manifest, reason: str, run_url: str | None = None
+) -> bool:
+    """Tell every channel that a night's pages could not be written; return whether Slack was told.
+
+    Nothing is kept: where a channel does not confirm, the failure of the run is all there is.
+    """
+    message = compose_unshown(manifest, reason, run_url)
+    told = False
+    for channel in channels(settings.alerts, files):
+        if channel.lacks or not channel.hears("warning"):
+            continue
+        try:
+            within(LONGEST, partial(channel.send, message))
+        except Unconfirmed as error:
+            log.error("%s was not told that the dashboard is behind: %s", channel.name, error)
+        else:
+            told = told or channel.name == SLACK
+    return told
+
+
+def compose_unshown(manifest: Manifest, reason: str, run_url: str | None = None) -> Message:
+    """The message of a night whose pages could not be written."""
+    title = f"🟡 Warning: the dashboard could not be written for {manifest.date}"
+    what = (
+        "Links to this night lead to no page, or to an old one. Its alerts stand. "
+        "The next run writes what is missing."
+    )
+    blocks = [
+        {"type": "header", "text": plain(title)},
+        section(f"*Why*\n{escape(clean(reason, 1_000), 1_500)}"),
+        context(f"{escape(manifest.dataset, 80)}. {what}"),
+        *links({"run": run_url}),
+    ]
+    text = escape(f"{title}: {clean(reason, 150)} ({manifest.dataset})", 300)
+    return Message(text=text, blocks=blocks, tone="warning")
+
+
+__all__ = ["compose_unshown", "tell_unshown"]

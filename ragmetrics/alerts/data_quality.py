@@ -1,0 +1,142 @@
+"""Health: what is wrong with the night itself, whatever its scores: findings of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from ragmetrics.alerts.judge_drift import SURE
+from ragmetrics.config.alerts import AlertSettings
+from ragmetrics.model.calibration import Drift, Figure, MetricDrift
+from ragmetrics.model.manifest import Finding, Level, Manifest, Summary
+from ragmetrics.model.request import UNSETTLED, Status
+
+
+def check_health(
+    settings: AlertSettings, manifest: Manifest, drifts: Sequence[Drift] = ()
+) -> list[Finding]:
+    """Findings on the logs, the quarantine and the judge; only the first where nothing was read.
+
+    `drifts` are the newest of the night's judges, one per labelled set.
+    """
+    source = manifest.source
+    findings = [_no_data(manifest)]
+    if source.rows or source.quarantined:  # else a firing one must not look resolved
+        findings.append(_quarantine(settings, manifest))
+    if findings[0].level != "no_data":
+        findings += [_judge_failures(settings, manifest, one) for one in manifest.metrics]
+        findings += [_one_of_panel(settings, manifest, name) for name in manifest.judge.panel]
+        findings += [_judge_drift(manifest, one) for one in drifts]
+    return findings
+
+
+def _no_data(manifest: Manifest) -> Finding:
+    source = manifest.source
+    rule = "every log file is there and whole"
+    if source.problem:
+        return _health(manifest, "no_data", "no_data", rule, f"nothing to score: {source.problem}")
+    if source.broken:
+        first = source.broken[0]
+        count = f"{len(source.broken)} log file(s) could not be read to the end"
+        text = f"{count}: {first.file}: {first.reason}"
+        return _health(manifest, "no_data", "breach", rule, text)
+    return _health(manifest, "no_data", "ok", rule, f"{source.rows:,} rows read")
+
+
+def _quarantine(settings: AlertSettings, manifest: Manifest) -> Finding:
+    source = manifest.source
+    total = source.rows + source.quarantined
+    share = source.quarantined / total if total else 0.0
+    text = f"{source.quarantined:,} of {total:,} rows quarantined ({share:.1%})"
+    if source.reasons:
+        reason, count = next(iter(source.reasons.items()))
+        text += f"; most often: {reason[:200]} ({count:,})"
+    level: Level = "breach" if share > settings.max_quarantined else "ok"
+    rule = f"at most {settings.max_quarantined:.0%} of the rows quarantined"
+    return _health(manifest, "quarantine", level, rule, text)
+
+
+def _judge_failures(settings: AlertSettings, manifest: Manifest, summary: Summary) -> Finding:
+    failed = sum(summary.status.get(one, 0) for one in UNSETTLED)
+    asked = failed + summary.scored
+    share = failed / asked if asked else 0.0
+    level: Level = "breach" if share > settings.max_judge_failures else "ok"
+    text = f"{summary.metric}: {failed:,} of {asked:,} rows got no usable verdict ({share:.1%})"
+    if refused := summary.status.get(Status.REFUSED, 0):
+        text += f", {refused:,} of them refused by the judge"
+    if level != "ok" and manifest.problems:
+        text += f": {manifest.problems[0]}"
+    rule = f"{summary.metric}: at most {settings.max_judge_failures:.0%} of the rows unanswered"
+    finding = _health(manifest, "judge_failures", level, rule, text)
+    return finding.model_copy(
+        update={"key": f"{finding.key}/{summary.metric}", "metric": summary.metric, "n": asked}
+    )
+
+
+def _one_of_panel(settings: AlertSettings, manifest: Manifest, name: str) -> Finding:
+    """A warning: the rows have their values, but by fewer judges than they should."""
+    own = [judge for one in manifest.metrics for judge in one.judges if judge.name == name]
+    failed = sum(judge.failed for judge in own)
+    asked = failed + sum(judge.scored for judge in own)
+    share = failed / asked if asked else 0.0
+    level: Level = "breach" if share > settings.max_judge_failures else "ok"
+    text = f"{name}: no usable verdict on {failed:,} of {asked:,} row scores ({share:.1%})"
+    refusals = [problem for problem in manifest.problems if problem.startswith(f"{name}: ")]
+    if level != "ok" and refusals:
+        text += f"; {refusals[0]}"
+    rule = f"{name}: at most {settings.max_judge_failures:.0%} of its verdicts missing in the panel"
+    finding = _health(manifest, "judge_failures", level, rule, text)
+    key = f"{finding.key}/judge={name}"
+    return finding.model_copy(update={"key": key, "n": asked, "severity": "warning"})
+
+
+def _judge_drift(manifest: Manifest, drift: Drift) -> Finding:
+    """A warning, until a calibration shows no further change; one without verdicts shows nothing.
+
+    By itself it silences no metric: what fell may have fallen by the judge, or not. How much of a
+    drop the judge explains is told by `judge_drift`.
+    """
+    changed = [one for one in drift.metrics if _surely_drifted(one)]
+    told = [
+        _changed(one) if one in changed else f"{one.metric}: {one.state}"
+        for one in drift.metrics
+        if one in changed or one.untold
+    ]
+    since = f"{drift.judge} on {drift.name}, {drift.earlier:%Y-%m-%d} to {drift.later:%Y-%m-%d}"
+    why = "" if drift.same_fingerprint else " (its settings or prompts have changed)"
+    text = f"{since}: {'; '.join(told) or 'no drift shown'}{why}"
+    rule = f"{drift.judge}: as it was when last calibrated on {drift.name}"
+    level: Level = "breach" if changed else "no_data" if drift.silent else "ok"
+    finding = _health(manifest, "judge_drift", level, rule, text)
+    key = f"{finding.key}/judge={drift.judge}/set={drift.name}"
+    affects = [one.metric for one in changed]
+    return finding.model_copy(update={"key": key, "severity": "warning", "affects": affects})
+
+
+def _surely_drifted(one: MetricDrift) -> bool:
+    """With a calibration every night, drift that chance shows once in twenty would be noise."""
+    return one.drifted and (one.p_value is None or one.p_value <= SURE)
+
+
+def _changed(one: MetricDrift) -> str:
+    share = "" if one.changed.value is None else f", {one.changed.value:.0%} of verdicts changed"
+    told = {"quadratic kappa": one.figures.get("kappa_quadratic"), "AUC": one.figures.get("auc")}
+    moves = [f"{name} {_move(found)}" for name, found in told.items() if found]
+    return f"{one.metric} drifted: {', '.join(moves)}{share}"
+
+
+def _move(found: Figure) -> str:
+    if found.value is None or found.low is None or found.high is None:
+        return "not known"
+    return f"moved by {found.value:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+
+
+def _health(
+    manifest: Manifest,
+    kind: Literal["no_data", "quarantine", "judge_failures", "judge_drift"],
+    level: Level,
+    rule: str,
+    text: str,
+) -> Finding:
+    key = f"{manifest.dataset}/{kind}"
+    return Finding(key=key, kind=kind, level=level, rule=rule, message=text)

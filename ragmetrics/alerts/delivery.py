@@ -1,0 +1,260 @@
+"""Delivery: tonight's transitions as messages to the channels, and the state of all alerts.
+
+In this order, so that whatever dies in between, and whoever does the same at the same time, no
+message is lost:
+
+    the messages into the outbox -> the state -> each message to its channel, and out of the outbox
+
+Messages that wait since other nights go first, each to its channel and out of the outbox before the
+next. So a run that dies, or whose store fails, repeats at worst the one that was taken last; and a
+channel that fails, or hangs, repeats nothing of the others and keeps none of them waiting for long.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+
+from pydantic import ValidationError
+
+from ragmetrics.alerts import outbox
+from ragmetrics.alerts.alert_store import Book, Message, Undelivered
+from ragmetrics.alerts.channels import SLACK, Channel, Tell, channels
+from ragmetrics.alerts.missed_nights import find_earlier, with_missed
+from ragmetrics.alerts.outbox_recovery import deliver
+from ragmetrics.alerts.silences import silences
+from ragmetrics.alerts.slack import compose
+from ragmetrics.alerts.state import advance
+from ragmetrics.alerts.timeouts import LONGEST, within
+from ragmetrics.config.settings import Settings
+from ragmetrics.errors import StoreError
+from ragmetrics.model.manifest import Finding, Manifest
+from ragmetrics.model.row import explain
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.night_selection import speaks
+
+BOOK = "alerts/state.json"
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What became of a night's message."""
+
+    message: Message | None
+    """None: nothing changed, nothing to say."""
+    sent: bool
+    errors: tuple[str, ...] = ()
+    """Why messages are still undelivered; they are kept, and the next run sends them."""
+
+
+def load_book(files: Files) -> Book:
+    """The state of all alerts, with what waits in the outbox.
+
+    Raises StoreError where it cannot be read as such.
+    """
+    return _with_outbox(_load_state(files), files)
+
+
+def _with_outbox(state: Book, files: Files) -> Book:
+    """The state has messages of its own where an earlier version wrote it."""
+    more = (one for one in outbox.waiting(files) if one not in state.outbox)
+    return state.model_copy(update={"outbox": (*state.outbox, *more)})
+
+
+def _load_state(files: Files) -> Book:
+    data = files.find(BOOK)
+    try:
+        return Book() if data is None else Book.model_validate_json(data)
+    except ValidationError as error:
+        reason = explain(error)
+        raise StoreError(f"{files.uri(BOOK)}: not a state of alerts: {reason}") from None
+
+
+def alert(
+    settings: Settings, files: Files, manifest: Manifest, run_url: str | None = None
+) -> Delivery:
+    """Tell every channel what changed with this night, and with those that were missed before it.
+
+    A store that cannot be written keeps nobody from being told.
+    Without a webhook or bot in the environment nothing is sent to Slack and the state advances all
+    the same; a message that waits goes on waiting, anew where the night's own was taken back. Other
+    channels were asked for, so what they cannot be sent is kept.
+    A run that does not speak for its night any more has nothing to say of it.
+    """
+    stored = _load_state(files)
+    before = _with_outbox(stored, files)
+    reached = channels(settings.alerts, files)
+    book, message, names = before, None, set[str]()
+    spoke = speaks(files, manifest)
+    if spoke:
+        days = settings.alerts.remind_days
+        quiet, found = silences(files), manifest.findings
+        earlier = find_earlier(files, before, manifest.date)
+        known = with_missed(before, earlier, found, days)
+        book, findings = advance(known, found, manifest.date, days, quiet, manifest.run)
+        tell = teller(settings, files, manifest, run_url)
+        message = tell(findings)
+        again = {one.channel for one in before.outbox if one not in book.outbox}
+        told = messages(_asked(reached, again), findings, tell)
+        queued = book.queue(told, before.outbox) if told else book
+        book, names = queued, {name for name, _ in told}
+
+    def save() -> None:
+        if spoke:
+            _save_state(settings, files, manifest, stored, book)
+
+    errors = _write_and_send(files, reached, stored, before, book, save)
+    for error in errors:
+        log.error("%s", error)
+    able = any(one.name in names and not one.lacks for one in reached)
+    return Delivery(message, sent=able and not errors, errors=errors)
+
+
+def _write_and_send(
+    files: Files,
+    reached: Sequence[Channel],
+    stored: Book,
+    before: Book,
+    book: Book,
+    save: Callable[[], None],
+) -> tuple[str, ...]:
+    """Write the outbox and the state, and send; return why something of it could not be done.
+
+    What the store does not take is sent all the same. Where the outbox cannot be written, the state
+    is written last, and only if every message went out: else the next night would take it for told.
+    """
+    earlier = [one for one in before.outbox if one not in stored.outbox]
+    queued = [one for one in book.outbox if one not in earlier]
+    unkept = _unwritten(lambda: outbox.keep(files, queued))
+    errors = unkept or _unwritten(save)
+    errors += _unwritten(
+        lambda: outbox.drop(files, [one for one in before.outbox if one not in book.outbox])
+    )
+    unsent = list(_send_all(files, book, reached, kept=not unkept))
+    if unkept and not unsent:
+        errors += _unwritten(save)
+    return tuple(dict.fromkeys([*errors, *unsent]))
+
+
+def _unwritten(write: Callable[[], None]) -> list[str]:
+    """Why something of the alerts could not be written to the store; nothing where it could."""
+    try:
+        write()
+    except StoreError as error:
+        return [f"the alerts cannot be noted, and may be told twice: {error}"]
+    return []
+
+
+def teller(
+    settings: Settings, files: Files, manifest: Manifest, run_url: str | None = None
+) -> Tell:
+    """Composes messages of a night as the settings say."""
+    return partial(
+        compose,
+        manifest,
+        dashboard=dashboard_link(settings, files, manifest),
+        redact=settings.redacts_messages,
+        run_url=run_url,
+    )
+
+
+def messages(
+    reached: Sequence[Channel], findings: Sequence[Finding], tell: Tell
+) -> list[tuple[str, Message]]:
+    """What every channel is told of a night, each after the channel's name."""
+    return [(one.name, message) for one in reached for message in one.messages(findings, tell)]
+
+
+def _asked(reached: Sequence[Channel], again: Collection[str]) -> list[Channel]:
+    """All but a Slack of which nobody gave an address: then it tells again at most what it was to
+    tell before."""
+    return [one for one in reached if not one.lacks or one.name != SLACK or one.name in again]
+
+
+def _send_all(files: Files, book: Book, reached: Sequence[Channel], *, kept: bool) -> Iterator[str]:
+    """Send what waits for each channel; why it is still undelivered, where it is. `kept`: the
+    outbox is in the store.
+    """
+    names = [one.name for one in reached]
+    for one in book.outbox:
+        if one.channel not in names:
+            log.warning("message of %s dropped: no channel %s any more", one.night, one.channel)
+            yield from _unwritten(partial(outbox.drop, files, [one]))
+    for channel in reached:
+        mine = tuple(one for one in book.outbox if one.channel == channel.name)
+        left, reasons, unnoted = _send_to(files, book.model_copy(update={"outbox": mine}), channel)
+        yield from unnoted
+        old = [one for one in left if book.night and outbox.is_old(one, book.night)]
+        what = "Slack message" if channel.name == SLACK else "message"
+        if len(old) < len(left):
+            state = "kept for the next run" if kept else "left to the next night"
+            yield from (f"{what} {state}: {reason}" for reason in reasons)
+        for one in old:
+            yield _give_up(files, one, what, "; ".join(reasons) or f"{channel.lacks} is not set")
+
+
+def _give_up(files: Files, one: Undelivered, what: str, why: str) -> str:
+    """Put a message aside that waited for too long; return what to say of it."""
+    try:
+        where = outbox.give_up(files, one)
+    except StoreError as error:
+        return f"{what} of {one.night} cannot be put aside: {error}; it was not sent: {why}"
+    return f"{what} of {one.night} given up, it is in {where}: {why}"
+
+
+def _send_to(
+    files: Files, book: Book, channel: Channel
+) -> tuple[tuple[Undelivered, ...], list[str], list[str]]:
+    """Send a channel its messages; return those that are left, why, and why of some that went out
+    it could not be noted.
+    """
+    unnoted: list[str] = []
+    if channel.lacks:
+        asked = book.outbox and channel.name != SLACK
+        return book.outbox, [f"{channel.lacks} is not set"] if asked else [], unnoted
+    ends = monotonic() + LONGEST
+    left, failed = deliver(
+        book,
+        lambda message: within(ends - monotonic(), partial(channel.send, message)),
+        lambda one: unnoted.extend(_unwritten(partial(outbox.drop, files, [one]))),
+    )
+    return left.outbox, list(dict.fromkeys(map(str, failed))), unnoted
+
+
+def _save_state(
+    settings: Settings, files: Files, manifest: Manifest, stored: Book, book: Book
+) -> None:
+    """Write the state. Where another run wrote its own meanwhile, this night follows upon that."""
+    now = _load_state(files)
+    bare: dict[str, object] = {"outbox": ()}
+    if now != stored:
+        if now.night and now.night > manifest.date:
+            return
+        undo = book.undo
+        book, _ = advance(
+            now.model_copy(update=bare),
+            manifest.findings,
+            manifest.date,
+            settings.alerts.remind_days,
+            silences(files),
+            manifest.run,
+        )
+        # Of the message that this run may still have in the outbox.
+        book = book.model_copy(update={"undo": {**now.undo, **undo}})
+    files.write(BOOK, book.model_copy(update=bare).model_dump_json(indent=1).encode())
+
+
+def dashboard_link(settings: Settings, files: Files, manifest: Manifest) -> str:
+    """Where people find the night's page."""
+    return page_link(settings, files, f"{manifest.date.isoformat()}/index.html")
+
+
+def page_link(settings: Settings, files: Files, page: str) -> str:
+    """Where people find a page of the dashboard."""
+    if settings.dashboard_url:
+        return f"{settings.dashboard_url.rstrip('/')}/{page}"
+    return files.uri(f"dashboard/{page}")

@@ -1,0 +1,162 @@
+"""Seen ids: which contexts a night retrieved, and which its labels name, read from its rows.
+
+Ids are held as 64-bit hashes, so a million of them take 8 MB, and of a night's texts no more than
+those of a shard are in memory; nothing is kept beside the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragmetrics.errors import StoreError
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.model.row import question_key
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.history import ref_of
+from ragmetrics.storage.shards import read_columns
+from ragmetrics.text.sentences import normalise
+
+Ids: TypeAlias = NDArray[np.uint64]
+T = TypeVar("T")
+_PIECES = re.compile(r"[.!?。！？\n]+")
+_SHORTEST_PIECE = 20
+"""Characters; shorter ones stand in many texts."""
+_RETRIEVED, _GOLDEN = "retrieved_context_ids", "reference_context_ids"
+_TEXTS = "retrieved_contexts"
+
+
+@dataclass(frozen=True)
+class SeenIds:
+    """Of one night: the ids retrieved, those that its labels name, each once and ascending."""
+
+    retrieved: Ids
+    golden: Ids
+
+
+@dataclass(frozen=True)
+class IdReader:
+    """Reads the ids of nights of a store."""
+
+    files: Files
+
+    def seen(self, night: Manifest) -> SeenIds | None:
+        """A night's ids; None where its rows are not there, or have none."""
+
+        def ids(table: Any) -> list[Ids]:
+            return [hashed(_distinct(table[name])) for name in (_RETRIEVED, _GOLDEN)]
+
+        shards = self._each(night, [_RETRIEVED, _GOLDEN], ids)
+        retrieved, golden = (_together(one[place] for one in shards) for place in (0, 1))
+        return SeenIds(retrieved, golden) if len(retrieved) else None
+
+    def questions_of(self, night: Manifest, ids: Ids) -> set[str]:
+        """The questions of a night whose labels name any of some ids."""
+
+        def questions(table: Any) -> set[str]:
+            named = np.isin(_elements(table[_GOLDEN]), ids)
+            rows = np.unique(_rows(table[_GOLDEN])[named])
+            return {question_key(one) for one in table["user_input"].take(rows).to_pylist()}
+
+        return set().union(*self._each(night, ["user_input", _GOLDEN], questions))
+
+    def texts_of(self, night: Manifest, ids: Ids) -> dict[int, Ids]:
+        """The texts that were retrieved under some ids, as hashes of their sentences."""
+        import pyarrow.compute as pc
+
+        found: dict[int, Ids] = {}
+
+        def look_for(table: Any) -> None:
+            lengths = (pc.list_value_length(table[name]) for name in (_RETRIEVED, _TEXTS))
+            table = table.filter(pc.equal(*lengths))
+            names = _elements(table[_RETRIEVED])
+            places = np.flatnonzero(np.isin(names, ids))
+            _, first = np.unique(names[places], return_index=True)
+            texts = pc.list_flatten(table[_TEXTS]).take(places[first]).to_pylist()
+            for name, text in zip(names[places[first]].tolist(), texts, strict=True):
+                found.setdefault(name, pieces([text or ""]))
+
+        self._each(night, [_RETRIEVED, _TEXTS], look_for)
+        return found
+
+    def all_pieces(self, night: Manifest) -> Ids:
+        """The sentences of all that a night retrieved, as hashes."""
+        return _together(self._each(night, [_TEXTS], lambda one: pieces(_distinct(one[_TEXTS]))))
+
+    def _each(self, night: Manifest, names: Sequence[str], told: Callable[[Any], T]) -> list[T]:
+        """What columns of a night's rows tell, shard by shard: the texts of all are much."""
+        ref = ref_of(night)
+        try:
+            return [told(read_columns(self.files, ref.rows(n), names)) for n in range(ref.shards)]
+        except StoreError as error:
+            if error.transient:
+                raise
+            return []  # rows that somebody removed: nothing is known of that night
+
+
+def pieces(texts: Iterable[str]) -> Ids:
+    """The sentences of texts as hashes, ascending, whatever their case and spaces; short ones do
+    not count.
+    """
+    return hashed(
+        {
+            piece
+            for text in texts
+            for part in _PIECES.split(text)
+            if len(piece := normalise(part)) >= _SHORTEST_PIECE
+        }
+    )
+
+
+def hashed(values: Iterable[str]) -> Ids:
+    """Distinct texts as hashes, ascending."""
+    return np.unique(_in_order(list(values)))
+
+
+def _together(found: Iterable[Ids]) -> Ids:
+    return np.unique(np.concatenate([_NONE, *found]))
+
+
+def _in_order(values: Sequence[str]) -> Ids:
+    from pandas.util import hash_array  # takes a tenth of a second and more
+
+    # A lone surrogate has no bytes of its own.
+    safe = [one.encode("utf-8", "replace").decode() for one in values]
+    return hash_array(np.array(safe, dtype=object), categorize=False) if safe else _NONE
+
+
+def _distinct(column: Any) -> list[str]:
+    import pyarrow.compute as pc
+
+    found = pc.unique(pc.list_flatten(column)).to_pylist()
+    return [one for one in found if one and one.strip()]
+
+
+def _elements(column: Any) -> Ids:
+    """Of all lists of a column, each element as its hash, in order."""
+    import pyarrow.compute as pc
+
+    coded = pc.list_flatten(column).combine_chunks().dictionary_encode()
+    if not len(coded):
+        return _NONE
+    hashes = _in_order([one or "" for one in coded.dictionary.to_pylist()])
+    found: Ids = hashes[coded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
+    return found
+
+
+def _rows(column: Any) -> NDArray[np.int64]:
+    """The row that each element of a column's lists stands in."""
+    import pyarrow.compute as pc
+
+    lengths = pc.list_value_length(column).fill_null(0).to_numpy()
+    return np.repeat(np.arange(len(lengths)), lengths)
+
+
+_NONE: Ids = np.array([], dtype=np.uint64)
+
+__all__ = ["IdReader", "Ids", "SeenIds", "hashed", "pieces"]

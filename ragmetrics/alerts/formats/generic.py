@@ -1,0 +1,134 @@
+"""A message in other words than Slack's: a title, and a body as text, Markdown or HTML.
+
+Made of the same blocks. All text of users was made safe for Slack before: no mention, link or style
+of theirs is left in it. Here it is escaped for the form at hand.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from ragmetrics.alerts.alert_store import Message
+from ragmetrics.alerts.formats.slack_mrkdwn import Span, spans
+
+Form: TypeAlias = Literal["text", "markdown", "html"]
+_MARKS = re.compile(r"([\\`*_\[\]<>#|~])")
+_MENTION = re.compile("@(?!\u2060)")
+_CUT = "…"
+_BARE = 3_000
+"""Characters of a message without blocks; Slack cuts what is much longer."""
+_ENDINGS: Mapping[Form, str] = {"text": "\n", "markdown": "  \n", "html": "<br>\n"}
+"""Of a line that does not end a paragraph; an empty line parts those."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    spans: Sequence[Span]
+    bullet: bool = False
+
+
+def title(message: Message, form: Form = "text") -> str:
+    """The message's headline, or its one line for notifications where it has none."""
+    header = next((one["text"] for one in message.blocks if one["type"] == "header"), None)
+    text = str(header["text"]) if header else html.unescape(message.text)
+    return _ESCAPES[form](_unmentioned(text))
+
+
+def body(message: Message, form: Form = "text", limit: int | None = None) -> str:
+    """All but the headline. Beyond `limit` characters whole lines are left out, at the end."""
+    paragraphs = [
+        [_line(line, form) for line in _lines(block)]
+        for block in message.blocks
+        if block["type"] != "header"
+    ]
+    lines = [line for paragraph in paragraphs for line in (*paragraph, "") if paragraph][:-1]
+    return _joined(lines, _ENDINGS[form], limit)
+
+
+def without_blocks(message: Message) -> Message:
+    """The same as bare text for Slack, with its words in as far as there is room for them."""
+    words = html.escape(body(message, "text", _BARE), quote=False)
+    return replace(message, text=f"{message.text}\n\n{words}", blocks=[])
+
+
+def _joined(lines: Sequence[str], ending: str, limit: int | None) -> str:
+    whole = ending.join(lines)
+    if limit is None or len(whole) <= limit:
+        return whole
+    kept, size = list[str](), len(_CUT)
+    for line in lines:
+        size += len(line) + len(ending)
+        if size > limit:
+            break
+        kept.append(line)
+    return ending.join([*kept, _CUT]) if limit >= len(_CUT) else ""
+
+
+def _lines(block: Mapping[str, Any]) -> Iterator[_Line]:
+    if "text" in block:
+        for line in str(block["text"]["text"]).split("\n"):
+            yield _parsed(block["text"], line)
+    for field in block.get("fields", ()):
+        label, _, value = str(field["text"]).partition("\n")
+        yield _Line([*_parsed(field, label).spans, Span(": "), *_parsed(field, value).spans], True)
+    for element in block.get("elements", ()):
+        if "url" in element:  # a button
+            yield _Line([Span(str(element["text"]["text"]), "link", str(element["url"]))])
+        else:
+            yield _parsed(element, str(element["text"]))
+
+
+def _parsed(text: Mapping[str, Any], line: str) -> _Line:
+    bullet, line = line.startswith("• "), line.removeprefix("• ")
+    plain = text["type"] == "plain_text"
+    return _Line([Span(_unmentioned(line))] if plain else spans(line), bullet)
+
+
+def _unmentioned(text: str) -> str:
+    """Slack finds no mentions in plain text, others do."""
+    return _MENTION.sub("@\u2060", text)
+
+
+def _line(line: _Line, form: Form) -> str:
+    mark = {"text": "• ", "markdown": "- ", "html": "&bull; "}[form] if line.bullet else ""
+    return mark + "".join(_STYLES[form](one) for one in line.spans if one.text)
+
+
+def _in_text(one: Span) -> str:
+    return f"{one.text}: {one.href}" if one.href else one.text
+
+
+def _in_markdown(one: Span) -> str:
+    text = _for_markdown(one.text)
+    if one.href:
+        return f"[{text}](<{one.href}>)"
+    return f"**{text}**" if one.style == "bold" else text
+
+
+def _in_html(one: Span) -> str:
+    text = html.escape(one.text)
+    if one.href:
+        return f'<a href="{html.escape(one.href)}">{text}</a>'
+    return f"<b>{text}</b>" if one.style == "bold" else text
+
+
+def _for_markdown(text: str) -> str:
+    return _MARKS.sub(r"\\\1", text)
+
+
+_STYLES: Mapping[Form, Callable[[Span], str]] = {
+    "text": _in_text,
+    "markdown": _in_markdown,
+    "html": _in_html,
+}
+_ESCAPES: Mapping[Form, Callable[[str], str]] = {
+    "text": str,
+    "markdown": _for_markdown,
+    "html": html.escape,
+}
+
+__all__ = ["Form", "body", "title", "without_blocks"]

@@ -1,0 +1,50 @@
+"""A Slack message as it reads in Slack, for a terminal."""
+
+from __future__ import annotations
+
+import html
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from ragmetrics.alerts.alert_store import Message
+
+WIDTH = 88
+
+
+def render(message: Message) -> str:
+    """The blocks as plain text, wrapped; one blank line between them, no newline at the end."""
+    return "\n\n".join("\n".join(_wrapped(block)) for block in message.blocks)
+
+
+def _wrapped(block: dict[str, Any]) -> Iterator[str]:
+    for line in _lines(block):
+        yield textwrap.fill(
+            line,
+            WIDTH,
+            subsequent_indent="  " if line.startswith(("• ", "  ")) else "",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+
+def _lines(block: dict[str, Any]) -> Iterator[str]:
+    if "text" in block:
+        yield from _plain(block["text"]).split("\n")
+    for field in block.get("fields", ()):
+        yield "  " + _plain(field).replace("\n", ": ", 1).replace("\n", ", ")
+    for element in block.get("elements", ()):
+        link = f" {element['url']}" if "url" in element else ""
+        yield _plain(element.get("text", element) if link else element) + link
+
+
+def _plain(text: dict[str, Any]) -> str:
+    """A text object as it reads: our own bold marks and links gone, Slack's entities decoded."""
+    if text["type"] == "plain_text":
+        return str(text["text"])
+    shown = re.sub(r"<[^<>|]*\|([^<>]*)>", r"\1", text["text"])
+    return html.unescape(shown.replace("*", "").replace("\u2060", ""))
+
+
+__all__ = ["render"]

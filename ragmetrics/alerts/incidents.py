@@ -1,0 +1,253 @@
+"""Incidents: the findings of a night by what causes them, as every view tells them.
+
+A cause is told once. What it explains is counted and folded below it, as Alertmanager inhibits and
+groups alerts:
+
+    cause                               explains
+    all rows are in quarantine          that there is no data
+    there is no data                    every rule and check that was not held for want of data
+    a log is cut short, or many rows    a rule that has too few rows, where the metric scored most
+    are in quarantine                   of those that are left
+    a judge of a panel failed           metrics without verdicts
+    a metric has no verdicts            other metrics without verdicts, the rules on each of them,
+                                        and a labelled set without verdicts
+    the judge drifted                   the same, as another check shows it
+    a rule on a metric                  other rules on the same rows that changed with it
+
+Nothing is lost by it: the manifest keeps each finding, and each stands in one incident.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from ragmetrics.model.manifest import Finding, FindingKind, Manifest, State, Transition
+from ragmetrics.model.silence import Severity
+
+_NAMED = 4
+"""Metrics that the line of what is folded names."""
+_SAME = 20
+"""Characters that two messages end in alike, from which on they give the same reason."""
+_LOUDEST: tuple[Transition | None, ...] = (
+    "fired",
+    "escalated",
+    "reminded",
+    None,
+    "resolved",
+)
+
+
+@dataclass(frozen=True)
+class Incident:
+    """One cause, and what it explains."""
+
+    cause: Finding
+    judge: str
+    """The name of the night's judge."""
+    alike: tuple[Finding, ...] = ()
+    """Others of the cause's own kind: more metrics without verdicts, more rules on the metric."""
+    explained: tuple[Finding, ...] = ()
+    """Rules and checks without data, for that cause."""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All of them, the cause first."""
+        return (self.cause, *self.alike, *self.explained)
+
+    @property
+    def severity(self) -> Severity:
+        """Of the gravest finding."""
+        return "critical" if any(f.severity == "critical" for f in self.findings) else "warning"
+
+    @property
+    def state(self) -> State:
+        """Of the cause; firing where anything of it is."""
+        return "firing" if any(f.state == "firing" for f in self.findings) else self.cause.state
+
+    @property
+    def transition(self) -> Transition | None:
+        """What people are to hear of it: that something of it fired comes before all else."""
+        return min((f.transition for f in self.findings), key=_LOUDEST.index)
+
+    @property
+    def metrics(self) -> int:
+        """Metrics that the cause itself is found in."""
+        return len({f.metric for f in (self.cause, *self.alike) if f.metric})
+
+    @property
+    def message(self) -> str:
+        """The cause in one sentence."""
+        failed = self.cause.kind == "judge_failures" and self.cause.level != "ok"
+        if failed and self.cause.metric and self.metrics > 1:
+            return f"judge {self.judge} failed in {self.metrics} metrics; {self.cause.message}"
+        return self.cause.message
+
+    @property
+    def folded(self) -> str:
+        """What else it explains, counted and named in short; nothing where it stands alone."""
+        parts = []
+        if self.alike and self.cause.kind == "metric":
+            which = "rules" if self.alike[1:] else "rule"
+            parts.append(f"also its {which}: {_some([limit_of(one) for one in self.alike])}")
+        elif self.alike:
+            parts.append(f"the same in {_some([_name(one) for one in self.alike])}")
+        if self.explained:
+            names = Counter(_name(one) for one in self.explained)
+            told = [f"{name} ({count})" if count > 1 else name for name, count in names.items()]
+            parts.append(f"explains {len(self.explained)} more without data: {_some(told)}")
+        return "; ".join(parts)
+
+    def beside(self, one: Finding) -> str:
+        """What one of its findings says, without the end that it has in common with the cause."""
+        ends = zip(reversed(one.message), reversed(self.cause.message), strict=False)
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
+        return (
+            one.message[: len(one.message) - same].rstrip(" :;,") if same > _SAME else one.message
+        )
+
+    @property
+    def sentence(self) -> str:
+        """The cause, and in brackets what is folded."""
+        return f"{self.message} ({self.folded})" if self.folded else self.message
+
+
+def incidents(findings: Sequence[Finding], night: Manifest) -> list[Incident]:
+    """What some findings of a night come to, each in one incident, in the order of their causes."""
+    places = {one.metric: place for place, one in enumerate(night.metrics)}
+
+    def place(one: Finding) -> int:
+        return places.get(one.metric or "", len(places))
+
+    causes = [one for one in findings if one.kind in _EXPLAINS and _matters(one)]
+    causes.sort(key=lambda one: (*_rank(one), place(one)))
+    rules = _first_rules(findings)
+    roots: dict[int, Finding] = {}
+    for one in [*causes, *findings]:
+        found = rules.get(_rule_key(one)) or _cause_of(one, causes, roots, night)
+        roots.setdefault(id(one), found)
+    members: dict[int, list[Finding]] = {}
+    for one in sorted(findings, key=place):
+        members.setdefault(id(roots[id(one)]), []).append(one)
+    return [_incident(one, members[id(one)], night) for one in findings if id(one) in members]
+
+
+def limit_of(finding: Finding) -> str:
+    """The rule in words without the name of its metric, which stands before it."""
+    return finding.rule.partition(": ")[2] or finding.rule
+
+
+def _incident(cause: Finding, members: Sequence[Finding], night: Manifest) -> Incident:
+    rest = [one for one in members if one is not cause]
+    alike = tuple(
+        one for one in rest if one.kind == cause.kind and bool(one.metric) == bool(cause.metric)
+    )
+    explained = tuple(one for one in rest if one not in alike)
+    return Incident(cause, night.judge.name, alike, explained)
+
+
+def _cause_of(
+    one: Finding, causes: Sequence[Finding], roots: Mapping[int, Finding], night: Manifest
+) -> Finding:
+    """The first cause that explains it, or what explains that; itself where nothing does."""
+    for cause in causes:
+        if cause is one:
+            break
+        alike = (cause.transition == "resolved") == (one.transition == "resolved")
+        if alike and _EXPLAINS[cause.kind](cause, one, night):
+            return roots[id(cause)]
+    return one
+
+
+def _matters(one: Finding) -> bool:
+    return one.level != "ok" or one.transition is not None
+
+
+def _rank(one: Finding) -> tuple[int, bool]:
+    """A cause stands before what it may explain: a panel's judge before the metrics."""
+    return list(_EXPLAINS).index(one.kind), one.metric is not None
+
+
+def _first_rules(findings: Sequence[Finding]) -> dict[tuple[object, ...] | None, Finding]:
+    """Of the rules on the same rows that changed together, the one that is told: a drop, as what is
+    low since is low by it."""
+    found: dict[tuple[object, ...] | None, Finding] = {}
+    for one in sorted(findings, key=lambda one: one.drop is None):
+        if key := _rule_key(one):
+            found.setdefault(key, one)
+    return found
+
+
+def _rule_key(one: Finding) -> tuple[object, ...] | None:
+    """What rules on the same rows have in common that changed together; None for all others."""
+    changed = one.state != "ok" or one.transition == "resolved"
+    if one.kind != "metric" or one.level == "no_data" or not changed:
+        return None
+    return one.metric, str(one.segment), one.state, one.transition, str(one.silence)
+
+
+def _by_quarantine(cause: Finding, one: Finding, night: Manifest) -> bool:
+    if cause.level != "breach":
+        return False
+    nothing_left = one.kind == "no_data" and not night.source.rows
+    return (nothing_left and _lacks_data(one)) or _lacks_rows(one, night)
+
+
+def _by_logs(cause: Finding, one: Finding, night: Manifest) -> bool:
+    if _lacks_data(cause):
+        return _lacks_data(one)
+    return cause.level == "breach" and _lacks_rows(one, night)
+
+
+def _by_judge(cause: Finding, one: Finding, _: Manifest) -> bool:
+    if one.kind == "judge_failures":
+        return one.metric is not None and _is_alike(cause, one)
+    own = one.kind == "judge_drift" or (one.metric is not None and one.metric == cause.metric)
+    return cause.level == "breach" and own and _lacks_data(one)
+
+
+def _by_drift(cause: Finding, one: Finding, night: Manifest) -> bool:
+    return one.kind == "judge_drift" and not night.judge.panel and _is_alike(cause, one)
+
+
+def _is_alike(one: Finding, other: Finding) -> bool:
+    """Whether both say the same: that it is so, or that it was so and people are told."""
+    over = one.transition == other.transition == "resolved"
+    return one.level == other.level and (over or one.level not in ("ok", "no_data"))
+
+
+def _lacks_data(one: Finding) -> bool:
+    """Whether it could not be held tonight. One that was closed for that is no such."""
+    return one.level == "no_data" and one.transition != "resolved"
+
+
+def _lacks_rows(one: Finding, night: Manifest) -> bool:
+    """Whether it has too few rows, and most of the rows that its metric has were scored: then not
+    the metric lacks something, but the log."""
+    summary = night.summary(one.metric or "")
+    if one.kind != "metric" or not one.for_nights or not _lacks_data(one) or summary is None:
+        return False
+    return 2 * summary.scored >= sum(summary.status.values())
+
+
+def _name(one: Finding) -> str:
+    return one.metric or one.kind.replace("_", " ")
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
+
+
+_EXPLAINS: Mapping[FindingKind, Callable[[Finding, Finding, Manifest], bool]] = {
+    "quarantine": _by_quarantine,
+    "no_data": _by_logs,
+    "judge_failures": _by_judge,
+    "judge_drift": _by_drift,
+}
+"""What each kind of cause explains; a cause stands before what may be explained by it."""
+
+__all__ = ["Incident", "incidents", "limit_of"]

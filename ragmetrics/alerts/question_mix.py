@@ -1,0 +1,224 @@
+"""The mix: of a drop between nights with other questions, what comes of another mix of tags.
+
+Where the questions of tonight are not those of the nights before, their mix may be another too: a
+Saturday has other users than a Monday. So the rows of before are weighed as tonight's are mixed, by
+the tags that explain the scores of before (`stats.strata`). Where tags do not explain why nights
+differ, and the level of the last weeks goes by the day of the week, the day counts as a tag, and
+the same days of the four weeks before are part of what tonight is held against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ragmetrics.alerts.coded_rows import MOST_VALUES, CodedRows, joined
+from ragmetrics.alerts.context import Baseline, Night
+from ragmetrics.model.change_texts import WEEKDAY
+from ragmetrics.model.manifest import Manifest, Segment
+from ragmetrics.stats.comparisons import Drop
+from ragmetrics.stats.cycles import same_level_chance, weekly_chance
+from ragmetrics.stats.mean_difference import Numbers
+from ragmetrics.stats.standardised import (
+    Codes,
+    StratifiedRows,
+    hardest_mix,
+    like_for_like,
+)
+from ragmetrics.stats.strata import Strata, choose_strata, residuals
+from ragmetrics.storage.history import trailing
+
+WEEK = 7
+SAME_DAYS = 28
+"""Days before, of which the same days of the week are part of the baseline."""
+CYCLE_DAYS = 56
+"""Days before, by which the level is known to go by the day of the week."""
+SURE = 0.01
+"""Chance by which a level that is the same every day seems to go by the day of the week."""
+_DIFFER = 0.1
+"""Chance by which nights whose tags explain all seem to differ, where a weekly cycle is known."""
+_LEAST = 0.01
+"""A smaller mix is not held against those of the week before."""
+
+
+def less_mix(
+    plain: Drop | None,
+    night: Night,
+    which: Which,
+    baseline: Baseline,
+    now: Sequence[Manifest],
+) -> Drop | None:
+    """The drop of a metric from a baseline to some nights, like held against like.
+
+    `plain` is the drop with no regard to tags. It stays as it is where it is paired (then each
+    question is held against itself), where `alerts: mix_tags` is empty, and where neither a tag nor
+    the day of the week explains the scores of before.
+    """
+    if plain is None or plain.paired or night.mix_tags == ():
+        return plain
+    sides = _Sides(night, which, baseline.nights, now, baseline.build)
+    strata = sides.strata()
+    if _goes_by_weekday(night, which.metric, baseline.past) and sides.differ(strata):
+        days = {one.date.weekday() for one in now}
+        past = trailing(baseline.past, night.manifest.date, SAME_DAYS)
+        same = [one for one in past if one.date.weekday() in days]
+        sides = sides.with_before([one for one in same if one not in baseline.nights])
+        strata = sides.strata(WEEKDAY)
+    if not strata.tags:
+        return plain
+    found = like_for_like(plain, *sides.split(strata))
+    week = baseline.usual[-WEEK:]
+    if (found.mix or 0.0) > _LEAST and _covers(week, night):
+        beside = sides.with_beside([one for one in week if one not in sides.before])
+        strata = beside.strata(*strata.tags, choose=False)
+        before, tonight = beside.split(strata)
+        most = hardest_mix(before, beside.nights(strata, week))
+        found = like_for_like(plain, before, tonight, most=most)
+    return replace(found, mix_tags=strata.tags)
+
+
+def _covers(week: Sequence[Manifest], night: Night) -> bool:
+    """Whether some nights tell which mixes are usual: seven, one of them of tonight's day."""
+    day = night.manifest.date.weekday()
+    return len(week) == WEEK and any(one.date.weekday() == day for one in week)
+
+
+def _goes_by_weekday(night: Night, metric: str, past: Sequence[Manifest]) -> bool:
+    """Whether the means of the weeks before surely go by the day of the week.
+
+    Nights on which the alert fired count: a day that is lower every week may have fired each time.
+    """
+    known = [
+        (one.date, summary.mean)
+        for one in trailing(past, night.manifest.date, CYCLE_DAYS)
+        if (summary := one.summary(metric)) and summary.mean is not None
+    ]
+    return weekly_chance([day for day, _ in known], [mean for _, mean in known]) < SURE
+
+
+@dataclass(frozen=True)
+class Which:
+    """The rows of a night that are compared."""
+
+    metric: str
+    segment: Segment | None = None
+    without: Collection[str] = ()
+    """Questions that do not count."""
+    sign: int = 1
+    """-1 where the scores are turned round."""
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """The rows of the nights before, of those that are held against them, and of others."""
+
+    night: Night
+    which: Which
+    before: Sequence[Manifest]
+    now: Sequence[Manifest]
+    build: str | None
+    beside: Sequence[Manifest] = ()
+
+    def with_before(self, more: Sequence[Manifest]) -> _Sides:
+        """The same with more nights before."""
+        return replace(self, before=[*more, *self.before])
+
+    def with_beside(self, more: Sequence[Manifest]) -> _Sides:
+        """The same with nights that belong to neither side."""
+        return replace(self, beside=more)
+
+    @cached_property
+    def _coded(self) -> list[CodedRows]:
+        """The rows that count, night by night."""
+        night, which, coder = self.night, self.which, self.night.coder
+        wanted = {*(night.mix_tags or ()), *([which.segment.tag] if which.segment else [])}
+        found = []
+        for one in (*self.before, *self.now, *self.beside):
+            build = None if one in self.now else self.build
+            place = f"{one.date}/{one.run}/{build}"
+            rows = coder.code(place, night.rows(which.metric, one, build), wanted)
+            rows = rows.of_segment(which.segment)
+            if which.without:
+                rows = rows.only(~np.isin(rows.questions, coder.numbers(which.without)))
+            found.append(rows)
+        return found
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """Where the rows of each night end, and 0 before the first."""
+        return [0, *np.cumsum([len(one.values) for one in self._coded]).tolist()]
+
+    @cached_property
+    def _tags(self) -> dict[str, Codes]:
+        """The value of each row of each tag that may be standardised by, as a number."""
+        named, own = self.night.mix_tags, self.which.segment
+        known = sorted({tag for one in self._coded for tag in one.tags})
+        end, found = self._ends[len(self.before)], {}
+        for tag in known if named is None else [one for one in named if one in known]:
+            if own is not None and tag == own.tag:
+                continue
+            codes, _ = joined(self._coded, tag)
+            if named is not None or 1 < len(np.unique(codes[:end])) <= MOST_VALUES:
+                found[tag] = codes
+        return found
+
+    @cached_property
+    def _days(self) -> Codes:
+        """The day of the week of each row's night."""
+        nights = (*self.before, *self.now, *self.beside)
+        days = [one.date.weekday() for one in nights]
+        return np.repeat(days, np.diff(self._ends)).astype(np.intp)
+
+    @cached_property
+    def _columns(self) -> tuple[Codes, Numbers]:
+        """The question of each row, as a number, and its value."""
+        questions = np.concatenate([one.questions for one in self._coded])
+        return questions, self.which.sign * np.concatenate([one.values for one in self._coded])
+
+    def _rows(self, start: int, end: int, strata: Strata | None = None) -> StratifiedRows:
+        own = slice(start, end)
+        questions, values = self._columns
+        return StratifiedRows(
+            np.unique(questions[own], return_inverse=True)[1].astype(np.intp),
+            values[own],
+            [level[own] for level in strata.levels] if strata else (),
+        )
+
+    def strata(self, *first: str, choose: bool = True) -> Strata:
+        """The tags to standardise by: those that the settings name, or the best ones."""
+        end = self._ends[len(self.before)]
+        tags = {**self._tags, **({WEEKDAY: self._days} if WEEKDAY in first else {})}
+        named = [one for one in self.night.mix_tags or () if one in tags and one not in first]
+        return choose_strata(
+            self._rows(0, end),
+            tags,
+            slice(0, end),
+            first=[*first, *named],
+            choose=choose and self.night.mix_tags is None,
+        )
+
+    def split(self, strata: Strata) -> tuple[StratifiedRows, StratifiedRows]:
+        """The rows of before and those of now."""
+        end, last = (self._ends[n] for n in (len(self.before), len(self.before) + len(self.now)))
+        return self._rows(0, end, strata), self._rows(end, last, strata)
+
+    def nights(self, strata: Strata, wanted: Sequence[Manifest]) -> list[StratifiedRows]:
+        """The rows of some nights, each by itself, of those that have any."""
+        nights = [*self.before, *self.now, *self.beside]
+        ends = [(self._ends[n], self._ends[n + 1]) for n in (nights.index(one) for one in wanted)]
+        return [self._rows(*own, strata) for own in ends if own[1] > own[0]]
+
+    def differ(self, strata: Strata) -> bool:
+        """Whether the nights before differ by more than these tags explain."""
+        if not strata.tags:
+            return True
+        rows, _ = self.split(strata)
+        left = residuals(rows, strata.levels[-1][: len(rows.values)])
+        nights = [
+            left[start:end]
+            for start, end in zip(self._ends, self._ends[1 : len(self.before) + 1], strict=False)
+        ]
+        return same_level_chance(nights) < _DIFFER

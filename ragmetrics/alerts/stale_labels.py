@@ -1,0 +1,281 @@
+"""Corpus turnover: labels whose documents are gone, told from retrieval that got worse.
+
+    gone    golden ids of tonight's rows that some night before retrieved, and no row tonight
+    unseen  ids retrieved tonight that no night before retrieved
+
+Both are shares, held against the same shares of each night before among the others. Ids alone do
+not tell labels that went stale from retrieval that brings other documents, so something has to
+vouch for retrieval: the texts of the gone ids are retrieved under other ids, or no metric that
+reads the contexts moved. Then questions whose labels name a gone id are left out where a rule holds
+a metric on ids against other nights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from ragmetrics.alerts.context import Night, Questions, held_against
+from ragmetrics.alerts.document_ids import IdReader, Ids, SeenIds
+from ragmetrics.alerts.like_with_like import drop_between
+from ragmetrics.alerts.question_mix import Which
+from ragmetrics.alerts.rule_check import Case
+from ragmetrics.config.alerts import AlertSettings, Rule
+from ragmetrics.model.manifest import Finding, Level, Manifest, Segment, Summary
+from ragmetrics.scoring.summary import summarise
+
+ID_METRICS = ("id_recall", "id_precision", "hit_rate", "mrr", "ndcg")
+NIGHTS = 7
+"""Before the turnover, that tonight's ids are held against; at least `FEWEST_NIGHTS`."""
+FEWEST_NIGHTS = 2
+FEWEST_IDS = 20
+SURE = 0.01
+"""Chance by which a share seems to have jumped."""
+_SAMPLE = 300
+"""Gone ids whose texts are looked for."""
+_SAME = 0.5
+"""Of an id's sentences, and of such ids, those that are retrieved under other ids."""
+_STANDS = 0.1
+"""A metric stands where it surely moved by less, up or down."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share tonight, and the usual one."""
+
+    count: int
+    of: int
+    usual_count: int
+    usual_of: int
+
+    @property
+    def value(self) -> float:
+        """Tonight's."""
+        return self.count / self.of if self.of else 0.0
+
+    @property
+    def usual(self) -> float:
+        """Of the nights before."""
+        return self.usual_count / self.usual_of if self.usual_of else 0.0
+
+    def jumped(self, most: float) -> bool:
+        """Whether it is above the usual one by more than `most`, and surely above it.
+
+        One-sided test of two proportions with their pooled variance.
+        """
+        if self.of < FEWEST_IDS or self.usual_of < FEWEST_IDS or self.value - self.usual <= most:
+            return False
+        pooled = (self.count + self.usual_count) / (self.of + self.usual_of)
+        error = math.sqrt(pooled * (1 - pooled) * (1 / self.of + 1 / self.usual_of))
+        return not error or float(special.ndtr((self.usual - self.value) / error)) < SURE
+
+
+def turnover_finding(settings: AlertSettings, night: Night) -> Finding | None:
+    """Whether labels have gone stale; `night.stale` gets the questions whose labels have.
+
+    None where no metric on ids was scored, or there are too few nights to tell.
+    """
+    scored = [one.metric for one in night.manifest.metrics if one.scored]
+    if night.ids is None or not set(scored) & set(ID_METRICS):
+        return None
+    key = f"{night.manifest.dataset}/stale_labels"
+    earlier, recent = _before(night, key), night.earlier[-NIGHTS:]
+    once = {one.date: one for one in (*earlier, *recent)}
+    seen = {day: night.ids.seen(one) for day, one in once.items()}
+    base, newest = ([ids for one in side if (ids := seen[one.date])] for side in (earlier, recent))
+    tonight = night.ids.seen(night.manifest)
+    if tonight is None or min(len(base), len(newest)) < FEWEST_NIGHTS:
+        return None
+    (gone, gone_ids), unseen = _gone(tonight, base), _unseen(tonight, newest)
+    lost, new = gone.jumped(settings.max_stale), unseen.jumped(settings.max_unseen)
+    numbers = (
+        f"{gone.count:,} of {gone.of:,} golden ids that the {len(base)} nights before retrieved "
+        f"are in no row ({gone.value:.0%}, before {gone.usual:.0%}), and {unseen.value:.0%} of "
+        f"the ids retrieved are new (before {unseen.usual:.0%})"
+    )
+    if not (lost or new):
+        return _finding(night.manifest, key, "ok", numbers)
+    why = _vouched(night, night.ids, earlier, gone_ids)
+    if not why:
+        text = f"{numbers}: labels gone stale, or retrieval brings other documents"
+        return _finding(night.manifest, key, "suspect", text)
+    if not lost:
+        return _finding(night.manifest, key, "breach", f"labels may lack new documents: {numbers}")
+    stale = night.ids.questions_of(night.manifest, gone_ids)
+    night.stale.update(stale)
+    text = f"labels of {len(stale):,} questions have gone stale: {numbers}; {why}"
+    return _finding(night.manifest, key, "breach", text)
+
+
+def less_stale_labels(case: Case, night: Night, segment: Segment | None, line: float) -> Case:
+    """The case of a drop in a metric on ids, without the questions whose labels have gone stale."""
+    baseline = case.baseline
+    metric = case.finding.metric
+    if not night.stale or metric not in ID_METRICS or baseline is None or case.drop is None:
+        return case
+    before = night.questions(metric, segment, baseline.nights, baseline.build)
+    spell = night.questions(metric, segment, baseline.spell)
+    tonight = night.scores[metric].by_question(segment)
+    before, spell, (last,) = (
+        [_without(one, night.stale) for one in side] for side in (before, spell, [tonight])
+    )
+    count = len(tonight) - len(last)
+    if not count:
+        return case
+    told = (
+        f"{case.finding.message}; the labels of {count:,} of {len(tonight):,} questions are stale"
+    )
+    if len(last) < case.rule.min_rows:
+        finding = {"message": f"{told}, too few are left", "explained": case.drop.drop}
+        return Case(case.rule, case.finding.model_copy(update=finding), baseline=baseline)
+    which = Which(metric, segment, night.stale)
+    left = drop_between(night, which, baseline, before, [*spell, last])
+    alone = drop_between(night, which, baseline, before, [last])
+    if left is None or alone is None:
+        return Case(case.rule, case.finding.model_copy(update={"message": told}), baseline=baseline)
+    text = f"{told}, without them the drop is {left.drop:.3f} [{left.low:.3f}, {left.high:.3f}]"
+    part = case.drop.drop - left.drop
+    return replace(
+        case,
+        finding=case.finding.model_copy(update={"message": text, "explained": part}),
+        drop=left,
+        beyond=alone.drop > line,
+    )
+
+
+def less_stale_rows(rule: Rule, now: Summary, night: Night) -> tuple[Summary | None, str] | None:
+    """Tonight's mean without the questions whose labels have gone stale, None where too few rows
+    are left, and what to say of it; None where nothing is stale."""
+    scores = night.scores.get(now.metric)
+    if not night.stale or now.metric not in ID_METRICS or scores is None:
+        return None
+    rows = scores.table[~scores.table["question"].isin(sorted(night.stale))]
+    left = summarise(replace(scores, table=rows), "", now.segment)
+    count = now.questions - left.questions
+    if not count:
+        return None
+    told = f"; the labels of {count:,} of {now.questions:,} questions are stale"
+    if left.mean is None or left.scored < rule.min_rows:
+        return None, f"{told}, too few are left"
+    return left, f"{told}, without them it is {left.mean:.3f}"
+
+
+def live_questions(metric: str, questions: Questions, night: Night) -> Questions:
+    """The questions that tell of a metric: of one on ids those whose labels are not stale."""
+    return _without(questions, stale_of(metric, night))
+
+
+def stale_of(metric: str, night: Night) -> set[str]:
+    """The questions that say nothing of a metric: of one on ids those whose labels are stale."""
+    return night.stale if metric in ID_METRICS else set()
+
+
+def _without(questions: Questions, stale: set[str]) -> Questions:
+    return {name: values for name, values in questions.items() if name not in stale}
+
+
+def _before(night: Night, key: str) -> Sequence[Manifest]:
+    """The nights before the present turnover began, if one lasts: gone is gone since then."""
+    since = next(
+        (
+            one.since
+            for one in (night.earlier[-1].findings if night.earlier else ())
+            if one.key == key and one.state != "ok"
+        ),
+        None,
+    )
+    start = since or night.manifest.date
+    return [one for one in night.earlier if one.date < start][-NIGHTS:]
+
+
+def _gone(tonight: SeenIds, base: Sequence[SeenIds]) -> tuple[Share, Ids]:
+    """Golden ids that others of these nights retrieved and the night itself did not."""
+    nights = _counter(base)
+
+    def among(one: SeenIds, itself: bool) -> tuple[Ids, int]:
+        there = np.isin(one.golden, one.retrieved, assume_unique=True)
+        known = nights(one.golden) > (there if itself else 0)
+        return one.golden[known & ~there], int(known.sum())
+
+    gone, known = among(tonight, False)
+    usual = [among(one, True) for one in base]
+    count, of = sum(len(ids) for ids, _ in usual), sum(total for _, total in usual)
+    return Share(len(gone), known, count, of), gone
+
+
+def _unseen(tonight: SeenIds, base: Sequence[SeenIds]) -> Share:
+    """Retrieved ids that no other of these nights retrieved."""
+    nights = _counter(base)
+    return Share(
+        int((nights(tonight.retrieved) == 0).sum()),
+        len(tonight.retrieved),
+        sum(int((nights(one.retrieved) == 1).sum()) for one in base),
+        sum(len(one.retrieved) for one in base),
+    )
+
+
+def _counter(base: Sequence[SeenIds]) -> Callable[[Ids], NDArray[np.int64]]:
+    """Counts in how many of these nights ids were retrieved."""
+    ids, counts = np.unique(np.concatenate([one.retrieved for one in base]), return_counts=True)
+
+    def count(wanted: Ids) -> NDArray[np.int64]:
+        places = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+        return np.where(ids[places] == wanted, counts[places], 0)
+
+    return count
+
+
+def _vouched(night: Night, ids: IdReader, base: Sequence[Manifest], gone: Ids) -> str:
+    """What says that retrieval is as it was, in words; empty where nothing does."""
+    known: dict[int, Ids] = {}
+    sample = gone[:: max(1, len(gone) // _SAMPLE)]
+    for one in reversed(base):
+        left = np.array([name for name in sample if int(name) not in known], dtype=np.uint64)
+        if not len(left):
+            break
+        known |= ids.texts_of(one, left)
+    if told := [pieces for pieces in known.values() if len(pieces)]:
+        tonight = ids.all_pieces(night.manifest)
+        found = sum(np.isin(pieces, tonight).mean() >= _SAME for pieces in told)
+        if found >= _SAME * len(told):
+            return f"{found / len(told):.0%} of their texts are retrieved under other ids"
+    stands = [name for name in _readers(night) if _stood(night, name, base)]
+    if stands and len(stands) == len(_readers(night)):
+        return f"{', '.join(stands)} as before, and so is what is retrieved"
+    return ""
+
+
+def _readers(night: Night) -> list[str]:
+    """Metrics that read the retrieved contexts, whatever their ids."""
+    return [
+        one.metric
+        for one in night.manifest.metrics
+        if one.scored and one.higher_is_better
+        if one.metric.startswith(("context_", "ragas_context_"))
+    ]
+
+
+def _stood(night: Night, metric: str, base: Sequence[Manifest]) -> bool:
+    compared = [one for one in base if night.compares(one, metric)]
+    if not compared:
+        return False
+    before = night.questions(metric, None, compared)
+    drop = held_against(before, [night.scores[metric].by_question()])
+    return drop is not None and drop.low > -_STANDS and drop.high < _STANDS
+
+
+def _finding(manifest: Manifest, key: str, level: Level, text: str) -> Finding:
+    return Finding(
+        key=key,
+        kind="stale_labels",
+        level=level,
+        severity="warning",
+        rule="the ids that labels name are those of the documents there are",
+        message=text,
+        for_nights=None,
+    )

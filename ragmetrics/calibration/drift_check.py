@@ -1,0 +1,100 @@
+"""The nightly's own calibration: a small labelled set, judged afresh once a day.
+
+It asks what is true of the judge today, so no reply of an earlier day is used; a repetition on the
+same day finds the set judged and asks nothing, unless nothing came of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+
+from ragmetrics.calibration.run import calibrate
+from ragmetrics.calibration.sets import set_name
+from ragmetrics.calibration.store import load_calibrations, load_units
+from ragmetrics.config.settings import Settings
+from ragmetrics.errors import InputError, JudgeError, StoreError
+from ragmetrics.judges import make_judges
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.metrics.registry import chosen_metrics
+from ragmetrics.metrics.verdict_bases import BASES
+from ragmetrics.model.calibration import Calibration
+from ragmetrics.storage.files import Files
+
+log = logging.getLogger(__name__)
+
+
+def judge_drift_set(settings: Settings, files: Files, now: datetime) -> str | None:
+    """Judge the set that the settings name for it, unless it was judged today.
+
+    Return why not, where its judges could not be asked, or the store did not take what came of it:
+    the night goes on without. A batch judge is
+    asked live. Raises InputError for a set that cannot be read, or that no metric of the night can
+    be held against.
+    """
+    place = settings.alerts.drift_set
+    if place is None:
+        return None
+    live = _asked_live(settings)
+    wanted = sorted({BASES[one.name] for one in chosen_metrics(live) if one.name in BASES})
+    if not wanted:
+        raise InputError(
+            "alerts: drift_set: none of the metrics that labels are held against is scored: "
+            + ", ".join(BASES)
+        )
+    try:
+        if _judged_today(live, files, set_name(place), now):
+            return None
+        found = calibrate(live, [place], wanted, live.alerts.drift_rows, now, files=files)
+    except (JudgeError, StoreError) as error:
+        return _told(place, str(error))
+    problems = dict.fromkeys(told for one in found if (told := _failed(files, one, wanted)))
+    return _told(place, "; ".join(problems)) if problems else None
+
+
+def _asked_live(settings: Settings) -> Settings:
+    """The same models, without batches: those may take a day."""
+    live = [
+        one.model_copy(update={"name": "openai"}) if one.name == "openai-batch" else one
+        for one in settings.panel
+    ]
+    several = len(live) > 1
+    return settings.model_copy(
+        update={"judges": tuple(live)} if several else {"judge": live[0], "judges": ()}
+    )
+
+
+def _judged_today(settings: Settings, files: Files, name: str, now: datetime) -> bool:
+    """Whether each judge has given verdicts today; a record without any is none."""
+    todays = [
+        one.judge.fingerprint
+        for one in load_calibrations(files, name=name)
+        if one.at.date() == now.date() and _verdicts(files, one)
+    ]
+    return all(one.fingerprint in todays for one in make_judges(settings, Corpus()))
+
+
+def _verdicts(files: Files, calibration: Calibration) -> int | None:
+    """How many verdicts there are; None where no row has labels to ask about."""
+    units = [one for of in load_units(files, calibration).values() for one in of]
+    return sum(one.verdict is not None for one in units) if units else None
+
+
+def _failed(files: Files, calibration: Calibration, wanted: Sequence[str]) -> str:
+    """Why nothing can be told by a judge of the set; nothing where something can."""
+    if calibration.refused:
+        return f"{calibration.judge.name}: {calibration.refused}"
+    count = _verdicts(files, calibration)
+    if count is None:
+        return f"it has no labels for {', '.join(wanted)}"
+    return "" if count else f"{calibration.judge.name}: no verdict"
+
+
+def _told(place: str, reason: str) -> str:
+    told = f"labelled set {set_name(place)}, by which judge drift is told: {reason}"
+    log.warning("not judged: %s", told)
+    return told
+
+
+__all__ = ["judge_drift_set"]

@@ -1,0 +1,123 @@
+"""How much of a judge's movement from night to night a comparison carries.
+
+Scores that were judged on one day share the judge's level of that day, and it cancels between them.
+Verdicts that were kept have the level of an earlier day. So each side is taken apart by the day on
+which its verdicts were given:
+
+    a_day = share of now's verdicts of that day - f * share of before's of that day
+    error = sd * sqrt(sum over days of a_day^2)      f: share of now's verdicts that are new
+
+Seven nights before, all judged anew, and tonight: sd * sqrt(1/7 + 1). Where no verdict of tonight
+is new, no question moved by the judge, and nothing is added.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+
+from ragmetrics.metrics.registry import bundled_metrics
+from ragmetrics.metrics.verdict_bases import BASES
+from ragmetrics.model.changes import JudgeMovement
+from ragmetrics.model.manifest import EMBEDDINGS, Manifest, Usage
+from ragmetrics.stats.night_movement import LevelError
+
+
+def moving_share(night: Manifest, metric: str) -> float:
+    """Share of a metric's verdicts that a remote judge gave anew: what was kept does not move.
+
+    0 of judges that compute on this machine, and of metrics that ask none. What a metric shares
+    with another stands with that one in the usage: then the share is that of the whole night. Of a
+    run that takes the place of an earlier one of its night, verdicts that were kept are of this
+    night as well.
+    """
+    asked = _verdicts(night, metric)
+    if asked is None:
+        return 0.0
+    new, known = asked
+    return 1.0 if night.supersedes else new / known
+
+
+def may_move(night: Manifest, metric: str) -> bool:
+    """Whether a remote judge gave a metric's verdicts, on that night or before."""
+    return _verdicts(night, metric) is not None
+
+
+def _verdicts(night: Manifest, metric: str) -> tuple[int, int] | None:
+    """Requests of a metric that were asked anew, and all; None where no remote judge was asked."""
+    wanted = {metric, BASES.get(metric, metric)}
+    own = _asked(
+        by_judge
+        for name, by_judge in night.usage_by_metric.items()
+        if wanted & set(name.split(" + "))
+    )
+    return own or (_asked(night.usage_by_metric.values()) if _asks(metric) else None)
+
+
+def _asked(usages: Iterable[Mapping[str, Usage]]) -> tuple[int, int] | None:
+    """Requests that were asked anew, and all; None where nobody was to be asked."""
+    told = [one for own in usages for name, one in own.items() if name != EMBEDDINGS]
+    new = sum(one.requests for one in told)
+    known = new + sum(one.answered_from_store for one in told)
+    return (new, known) if known else None
+
+
+def _asks(metric: str) -> bool:
+    """Whether a metric of ours asks a judge."""
+    known = bundled_metrics().get(metric)
+    return known is not None and bool(known.prompts)
+
+
+def carried(metric: str, before: Sequence[Manifest], now: Sequence[Manifest]) -> float:
+    """Standard deviations of a night's level that the difference of two sides carries."""
+    days: dict[date | None, float] = defaultdict(float)
+    fresh = 0.0
+    for one in now:
+        share = moving_share(one, metric) / len(now)
+        days[_day(one)] += share
+        fresh += share
+    for one in before:
+        share = moving_share(one, metric)
+        days[_day(one)] -= fresh * share / len(before)
+        days[None] -= fresh * (1 - share) / len(before)  # of some earlier day
+    return math.sqrt(sum(part**2 for part in days.values()))
+
+
+def is_of_one_day(before: Sequence[Manifest], now: Sequence[Manifest]) -> bool:
+    """Whether all runs of two sides began on the same day."""
+    return len({_day(one) for one in (*before, *now)}) <= 1
+
+
+def _day(night: Manifest) -> date:
+    """On which a run's verdicts were given: of a backfill one day for many nights."""
+    return night.started_at.date()
+
+
+def level_error(
+    movement: JudgeMovement | None, metric: str, before: Sequence[Manifest], now: Sequence[Manifest]
+) -> LevelError | None:
+    """What the judge's movement adds to a difference; None where it is not known, or nothing."""
+    if movement is None or not movement.sd or not before or not now:
+        return None
+    error = movement.sd * carried(metric, before, now)
+    return LevelError(error, movement.freedom) if error else None
+
+
+def newest_movement(metric: str, nights: Iterable[Manifest]) -> JudgeMovement | None:
+    """Of some nights, what the newest that knows of it says."""
+    for night in sorted(nights, key=lambda one: one.date, reverse=True):
+        if (found := night.summary(metric)) and found.movement:
+            return found.movement
+    return None
+
+
+__all__ = [
+    "carried",
+    "is_of_one_day",
+    "level_error",
+    "may_move",
+    "moving_share",
+    "newest_movement",
+]

@@ -1,0 +1,196 @@
+"""Targets: what a judge is asked about a labelled row, and which label each verdict meets.
+
+    metric              asked                          unit        label
+    context_relevance   a grade per context            context     chunk_relevance
+    context_relevancy   the needed sentences of all    sentence    overlaps a relevant span
+    context_recall      the support of all statements  statement   statement_support, reference
+    faithfulness        the support of all statements  statement   statement_support, response
+
+Labels and verdicts are laid on [0, 1]: a grade of 1 is 0.5, and so is support in part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ragmetrics.calibration.labelled import LabelledRow, Span
+from ragmetrics.metrics.bundled._support import Support
+from ragmetrics.metrics.bundled.context_recall import SUPPORT
+from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.metrics.bundled.context_relevancy import NEEDED
+from ragmetrics.metrics.bundled.faithfulness import GROUNDED
+from ragmetrics.model.request import Ask, Prompt
+from ragmetrics.model.row import BadRow
+from ragmetrics.text.sentences import sentences
+
+_WHOLE = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request to the judge, and the label of each unit that its verdict is about."""
+
+    ask: Ask
+    units: tuple[str, ...]
+    labels: tuple[float, ...]
+
+    @property
+    def content(self) -> str:
+        """Equal where the same was asked about the same text, whatever the wording."""
+        return hashlib.blake2b(
+            self.ask.text.encode("utf-8", "surrogatepass"), digest_size=4
+        ).hexdigest()
+
+
+Questions: TypeAlias = Callable[[LabelledRow], list[Question]]
+
+
+@dataclass(frozen=True)
+class Target:
+    """How one metric's verdicts are held against labels.
+
+    `verdicts` gives one value in [0, 1] per unit. A label, or a verdict, is positive from
+    `label_from`, or `verdict_from`, on.
+    """
+
+    metric: str
+    unit: str
+    label: str
+    """Where the labels stand in the row."""
+    questions: Questions
+    verdicts: Callable[[Any, Question], list[float]]
+    label_from: float = _WHOLE
+    verdict_from: float = _WHOLE
+
+
+def _grades(labelled: LabelledRow) -> list[Question]:
+    if not labelled.row.user_input.strip():
+        return []
+    low, high = labelled.labels.chunk_relevance_scale
+    return [
+        Question(
+            Ask(GRADE, {"question": labelled.row.user_input, "context": context}),
+            (str(number),),
+            ((label - low) / (high - low),),
+        )
+        for number, (context, label) in enumerate(
+            zip(
+                labelled.row.retrieved_contexts,
+                labelled.labels.chunk_relevance or (),
+                strict=False,
+            )
+        )
+        if context.strip()
+    ]
+
+
+def _needed(labelled: LabelledRow) -> list[Question]:
+    if labelled.labels.relevant_sentences is None or not labelled.row.user_input.strip():
+        return []
+    numbered: list[dict[str, str]] = []
+    units: list[str] = []
+    labels: list[float] = []
+    for place, (context, relevant) in enumerate(
+        zip(labelled.row.retrieved_contexts, labelled.labels.relevant_sentences, strict=True)
+    ):
+        spans = _spans(labelled, place)
+        first = len(units) + 1
+        numbered.append({str(first + i): context[a:b] for i, (a, b) in enumerate(spans)})
+        units += [f"{place}:{i}" for i in range(len(spans))]
+        labels += [float(any(_overlap(span, one) for one in relevant)) for span in spans]
+    if not units:
+        return []
+    data = {"question": labelled.row.user_input, "contexts": numbered}
+    return [Question(Ask(NEEDED, data), tuple(units), tuple(labels))]
+
+
+def _supports(source: str, prompt: Prompt[Support], name: str) -> Questions:
+    """Ask about the statements of a reference, or of a response, under this name in the data."""
+
+    def questions(labelled: LabelledRow) -> list[Question]:
+        labels, contexts = labelled.labels, labelled.row.retrieved_contexts
+        statements = labels.statement_support if labels.statement_source == source else ()
+        if not statements or not any(context.strip() for context in contexts):
+            return []
+        data = {
+            "question": labelled.row.user_input,
+            "contexts": list(contexts),
+            name: [one.text for one in statements],
+        }
+        units = tuple(str(number) for number in range(len(statements)))
+        return [Question(Ask(prompt, data), units, tuple(one.label for one in statements))]
+
+    return questions
+
+
+def _supported(verdict: Support, question: Question) -> list[float]:
+    return [float(one) for one in verdict.supported]
+
+
+TARGETS = (
+    Target(
+        "context_relevance",
+        "context",
+        "chunk_relevance",
+        _grades,
+        lambda verdict, _: [verdict.grade / 2],
+        label_from=0.5,
+        verdict_from=0.5,
+    ),
+    Target(
+        "context_relevancy",
+        "sentence",
+        "relevant_sentences",
+        _needed,
+        lambda verdict, question: [
+            float(number in set(verdict.needed)) for number in range(1, len(question.units) + 1)
+        ],
+    ),
+    Target(
+        "context_recall",
+        "statement",
+        "statement_support",
+        _supports("reference", SUPPORT, "sentences"),
+        _supported,
+    ),
+    Target(
+        "faithfulness",
+        "statement",
+        "statement_support",
+        _supports("response", GROUNDED, "statements"),
+        _supported,
+    ),
+)
+
+
+def _spans(labelled: LabelledRow, place: int) -> list[Span]:
+    """The sentences of a context: as labelled, else as we split it; blank ones are none."""
+    context = labelled.row.retrieved_contexts[place]
+    if labelled.labels.sentence_spans is not None:
+        spans: Sequence[Span] = labelled.labels.sentence_spans[place]
+    else:
+        spans = locate(sentences(context, labelled.row.language), context)
+    return [(start, end) for start, end in spans if context[start:end].strip()]
+
+
+def locate(parts: Sequence[str], text: str) -> list[Span]:
+    """Where the sentences of a text stand in it. Splitting changes blanks alone.
+
+    Raises BadRow where it changed more.
+    """
+    places = [place for place, sign in enumerate(text) if not sign.isspace()]
+    sizes = [sum(not sign.isspace() for sign in part) for part in parts]
+    if sum(sizes) != len(places):
+        raise BadRow("labels: relevant_sentences: a sentence of ours is not found in its context")
+    spans, begin = [], 0
+    for size in sizes:
+        spans.append((places[begin], places[begin + size - 1] + 1))
+        begin += size
+    return spans
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]

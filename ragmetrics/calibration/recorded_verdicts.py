@@ -1,0 +1,164 @@
+"""Judges whose verdicts stand in the labelled rows themselves, under `labels.judge`.
+
+    {"gpt-x": {"reply": "... <answer>not_supported</answer>"}}   read as a verdict on support
+    {"gpt-x": {"label": 0.5}}, {"gpt-x": {"label": [1, 0]}}      the verdict, or one a statement
+    {"gpt-x": {"chunk_relevance": [1, 0, 0]}}                    one a context, on the labels' scale
+
+Each is calibrated as a judge of its own; nobody is asked. A number in place of the object rates
+the whole row: there is no label to hold it against, and it is passed over with that reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from ragmetrics.calibration.label_mapping import Question, Target
+from ragmetrics.calibration.run import check_metrics, record
+from ragmetrics.calibration.run_judges import JudgedSet, blank_units
+from ragmetrics.calibration.sets import AskedRow, LabelledSet, read_sets, targets
+from ragmetrics.calibration.store import keep
+from ragmetrics.calibration.units import Unit
+from ragmetrics.config.settings import Settings
+from ragmetrics.errors import InputError
+from ragmetrics.judges.base import fingerprint
+from ragmetrics.model.calibration import Calibration
+from ragmetrics.model.manifest import JudgeInfo, Usage
+from ragmetrics.model.request import Status
+from ragmetrics.storage.files import Files
+
+_NOTE = "verdicts recorded in the labelled rows"
+_VERDICT = re.compile(r"(not|un|partially|partly)?[\s_-]*supported", re.IGNORECASE)
+_NEGATED = re.compile(
+    r"(?:\b(?:not|no|never|neither|nor|hardly|without|cannot)\b|n['’]t\b)(?:[^\w.:;!?<>\n]+\w+){0,4}[^\w.:;!?<>\n]*$",
+    re.IGNORECASE,
+)
+"""A negation a few words before: what it says of the support is not for us to guess."""
+_WORDS = {"": 1.0, "partially": 0.5, "partly": 0.5, "not": 0.0, "un": 0.0}
+
+
+def calibrate_replies(
+    settings: Settings,
+    paths: Sequence[str],
+    metrics: Sequence[str] | None = None,
+    limit: int | None = None,
+    now: datetime | None = None,
+    *,
+    files: Files | None = None,
+) -> list[Calibration]:
+    """Calibrate the judges recorded in labelled sets; one record per set and judge.
+
+    Raises InputError for a set without any.
+    """
+    check_metrics(metrics)
+    at = now or datetime.now(UTC)
+    found = []
+    for one in read_sets(settings, paths, limit):
+        names = _judges(one)
+        if not names:
+            raise InputError(f"{one.source}: no row has labels.judge")
+        for name in names:
+            judged = _judged(one, name, metrics)
+            found.append(record(one, judged, at, metrics, redact=settings.redact))
+            if name in _raters(one):
+                found[-1] = _passed_over(found[-1])
+            if files:
+                keep(files, found[-1], judged.units)
+    return found
+
+
+def read_verdict(reply: str) -> float | None:
+    """The last word on support in a reply: 1 supported, 0.5 partially, 0 not; None without one.
+
+    None too where it is negated in other words, as in "not fully supported".
+    """
+    reply = reply.replace("_", " ")
+    last = deque(_VERDICT.finditer(reply), maxlen=1)
+    if not last:
+        return None
+    word = (last[0][1] or "").lower()
+    if word != "not" and _NEGATED.search(reply[: last[0].start()]):
+        return None
+    return _WORDS[word]
+
+
+def _judges(labelled: LabelledSet) -> list[str]:
+    return sorted(
+        {
+            name
+            for row in labelled.rows
+            for name, said in row.labelled.labels.judge.items()
+            if isinstance(said, Mapping | int | float)
+        }
+    )
+
+
+def _raters(labelled: LabelledSet) -> set[str]:
+    return {
+        name
+        for row in labelled.rows
+        for name, said in row.labelled.labels.judge.items()
+        if isinstance(said, int | float)
+    }
+
+
+def _passed_over(calibration: Calibration) -> Calibration:
+    reason = "it rates whole rows, and no label says what is true of those"
+    return calibration.model_copy(update={"skipped": dict.fromkeys(calibration.skipped, reason)})
+
+
+def _judged(labelled: LabelledSet, name: str, wanted: Sequence[str] | None) -> JudgedSet:
+    units: dict[str, list[Unit]] = {}
+    for target in targets(wanted):
+        for row in labelled.rows:
+            said = row.labelled.labels.judge.get(name)
+            if isinstance(said, Mapping):
+                for question, values in _said(row, target, said):
+                    units.setdefault(target.metric, []).extend(_units(row, question, values))
+    info = JudgeInfo(name=name, fingerprint=fingerprint("labels", name), note=_NOTE)
+    return JudgedSet(info, units, [], {}, Usage())
+
+
+def _said(
+    row: AskedRow, target: Target, said: Mapping[str, Any]
+) -> list[tuple[Question, list[float] | None]]:
+    """What a recorded judge said to each question of the row; None where it cannot be read."""
+    questions = row.questions[target.metric]
+    if target.label == "chunk_relevance" and "chunk_relevance" in said:
+        ratings = _numbers(said["chunk_relevance"], len(row.labelled.row.retrieved_contexts))
+        low, high = row.labelled.labels.chunk_relevance_scale
+        return [
+            (one, ratings and [(ratings[int(one.units[0])] - low) / (high - low)])
+            for one in questions
+        ]
+    if target.label == "statement_support" and ("label" in said or "reply" in said):
+        return [(one, _support(said, len(one.units))) for one in questions]
+    return []
+
+
+def _support(said: Mapping[str, Any], count: int) -> list[float] | None:
+    if "label" in said:
+        return _numbers(said["label"], count)
+    verdict = read_verdict(said["reply"]) if isinstance(said["reply"], str) else None
+    return [verdict] if verdict is not None and count == 1 else None
+
+
+def _numbers(value: Any, count: int) -> list[float] | None:
+    values: list[Any] = value if isinstance(value, list) else [value]
+    if len(values) != count or not all(isinstance(one, int | float) for one in values):
+        return None
+    try:
+        return [float(one) for one in values]
+    except OverflowError:
+        return None
+
+
+def _units(row: AskedRow, question: Question, values: list[float] | None) -> list[Unit]:
+    blank = blank_units(row, question)
+    if values is None or not all(0 <= value <= 1 for value in values):
+        return [replace(one, status=Status.UNREADABLE) for one in blank]
+    return [replace(one, verdict=value) for one, value in zip(blank, values, strict=True)]

@@ -1,0 +1,263 @@
+"""One labelled set put before the judges.
+
+Each verdict is asked for through the broker, as in a night. A calibration asks what is true of the
+judge today: with a store, one repeated on the same day pays nothing twice, and one on another day
+asks anew, because a kept reply would never show a judge that has changed.
+
+    calibrations/replies/dt=2026-11-19/judgements/judge=FINGERPRINT/...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from ragmetrics.calibration.attacks import METRIC as ATTACKED_METRIC
+from ragmetrics.calibration.attacks import Irrelevant, attack, irrelevant_contexts
+from ragmetrics.calibration.gold_correlation import GoldScore, gold_metrics
+from ragmetrics.calibration.label_mapping import Question, Target
+from ragmetrics.calibration.labelled import LabelledRow
+from ragmetrics.calibration.sets import AskedRow, LabelledSet, targets
+from ragmetrics.calibration.units import Unit
+from ragmetrics.config.judge import JudgeSettings
+from ragmetrics.config.settings import Settings
+from ragmetrics.errors import JudgeRefused, Unanswered
+from ragmetrics.judges import make_embedder, make_judges, names_of
+from ragmetrics.judges.base import Judge
+from ragmetrics.judges.cache.judgements import Judgements
+from ragmetrics.judges.client import Broker
+from ragmetrics.judges.embedding_client import Vectors
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.metrics.bundled.context_relevance import Grade
+from ragmetrics.metrics.registry import Metric, chosen_metrics, metrics
+from ragmetrics.model.calibration import Attacked
+from ragmetrics.model.manifest import JudgeInfo, Usage
+from ragmetrics.model.request import Answer, Ask, Request, Status
+from ragmetrics.model.row import LogRow
+from ragmetrics.scoring.metric_run import play
+from ragmetrics.scoring.part import metric_fingerprint, priced
+from ragmetrics.storage.files import Files
+
+T = TypeVar("T")
+Progress = Callable[[str, int, int], None]
+_ROWS_IN_PLAY = 16
+_ALL_KEYS = ("00000000", "ffffffff")
+
+
+@dataclass(frozen=True)
+class JudgedSet:
+    """What one judge said of one set."""
+
+    judge: JudgeInfo
+    units: dict[str, list[Unit]]
+    """By metric."""
+    gold: list[GoldScore]
+    fingerprints: dict[str, str]
+    """Of judge and prompts, by metric."""
+    usage: Usage
+    corpus: str | None = None
+    """Digest of the set's texts, where the replies depend on all of them."""
+    refused: str = ""
+    """Why the judge could not be asked."""
+    attacks: list[Attacked] = field(default_factory=list)
+
+
+async def judge_set(
+    settings: Settings,
+    labelled: LabelledSet,
+    wanted: Sequence[str] | None,
+    at: datetime,
+    files: Files | None,
+    progress: Progress | None,
+    attacks: int = 0,
+) -> list[JudgedSet]:
+    """What every judge of the settings says of a set, and of so many of its contexts attacked.
+
+    One of several that cannot be asked is told as such. JudgeRefused where none can.
+    """
+    corpus = Corpus()
+    for one in labelled.rows:
+        corpus.add(one.labelled.row.retrieved_contexts, one.labelled.row.user_input)
+    known = _metrics(settings)
+    async with AsyncExitStack() as stack:
+        judges, embedder = make_judges(settings, corpus), make_embedder(settings, corpus)
+        stack.push_async_callback(embedder.close)
+        for judge in judges:
+            stack.push_async_callback(judge.close)
+        found: list[JudgedSet] = []
+        refusals: list[JudgeRefused] = []
+        names = names_of(judges)
+        for name, judge, chosen in zip(names, judges, settings.panel, strict=True):
+            kept = await asyncio.to_thread(_judgements, files, judge, at)
+            broker = Broker(judge, Vectors(embedder), reasks=chosen.reasks, kept=kept)
+            hostile = irrelevant_contexts(labelled, attacks)
+            session = _Session(broker, known, targets(wanted), wanted, hostile)
+            info = JudgeInfo(name=name, fingerprint=judge.fingerprint, note=judge.note)
+            try:
+                units, gold, attacked = await session.judge_all(labelled, progress)
+            except JudgeRefused as error:
+                refusals.append(error)
+                found.append(JudgedSet(info, {}, [], {}, _usage(broker, chosen), None, str(error)))
+                continue
+            if kept:
+                await asyncio.to_thread(kept.compact)
+            prints = {
+                name: metric_fingerprint(one, judge.fingerprint, embedder.fingerprint)
+                for name, one in known.items()
+            }
+            digest = _digest(corpus) if _knows_all(chosen) else None
+            usage = _usage(broker, chosen)
+            found.append(JudgedSet(info, units, gold, prints, usage, digest, attacks=attacked))
+    if len(refusals) == len(found):
+        raise refusals[0]
+    return found
+
+
+def _knows_all(judge: JudgeSettings) -> bool:
+    """Whether its replies depend on how common words are in the whole set."""
+    return judge.name.partition(":")[0] in ("embedded", "local")
+
+
+def _digest(corpus: Corpus) -> str:
+    return hashlib.blake2b(corpus.to_bytes(), digest_size=6).hexdigest()
+
+
+def _metrics(settings: Settings) -> dict[str, Metric]:
+    """All metrics, with the parameters and in the words of the settings."""
+    named = {name for one in settings.metrics for name in ([one] if isinstance(one, str) else one)}
+    everything = (*settings.metrics, *(name for name in metrics() if name not in named))
+    chosen = chosen_metrics(settings.model_copy(update={"metrics": everything}))
+    return {one.name: one for one in chosen}
+
+
+def _judgements(files: Files | None, judge: Judge, at: datetime) -> Judgements | None:
+    if files is None or not judge.keeps:
+        return None
+    today = files.at(f"calibrations/replies/dt={at:%Y-%m-%d}")
+    judgements = Judgements(today, judge.fingerprint, *_ALL_KEYS)
+    judgements.load()
+    return judgements
+
+
+def _usage(broker: Broker, chosen: JudgeSettings) -> Usage:
+    return priced(chosen, broker.tallies.usage())
+
+
+@dataclass(frozen=True)
+class _Session:
+    """One judge at work on one set."""
+
+    broker: Broker
+    metrics: dict[str, Metric]
+    targets: Sequence[Target]
+    wanted: Sequence[str] | None
+    hostile: Sequence[Irrelevant]
+
+    async def judge_all(
+        self, labelled: LabelledSet, progress: Progress | None
+    ) -> tuple[dict[str, list[Unit]], list[GoldScore], list[Attacked]]:
+        units: dict[str, list[Unit]] = {target.metric: [] for target in self.targets}
+        gold: list[GoldScore] = []
+        work = (self._judge_row(row) for row in labelled.rows)
+        width = max(_ROWS_IN_PLAY, 2 * self.broker.judge.concurrency)
+        done = 0
+        try:
+            async for row_units, row_gold in _in_order(work, width):
+                for metric, found in row_units.items():
+                    units[metric] += found
+                gold += row_gold
+                done += 1
+                if progress:
+                    progress(labelled.name, done, len(labelled.rows))
+            attacked = await attack(self.hostile, self._grade)
+        finally:
+            await self.broker.stop()
+        return units, gold, attacked
+
+    async def _grade(self, row: LogRow, ask: Ask) -> int | None:
+        """A grade as `context_relevance` asks for it; None where there is no verdict."""
+        worded = self.metrics[ATTACKED_METRIC].worded(ask, row.language)
+        answer = await self.broker.answer(row.question_key, worded)
+        return answer.grade if isinstance(answer, Grade) else None
+
+    async def _judge_row(self, row: AskedRow) -> tuple[dict[str, list[Unit]], list[GoldScore]]:
+        asked = [(one, question) for one in self.targets for question in row.questions[one.metric]]
+        answers = await asyncio.gather(
+            *(self._units(row, target, question) for target, question in asked)
+        )
+        units: dict[str, list[Unit]] = {}
+        for (target, _), found in zip(asked, answers, strict=True):
+            units.setdefault(target.metric, []).extend(found)
+        return units, await self._gold(row.labelled)
+
+    async def _gold(self, labelled: LabelledRow) -> list[GoldScore]:
+        """Play the metrics that the row has gold figures of, as in a night."""
+        found = []
+        for name, key, value in gold_metrics(labelled, self.wanted):
+            metric = self.metrics[name]
+
+            def answer(request: Request, metric: Metric = metric) -> Awaitable[Answer]:
+                worded = metric.worded(request, labelled.row.language)
+                return self.broker.answer(labelled.row.question_key, worded)
+
+            score = await play(metric, labelled.row, answer)
+            found.append(GoldScore(name, key, value, labelled.question, score))
+        return found
+
+    async def _units(self, row: AskedRow, target: Target, question: Question) -> list[Unit]:
+        log_row = row.labelled.row
+        ask = self.metrics[target.metric].worded(question.ask, log_row.language)
+        blank = blank_units(row, question)
+        answer = await self.broker.answer(log_row.question_key, ask)
+        if isinstance(answer, Unanswered):
+            return [replace(one, status=Status(answer.status)) for one in blank]
+        verdicts = target.verdicts(answer, question)
+        judged = [
+            replace(one, verdict=verdict) for one, verdict in zip(blank, verdicts, strict=True)
+        ]
+        strengths = self.broker.judge.evidence(ask) if isinstance(ask, Ask) else None
+        if strengths is None:
+            return judged
+        return [
+            replace(one, strength=strength) for one, strength in zip(judged, strengths, strict=True)
+        ]
+
+
+def blank_units(row: AskedRow, question: Question) -> list[Unit]:
+    """The units of a question, without verdicts yet."""
+    labelled = row.labelled
+    return [
+        Unit(
+            id=labelled.row.id,
+            question=labelled.question,
+            unit=unit,
+            content=question.content,
+            label=label,
+            verdict=None,
+            segments=labelled.segments,
+            row=str(row.number),
+        )
+        for unit, label in zip(question.units, question.labels, strict=True)
+    ]
+
+
+async def _in_order(work: Iterable[Coroutine[Any, Any, T]], width: int) -> AsyncIterator[T]:
+    """The results in order, with so many at work at once."""
+    playing: deque[asyncio.Task[T]] = deque()
+    try:
+        for one in work:
+            playing.append(asyncio.create_task(one))
+            if len(playing) >= width:
+                yield await playing.popleft()
+        while playing:
+            yield await playing.popleft()
+    finally:
+        for task in playing:
+            task.cancel()
+        await asyncio.gather(*playing, return_exceptions=True)

@@ -1,0 +1,118 @@
+"""Calibrations in the store.
+
+calibrations/set=NAME/judge=FINGERPRINT/TIME.parquet    every verdict beside its label
+                                        TIME.json       the record, written last
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from ragmetrics.calibration.units import Unit
+from ragmetrics.errors import InputError
+from ragmetrics.model.calibration import Calibration
+from ragmetrics.model.request import Status
+from ragmetrics.model.row import explain
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.parallel import find_all
+from ragmetrics.storage.shards import undamaged
+
+log = logging.getLogger(__name__)
+_RECORD = re.compile(r"^calibrations/set=[^/]+/judge=[^/]+/[^/]+\.json$")
+_NUMBER = re.compile(r" #(\d+)$")
+_SCHEMA = pa.schema(
+    [
+        ("metric", pa.string()),
+        ("id", pa.string()),
+        ("question", pa.string()),
+        ("unit", pa.string()),
+        ("content", pa.string()),
+        ("label", pa.float64()),
+        ("verdict", pa.float64()),
+        ("strength", pa.float64()),
+        ("status", pa.string()),
+        ("row", pa.string()),
+    ]
+)
+
+
+def keep(files: Files, calibration: Calibration, units: Mapping[str, Sequence[Unit]]) -> None:
+    """Write a calibration: from now on it exists."""
+    records = [
+        {"metric": metric, **{name: getattr(unit, name) for name in _SCHEMA.names[1:]}}
+        for metric, found in units.items()
+        for unit in found
+    ]
+    sink = BytesIO()
+    pq.write_table(pa.Table.from_pylist(records, _SCHEMA), sink, compression="zstd")
+    path = f"calibrations/{place_of(calibration)}"
+    files.write(f"{path}.parquet", sink.getvalue())
+    files.write(f"{path}.json", calibration.model_dump_json(indent=1).encode())
+
+
+def load_calibrations(
+    files: Files,
+    *,
+    name: str | None = None,
+    judge: str | None = None,
+    newest: int | None = None,
+) -> list[Calibration]:
+    """The calibrations of a store, oldest first: all, or those of one set or judge by name, or
+    so many of each set and fingerprint.
+
+    A record that cannot be read is as good as none, and logged.
+    """
+    folder = f"calibrations/set={name}" if name else "calibrations"
+    pairs: dict[str, list[str]] = {}
+    for info in files.below(folder):
+        if _RECORD.match(info.path):
+            pairs.setdefault(info.path.rpartition("/")[0], []).append(info.path)
+    paths = [path for own in pairs.values() for path in (own[-newest:] if newest else own)]
+    read = zip(paths, find_all(files, paths), strict=True)
+    # One may be gone since the listing.
+    parsed = (_parse(files, path, data) for path, data in read if data is not None)
+    found = [one for one in parsed if one]
+    chosen = [one for one in found if judge is None or one.judge.name == judge]
+    return sorted(chosen, key=lambda one: (one.at, one.name, one.judge.name))
+
+
+def load_units(files: Files, calibration: Calibration) -> dict[str, list[Unit]]:
+    """Every verdict of a kept calibration, by metric. Raises InputError where it is not kept, and
+    StoreError where it is damaged.
+    """
+    path = f"calibrations/{place_of(calibration)}.parquet"
+    data = files.find(path)
+    if data is None:
+        raise InputError(f"the calibration of {calibration.name} at {calibration.at} is not kept")
+    units: dict[str, list[Unit]] = {}
+    with undamaged(files, path):
+        for record in pq.read_table(BytesIO(data)).to_pylist():
+            metric = record.pop("metric")
+            unit = Unit(**{**record, "status": Status(record["status"])})
+            units.setdefault(metric, []).append(unit)
+    return units
+
+
+def place_of(calibration: Calibration) -> str:
+    """The name of a calibration in the store: the second of equal judges of a panel, whose name
+    ends in `#2`, has one of its own.
+    """
+    moment = calibration.at.strftime("%Y%m%dT%H%M%S.%fZ")
+    judge, number = calibration.judge, _NUMBER.search(calibration.judge.name)
+    again = f"-{number[1]}" if number else ""
+    return f"set={calibration.name}/judge={judge.fingerprint}/{moment}{again}"
+
+
+def _parse(files: Files, path: str, data: bytes) -> Calibration | None:
+    try:
+        return Calibration.model_validate_json(data)
+    except ValidationError as error:
+        log.error("%s is no calibration and is left out: %s", files.uri(path), explain(error))
+        return None

@@ -1,0 +1,254 @@
+"""What the command line prints for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from textwrap import indent
+from typing import TYPE_CHECKING, TypeVar
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import track as rich_track
+
+from ragmetrics.alerts.formats.terminal import render
+from ragmetrics.alerts.incidents import Incident, incidents
+from ragmetrics.cli.output.costs import print_budget, print_labelled, print_sample, print_usage
+from ragmetrics.cli.table import print_grid
+from ragmetrics.metrics.registry import Metric
+from ragmetrics.model.change_texts import fall_text
+from ragmetrics.model.manifest import Manifest, Summary
+from ragmetrics.model.request import Status
+from ragmetrics.report.cards import detectable
+from ragmetrics.text.escaping import clean
+
+if TYPE_CHECKING:
+    from ragmetrics.pipeline.check_logs import CheckReport
+    from ragmetrics.pipeline.nightly import NightResult
+
+T = TypeVar("T")
+_EXAMPLES = 10
+
+
+@contextmanager
+def progress(
+    console: Console, what: str, *, quiet: bool = False
+) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on a terminal, nothing elsewhere."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    hidden = quiet or not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task(what, total=None)
+
+        def advance(name: str, done: int, total: int) -> None:
+            bar.update(task, description=name, completed=done, total=total)
+
+        yield advance
+
+
+def track(items: Sequence[T], what: str, console: Console) -> Iterator[T]:
+    """The items, with a bar on a terminal."""
+    hidden = not console.is_terminal
+    yield from rich_track(items, what, console=console, transient=True, disable=hidden)
+
+
+def print_summary(console: Console, manifest: Manifest) -> None:
+    """Means with intervals, then all that stands behind them."""
+    source = manifest.source
+    lines = [_summary_line(one, manifest) for one in manifest.metrics]
+    headers = ("metric", "mean", "95% interval", "detects", "scored", "questions", "not scored")
+    told = [
+        at
+        for at, header in enumerate(headers)
+        if not (header == "questions" and all(line[5] == line[4] for line in lines))
+        and not (header in ("detects", "not scored") and not any(line[at] for line in lines))
+    ]
+    names = [place for place, at in enumerate(told) if headers[at] in ("metric", "not scored")]
+    shown = [[line[at] for at in told] for line in lines]
+    print_grid(console, [headers[at] for at in told], shown, names=names)
+    if any(line[3] for line in lines):
+        console.print("detects: a change for the worse by so much would be seen on 4 nights of 5")
+    _print_panel(console, manifest)
+    print_source(console, source.rows, source.quarantined, source.reasons)
+    _print_skipped(console, source.skipped)
+    for broken in source.broken:
+        console.print(f"Broken file {broken.file}: {broken.reason}", markup=False, style="red")
+    console.print(f"Judge: {manifest.judge.name} ({manifest.judge.fingerprint})", markup=False)
+    if manifest.judge.note:
+        console.print(f"Note: {manifest.judge.note}", markup=False, style="yellow")
+    print_usage(console, manifest.usage_by_metric, manifest.usage)
+    print_sample(console, manifest)
+    print_labelled(console, manifest.labelled)
+    if manifest.budget:
+        print_budget(console, manifest.budget)
+    if manifest.splits:
+        counts = ", ".join(f"{n:,} {reason}" for reason, n in manifest.splits.items())
+        console.print(f"Texts split by the plain splitter: {counts}", markup=False)
+
+
+def _summary_line(one: Summary, manifest: Manifest) -> tuple[str, ...]:
+    rest = [f"{n:,} {status}" for status, n in one.status.items() if status != Status.SCORED and n]
+    counts = f"{one.scored:,}", f"{one.questions:,}"
+    least, _ = detectable(manifest, one)
+    detects = "" if least is None else number(least)
+    return one.metric, number(one.mean), interval(one), detects, *counts, ", ".join(rest)
+
+
+def _print_panel(console: Console, manifest: Manifest) -> None:
+    """What each judge of a panel makes of it, how they agree, and how steady they are."""
+    panel = manifest.judge.panel
+    if panel:
+        lines = [
+            [
+                one.metric,
+                number(one.agreement),
+                *(
+                    number(judge.mean) + (f" ({judge.failed:,} failed)" if judge.failed else "")
+                    for judge in one.judges
+                ),
+            ]
+            for one in manifest.metrics
+            if any(judge.scored or judge.failed for judge in one.judges)
+        ]
+        if lines:
+            names = (clean(name, 60) for name in panel)
+            print_grid(console, ["metric", "agreement", *names], lines)
+    spreads = {one.metric: one.spread for one in manifest.metrics if one.spread is not None}
+    if spreads:
+        steady = ", ".join(f"{metric} {spread:.3f}" for metric, spread in spreads.items())
+        console.print(f"Spread over repeats: {steady}")
+    for problem in manifest.problems:
+        console.print(f"Problem: {clean(problem, 300)}", markup=False, style="red")
+
+
+def print_source(console: Console, rows: int, quarantined: int, reasons: dict[str, int]) -> None:
+    """How many rows were read, and why the others were not."""
+    console.print(f"Rows: {rows:,}, quarantined: {quarantined:,}")
+    for reason, count in list(reasons.items())[:_EXAMPLES]:
+        console.print(f"  {count:,}  {clean(reason, 300)}", markup=False)
+
+
+def _print_skipped(console: Console, skipped: dict[str, int]) -> None:
+    """What a preset passed over, as it is no retrieval."""
+    if skipped:
+        console.print(f"Skipped: {sum(skipped.values()):,}")
+    for reason, count in skipped.items():
+        console.print(f"  {count:,}  {clean(reason, 300)}", markup=False)
+
+
+def print_check(console: Console, report: CheckReport) -> None:
+    """What a check of logs found."""
+    console.print(f"Files: {report.files:,}")
+    print_source(console, report.rows, report.quarantined, dict(report.reasons.most_common()))
+    for place in list(report.examples.values())[:_EXAMPLES]:
+        console.print(f"    first at {clean(place, 300)}", markup=False)
+    _print_skipped(console, dict(report.skipped.most_common()))
+    for broken in report.broken:
+        console.print(f"Broken file {broken}", markup=False, style="red")
+    filled = [(name, f"{count:,}") for name, count in report.filled.most_common()]
+    print_grid(console, ("field", "rows with it"), filled)
+    runnable = [
+        (name, f"{count:,}" if count else "none: see `ragmetrics metrics`")
+        for name, count in report.runnable.items()
+    ]
+    print_grid(console, ("metric", "rows with what it needs"), runnable)
+    if report.judged is not None:
+        _print_sample_of(console, report.judged, report)
+
+
+def _print_sample_of(console: Console, judged: Mapping[str, int], report: CheckReport) -> None:
+    """What a sampled night of these logs would ask the judge about, a line."""
+    kinds: dict[str, list[str]] = {}
+    for name, rows in judged.items():
+        kinds.setdefault(f"{rows:,} of {report.runnable[name]:,} rows", []).append(name)
+    told = "; ".join(f"{rows} by {', '.join(names)}" for rows, names in kinds.items())
+    console.print(
+        f"Sample: the judge would be asked about {'at most ' if report.judged_at_most else ''}"
+        f"{told}. What that costs: ragmetrics score --dry-run",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def print_metrics(console: Console, metrics: Sequence[Metric]) -> None:
+    """The metrics there are: what each measures, how, from what and at what price."""
+    for metric in metrics:
+        text = f"[bold]{escape(metric.name)}[/bold]  {escape(metric.title)}"
+        console.print(text, soft_wrap=True)
+        console.print(indent(metric.formula, "    "), markup=False, style="cyan", soft_wrap=True)
+        facts = f"    needs: {', '.join(metric.needs)}\n    judge calls per row: {metric.calls}\n"
+        console.print(facts, markup=False, soft_wrap=True)
+    console.print("One of them in full: ragmetrics metrics NAME")
+
+
+def print_metric(console: Console, metric: Metric) -> None:
+    """All there is to know of one metric."""
+    console.print(metric.name, style="bold")
+    console.print(metric.description, markup=False, soft_wrap=True)
+    console.print(f"\nNeeds: {', '.join(metric.needs)}", markup=False, soft_wrap=True)
+    console.print(f"Judge calls per row: {metric.calls}", markup=False, soft_wrap=True)
+
+
+def print_nights(console: Console, results: Sequence[NightResult]) -> None:
+    """One line per night: the means that rules watch, what fired, and what nothing watches."""
+    findings = [one for result in results for one in result.manifest.findings]
+    watched = list(dict.fromkeys(one.metric for one in findings if one.kind == "metric"))
+    names = [name for name in watched if name]
+    lines, styles = [], []
+    for result in results:
+        manifest = result.manifest
+        means = [number(one.mean) if (one := manifest.summary(name)) else "" for name in names]
+        news = [one for one in manifest.findings if one.transition or one.level == "no_data"]
+        told = [
+            f"{one.transition}: {told_rule(one)}"
+            for one in incidents(news, manifest)
+            if one.transition
+        ]
+        loud = any(one.startswith(("fired", "escalated")) for one in told)
+        styles.append("bold red" if loud else None)
+        told += [fall_text(fall) for fall in manifest.falls]
+        waiting = dict.fromkeys(one.metric or "" for one in manifest.findings if not one.compared)
+        told += [f"not compared yet: {', '.join(waiting)}"] if waiting else []
+        rows = f"{manifest.source.rows:,}"
+        lines.append([manifest.date.isoformat(), rows, *means, "\n".join(told)])
+    headers = ["night", "rows", *names, "alerts"]
+    print_grid(console, headers, lines, names=(0, len(headers) - 1), styles=styles)
+    if note := results[-1].manifest.judge.note:
+        console.print(f"Judge {note}", markup=False)
+
+
+def told_rule(incident: Incident) -> str:
+    """The rule of its cause, and what is folded below it."""
+    more = len(incident.findings) - 1
+    told = incident.folded if incident.cause.kind == "metric" else f"explains {more} more"
+    return f"{incident.cause.rule} ({told})" if more else incident.cause.rule
+
+
+def print_messages(console: Console, results: Sequence[NightResult]) -> None:
+    """The Slack messages of the nights, as they read there."""
+    for result in results:
+        delivery = result.delivery
+        if delivery.message is None:
+            continue
+        said = "sent" if delivery.sent else "not sent: SLACK_WEBHOOK_URL is not set"
+        if delivery.errors:
+            said = f"not delivered: {delivery.errors[0]}"
+        console.rule(escape(f"Slack message of {result.manifest.date} ({said})"), align="left")
+        console.print(render(delivery.message), markup=False, soft_wrap=True)
+        console.print()
+
+
+def number(value: float | None) -> str:
+    """Three digits, or a dash where there is none."""
+    return "–" if value is None else f"{value:z.3f}"
+
+
+def interval(one: Summary) -> str:
+    """The interval in brackets."""
+    return "–" if one.low is None else f"[{number(one.low)}, {number(one.high)}]"

@@ -1,0 +1,218 @@
+"""`ragmetrics prompts`: write out, check and translate what judges are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ragmetrics.cli.options import print_json
+from ragmetrics.config.settings import judged_by, load_settings, make_settings
+from ragmetrics.errors import InputError, Unanswered
+from ragmetrics.metrics.prompt_overrides import (
+    WordingFile,
+    as_yaml,
+    file_name,
+    find_file,
+    is_tag,
+    read_folder,
+)
+from ragmetrics.metrics.registry import metrics as all_metrics
+from ragmetrics.metrics.registry import prompts_of, select
+from ragmetrics.model.request import Prompt
+
+app = typer.Typer(
+    help="Write out, check and translate what judges are asked.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+out = Console(highlight=False)
+
+DirFlag = Annotated[Path, typer.Option("--dir", help="The folder of YAML files.")]
+MetricsFlag = Annotated[
+    str | None, typer.Option("--metrics", help="Only what these ask; names, separated by commas.")
+]
+ForceFlag = Annotated[bool, typer.Option("--force", help="Write over files that are there.")]
+_FOLDER = Path("prompts")
+
+
+@app.command()
+def export(
+    directory: DirFlag = _FOLDER,
+    metrics: MetricsFlag = None,
+    force: ForceFlag = False,
+) -> None:
+    """Write the built-in prompts to YAML files, one each, to be changed."""
+    chosen = select(metrics.split(",")) if metrics else all_metrics().values()
+    for prompt in _replaceable(prompts_of(chosen)):
+        file = directory / file_name(prompt.name)
+        if force or not file.exists():
+            _write(file, as_yaml(prompt))
+        else:
+            _say(f"left as it is: {file} (--force writes over it)")
+
+
+@app.command()
+def check(
+    directory: Annotated[
+        Path | None, typer.Option("--dir", help="The folder of YAML files; default: prompts.")
+    ] = None,
+    settings: Annotated[
+        Path | None, typer.Option("--settings", help="A ragmetrics.yaml that names the folder.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+) -> None:
+    """Tell of each file whether it can be used, and for which rows; exit code 1 if one cannot."""
+    folder = _folder(directory, settings)
+    files = read_folder(folder, prompts_of(all_metrics().values()))
+    records = [_record(one, files) for one in files]
+    if as_json:
+        told = {"folder": str(folder), "files": records}
+        print_json(told)
+    else:
+        for record in records:
+            _print(record)
+    if any(one.problem for one in files):
+        raise typer.Exit(1)
+
+
+@app.command()
+def adapt(
+    language: Annotated[str, typer.Option(help="The language, such as de or pt-BR.")],
+    directory: Annotated[
+        Path | None,
+        typer.Option("--dir", help="The folder; default: that of the settings, or prompts."),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            help="What these ask; names, separated by commas; default: the settings' metrics.",
+        ),
+    ] = None,
+    judge: Annotated[str | None, typer.Option(help="Who translates: openai.")] = None,
+    model: Annotated[str | None, typer.Option(help="The judge's model.")] = None,
+    base_url: Annotated[
+        str | None, typer.Option("--base-url", help="Any OpenAI-compatible endpoint.")
+    ] = None,
+    settings: Annotated[
+        Path | None,
+        typer.Option("--settings", help="A ragmetrics.yaml: its judge, metrics and folder."),
+    ] = None,
+    force: ForceFlag = False,
+) -> None:
+    """Ask the judge to translate what the settings' metrics ask.
+
+    Each prompt is taken from the folder, or else as built in. --metrics names other metrics.
+    """
+    from ragmetrics.judges.prompt_translation import translate
+
+    if not is_tag(language):
+        raise InputError(f"--language: {language!r} is no language tag, such as de or pt-BR")
+    chosen = load_settings(settings) if settings else make_settings({})
+    wanted = select(metrics.split(",") if metrics else chosen.metrics)
+    folder = directory or Path(chosen.prompts or _FOLDER)
+    todo = []
+    for prompt, based_on in _sources(folder, _replaceable(prompts_of(wanted))):
+        file = find_file(folder, prompt.name, language)
+        if file.exists() and not force:
+            _say(f"left as it is: {file} (--force translates it anew)")
+        else:
+            todo.append((file, prompt, based_on))
+    asked = judged_by(chosen, judge, model, base_url)
+    answers = translate(asked, [prompt for _, prompt, _ in todo], language) if todo else []
+    for (file, _, based_on), answer in zip(todo, answers, strict=True):
+        if isinstance(answer, Unanswered):
+            _say(f"not written: {file}: {answer.reason}", style="red")
+        else:
+            _write(file, as_yaml(answer, language, based_on))
+    if any(isinstance(answer, Unanswered) for answer in answers):
+        raise typer.Exit(1)
+
+
+def _folder(directory: Path | None, settings: Path | None) -> Path:
+    if settings is None:
+        return directory or _FOLDER
+    if directory is not None:
+        raise InputError("--dir and --settings: say one of them")
+    folder = load_settings(settings).prompts
+    if folder is None:
+        raise InputError(f"{settings}: names no folder of prompts")
+    return Path(folder)
+
+
+def _replaceable(prompts: dict[str, Prompt[Any]]) -> list[Prompt[Any]]:
+    found = [prompt for prompt in prompts.values() if not prompt.verbatim]
+    if not found:
+        raise InputError("these metrics ask nothing that can be put in other words")
+    return found
+
+
+def _sources(
+    directory: Path, prompts: Sequence[Prompt[Any]]
+) -> list[tuple[Prompt[Any], int | None]]:
+    """The prompts as the folder has them for all rows, with the version they were made from."""
+    own: dict[str, WordingFile] = {}
+    if directory.exists() and any(directory.glob("*.yaml")):
+        files = read_folder(directory, prompts_of(all_metrics().values()))
+        own = {one.name: one for one in files if one.language is None}
+    sources = []
+    for prompt in prompts:
+        file = own.get(prompt.name)
+        if file and file.problem:
+            raise InputError(f"{file.file}: {file.problem}")
+        sources.append((file.prompt or prompt, file.based_on) if file else (prompt, None))
+    return sources
+
+
+def _record(one: WordingFile, files: Sequence[WordingFile]) -> dict[str, Any]:
+    asking = [m.name for m in all_metrics().values() if one.name in {p.name for p in m.prompts}]
+    return {
+        "file": one.file.name,
+        "prompt": one.name,
+        "language": one.language,
+        "rows": _rows(one, files),
+        "metrics": asking,
+        "problem": one.problem or None,
+        "outdated": one.outdated or None,
+    }
+
+
+def _rows(one: WordingFile, files: Sequence[WordingFile]) -> str:
+    """Which rows a file applies to: those of its language that no other file is nearer to."""
+    prefix = f"{one.language}-" if one.language else ""
+    nearer = [
+        other.language
+        for other in files
+        if other.name == one.name and other.language and other.language != one.language
+        if other.language.startswith(prefix)
+    ]
+    rows = f"rows in {one.language}" if one.language else "all rows"
+    return f"{rows} but those in {', '.join(sorted(set(nearer)))}" if nearer else rows
+
+
+def _print(record: dict[str, Any]) -> None:
+    if record["problem"]:
+        _say(f"{record['file']}: {record['problem']}", style="red")
+        return
+    _say(f"{record['file']}: ok, {record['rows']}, for {', '.join(record['metrics'])}")
+    if record["outdated"]:
+        _say(f"    {record['outdated']}: compare it with a new export", style="yellow")
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror}") from error
+    _say(f"written: {file}")
+
+
+def _say(text: str, style: str | None = None) -> None:
+    out.print(text, style=style, markup=False, soft_wrap=True)

@@ -1,0 +1,90 @@
+"""`ragmetrics replay`: the golden questions asked of a new index build, and the log of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragmetrics.cli.options import (
+    INTERRUPTED,
+    GoldenFlag,
+    JsonFlag,
+    err,
+    out,
+    print_json,
+    settings_here,
+)
+from ragmetrics.cli.progress import telling
+from ragmetrics.errors import InputError
+
+if TYPE_CHECKING:
+    from ragmetrics.comparison.replay import Replayed
+
+
+def replay(
+    build: Annotated[str, typer.Option("--build", help="The index build that is asked.")],
+    settings: Annotated[
+        Path | None,
+        typer.Option("--settings", help="Default: ragmetrics.yaml, where there is one."),
+    ] = None,
+    golden: GoldenFlag = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--out", help="The log: a folder or .jsonl file, local or s3://; default: gate: logs."
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", min=1, help="Ask only so many questions, for a try; needs --out."),
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Ask anew what was answered already.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Ask the golden questions of an index build, and write its log; goes on where it was."""
+    from ragmetrics.comparison.replay import ReplayShort
+    from ragmetrics.comparison.replay import replay as run
+
+    chosen = settings_here(settings)
+    if golden:
+        chosen = chosen.model_copy(update={"golden": golden})
+    if limit and not output:
+        raise InputError(
+            "--limit makes a log that is not the whole build's: say where it goes with --out"
+        )
+    try:
+        with telling(err, "asking", quiet=as_json) as progress:
+            replayed = run(chosen, build, output, progress, limit=limit, again=again)
+    except ReplayShort as error:
+        _tell(error.replayed, as_json, written=False)
+        err.print(f"ragmetrics: {error}", style="red", markup=False, soft_wrap=True)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        err.print("Stopped. The same command, without --again, goes on where it was", markup=False)
+        raise typer.Exit(INTERRUPTED) from None
+    _tell(replayed, as_json)
+
+
+def _tell(replayed: Replayed, as_json: bool, *, written: bool = True) -> None:
+    if as_json:
+        print_json({**replayed.model_dump(mode="json"), "written": written})
+        return
+    lines = [
+        f"Log: {replayed.place}" if written else "No log is written",
+        f"Rows: {replayed.rows:,} of {replayed.questions:,} questions "
+        f"({replayed.found:,} found, {replayed.asked:,} asked now), "
+        f"{replayed.empty:,} without contexts",
+    ]
+    if replayed.unreadable:
+        lines.append(f"Golden rows without a question: {replayed.unreadable:,}")
+    if replayed.setbacks:
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in replayed.setbacks.items())
+        lines.append(f"Attempts in vain: {counts}")
+    if written and replayed.failed:
+        lines.append(f"Not answered: {replayed.told_failures}")
+    for line in lines:
+        out.print(line, markup=False, soft_wrap=True)

@@ -1,0 +1,109 @@
+"""The logs of index builds: where one is, and whether two are the same."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ragmetrics.config.gate import BUILD
+from ragmetrics.config.settings import Settings
+from ragmetrics.errors import InputError, StoreError
+from ragmetrics.logs.log_files import LogSet, find_logs
+from ragmetrics.model.row import LogRow
+from ragmetrics.scoring.staging import Inputs, golden_set, log_of, open_store
+from ragmetrics.storage.files import FileInfo, Files
+from ragmetrics.storage.gates import load_gate
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class BuildLog:
+    """What was found where a build's log should be."""
+
+    place: str
+    inputs: Inputs | None
+    problem: str = ""
+
+
+def find_build_log(settings: Settings, build: str) -> BuildLog:
+    """The log of a build that was not given one: where the settings say, or where its gate had it.
+
+    Where there is none, what is wrong with the first of these. Raises a StoreError that a retry
+    may mend, and one of golden sets.
+    """
+    gated, found = load_gate(open_store(settings), build), []
+    for logs in dict.fromkeys([settings.gate.logs, *([gated.logs] if gated else [])]):
+        found.append(find_log(settings, logs, build))
+        if found[-1].inputs:
+            return found[-1]
+    return found[0]
+
+
+def find_log(settings: Settings, logs: str, build: str) -> BuildLog:
+    """Look for a build's log. Raises a StoreError that a retry may mend, and one of golden sets."""
+    place = logs.replace(BUILD, build)
+    try:
+        files, infos = find_logs(place, settings.storage_options)
+    except (InputError, StoreError) as error:
+        if error.transient:
+            raise
+        return BuildLog(place, None, str(error))
+    if not infos:
+        return BuildLog(place, None, f"no log at {place}")
+    found = (_read_as(settings, files, infos),)
+    return BuildLog(place, Inputs(found, golden_set(settings), golden_first=True))
+
+
+def _read_as(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
+    """A log in our own layout is read as such, whatever the nights' logs look like: a replay of
+    the golden questions writes it so.
+    """
+    ours = log_of(settings, files, infos)
+    mapped = settings.preset or {"user_input", "retrieved_contexts"} & set(settings.columns)
+    if mapped and isinstance(next(iter(ours.read()), None), LogRow):
+        return ours
+    return replace(ours, columns=settings.columns, preset=settings.preset)
+
+
+def content_of(found: BuildLog) -> str:
+    """Digest of the bytes of a log's files, wherever and whenever they were written.
+
+    Empty where there is no log, or one that cannot be read, as staging will tell. Raises a
+    StoreError that a retry may mend.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    try:
+        for logs in found.inputs.logs if found.inputs else ():
+            for info in sorted(logs.infos, key=lambda one: one.path):
+                digest.update(f"{info.size} ".encode())
+                if info.refused:
+                    continue
+                with logs.files.open(info.path) as file:
+                    while chunk := file.read(_CHUNK):
+                        digest.update(chunk)
+    except StoreError as error:
+        if error.transient:
+            raise
+        return ""
+    return digest.hexdigest() if found.inputs else ""
+
+
+def same_log(settings: Settings, ours: BuildLog, theirs: str) -> list[str]:
+    """A build that is compared with itself would always pass, however its place is spelled."""
+    if ours.inputs is None:
+        return []
+    (mine,) = ours.inputs.logs
+    if _whole(mine.files, mine.infos).isdisjoint(
+        _whole(*find_logs(theirs, settings.storage_options))
+    ):
+        return []
+    return [f"both builds have their log at {ours.place}: each needs its own"]
+
+
+def _whole(files: Files, infos: Sequence[FileInfo]) -> set[str]:
+    """What files are called, wherever one looks from."""
+    if files.local:
+        return {str((files.local / info.path).resolve()) for info in infos}
+    return {files.uri(info.path).replace("s3a://", "s3://", 1) for info in infos}

@@ -1,0 +1,82 @@
+"""Making a comparison of two sides whose scores are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ragmetrics.calibration.judge_movement import carried, level_error, newest_movement
+from ragmetrics.comparison.alignment import align_rows
+from ragmetrics.comparison.changed_questions import find_moved, find_one_sided
+from ragmetrics.comparison.measure import measure_sides
+from ragmetrics.comparison.question_mix import mix_notices
+from ragmetrics.comparison.side_scores import Side
+from ragmetrics.model.change_texts import movement_text
+from ragmetrics.model.changes import JudgeMovement
+from ragmetrics.model.comparison import Change, Comparison
+
+LONE = 8
+"""Questions of one side alone that are told, of each side."""
+
+
+def make_comparison(
+    a: Side,
+    b: Side,
+    metrics: Sequence[str],
+    tags: Sequence[str] = (),
+    *,
+    rows: int,
+    refused: Sequence[Change] = (),
+    movements: Mapping[str, JudgeMovement | None] | None = None,
+) -> Comparison:
+    """Compare two sides by some metrics, which both have, and by the values of some tags.
+
+    `rows` are the most questions told of per metric, none of all with 0; `refused` the metrics that
+    do not compare, with why. `movements` say how far the judge moves from night to night, by
+    metric; without them, what the newest night of the two sides says.
+    """
+    if movements is None:
+        movements = {one: newest_movement(one, [*a.nights, *b.nights]) for one in metrics}
+    levels = {one: level_error(movements.get(one), one, a.nights, b.nights) for one in metrics}
+    aligned = [align_rows(a.scores[metric], b.scores[metric]) for metric in metrics]
+    whole, segments = measure_sides(aligned, tags, levels)
+    moved, told = find_moved(a, b, aligned, rows)
+    lost, gained = find_one_sided(a, b, aligned, LONE if rows else 0)
+    return Comparison(
+        a=a.about,
+        b=b.about,
+        metrics=[*whole, *refused],
+        segments=segments,
+        moved=moved,
+        rows=told,
+        lost=lost,
+        gained=gained,
+        notices=[
+            *mix_notices(whole),
+            *_notices(a, b, tags, segments),
+            *_moving(a, b, metrics, movements),
+        ],
+        problems=[*(f"A: {one}" for one in a.problems), *(f"B: {one}" for one in b.problems)],
+        usage=a.usage + b.usage,
+    )
+
+
+def _notices(a: Side, b: Side, tags: Sequence[str], segments: Sequence[Change]) -> list[str]:
+    """What to know of the numbers."""
+    told = [f"{letter}: {one}" for letter, side in (("A", a), ("B", b)) for one in side.notices]
+    if a.about.dataset != b.about.dataset:
+        told.append(f"A is of the data set {a.about.dataset}, B of {b.about.dataset}")
+    with_rows = {one.segment.tag for one in segments if one.segment}
+    told += [f"no row that was scored has the tag {tag}" for tag in tags if tag not in with_rows]
+    return told
+
+
+def _moving(
+    a: Side, b: Side, metrics: Sequence[str], movements: Mapping[str, JudgeMovement | None]
+) -> list[str]:
+    """How far the judge moves between the sides, where they were judged on different days."""
+    told: dict[str, list[str]] = {}
+    for metric in metrics:
+        if a.nights and b.nights and carried(metric, a.nights, b.nights):
+            text = movement_text(movements.get(metric) or JudgeMovement(sd=None, nights=0))
+            told.setdefault(text, []).append(metric)
+    return [f"{', '.join(names)}: {text}" for text, names in told.items() if text]

@@ -1,0 +1,57 @@
+"""A build that has no log yet gets one: the golden questions, asked of it by the retriever."""
+
+from __future__ import annotations
+
+from ragmetrics.comparison.gate.staging import check_dataset
+from ragmetrics.comparison.replay import Replayed, replay
+from ragmetrics.comparison.replay.run import Progress
+from ragmetrics.config.gate import BUILD
+from ragmetrics.config.settings import Settings
+from ragmetrics.errors import InputError
+from ragmetrics.logs.log_files import find_logs
+from ragmetrics.model.gate import IndexBuild
+from ragmetrics.storage.files import Files
+
+
+def replay_missing(
+    settings: Settings, build: IndexBuild, progress: Progress | None = None
+) -> Replayed | None:
+    """Ask the golden questions of a build, and write its log; None where it has one, or where the
+    settings name no retriever. `progress` hears of each question.
+
+    Raises InputError for a build of another data set, and for a place that is not below the folder
+    of `gate: logs:`, or whoever may post events would say where the worker writes; and what
+    `replay` raises: InputError, and a transient ReplayShort where too many questions have no
+    answer.
+    """
+    if settings.retriever is None:
+        return None
+    check_dataset(settings, build)
+    place = (build.logs or settings.gate.logs).replace(BUILD, build.build)
+    _, infos = find_logs(place, settings.storage_options)
+    if infos:
+        return None
+    if build.logs:
+        check_below(settings, place)
+    return replay(settings, build.build, build.logs, progress)
+
+
+def check_below(settings: Settings, place: str) -> None:
+    """Raise InputError where a log at the place would not be below the folder of `gate: logs:`."""
+    head = settings.gate.logs.partition(BUILD)[0]
+    folder = head[: head.rfind("/") + 1] or "./"
+    base, there = (Files(one, settings.storage_options) for one in (folder, place))
+    if base.local and there.local:  # links and `..` followed
+        below = there.local.resolve().is_relative_to(base.local.resolve())
+    else:
+        below = "://" in folder and place.startswith(folder) and not _leads_elsewhere(place)
+    if not below:
+        raise InputError(
+            f"no log at {place}, and a gate has one written below {folder} alone, the folder of "
+            "`gate: logs:`: name a place there, or none, or write it with `ragmetrics replay --out`"
+        )
+
+
+def _leads_elsewhere(place: str) -> bool:
+    """Whether an address may name another place than one below what it begins with."""
+    return "::" in place or ".." in place.split("/")

@@ -1,0 +1,63 @@
+"""How a new build differs from the one that serves, beside the verdict: where, and by which
+questions, with the contexts that left and came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ragmetrics.comparison.comparison import make_comparison
+from ragmetrics.comparison.gate.question_scores import SideScores
+from ragmetrics.comparison.gate.staging import Side
+from ragmetrics.comparison.nights import ROWS, shown_tags
+from ragmetrics.comparison.side_scores import Side as Scored
+from ragmetrics.comparison.side_scores import read_nights, scored_side
+from ragmetrics.config.settings import Settings
+from ragmetrics.model.changes import JudgeMovement
+from ragmetrics.model.comparison import Comparison
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.history import find_manifest
+
+
+def compare_builds(
+    settings: Settings,
+    run: Settings,
+    sides: tuple[Side, Side],
+    scores: tuple[SideScores, SideScores],
+    metrics: Sequence[str],
+    movements: Mapping[str, JudgeMovement | None],
+) -> Comparison | None:
+    """The serving build (A) against the new one (B), by the metrics of the gate that both have.
+
+    None where there is no such metric. `run` are the settings of the gate's own runs,
+    `movements` how far the judge moves from night to night.
+    """
+    before, now = (_scored(settings, run, *one, metrics) for one in zip(sides, scores, strict=True))
+    manifest = scores[1].manifest
+    if before is None or now is None or manifest is None:
+        return None
+    names = [one for one in metrics if one in before.scores and one in now.scores]
+    if not names:
+        return None
+    return make_comparison(before, now, names, shown_tags(manifest), rows=ROWS, movements=movements)
+
+
+def _scored(
+    settings: Settings, run: Settings, side: Side, scores: SideScores, metrics: Sequence[str]
+) -> Scored | None:
+    """A build's run, or its rows in the nights that it served; None where these are gone."""
+    name = f"build {side.build} ({side.logs})"
+    if scores.manifest:
+        tables = {
+            metric: replace(one, table=one.table.assign(night=0))
+            for metric, one in scores.tables.items()
+        }
+        return scored_side(name, open_store(run), [scores.manifest], tables)
+    files = open_store(settings)
+    nights = [night for ref in side.nights if (night := find_manifest(files, ref))]
+    if not nights:
+        return None
+    known = [one for one in metrics if any(night.summary(one) for night in nights)]
+    tables = {one: read_nights(files, nights, one, build=side.build) for one in known}
+    return scored_side(name, files, nights, tables)

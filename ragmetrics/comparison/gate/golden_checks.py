@@ -1,0 +1,66 @@
+"""The golden set of a gate: whether it can be relied on, and what of it the builds were asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ragmetrics.comparison.gate.question_scores import SideScores
+from ragmetrics.comparison.gate.staging import Side
+from ragmetrics.config.settings import Settings
+from ragmetrics.scoring.staging import GoldenSet, golden_set
+
+Scored = tuple[Side, SideScores]
+"""One of the two builds, and what became of its rows."""
+
+
+def read_golden(settings: Settings) -> GoldenSet:
+    """The golden set that the settings name; one without questions where they name none.
+
+    Raises InputError where there is no such file, StoreError for a bucket that is out.
+    """
+    return GoldenSet(golden_set(settings))
+
+
+def obstacles_of(settings: Settings, golden: GoldenSet, sides: Sequence[Scored]) -> list[str]:
+    """Why nothing may be promoted by such a golden set, whatever the numbers say."""
+    if settings.golden is None:
+        return []
+    if not golden.questions:
+        return [f"golden set {settings.golden}: no question can be read in it"]
+    return [
+        *_unread(golden, settings.gate.max_missing),
+        *(
+            f"golden set {settings.golden}: no row of build {side.build} is of a question in it"
+            for side, scores in sides
+            if not _asked(golden, side, scores)
+        ),
+    ]
+
+
+def never_asked(golden: GoldenSet, before: Side, scores: SideScores) -> list[str]:
+    """Of how many golden questions the serving build has no row, where it has any."""
+    asked, total = _asked(golden, before, scores), len(golden.questions)
+    if asked in (0, total):
+        return []
+    return [
+        f"{total - asked:,} of {total:,} golden questions have no row of build {before.build} and "
+        "are not compared"
+    ]
+
+
+def _unread(golden: GoldenSet, most: float) -> list[str]:
+    cut = [bad for bad in golden.rejected if bad.whole_file]
+    broken = len(golden.rejected) - len(cut)
+    rows = broken + len(golden.questions)
+    found = [f"{bad.file} is read in part: {bad.reason}" for bad in cut]
+    if broken > most * rows:
+        found.append(f"{broken:,} of {rows:,} rows of the golden set could not be read")
+    return found
+
+
+def _asked(golden: GoldenSet, side: Side, scores: SideScores) -> int:
+    """How many of the golden questions a build has rows of."""
+    if side.staged:
+        return side.staged.source.golden_questions
+    nights = {question for one in scores.answers.values() for question in one.states}
+    return len(golden.questions & nights)

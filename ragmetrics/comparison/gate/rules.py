@@ -1,0 +1,76 @@
+"""The rules of a gate, and the settings and fingerprints by which its runs are scored."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from ragmetrics.config.gate import GateRule
+from ragmetrics.config.settings import MetricChoice, Settings
+from ragmetrics.errors import InputError
+from ragmetrics.metrics.registry import chosen_metrics
+from ragmetrics.scoring.part import judge_info, metric_fingerprint
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.gates import FOLDER
+
+DEFAULT_RULES = (GateRule(metric="context_relevance"), GateRule(metric="context_recall"))
+
+
+def gate_rules(settings: Settings) -> tuple[GateRule, ...]:
+    """The rules of the settings, or the default ones whose metrics are scored.
+
+    Raises InputError for a rule on a metric that is not scored, or in which lower is better, and
+    for a limit that no drop can reach.
+    """
+    scored = {metric.name: metric for metric in chosen_metrics(settings)}
+    if settings.gate.rules is None:
+        rules = tuple(rule for rule in DEFAULT_RULES if rule.metric in scored)
+        if not rules:
+            raise InputError(
+                "gate: rules: name a metric, as neither context_relevance nor context_recall is "
+                f"scored; scored are: {', '.join(scored)}"
+            )
+        return rules
+    for rule in settings.gate.rules:
+        if rule.metric not in scored:
+            raise InputError(
+                f"gate: rules: {rule.metric!r} is not scored; scored are: {', '.join(scored)}"
+            )
+        if not scored[rule.metric].higher_is_better:
+            raise InputError(
+                f"gate: rules: in {rule.metric!r} lower is better, and max_drop watches metrics "
+                "in which higher is"
+            )
+        scored[rule.metric].check_limit(rule.max_drop, "gate")
+    return settings.gate.rules
+
+
+def gate_run_settings(settings: Settings) -> Settings:
+    """The settings with which a gate's runs are scored: in STORE/gates, by the rules' metrics, all
+    rows of them.
+
+    Judgements stay in the main store: pass it as `kept`.
+    """
+    store = open_store(settings).at(FOLDER).root
+    named = settings.model_copy(update={"store": store, "sample": None})
+    return scoring_only(named, {rule.metric for rule in gate_rules(settings)})
+
+
+def scoring_only(settings: Settings, wanted: Set[str]) -> Settings:
+    """The settings with no other metrics than these, in their order and with their parameters."""
+    metrics = tuple(kept for one in settings.metrics if (kept := _of(one, wanted)))
+    return settings.model_copy(update={"metrics": metrics})
+
+
+def _of(choice: MetricChoice, wanted: Set[str]) -> MetricChoice | None:
+    if isinstance(choice, str):
+        return choice if choice in wanted else None
+    return {name: parameters for name, parameters in choice.items() if name in wanted} or None
+
+
+def metric_fingerprints(settings: Settings) -> dict[str, str]:
+    """The fingerprints of the metrics of a gate's runs: scores with others are not compared."""
+    info, embedder = judge_info(settings)
+    return {
+        one.name: metric_fingerprint(one, info.fingerprint, embedder)
+        for one in chosen_metrics(settings)
+    }

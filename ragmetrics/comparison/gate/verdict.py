@@ -1,0 +1,260 @@
+"""The decision: how far each metric fell from build to build, how far it may have, what follows.
+
+    hold          some drop is above its limit, and surely above 0
+    promote       every drop is surely below its limit
+    inconclusive  neither
+
+Holding is decided as an alert's breach is: the family of a gate's metrics is controlled. Promoting
+needs every metric to pass, which holds the error by itself (an intersection-union test, Berger
+1982). Paired on questions: those of one build alone say nothing of the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+from scipy import special
+
+from ragmetrics.model.changes import JudgeMovement
+from ragmetrics.model.gate import MetricVerdict, Verdict
+from ragmetrics.stats.comparisons import compare
+from ragmetrics.stats.levels import ALPHA
+from ragmetrics.stats.mean_difference import Contrast
+from ragmetrics.stats.multiple_testing import adjusted
+from ragmetrics.stats.night_movement import LevelError, widened, with_movement
+from ragmetrics.stats.power import detectable, smallest
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """How far a metric fell, over the questions that both builds have scored."""
+
+    before: float
+    after: float
+    drop: float
+    low: float
+    high: float
+    upper: float
+    """One-sided bound: with 95% confidence the drop is not above it."""
+    p_value: float
+    """One-sided, against no drop."""
+    questions: int
+    spread: float
+    """Standard deviation of the questions' drops."""
+    level: LevelError | None = None
+    """What the judge's movement adds, where the builds were judged on different days."""
+
+    @property
+    def detectable(self) -> float:
+        """Smallest drop that so many questions show with 80% power: by the upper bound's error."""
+        _, found = _guarded(self.drop, self.spread, self.questions, self.level)
+        return detectable(found.error, found.freedom)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of one metric before a decision."""
+
+    metric: str
+    fall: Fall | None
+    """None: less than two questions are scored in both builds."""
+    max_drop: float
+    asked: int
+    """The serving build's questions,"""
+    missing: int
+    """and those of them that could not be compared."""
+    fingerprint: str = ""
+    movement: JudgeMovement | None = None
+    """How far the judge moves from night to night, where that is in the drop."""
+
+
+def measure(
+    before: Mapping[str, Sequence[float]],
+    after: Mapping[str, Sequence[float]],
+    level: LevelError | None = None,
+) -> Fall | None:
+    """Compare two builds, `{question: values of its rows}`, over the questions they share.
+
+        d_q = mean(before_q) - mean(after_q);   a paired t test on d
+
+    The upper bound is that of d and of one more question that lost everything (d = 1):
+
+        upper = m + t_(0.95, n) * se    over d_1 .. d_n, 1
+
+    A loss that hits few questions hard is easily not among those asked: where nothing changed in
+    n questions, one in 3/n may be lost for all that is known ("rule of three"), and t alone would
+    say that none is. `level`, of a judge that moves between the days on which the builds were
+    judged, widens every bound, and p. Less than two shared questions: None.
+    Sources: Miller 2024, "Adding error bars to evals"; Agresti and Coull 1998 for added
+    observations; Hanley and Lippman-Hand 1983 for the rule of three.
+    """
+    shared = sorted(before.keys() & after.keys())
+    one, other = ({question: side[question] for question in shared} for side in (before, after))
+    if (drop := compare(one, other)) is None:
+        return None
+    drop = with_movement(drop, level)
+    differences = np.array([fmean(one[question]) - fmean(other[question]) for question in shared])
+    count, spread = len(shared), float(differences.std(ddof=1))
+    plain = widened(Contrast(drop.drop, spread / math.sqrt(count), count - 1), level)
+    _, guarded = _guarded(drop.drop, spread, count, level)
+    return Fall(
+        before=drop.before,
+        after=drop.now,
+        drop=drop.drop,
+        low=drop.low,
+        high=drop.high,
+        upper=max(_bound(plain), _bound(guarded)),
+        p_value=drop.p_value,
+        questions=count,
+        spread=spread,
+        level=level,
+    )
+
+
+def weigh(
+    evidence: Sequence[Evidence], *, min_questions: int, max_missing: float
+) -> list[MetricVerdict]:
+    """What each metric says, after control of the family."""
+    chances = adjusted([one.fall.p_value for one in evidence if one.fall])
+    verdicts = []
+    for one in evidence:
+        p_value = chances.pop(0) if one.fall else None
+        verdict = _verdict(one, p_value, min_questions, max_missing)
+        undecided = verdict == "inconclusive"
+        further = _further(one, min_questions, max_missing) if undecided else None
+        verdicts.append(_told(one, p_value, verdict, further))
+    return verdicts
+
+
+def conclude(
+    metrics: Sequence[MetricVerdict], obstacles: Sequence[str] = ()
+) -> tuple[Verdict, int | None]:
+    """The verdict of a gate, and the questions still needed.
+
+    With `obstacles`, reasons that have nothing to do with numbers, nothing is promoted, but a
+    proven drop holds all the same. Further questions are None where they alone would not do.
+    """
+    if any(one.verdict == "hold" for one in metrics):
+        return "hold", None
+    undecided = [one for one in metrics if one.verdict == "inconclusive"]
+    if metrics and not undecided and not obstacles:
+        return "promote", None
+    needed = [one.further for one in undecided]
+    known = [further for further in needed if further is not None]
+    if obstacles or not known or len(known) < len(needed):
+        return "inconclusive", None
+    return "inconclusive", max(known)
+
+
+def too_much_missing(asked: int, missing: int, max_missing: float) -> bool:
+    """Whether too many of the serving build's questions could not be compared."""
+    return asked == 0 or missing > max_missing * asked
+
+
+def further_to_promote(
+    drop: float, spread: float, questions: int, limit: float, level: LevelError | None = None
+) -> int | None:
+    """Questions to add so that the upper bound comes to lie below a limit, with 80% power.
+
+        smallest n with  m_n + (t_0.95 + t_0.80) * se_n < limit
+
+    where drop and spread stay as they are, and m_n and se_n are those of the upper bound. None
+    where the drop is not below the limit, or no 100,000 questions would do.
+    """
+
+    def enough(n: int) -> bool:
+        centre, found = _guarded(drop, spread, n, level)
+        return centre + detectable(found.error, found.freedom) < limit
+
+    return _added(smallest(enough, questions), questions) if drop < limit else None
+
+
+def further_to_hold(
+    drop: float, spread: float, questions: int, level: LevelError | None = None
+) -> int | None:
+    """Questions to add so that a drop shows as one above 0, with 80% power.
+
+    As many as `questions_needed` says, of a judge that does not move. None where there is no drop,
+    or no 100,000 would do.
+    """
+
+    def enough(n: int) -> bool:
+        found = widened(Contrast(drop, spread / math.sqrt(n), n - 1), level)
+        return detectable(found.error, found.freedom) < drop
+
+    return _added(smallest(enough, questions), questions)
+
+
+def _added(needed: int | None, questions: int) -> int | None:
+    return None if needed is None else needed - questions
+
+
+def _verdict(
+    one: Evidence, p_value: float | None, min_questions: int, max_missing: float
+) -> Verdict:
+    if one.fall is None or p_value is None or one.fall.questions < min_questions:
+        return "inconclusive"
+    if one.fall.drop > one.max_drop and p_value < ALPHA:
+        return "hold"
+    if too_much_missing(one.asked, one.missing, max_missing):
+        return "inconclusive"
+    return "promote" if one.fall.upper < one.max_drop else "inconclusive"
+
+
+def _further(one: Evidence, min_questions: int, max_missing: float) -> int | None:
+    """Questions that an undecided metric needs; None where they alone would not decide it."""
+    if one.fall is None or too_much_missing(one.asked, one.missing, max_missing):
+        return None
+    fall = one.fall
+    needed = (
+        further_to_hold(fall.drop, fall.spread, fall.questions, fall.level)
+        if fall.drop > one.max_drop
+        else further_to_promote(fall.drop, fall.spread, fall.questions, one.max_drop, fall.level)
+    )
+    return None if needed is None else max(needed, min_questions - fall.questions, 1)
+
+
+def _told(
+    one: Evidence, p_value: float | None, verdict: Verdict, further: int | None
+) -> MetricVerdict:
+    fall = one.fall
+    return MetricVerdict(
+        metric=one.metric,
+        before=fall.before if fall else None,
+        after=fall.after if fall else None,
+        drop=fall.drop if fall else None,
+        low=fall.low if fall else None,
+        high=fall.high if fall else None,
+        upper=fall.upper if fall else None,
+        p_value=p_value,
+        questions=fall.questions if fall else 0,
+        asked=one.asked,
+        missing=one.missing,
+        paired=fall is not None,
+        max_drop=one.max_drop,
+        detectable=fall.detectable if fall else None,
+        verdict=verdict,
+        further=further,
+        fingerprint=one.fingerprint,
+        movement=one.movement,
+    )
+
+
+def _guarded(
+    drop: float, spread: float, questions: int, level: LevelError | None
+) -> tuple[float, Contrast]:
+    """Mean of the drops with one more, of 1, among them, and its contrast with all its error."""
+    n = questions + 1
+    centre = (questions * drop + 1) / n
+    squares = (questions - 1) * spread**2 + questions * (drop - centre) ** 2 + (1 - centre) ** 2
+    error = math.sqrt(squares / (n - 1) / n)
+    return centre, widened(Contrast(centre, error, questions), level)
+
+
+def _bound(found: Contrast) -> float:
+    """The one-sided upper bound."""
+    return found.difference + float(special.stdtrit(found.freedom, 1 - ALPHA)) * found.error

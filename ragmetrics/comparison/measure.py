@@ -1,0 +1,118 @@
+"""Measuring: how far each metric moved from side to side, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from ragmetrics.comparison.alignment import Aligned
+from ragmetrics.comparison.question_mix import less_mix
+from ragmetrics.model.comparison import Change
+from ragmetrics.model.manifest import Segment
+from ragmetrics.stats.comparisons import Drop, compare_aligned
+from ragmetrics.stats.mean_difference import Numbers
+from ragmetrics.stats.multiple_testing import adjusted
+from ragmetrics.stats.night_movement import LevelError, with_movement
+
+
+def measure(
+    metric: str,
+    a: Numbers,
+    b: Numbers,
+    *,
+    segment: Segment | None = None,
+    higher_is_better: bool = True,
+    like: Callable[[Drop], Drop] | None = None,
+    level: LevelError | None = None,
+) -> Change:
+    """How far a metric moved from A to B: `stats.comparisons.compare_aligned`, told as B less A.
+
+    `a` and `b` are the means of each question, NaN where a side has none. Where lower is better, p
+    is that of a rise. With less than two questions to compare, the means alone, and why. `like`
+    holds like against like: the means are then those there are, and the difference is without the
+    mix. `level` is what the judge's movement between the sides adds.
+    """
+    asked = int((~np.isnan(a)).sum()), int((~np.isnan(b)).sum())
+    change = Change(
+        metric=metric,
+        segment=segment,
+        mean_a=float(np.nanmean(a)) if asked[0] else None,
+        mean_b=float(np.nanmean(b)) if asked[1] else None,
+        questions_a=asked[0],
+        questions_b=asked[1],
+        higher_is_better=higher_is_better,
+    )
+    drop = compare_aligned(a, b)
+    if drop is None:
+        return change.model_copy(update={"reason": _too_few(*asked)})
+    drop = like(drop) if like else drop
+    drop = with_movement(drop, level)
+    return change.model_copy(
+        update={
+            "mean_a": drop.before,
+            "mean_b": drop.now,
+            "difference": -drop.drop,
+            "low": -drop.high,
+            "high": -drop.low,
+            "p_value": drop.p_value if higher_is_better else 1 - drop.p_value,
+            "mde": drop.mde,
+            "paired": drop.paired,
+            "questions": drop.questions,
+            "mix": None if drop.mix is None else -drop.mix,
+            "mix_tags": list(drop.mix_tags),
+        }
+    )
+
+
+def measure_sides(
+    aligned: Sequence[Aligned], tags: Sequence[str], levels: Mapping[str, LevelError | None]
+) -> tuple[list[Change], list[Change]]:
+    """The changes over all rows and those by segment: one family of tests.
+
+    `levels` are what the judge's movement adds, by metric: to each segment as to all rows.
+    """
+    whole = [
+        measure(
+            one.metric,
+            one.a,
+            one.b,
+            higher_is_better=one.higher_is_better,
+            like=partial(less_mix, aligned=one),
+            level=levels.get(one.metric),
+        )
+        for one in aligned
+    ]
+    segments = [
+        measure(
+            one.metric,
+            a,
+            b,
+            segment=Segment(tag=tag, value=value),
+            higher_is_better=one.higher_is_better,
+            level=levels.get(one.metric),
+        )
+        for one in aligned
+        for tag in tags
+        for value, a, b in one.by_value(tag)
+    ]
+    controlled = control([*whole, *segments])
+    return controlled[: len(whole)], controlled[len(whole) :]
+
+
+def control(changes: Sequence[Change]) -> list[Change]:
+    """The changes with their p values adjusted, as one family."""
+    tested = [one.p_value for one in changes if one.p_value is not None]
+    chances = iter(adjusted(tested))
+    return [
+        one if one.p_value is None else one.model_copy(update={"p_adjusted": next(chances)})
+        for one in changes
+    ]
+
+
+def _too_few(questions_a: int, questions_b: int) -> str:
+    empty = [letter for letter, asked in (("A", questions_a), ("B", questions_b)) if not asked]
+    if empty:
+        return f"no row of {' and '.join(empty)} was scored"
+    return "less than two questions to compare"

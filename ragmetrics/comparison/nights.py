@@ -1,0 +1,173 @@
+"""Comparing a night with the one before it: what its page of changes is made of, and by how much
+each metric moved.
+
+The night before is the newest earlier one that was scored by some metric in the same way, so that
+the numbers compare. The metrics that it was scored by in another way are named.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from ragmetrics.calibration.judge_movement import level_error
+from ragmetrics.comparison.comparison import make_comparison
+from ragmetrics.comparison.measure import measure
+from ragmetrics.comparison.side_scores import Side, scored_side
+from ragmetrics.errors import StoreError
+from ragmetrics.model.changes import BUILDS, ComparedMeans, Move
+from ragmetrics.model.comparison import Change, Comparison
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.scoring.summary import MetricScores
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.retry import is_missing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+log = logging.getLogger(__name__)
+Load: TypeAlias = Callable[[Manifest, str], MetricScores]
+"""Reads a metric's scores of a night."""
+
+ROWS = 5
+"""Questions told of per metric."""
+_MOST_TAGS = 6
+_MOST_BUILDS = 20
+
+
+def night_before(now: Manifest, earlier: Sequence[Manifest]) -> Manifest | None:
+    """The newest of the earlier nights, oldest first as given, that compares by some metric."""
+    return next((one for one in reversed(earlier) if _comparable(one, now)), None)
+
+
+def compare_nights(files: Files, before: Manifest, now: Manifest, load: Load) -> Comparison:
+    """A night against an earlier one, by the metrics that compare and the tags that it shows."""
+    names = _comparable(before, now)
+    a, b = (_side(files, one, names, load) for one in (before, now))
+    refused, tags = _refused(before, now), shown_tags(now, before)
+    return make_comparison(a, b, names, tags, rows=ROWS, refused=refused)
+
+
+def find_moves(now: Manifest, earlier: Sequence[Manifest], load: Load) -> list[Move]:
+    """How far each metric moved since the night before, of those that enough questions tell; none
+    where the scores of that night are gone from the store.
+    """
+    before = night_before(now, earlier)
+    try:
+        found = (
+            [_move(before, now, name, load) for name in _unsampled(before, now)] if before else []
+        )
+    except StoreError as error:
+        if not is_missing(error):
+            raise
+        log.warning("%s: by how much it moved is not told: %s", now.date, error)
+        return []
+    return [one for one in found if one]
+
+
+def question_means(scores: MetricScores) -> pd.Series[float]:
+    """Of each question with a scored row, the mean of its rows."""
+    return scores.scored.groupby("question", sort=False)["value"].mean()
+
+
+def _unsampled(before: Manifest, now: Manifest) -> list[str]:
+    """The metrics that compare and that all rows were judged by: the mean of a sample is made of
+    more than its own rows.
+    """
+    sampled = {one.metric for night in (before, now) for one in night.metrics if one.sample}
+    return [name for name in _comparable(before, now) if name not in sampled]
+
+
+def _move(before: Manifest, now: Manifest, metric: str, load: Load) -> Move | None:
+    then, tonight = (question_means(load(one, metric)) for one in (before, now))
+    old, new = (np.asarray(one, dtype=np.float64) for one in (then.reindex(tonight.index), tonight))
+    told = now.summary(metric)
+    level = level_error(told.movement if told else None, metric, [before], [now])
+    found = measure(metric, old, new, level=level)
+    if not found.paired or found.difference is None or found.low is None or found.high is None:
+        return None
+    by, low, high = found.difference, found.low, found.high
+    gained = (new - old)[~np.isnan(old)]
+    error = float(gained.std(ddof=1)) / math.sqrt(len(gained))
+    means = ComparedMeans(
+        before=found.mean_a or 0.0,
+        now=found.mean_b or 0.0,
+        questions=found.questions,
+        paired=found.paired,
+    )
+    moved = {"by": by, "low": low, "high": high, "means": means, "error": error}
+    return Move(metric=metric, since=before.date, run=before.run, **moved)
+
+
+def shown_tags(now: Manifest, before: Manifest | None = None) -> list[str]:
+    """The tags that a night or run is shown by, and the index builds where they are a few."""
+    shown = dict.fromkeys(one.segment.tag for one in now.segments if one.segment)
+    sides = [now, before] if before else [now]
+    builds = {build for one in sides for build in one.source.index_builds}
+    return [*list(shown)[:_MOST_TAGS], *([BUILDS] if 1 < len(builds) <= _MOST_BUILDS else [])]
+
+
+def remembering(
+    load: Load,
+    tonight: Manifest,
+    before: Manifest | None,
+    scores: Mapping[str, MetricScores] | None = None,
+) -> Load:
+    """Reads scores as `load` does, those of a night and of the one before it once: rules, rows and
+    changes all ask for them. `scores` are tonight's where they were read already.
+    """
+    nights = [(one.date, one.run) for one in (tonight, before) if one]
+    known = {(nights[0], metric): one for metric, one in (scores or {}).items()}
+
+    def loaded(night: Manifest, metric: str) -> MetricScores:
+        key = (night.date, night.run), metric
+        if key in known:
+            return known[key]
+        found = load(night, metric)
+        if key[0] in nights:
+            known[key] = found
+        return found
+
+    return loaded
+
+
+def _comparable(before: Manifest, now: Manifest) -> list[str]:
+    """The metrics that both nights have scores of, made in the same way."""
+    return [
+        one.metric
+        for one in now.metrics
+        if one.scored and (old := before.summary(one.metric)) and old.scored
+        if old.fingerprint == one.fingerprint
+    ]
+
+
+def _refused(before: Manifest, now: Manifest) -> list[Change]:
+    """The metrics that do not compare, and why; one that neither night has scores of is none."""
+    found = []
+    for name in dict.fromkeys(one.metric for night in (now, before) for one in night.metrics):
+        old, new = before.summary(name), now.summary(name)
+        known = [bool(one and one.scored) for one in (old, new)]
+        if old and new and all(known):
+            if old.fingerprint != new.fingerprint:
+                found.append(Change(metric=name, reason=_otherwise(before, now)))
+        elif any(known):
+            told = "A has no score by it" if known[1] else "B has no score by it"
+            found.append(Change(metric=name, reason=told, questions_a=None if known[0] else 0))
+    return found
+
+
+def _otherwise(before: Manifest, now: Manifest) -> str:
+    if before.judge.fingerprint == now.judge.fingerprint:
+        return "its prompt, parameters or version changed: the numbers do not compare"
+    return "the judge changed: the numbers do not compare"
+
+
+def _side(files: Files, night: Manifest, names: Sequence[str], load: Load) -> Side:
+    scores = {name: load(night, name) for name in names}
+    placed = {name: replace(one, table=one.table.assign(night=0)) for name, one in scores.items()}
+    return scored_side(f"night {night.date} (run {night.run})", files, [night], placed)

@@ -1,0 +1,203 @@
+"""A retriever behind HTTP: one request a question, made from the template in the settings."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ragmetrics import __version__
+from ragmetrics.comparison.replay.protocols import NoAnswer, Setback
+from ragmetrics.comparison.replay.questions import Question
+from ragmetrics.comparison.replay.response_mapping import UNREADABLE
+from ragmetrics.comparison.replay.template import fill_body, fill_params
+from ragmetrics.config.headers import filled
+from ragmetrics.config.retriever import RetrieverSettings
+from ragmetrics.errors import InputError, RetrieverRefused
+from ragmetrics.judges.http_errors import error_of, retry_after, short
+from ragmetrics.judges.response_body import ENCODINGS, BodyReader, TooLarge
+from ragmetrics.judges.transport import (
+    CONNECT_SECONDS,
+    Answer,
+    Dropped,
+    Unreachable,
+    certificates,
+    failures_told,
+    proxy_of,
+    read_answer,
+)
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+
+_IDLE_SECONDS = 4.0  # servers close idle connections after 5 or more
+_LEAST_SECRET = 8  # characters: what is shorter stands in texts by chance
+_VAIN_TRIES = 2  # to connect, where nothing was ever reached
+_HOST_PART = re.compile(r"[A-Za-z0-9-]+")
+_HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "application/json",
+    "Accept-Encoding": ENCODINGS,
+    "User-Agent": f"ragmetrics/{__version__}",
+}
+_PASSING = (408, 425, 429)
+_ELSEWHERE = (404, 405, 410)
+
+
+class Endpoint:
+    """A URL that is asked, on the event loop of its first request."""
+
+    def __init__(
+        self, settings: RetrieverSettings, build: str, environment: Mapping[str, str]
+    ) -> None:
+        self._settings, self._build = settings, build
+        self._url = _url(settings.url or "", build)
+        self._secrets, self._headers = _headers(settings, environment)
+        self._session: ClientSession | None = None
+        self._bodies = BodyReader(settings.max_answer_bytes)
+        self._opening = asyncio.Lock()
+        self._reached = self._proven = False
+        """Whether there is a server, and whether it has taken a question."""
+        self._vain = 0
+
+    async def ask(self, question: Question) -> Any:
+        """The JSON of the answer. Raises Setback, NoAnswer or RetrieverRefused."""
+        values = {
+            "user_input": question.user_input,
+            "build": self._build,
+            "id": question.id,
+            "language": question.language,
+        }
+        try:
+            answer = await self._send(values)
+        except Unreachable as error:
+            self._vain += 1
+            message = f"no connection to {self._url}: {self._shown(str(error))}"
+            hope = not error.in_vain and self._vain < _VAIN_TRIES
+            if self._reached or hope:
+                raise Setback("dropped", message) from error
+            raise RetrieverRefused(message) from error
+        except Dropped as error:
+            message = f"the connection to the retriever broke: {self._shown(str(error))}"
+            raise Setback("dropped", message) from error
+        if not 200 <= answer.status < 300:
+            raise self._problem(answer)
+        self._proven = True
+        try:
+            return json.loads(answer.body)
+        except (ValueError, RecursionError):
+            raise NoAnswer(
+                UNREADABLE, f"the retriever's answer is no JSON: {self._said(answer)}"
+            ) from None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session:
+            await self._session.close()
+            self._session = None
+
+    async def _send(self, values: Mapping[str, str]) -> Answer:
+        session = self._session or await self._open()
+        with failures_told():
+            # A redirect might lead questions and keys to somebody else.
+            async with session.request(
+                self._settings.method,
+                self._url,
+                params=fill_params(self._settings.params, values),
+                data=fill_body(self._settings.sent, values),
+                allow_redirects=False,
+            ) as response:
+                self._reached = True
+                return await self._read(response)
+
+    async def _read(self, response: ClientResponse) -> Answer:
+        try:
+            return await read_answer(response, self._bodies)
+        except TooLarge as error:
+            raise NoAnswer(
+                "too_large",
+                "an answer is larger than `retriever: max_answer_bytes:`, "
+                f"{error.most:,}: ask for less, or raise it",
+            ) from None
+
+    def _problem(self, answer: Answer) -> Exception:
+        """What a status other than 2xx means."""
+        status, said = answer.status, self._said(answer)
+        if 300 <= status < 400:
+            where = self._shown(answer.headers.get("Location", "an address that it does not tell"))
+            return RetrieverRefused(f"{self._url} redirects to {where}: is `url` right?")
+        if status in (401, 407) or (status == 403 and not self._proven):
+            return RetrieverRefused(
+                f"the retriever refused the access with {status}: are `headers_env` and its "
+                f"variables right? {said}"
+            )
+        if status in _ELSEWHERE and not self._proven:
+            return RetrieverRefused(
+                f"{self._url} answered {status}: are `url` and `method` right, and is there a "
+                f"build {self._build}? {said}"
+            )
+        message = f"the retriever answered {status}: {said}"
+        if status not in _PASSING and status < 500:
+            return NoAnswer("rejected", message)
+        kind = {429: "rate_limited", 408: "timeout"}.get(status, "server_error")
+        return Setback(kind, message, wait=retry_after(answer.headers, datetime.now(UTC)))
+
+    def _said(self, answer: Answer) -> str:
+        """The server's words, without the key that it may repeat."""
+        text = error_of(answer.body).get("message") or answer.body.decode("utf-8", "replace")
+        return self._shown(str(text)) or "without a word"
+
+    def _shown(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return short(text)
+
+    async def _open(self) -> ClientSession:
+        async with self._opening:
+            if self._session is None:
+                # Importing aiohttp and reading certificates takes long enough to hold others up.
+                self._session = self._make(await asyncio.to_thread(certificates, self._url))
+            return self._session
+
+    def _make(self, context: Any) -> ClientSession:
+        import aiohttp
+
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=0, ssl=context, keepalive_timeout=_IDLE_SECONDS, ttl_dns_cache=300
+            ),
+            headers=self._headers,
+            auto_decompress=False,
+            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            proxy=proxy_of(self._url),
+        )
+
+
+def _url(template: str, build: str) -> str:
+    """The URL of a build; a part of the host's name it may be, but not more of them than one."""
+    if "{build}" in urlsplit(template).netloc and not _HOST_PART.fullmatch(build):
+        raise InputError(
+            f"build {build}: cannot be part of the host in `retriever: url:`, where only letters, "
+            "digits and dashes may stand"
+        )
+    return template.replace("{build}", build)
+
+
+def _headers(
+    settings: RetrieverSettings, environment: Mapping[str, str]
+) -> tuple[list[str], dict[str, str]]:
+    """The values that are secret, longest first, and all headers."""
+    try:
+        named, secrets = filled(settings.headers_env, environment)
+    except ValueError as error:
+        raise RetrieverRefused(f"the retriever's {error}") from None
+    headers = {**settings.headers, **named}
+    said = {header.lower() for header in headers}
+    headers |= {name: value for name, value in _HEADERS.items() if name.lower() not in said}
+    long = [secret for secret in secrets if len(secret) >= _LEAST_SECRET]
+    return sorted(long, key=len, reverse=True), headers

@@ -1,0 +1,145 @@
+"""A retriever in Python: `function(user_input, build)`, in threads or on the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from ragmetrics.comparison.replay.protocols import NoAnswer, Setback
+from ragmetrics.comparison.replay.questions import Question
+from ragmetrics.config.retriever import RetrieverSettings
+from ragmetrics.errors import InputError, RetrieverRefused
+from ragmetrics.judges.http_errors import short
+
+_Outcome = tuple[Any, BaseException | None]
+
+
+class Function:
+    """A Python function that is asked."""
+
+    def __init__(self, settings: RetrieverSettings, build: str) -> None:
+        self._entrypoint = settings.entrypoint or ""
+        self._most_hung = settings.concurrency
+        self._build = build
+        self._function = _load(self._entrypoint)
+        self._in_loop = _is_async(self._function)
+        self._hung = 0
+        """Threads that nobody waits for any more: they cannot be stopped."""
+
+    async def ask(self, question: Question) -> Any:
+        """What the function returns. Raises Setback, NoAnswer or RetrieverRefused.
+
+        ConnectionError, TimeoutError, any other OSError and errors with a true `transient` pass;
+        PermissionError says that nothing will be answered.
+        """
+        arguments = question.user_input, self._build
+        found = await self._in_thread(*arguments) if not self._in_loop else None
+        try:
+            if self._in_loop:
+                return await self._function(*arguments)
+            return await found if inspect.isawaitable(found) else found
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            raise self._outcome(error) from error
+
+    async def close(self) -> None:
+        """Nothing: what the function holds is its own."""
+
+    def _outcome(self, error: BaseException) -> Exception:
+        kind = type(error).__name__
+        told = f"{self._entrypoint} raised {kind}: {short(error)}".removesuffix(": ")
+        if isinstance(error, PermissionError):
+            return RetrieverRefused(told)
+        if isinstance(error, OSError):
+            return Setback("timeout" if isinstance(error, TimeoutError) else "dropped", told)
+        return Setback(kind, told) if getattr(error, "transient", False) else NoAnswer(kind, told)
+
+    async def _in_thread(self, *arguments: str) -> Any:
+        """Call in a thread of its own, which ends with the process where it hangs."""
+        if self._hung >= self._most_hung:
+            raise RetrieverRefused(
+                f"{self._entrypoint} hangs: {self._hung} calls are over `timeout_seconds` and "
+                "cannot be stopped; give it a time-out of its own"
+            )
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[_Outcome] = loop.create_future()
+
+        def work() -> None:
+            try:
+                outcome: _Outcome = self._function(*arguments), None
+            except BaseException as error:
+                outcome = None, error
+            loop.call_soon_threadsafe(deliver, outcome)
+
+        def deliver(outcome: _Outcome) -> None:
+            if waiter.done():
+                self._hung -= 1
+            else:
+                waiter.set_result(outcome)
+
+        threading.Thread(target=work, name="ragmetrics-replay", daemon=True).start()
+        try:
+            found, error = await waiter
+        except asyncio.CancelledError:
+            self._hung += waiter.cancelled()  # else the thread ended at the same moment
+            raise
+        if error is not None:
+            raise self._outcome(error) from error
+        return found
+
+
+def _load(entrypoint: str) -> Callable[[str, str], Any]:
+    """The function of `package.module:function`, also from the working directory.
+
+    Raises InputError that says what is wrong with it.
+    """
+    module_name, _, name = entrypoint.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)  # last: it hides nothing that is installed
+    try:
+        found: Any = importlib.import_module(module_name)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except ModuleNotFoundError as error:
+        if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
+            raise InputError(
+                f"retriever: entrypoint: there is no module {error.name}, neither installed nor "
+                f"in {here}"
+            ) from None
+        raise InputError(f"retriever: entrypoint: {module_name}: {short(error)}") from error
+    except AttributeError as error:
+        raise InputError(f"retriever: entrypoint: {module_name}: {short(error)}") from error
+    except Exception as error:
+        kind = type(error).__name__
+        raise InputError(
+            f"retriever: entrypoint: importing {module_name} raised {kind}: {short(error)}"
+        ) from error
+    _check(entrypoint, found)
+    return found  # type: ignore[no-any-return]
+
+
+def _check(entrypoint: str, found: Any) -> None:
+    if not callable(found):
+        raise InputError(f"retriever: entrypoint: {entrypoint} is no function")
+    try:
+        inspect.signature(found).bind("user_input", "build")
+    except TypeError as error:
+        raise InputError(
+            f"retriever: entrypoint: {entrypoint} is called as function(user_input, build), which "
+            f"it does not take: {error}"
+        ) from None
+    except ValueError:
+        return  # some functions written in C have no signature that can be read
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    call: Callable[..., Awaitable[Any]] = getattr(function, "__call__", function)  # noqa: B004
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)

@@ -1,0 +1,84 @@
+"""The golden questions, as they are asked and as they name the rows of a log."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ragmetrics.config.settings import Settings
+from ragmetrics.errors import InputError
+from ragmetrics.model.request import dumps
+from ragmetrics.model.row import LogRow, Rejected
+from ragmetrics.scoring.staging import golden_set
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a golden row brings to its replay."""
+
+    id: str
+    user_input: str
+    language: str
+    tags: Mapping[str, str]
+
+    @property
+    def key(self) -> str:
+        """The question among all that are asked."""
+        return key_of(self.id, self.user_input)
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The questions of a golden set, each once, in its order."""
+
+    asked: tuple[Question, ...]
+    unreadable: int
+    """Rows of the golden set that cannot be read, or hold no question."""
+
+    @property
+    def digest(self) -> str:
+        """Changes when any question does, or what its row takes from it."""
+        parts = [[one.id, one.user_input, one.language, dict(one.tags)] for one in self.asked]
+        return digest_of(parts)
+
+
+def key_of(row_id: str, user_input: str) -> str:
+    """The key of a row, by which an answer finds its question."""
+    return digest_of([row_id, user_input])
+
+
+def digest_of(parts: Sequence[object]) -> str:
+    """24 hex digits."""
+    text = dumps(parts).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=12).hexdigest()
+
+
+def golden_questions(settings: Settings, limit: int | None = None) -> Questions:
+    """The questions of the golden set; the first `limit` of them.
+
+    A row that cannot be read is counted. Raises InputError where there is no golden set, no
+    question in it, or a file of it is cut short: a log of half the questions is none.
+    """
+    golden = golden_set(settings)
+    if golden is None:
+        raise InputError(
+            "a replay asks the golden questions: name them by `golden:` in the settings or --golden"
+        )
+    found: dict[str, Question] = {}
+    unreadable = 0
+    for item in golden.read():
+        if isinstance(item, Rejected) and item.whole_file:
+            raise InputError(f"golden set {golden.files.uri(item.file)}: {item.reason}")
+        if isinstance(item, Rejected) or not item.user_input.strip():
+            unreadable += 1
+            continue
+        question = _question(item, settings)
+        found.setdefault(question.key, question)
+    if not found:
+        raise InputError(f"golden set {settings.golden}: there is no question in it")
+    return Questions(tuple(found.values())[:limit], unreadable)
+
+
+def _question(row: LogRow, settings: Settings) -> Question:
+    return Question(row.id, row.user_input, row.language or settings.language, row.tags)

@@ -1,0 +1,165 @@
+"""From a retriever's answer to a row of the log.
+
+`contexts`, `ids`, `scores` and `response` in the settings name the places of the answer, by dotted
+path as `columns:` does. What is not named is looked for under our own names; a plain list is one of
+texts, or of mappings with `text`, and maybe `id` and `score`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from ragmetrics.comparison.replay.protocols import NoAnswer
+from ragmetrics.comparison.replay.questions import Question
+from ragmetrics.config.retriever import RetrieverSettings
+from ragmetrics.logs.field_mapping import dig
+from ragmetrics.model.row import FIELDS, BadRow, LogRow, read_row
+
+UNREADABLE = "unreadable"
+
+_NAMES = {
+    "contexts": "retrieved_contexts",
+    "ids": "retrieved_context_ids",
+    "scores": "retrieved_context_scores",
+    "response": "response",
+}
+_OF_HIT = {
+    "retrieved_contexts": "text",
+    "retrieved_context_ids": "id",
+    "retrieved_context_scores": "score",
+}
+_MOST_KEYS = 10
+
+
+def read_answer(
+    settings: RetrieverSettings, question: Question, build: str, answer: Any, now: datetime
+) -> LogRow:
+    """The row of a question. No hits are a row without contexts.
+
+    Raises NoAnswer for an answer that holds no list of texts where the settings say, one that has
+    ids or scores for other than its texts, or more texts than `max_contexts`.
+    """
+    fields = _fields(settings, answer)
+    contexts = fields["retrieved_contexts"]
+    if isinstance(contexts, list | tuple) and len(contexts) > settings.max_contexts:
+        raise NoAnswer(
+            "too_many_contexts",
+            f"{len(contexts):,} contexts in one answer, and `retriever: max_contexts:` is "
+            f"{settings.max_contexts:,}: ask for fewer, or raise it",
+        )
+    row = {
+        **fields,
+        "id": question.id,
+        "user_input": question.user_input,
+        "language": question.language,
+        "tags": question.tags,
+        "index_build": build,
+        "timestamp": now,
+    }
+    try:
+        read = read_row(row, question.id)
+    except (BadRow, ValueError) as error:  # the latter of what cannot be compared, as a table
+        raise NoAnswer(UNREADABLE, f"the answer makes no row: {error}") from None
+    _check_lengths(read)
+    return read
+
+
+def line_of(row: LogRow, limit: int) -> bytes:
+    """The row as a line of a log; NoAnswer where readers of logs would not take it."""
+    values = {name: getattr(row, name) for name in FIELDS}
+    known = {name: value for name, value in values.items() if value is not None and value != {}}
+    try:
+        text = json.dumps(known, ensure_ascii=False, allow_nan=False, default=_plain)
+    except ValueError:
+        raise NoAnswer(UNREADABLE, "a score is no finite number") from None
+    line = text.encode("utf-8", "replace") + b"\n"  # half a character, as cut texts have, is "?"
+    if len(line) > limit:
+        raise NoAnswer(
+            "too_large", f"a row of {len(line):,} bytes, and `limits: row_bytes:` is {limit:,}"
+        )
+    return line
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(type(value).__name__)
+
+
+def _fields(settings: RetrieverSettings, answer: Any) -> dict[str, Any]:
+    answer = list(answer) if isinstance(answer, tuple) else _plain_list(answer)
+    found = _unnamed(answer, named=settings.contexts is not None)
+    for key, name in _NAMES.items():
+        path = getattr(settings, key)
+        if path is not None:
+            found[name] = _at(answer, path, key)
+    if found.get("retrieved_contexts") is None:
+        if settings.contexts is None:
+            raise NoAnswer(UNREADABLE, f"{_kind(answer)}: say where under `retriever: contexts:`")
+        found["retrieved_contexts"] = []
+    return {name: _plain_list(value) for name, value in found.items()}
+
+
+def _plain_list(value: Any) -> Any:
+    """An array, as functions return those of numpy and pandas, as a list; all else as it is."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _unnamed(answer: Any, *, named: bool) -> dict[str, Any]:
+    """What stands under our own names; with `named` contexts, beside them."""
+    if isinstance(answer, Mapping):
+        return {name: answer.get(name) for name in _NAMES.values()}
+    if named or not isinstance(answer, list):
+        return {}
+    if not any(isinstance(hit, Mapping) for hit in answer):
+        return {"retrieved_contexts": answer}
+    keys = {key for hit in answer if isinstance(hit, Mapping) for key in hit}
+    return {
+        name: [hit.get(key) if isinstance(hit, Mapping) else None for hit in answer]
+        for name, key in _OF_HIT.items()
+        if key in keys or key == "text"
+    }
+
+
+def _at(answer: Any, path: str, key: str) -> Any:
+    found = answer if path == "." else dig(answer, path)
+    if found is None and not _is_null(answer, path):
+        raise NoAnswer(
+            UNREADABLE, f"nothing at {path} (`retriever: {key}:`) in the answer, {_kind(answer)}"
+        )
+    return found
+
+
+def _is_null(record: Any, path: str) -> bool:
+    """Whether a null stands on the way: so some servers write that a list is empty."""
+    if not isinstance(record, Mapping):
+        return False
+    heads = [path[:at] for at, sign in enumerate(path) if sign == "."] + [path]
+    return any(
+        record[head] is None or _is_null(record[head], path[len(head) + 1 :])
+        for head in heads
+        if head in record
+    )
+
+
+def _check_lengths(row: LogRow) -> None:
+    for name in ("retrieved_context_ids", "retrieved_context_scores"):
+        values = getattr(row, name)
+        if values is not None and len(values) != len(row.retrieved_contexts):
+            raise NoAnswer(
+                UNREADABLE,
+                f"{len(row.retrieved_contexts):,} contexts and {len(values):,} of {name}",
+            )
+
+
+def _kind(answer: Any) -> str:
+    """What an answer is, for a person who looks for the right path."""
+    if isinstance(answer, Mapping):
+        keys = ", ".join(str(key)[:40] for key in list(answer)[:_MOST_KEYS])
+        return f"a mapping with {keys}" if keys else "an empty mapping"
+    if isinstance(answer, list):
+        return f"a list of {len(answer):,}"
+    return "null" if answer is None else f"a {type(answer).__name__}"

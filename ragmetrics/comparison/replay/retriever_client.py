@@ -1,0 +1,94 @@
+"""Asks a retriever until it answers: how fast, how often, and when to give up.
+
+What passes (a time-out, a server's error, a broken connection) is asked again a bounded number of
+times; a 429 is waited out until the question's deadline. A wait that the retriever asks for holds
+all questions, not the one that was told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from typing import Any
+
+from ragmetrics.comparison.replay.protocols import NoAnswer, Retriever, Setback
+from ragmetrics.comparison.replay.questions import Question
+from ragmetrics.config.retriever import RetrieverSettings
+
+_FIRST_PAUSE = 0.5  # seconds
+_LONGEST_PAUSE = 20.0
+_SPREAD = 1.0  # seconds over which questions that waited together set out again
+
+
+class Asker:
+    """Asks one retriever, within the limits of the settings."""
+
+    def __init__(self, retriever: Retriever, settings: RetrieverSettings) -> None:
+        self.setbacks: Counter[str] = Counter()
+        """Attempts that came to nothing, by kind; most were made again."""
+        self._retriever, self._settings = retriever, settings
+        rate = settings.requests_per_second
+        self._interval = 1 / rate if rate else 0.0
+        self._next = self._closed_until = 0.0
+
+    async def ask(self, question: Question) -> Any:
+        """The answer. Raises NoAnswer where it is given up, RetrieverRefused where all is vain."""
+        time = asyncio.get_running_loop().time
+        tries: Counter[str] = Counter()
+        deadline = 0.0
+        while True:
+            await self._turn()
+            # Waiting for a turn is not the retriever's fault: time runs from the first attempt.
+            deadline = deadline or time() + self._settings.deadline_seconds
+            try:
+                return await self._attempt(question, deadline - time())
+            except Setback as setback:
+                tries[setback.kind] += 1
+                self.setbacks[setback.kind] += 1
+                pause = self._pause(setback, tries)
+                self._give_up(setback, tries, late=time() + max(pause, setback.wait) > deadline)
+                if setback.wait:
+                    self._closed_until = max(self._closed_until, time() + setback.wait)
+                await asyncio.sleep(pause)
+
+    async def _attempt(self, question: Question, left: float) -> Any:
+        seconds = min(self._settings.timeout_seconds, max(left, 1.0))
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._retriever.ask(question)
+        except TimeoutError as error:
+            message = f"{self._settings.address} did not answer within {seconds:.3g} s"
+            raise Setback("timeout", message) from error
+
+    async def _turn(self) -> None:
+        """Wait for this attempt's place in the rate, and while the retriever wants none."""
+        time = asyncio.get_running_loop().time
+        while True:
+            while (left := self._closed_until - time()) > 0:
+                await asyncio.sleep(left + _between(0, min(left, _SPREAD)))
+            place = max(time(), self._next)
+            self._next = place + self._interval
+            await asyncio.sleep(place - time())
+            if time() >= self._closed_until:  # it may have been closed meanwhile
+                return
+
+    def _pause(self, setback: Setback, tries: Counter[str]) -> float:
+        """Seconds before the next attempt, beside those that the retriever asks for."""
+        if setback.wait:
+            return 0.0
+        longest = min(_FIRST_PAUSE * 2.0 ** min(tries.total() - 1, 16), _LONGEST_PAUSE)
+        return _between(longest / 2, longest)
+
+    def _give_up(self, setback: Setback, tries: Counter[str], *, late: bool) -> None:
+        """Raise NoAnswer where there is no attempt left, or no time."""
+        message = str(setback)
+        if late:
+            message += f"; given up after {self._settings.deadline_seconds:g} s"
+        elif tries.total() - tries["rate_limited"] <= self._settings.retries:
+            return
+        raise NoAnswer(setback.kind, message) from setback
+
+
+def _between(low: float, high: float) -> float:
+    return random.uniform(low, high)  # noqa: S311 - spreads retries, keeps no secret

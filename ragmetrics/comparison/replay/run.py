@@ -1,0 +1,221 @@
+"""A replay from golden questions to the log of a build."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ragmetrics import event_loop as loop
+from ragmetrics.comparison.replay.checkpoint import Kept, Target, target_of
+from ragmetrics.comparison.replay.protocols import NoAnswer, Retriever
+from ragmetrics.comparison.replay.questions import Question, Questions, digest_of, golden_questions
+from ragmetrics.comparison.replay.response_mapping import line_of, read_answer
+from ragmetrics.comparison.replay.retriever_client import Asker
+from ragmetrics.config.retriever import RetrieverSettings
+from ragmetrics.config.settings import Settings
+from ragmetrics.errors import InputError, OverDeadline
+from ragmetrics.judges.deadline import before_deadline
+from ragmetrics.judges.http_errors import short
+from ragmetrics.model.gate import is_name
+from ragmetrics.model.replay import Replayed, ReplayShort
+from ragmetrics.storage.shards import workspace
+
+Progress = Callable[[str, int, int], None]
+
+_FORMAT = 1
+"""Changes when the rows that a replay writes do."""
+_HOW = {  # what changes how a retriever is asked, and not what
+    "headers_env",
+    "concurrency",
+    "requests_per_second",
+    "timeout_seconds",
+    "deadline_seconds",
+    "retries",
+    "max_failed",
+    "max_contexts",
+    "max_answer_bytes",
+}
+
+
+def replay(
+    settings: Settings,
+    build: str,
+    place: str | None = None,
+    progress: Progress | None = None,
+    *,
+    limit: int | None = None,
+    again: bool = False,
+) -> Replayed:
+    """Ask the retriever each golden question against the build, and write the log at `place`.
+
+    `place` is a folder or a .jsonl file, and may hold `{build}`; None: `gate: logs:` of the
+    settings. Killed at any moment, the same call goes on: what was answered is found. A replay
+    that is done is found too, unless golden set or retriever settings changed, or with `again`.
+    `limit` asks the first so many questions, for a try. `progress` hears when it begins, and then
+    of each question, on another thread. Questions that have no answer at the deadline in use fail.
+
+    Raises InputError for settings that no replay can begin with or a place that has another log,
+    RetrieverRefused at once where no question can be answered, ReplayShort, with no log written,
+    where more than `max_failed` of them are not, StoreError for the place.
+    """
+    started = time.monotonic()
+    retriever = settings.retriever
+    if retriever is None:
+        raise InputError("a replay needs a retriever: say `retriever:` in the settings")
+    if not is_name(build):
+        raise InputError(
+            f"build {short(build)!r}: should be at most 100 letters, digits, dots, dashes and "
+            "underscores, the first of them a letter or digit"
+        )
+    target = target_of(settings, build, place)
+    questions = golden_questions(settings, limit)
+    digest = _digest(retriever, build, questions)
+    state = target.state()
+    target.check_free(state)
+    done = state.replayed if state and state.digest == digest else None
+    if done and not again and target.files.exists(target.log):
+        seconds = time.monotonic() - started
+        return done.model_copy(update={"asked": 0, "found": done.rows, "seconds": seconds})
+    with workspace() as folder:
+        run = _Run(settings, retriever, build, target, questions, progress)
+        return run.all(_open(retriever, build), digest, folder, started, again=again)
+
+
+class _Run:
+    """One replay under way."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        retriever: RetrieverSettings,
+        build: str,
+        target: Target,
+        questions: Questions,
+        progress: Progress | None,
+    ) -> None:
+        self._row_bytes = settings.limits.row_bytes
+        self._retriever, self._build, self._target = retriever, build, target
+        self._questions, self._progress = questions, progress
+        self._failed: Counter[str] = Counter()
+        self._examples: dict[str, str] = {}
+        self._asked = self._done = self._found = 0
+
+    def all(
+        self, retriever: Retriever, digest: str, folder: Path, started: float, *, again: bool
+    ) -> Replayed:
+        """From what earlier runs kept to the log."""
+        target = self._target
+        target.begin(digest, target.state(), anew=again)
+        kept = Kept(target, digest, self._questions.asked, folder)
+        kept.load()
+        self._found = self._done = len(kept)
+        asker = Asker(retriever, self._retriever)
+        missing = [question for question in self._questions.asked if question not in kept]
+        self._tell()
+        loop.run(self._ask_all(retriever, asker, kept, missing))
+        replayed = Replayed(
+            build=self._build,
+            place=target.uri,
+            questions=len(self._questions.asked),
+            rows=len(kept),
+            empty=kept.empty,
+            failed=dict(self._failed.most_common()),
+            examples=self._examples,
+            asked=self._asked,
+            found=self._found,
+            setbacks=dict(asker.setbacks.most_common()),
+            unreadable=self._questions.unreadable,
+            seconds=time.monotonic() - started,
+        )
+        if self._is_short():
+            raise ReplayShort(replayed, self._retriever.max_failed)
+        target.check_free(target.state())
+        target.finish(digest, replayed, kept.merge())
+        return replayed
+
+    async def _ask_all(
+        self, retriever: Retriever, asker: Asker, kept: Kept, missing: Sequence[Question]
+    ) -> None:
+        try:
+            async with before_deadline():
+                # One alone: what no question can succeed with is told after one request.
+                await self._work(asker, kept, missing[:1])
+                rest = iter(missing[1:])
+                count = min(self._retriever.concurrency, len(missing))
+                await _together([self._work(asker, kept, rest) for _ in range(count)])
+        except _Enough:
+            pass
+        except OverDeadline as error:
+            self._failed["deadline"] += len(missing) - self._done + self._found
+            self._examples["deadline"] = str(error)
+        finally:
+            await retriever.close()
+            await kept.flush()
+
+    async def _work(self, asker: Asker, kept: Kept, questions: Iterable[Question]) -> None:
+        for question in questions:
+            self._asked += 1
+            try:
+                answer = await asker.ask(question)
+                now = datetime.now(UTC)
+                row = read_answer(self._retriever, question, self._build, answer, now)
+                line = line_of(row, self._row_bytes)
+            except NoAnswer as error:
+                self._fail(error)
+            else:
+                await kept.keep(question, line, empty=not row.retrieved_contexts)
+            self._done += 1
+            self._tell()
+
+    def _tell(self) -> None:
+        if self._progress:
+            self._progress("asking", self._done, len(self._questions.asked))
+
+    def _fail(self, error: NoAnswer) -> None:
+        if not self._is_short():
+            self._failed[error.kind] += 1
+            self._examples.setdefault(error.kind, short(error))
+        if self._is_short():
+            raise _Enough
+
+    def _is_short(self) -> bool:
+        """Whether more questions failed than may; all of them never may."""
+        count = len(self._questions.asked)
+        return self._failed.total() > min(self._retriever.max_failed * count, count - 1)
+
+
+class _Enough(Exception):
+    """So many questions failed that there will be no log: no other need be asked."""
+
+
+async def _together(work: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Run all to the end, or until one raises; then none is left behind."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _open(settings: RetrieverSettings, build: str) -> Retriever:
+    """Whoever is to be asked."""
+    if settings.url:
+        from ragmetrics.comparison.replay.endpoint import Endpoint
+
+        return Endpoint(settings, build, os.environ)
+    from ragmetrics.comparison.replay.function import Function
+
+    return Function(settings, build)
+
+
+def _digest(settings: RetrieverSettings, build: str, questions: Questions) -> str:
+    how = settings.model_dump(mode="json", exclude=_HOW)
+    return digest_of([_FORMAT, build, how, questions.digest])

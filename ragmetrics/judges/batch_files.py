@@ -1,0 +1,197 @@
+"""The lines of a batch: input files within the API's limits, and what output lines say.
+
+Lines are plain ASCII: whatever a text holds, a line ends where it ends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ragmetrics.judges.base import Reply
+from ragmetrics.judges.chat_completions import PATH, read_reply
+from ragmetrics.judges.http_errors import UNREADABLE, is_filter, short
+from ragmetrics.judges.reported_usage import mapping
+
+ENDPOINT = f"/v1{PATH}"
+# Codes of the API that are about the account, the key or the model, and hit every request alike.
+_OF_MODEL = (
+    "model_not_found",
+    "invalid_model",
+    "mismatched_model",
+    "unsupported_model",
+    "model_not_supported",
+)
+_REFUSING = (
+    *_OF_MODEL,
+    "insufficient_quota",
+    "billing",
+    "invalid_api_key",
+    "invalid_endpoint",
+    "unsupported_endpoint",
+    "mismatched_endpoint",
+)
+
+
+class Then(Enum):
+    """What follows from a fault."""
+
+    ASK_AGAIN = "ask again"
+    ASK_OTHERWISE = "ask in another form"
+    GIVE_UP = "give up"
+    DECLINED = "give up: the judge declined"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a request of a batch has no reply."""
+
+    kind: str
+    message: str
+    then: Then
+    of_model: bool = False
+    """Whether the model is not to be had."""
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """Requests that go in one batch."""
+
+    path: Path
+    ids: list[str]
+
+
+def write_inputs(
+    bodies: Iterable[tuple[str, Callable[[], Mapping[str, Any]]]],
+    folder: Path,
+    *,
+    most_requests: int,
+    most_bytes: int,
+) -> tuple[list[InputFile], list[str]]:
+    """Write requests as input files within the limits; return these, and the ids too long for one.
+
+    Bodies are made one at a time, so that memory does not grow with their number.
+    """
+    files: list[InputFile] = []
+    too_long: list[str] = []
+    ids: list[str] = []
+    size, out = 0, None
+    try:
+        for name, body in bodies:
+            line = input_line(name, body())
+            if len(line) > most_bytes:
+                too_long.append(name)
+                continue
+            if out is None or len(ids) >= most_requests or size + len(line) > most_bytes:
+                if out:
+                    out.close()
+                ids, size = [], 0
+                files.append(InputFile(folder / f"input-{len(files):04d}.jsonl", ids))
+                out = files[-1].path.open("wb")
+            out.write(line)
+            ids.append(name)
+            size += len(line)
+    finally:
+        if out:
+            out.close()
+    return files, too_long
+
+
+def input_line(name: str, body: Mapping[str, Any]) -> bytes:
+    """One request as a line."""
+    line = {"custom_id": name, "method": "POST", "url": ENDPOINT, "body": body}
+    return json.dumps(line, separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def read_outputs(path: Path, most_bytes: int = 10_000_000) -> dict[str, Reply | Fault]:
+    """What a file of output or of errors says, by the requests' ids; other lines are passed over.
+
+    A line that cannot be read, or that is longer than a reply may be, answers nothing: its request
+    counts as missing.
+    """
+    found: dict[str, Reply | Fault] = {}
+    with path.open("rb") as file:
+        for line in _lines(file, most_bytes):
+            if not line.strip():
+                continue
+            try:
+                name, outcome = _outcome(json.loads(line))
+            except UNREADABLE:
+                continue
+            add_outcome(found, name, outcome)
+    return found
+
+
+def _lines(file: BinaryIO, most_bytes: int) -> Iterator[bytes]:
+    """The lines of a file; one that is too long is passed over, and never in memory as a whole."""
+    too_long = False
+    while piece := file.readline(most_bytes):
+        ended = piece.endswith(b"\n") or len(piece) < most_bytes
+        if ended and not too_long:
+            yield piece
+        too_long = not ended
+
+
+def add_outcome(found: dict[str, Reply | Fault], name: str, outcome: Reply | Fault) -> None:
+    """Note what became of a request; an error said of it besides takes away no reply."""
+    if isinstance(outcome, Reply) or not isinstance(found.get(name), Reply):
+        found[name] = outcome
+
+
+def _outcome(line: Mapping[str, Any]) -> tuple[str, Reply | Fault]:
+    name = str(line["custom_id"])
+    response, error = line.get("response"), mapping(line.get("error"))
+    if not response:
+        return name, fault(0, error)
+    status, body = int(response["status_code"]), mapping(response.get("body"))
+    if status != 200:
+        return name, fault(status, mapping(body.get("error")) or error)
+    return name, read_reply(dict(body))
+
+
+def fault(status: int, error: Mapping[str, Any]) -> Fault:
+    """What an error of a line means; status 0: it was never sent."""
+    code = str(error.get("code") or error.get("type") or "")
+    message = short(f"{error.get('message') or code or 'no reason given'}")
+    said = f"the judge answered {status}: {message}" if status else f"batch: {message}"
+    if is_filter(error):
+        return Fault("refusal", said, Then.DECLINED)
+    if code == "batch_expired":
+        return Fault("expired", said, Then.ASK_AGAIN)
+    if code == "batch_cancelled":
+        return Fault("cancelled", said, Then.ASK_AGAIN)
+    if status in (401, 403, 404) or is_refusing(code):
+        return Fault("refused", said, Then.REFUSE, code.startswith(_OF_MODEL))
+    if status == 429:
+        return Fault("rate_limited", said, Then.ASK_AGAIN)
+    if status in (0, 408, 409) or status >= 500:
+        kind = "timeout" if status == 408 or code == "request_timeout" else "server_error"
+        return Fault(kind, said, Then.ASK_AGAIN)
+    if "response_format" in message:
+        return Fault("refused", said, Then.ASK_OTHERWISE)
+    return Fault("refused", said, Then.GIVE_UP)
+
+
+def failed(errors: Iterable[tuple[str | None, str | None]]) -> Fault:
+    """What the validation of a whole batch found, given as codes and messages."""
+    found = [(code or "", message or "") for code, message in errors]
+    told = short("; ".join(message or code for code, message in found) or "no reason given")
+    said = f"the batch failed: {told}"
+    if any(code == "token_limit_exceeded" for code, _ in found):
+        return Fault("rate_limited", said, Then.ASK_AGAIN)
+    if any(is_refusing(code) for code, _ in found):
+        of_model = any(code.startswith(_OF_MODEL) for code, _ in found)
+        return Fault("refused", said, Then.REFUSE, of_model)
+    if any("response_format" in message for _, message in found):
+        return Fault("refused", said, Then.ASK_OTHERWISE)
+    return Fault("refused", said, Then.GIVE_UP)
+
+
+def is_refusing(code: str) -> bool:
+    """Whether an error of this code hits every request of this key and model alike."""
+    return code.startswith(_REFUSING)

@@ -1,0 +1,222 @@
+"""One batch from its record to its outcomes, whatever had become of it before.
+
+    recorded -> uploaded -> asked for -> has its id -> ended
+
+A run that was killed left it in one of these states; this goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ragmetrics.errors import JudgeError, JudgePending
+from ragmetrics.judges.base import Reply
+from ragmetrics.judges.batch_api import ENDED, BatchApi, counted
+from ragmetrics.judges.batch_files import Fault, Then, failed
+from ragmetrics.judges.cache.batches import BatchRecord, BatchRecords
+
+if TYPE_CHECKING:
+    from openai.types import Batch
+
+    from ragmetrics.config.judge import JudgeSettings
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# Past the end of its window; a batch that has not ended by then never will.
+_LATE = timedelta(hours=1)
+_WINDOW = timedelta(hours=24)
+_MISSING: Mapping[str, str] = {"expired": "expired", "cancelled": "cancelled"}
+
+
+class BatchGone(Exception):
+    """The batch was never created, or the endpoint knows it no more."""
+
+
+class Patience:
+    """How long a run waits for batches while none of them gets on."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = math.inf if seconds is None else seconds
+        self._since: float | None = None
+
+    def renew(self) -> None:
+        """Begin anew: a batch was handed in, or has ended."""
+        self._since = asyncio.get_running_loop().time()
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left, counted from the first call at the latest."""
+        if self._since is None:
+            self.renew()
+        return self._seconds - (asyncio.get_running_loop().time() - (self._since or 0.0))
+
+
+class BatchRun:
+    """Sees one batch to its end. All its methods raise JudgeError and StoreError."""
+
+    def __init__(
+        self,
+        api: BatchApi,
+        records: BatchRecords,
+        settings: JudgeSettings,
+        patience: Patience,
+        record: BatchRecord,
+        settle_seconds: float,
+    ) -> None:
+        self.record = record
+        self.failure: Fault | None = None
+        """Why the whole batch failed, before any of it was answered."""
+        self._api, self._records, self._settings = api, records, settings
+        self._patience, self._settle = patience, settle_seconds
+        self._seen_at_work = False
+        self._may_exist = record.sent_at is not None
+
+    async def submit(self, file: Path | None) -> None:
+        """See that the batch exists: hand it in, or finish what a run before began.
+
+        Raises BatchGone where that run came to nothing that could be paid for.
+        """
+        if file is None:
+            await self._wait_for_others()
+        if self.record.batch:
+            return
+        self.record = self.record.claimed()
+        try:
+            if file is not None:
+                await self._upload(file)
+                name = await self._create()
+            elif self.record.input_file is not None:
+                await self._put()
+                name = await self._found() or await self._create()
+            else:
+                raise BatchGone
+            await self._put(batch=name)
+        except JudgeError:
+            if not self._may_exist:
+                await asyncio.to_thread(self._records.remove, self.record.nonce)
+            raise
+        finally:
+            self.record.released()
+        self._patience.renew()
+
+    async def outcomes(self) -> dict[str, Reply | Fault]:
+        """What became of each request, when the batch has ended.
+
+        Raises JudgePending where patience ends first, BatchGone where there is no such batch.
+        """
+        batch = await self._ended()
+        if batch.status == "failed":
+            errors = (batch.errors.data if batch.errors else None) or []
+            self.failure = failed((one.code, one.message) for one in errors)
+            return dict.fromkeys(self.record.requests, self.failure)
+        found = await self._patiently(lambda: self._api.outcomes(batch))
+        kind = _MISSING.get(batch.status, "server_error")
+        told = f"batch {batch.id} is {batch.status} and has no answer to it"
+        missing = Fault(kind, told, Then.ASK_AGAIN)
+        return {name: self._meant(found.get(name, missing)) for name in self.record.requests}
+
+    def _meant(self, outcome: Reply | Fault) -> Reply | Fault:
+        """Who cancels a batch under a waiting run does not want it asked again by that run."""
+        cancelled = isinstance(outcome, Fault) and outcome.kind == "cancelled"
+        if cancelled and self._seen_at_work and isinstance(outcome, Fault):
+            return replace(outcome, then=Then.GIVE_UP)
+        return outcome
+
+    async def _wait_for_others(self) -> None:
+        while self.record.is_being_submitted:
+            await asyncio.sleep(min(1.0, self._settings.poll_seconds))
+            found = await asyncio.to_thread(self._records.find, self.record.nonce)
+            if found is None:
+                raise BatchGone
+            # What others have kept since, and took off the record, is in the output all the same.
+            self.record = found.model_copy(update={"requests": self.record.requests})
+
+    async def _upload(self, file: Path) -> None:
+        name = await self._api.upload(file)
+        # On record before the batch is asked for: from here on it may exist.
+        await self._put(input_file=name, sent_at=datetime.now(UTC))
+
+    async def _create(self) -> str:
+        for attempt in range(1 + self._settings.retries):
+            self._may_exist = True
+            try:
+                return await self._api.create(self.record)
+            except JudgeError as error:
+                self._may_exist = error.transient
+                if not error.transient or attempt == self._settings.retries:
+                    raise
+                log.warning("asking for a batch: %s", error)
+            # The answer was lost, or was an error: the batch may exist all the same.
+            await self._put(sent_at=datetime.now(UTC))
+            if name := await self._found():
+                return name
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _found(self) -> str | None:
+        """The id of the batch if it was created; asked until it would be in the list by now."""
+        sent = self.record.sent_at or self.record.created_at
+        left = self._settle - (datetime.now(UTC) - sent).total_seconds()
+        deadline = asyncio.get_running_loop().time() + min(left, self._settle)
+        while True:
+            name = await self._patiently(lambda: self._api.find(self.record))
+            left = deadline - asyncio.get_running_loop().time()
+            if name or left <= 0:
+                return name
+            await asyncio.sleep(min(left, self._settings.poll_seconds))
+
+    async def _ended(self) -> Batch:
+        name = self.record.batch or ""
+        while True:
+            batch = await self._patiently(lambda: self._api.look(name))
+            if batch is None:
+                raise BatchGone
+            if batch.status in ENDED:
+                return batch
+            self._seen_at_work = True
+            if datetime.now(UTC) > _last_moment(batch):
+                raise JudgeError(
+                    f"batch {name} has not ended though its window has: {batch.status}"
+                )
+            if self._patience.left <= 0:
+                raise JudgePending(
+                    f"batch {name} is still at work ({counted(batch)}); "
+                    "the same command goes on with it"
+                )
+            await asyncio.sleep(min(self._settings.poll_seconds, max(self._patience.left, 0.01)))
+
+    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Call until it works: a batch is not lost because it cannot be looked at for a while."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self._settings.deadline_seconds
+        while True:
+            try:
+                return await call()
+            except JudgeError as error:
+                if not error.transient:
+                    raise
+                if clock() > deadline or self._patience.left <= 0:
+                    raise JudgePending(
+                        f"a batch cannot be looked at just now ({error}); "
+                        "the same command goes on with it"
+                    ) from error
+                log.warning("looking at a batch: %s", error)
+            await asyncio.sleep(self._settings.poll_seconds)
+
+    async def _put(self, **changes: Any) -> None:
+        self.record = self.record.model_copy(update=changes)
+        await asyncio.to_thread(self._records.put, self.record)
+
+
+def _last_moment(batch: Batch) -> datetime:
+    if batch.expires_at:
+        return datetime.fromtimestamp(batch.expires_at, UTC) + _LATE
+    return datetime.fromtimestamp(batch.created_at, UTC) + _WINDOW + _LATE

@@ -1,0 +1,108 @@
+"""Chat completions: the body of a request, and what its answer says."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ragmetrics.judges.base import Reply, fingerprint
+from ragmetrics.judges.reported_usage import tokens_of
+from ragmetrics.model.request import Ask, Prompt
+
+if TYPE_CHECKING:
+    from ragmetrics.config.judge import JudgeSettings
+
+PATH = "/chat/completions"
+FORMATS = ("json_schema", "json_object", "text")
+"""What servers offer for structured output, best first."""
+
+_END = '""}]}'  # of a body that asks nothing yet
+
+
+def chat_fingerprint(settings: JudgeSettings, base_url: str) -> str:
+    """Who answers: a reply is the model's, however it was asked."""
+    return fingerprint(
+        "openai", settings.model, base_url, settings.temperature, settings.max_tokens
+    )
+
+
+def request_body(settings: JudgeSettings, request: Ask, form: str) -> dict[str, Any]:
+    """A request in full; the prompt comes first, the data is the user's turn."""
+    return _head(settings, request.prompt, form) | {
+        "messages": request.prompt.messages(request.data)
+    }
+
+
+class Envelope:
+    """All of a prompt's request but the data, written once: requests differ in nothing else."""
+
+    def __init__(self, settings: JudgeSettings, prompt: Prompt[Any], form: int) -> None:
+        self.form = form
+        """Which of the formats it asks for."""
+        self.settled = False
+        """Whether the endpoint has answered to that format."""
+        self._settings, self._prompt = settings, prompt
+        self._start = self._write()
+
+    def fill(self, request: Ask) -> bytes:
+        """The body of one request."""
+        if self._prompt.verbatim:
+            return _bytes(request_body(self._settings, request, FORMATS[self.form]))
+        return self._start + _bytes(request.text) + b"}]}"
+
+    def turn(self, form: int, said: str) -> bool:
+        """Whether a request that was refused in one format may be sent again in another."""
+        if form != self.form:
+            return True  # another request has turned to the next one meanwhile
+        named = "response_format" in said or FORMATS[form] in said
+        if self.settled or self._prompt.verbatim or not named or form + 1 == len(FORMATS):
+            return False
+        self.form = form + 1
+        self._start = self._write()
+        return True
+
+    def _write(self) -> bytes:
+        messages = [
+            {"role": "system", "content": self._prompt.system},
+            {"role": "user", "content": ""},
+        ]
+        body = _head(self._settings, self._prompt, FORMATS[self.form]) | {"messages": messages}
+        return _bytes(body).removesuffix(_END.encode())
+
+
+def read_reply(answer: dict[str, Any]) -> Reply:
+    """What an answer says. Raises ValueError, LookupError or TypeError where it is none."""
+    choice = answer["choices"][0] if answer["choices"] else {"message": {}}
+    message, tokens = choice["message"], tokens_of(answer)
+    refusal, end = message.get("refusal"), choice.get("finish_reason")
+    text = message.get("content") or refusal or ""
+    if not isinstance(text, str):
+        raise TypeError("a reply is text")
+    return Reply(
+        text=text,
+        prompt_tokens=tokens.prompt,
+        cached_tokens=tokens.cached,
+        completion_tokens=tokens.completion,
+        cut_off=end == "length",
+        refused=bool(refusal) or end == "content_filter",
+    )
+
+
+def _head(settings: JudgeSettings, prompt: Prompt[Any], form: str) -> dict[str, Any]:
+    schema = {"name": prompt.name, "schema": prompt.schema, "strict": True}
+    formats: dict[str, dict[str, Any]] = {
+        "json_schema": {"type": "json_schema", "json_schema": schema},
+        "json_object": {"type": "json_object"},
+    }
+    wanted = form in formats and not prompt.verbatim
+    return {
+        "model": settings.model,
+        "temperature": settings.temperature,
+        "max_tokens": settings.max_tokens,
+        **({"response_format": formats[form]} if wanted else {}),
+    }
+
+
+def _bytes(value: Any) -> bytes:
+    # ASCII, so that half a surrogate pair, as broken logs hold, does not stop a request.
+    return json.dumps(value, separators=(",", ":")).encode("ascii")

@@ -1,0 +1,49 @@
+"""The embedded judge: no network, no key, no weights. A lexical baseline, and it says so.
+
+It answers a prompt by the prompt's own `baseline`, which sees nothing but weighted overlap of
+words (see `lexical`); docs/judges.md says how far that goes. It lets a newcomer see the whole
+thing work and serves where no LLM may be called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ragmetrics.errors import JudgeRefused
+from ragmetrics.judges.base import Reply, fingerprint
+from ragmetrics.judges.term_overlap import Overlap
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.model.request import Ask
+
+VERSION = 3
+
+
+class EmbeddedJudge:
+    """Answers each request by its prompt's baseline."""
+
+    name = "embedded"
+    note = "a lexical baseline, not an LLM: trust its changes more than its values"
+    concurrency = 1
+    keeps = False
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.fingerprint = fingerprint("embedded", VERSION)
+        self._overlap = Overlap(corpus)
+
+    async def reply(self, request: Ask, attempt: int) -> Reply:
+        """The baseline's verdict; JudgeRefused for a prompt that has none."""
+        baseline = request.prompt.baseline
+        if baseline is None:
+            raise JudgeRefused(
+                f"the embedded judge cannot answer the prompt {request.prompt.name!r}: "
+                "it has no baseline; choose another judge"
+            )
+        return Reply(verdict=baseline(request.data, self._overlap))
+
+    def evidence(self, request: Ask) -> Sequence[float] | None:
+        """The strengths that the baseline's thresholds cut; None for a prompt that has none."""
+        evidence = request.prompt.evidence
+        return evidence(request.data, self._overlap) if evidence else None
+
+    async def close(self) -> None:
+        """Nothing to give back."""

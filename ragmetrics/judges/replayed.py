@@ -1,0 +1,166 @@
+"""The recorded judge: plays back replies that were given before, from a JSONL file.
+
+One line per reply, as `ragmetrics score --record` writes it:
+
+    {"key": ..., "prompt": ..., "judge": ..., "reply": ...}
+
+Lines with one key are replies to attempts in order. `"as_is": true` marks a verdict that a judge of
+ours gave without text to be read. Of a panel's recording, `PATH#JUDGE` plays one judge.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self, TextIO
+
+from pydantic import BaseModel, ValidationError
+
+from ragmetrics.errors import InputError, JudgeError
+from ragmetrics.judges.base import Reply, fingerprint
+from ragmetrics.model.request import Ask, dumps
+
+_LONGEST_LINE = 100_000_000
+"""Bytes."""
+
+
+class RecordedJudge:
+    """Answers from a recording; a request that is not in it fails its row and no other."""
+
+    note = "recorded replies"
+    concurrency = 1
+    keeps = False
+
+    def __init__(self, path: str) -> None:
+        self.name = f"recorded:{path}"
+        self._replies = _load(path)
+        self.fingerprint = fingerprint("recorded", sorted(self._replies.items()))
+
+    async def reply(self, request: Ask, attempt: int) -> Reply:
+        """The recorded reply to this attempt, or the last one there is."""
+        replies = self._replies.get(request.key)
+        if not replies:
+            raise JudgeError(f"the recording has no reply to this {request.prompt.name} request")
+        reply, as_is = replies[min(attempt, len(replies) - 1)]
+        return Reply(verdict=_verdict(request, reply)) if as_is else Reply(text=reply)
+
+    def evidence(self, request: Ask) -> None:
+        """Nothing: its verdict is all it says."""
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+
+class Recorder:
+    """Writes replies to a recording as they come; without a path it writes nothing.
+
+    Until the end they stand in PATH.part. A run without a reply leaves an earlier recording as it
+    was; one that breaks off keeps the replies it had, for they are paid for.
+    """
+
+    def __init__(self, path: str | Path | None) -> None:
+        self._name = f"recording {path}"
+        # Where the path is a link, the file that it leads to is replaced and not the link.
+        self._path = None if path is None else Path(path).resolve()
+        self._file: TextIO | None = None
+        self._replies = 0
+
+    def __enter__(self) -> Self:
+        if self._path is not None:
+            if self._path.exists() and not self._path.is_file():
+                raise InputError(f"{self._name}: is no file")
+            try:
+                # Half a character, which is no UTF-8, is written as JSON's escape of it.
+                self._file = _part(self._path).open(
+                    "w", encoding="utf-8", errors="backslashreplace"
+                )
+            except OSError as error:
+                raise InputError(f"{self._name}: {error.strerror}") from error
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is None or self._path is None:
+            return
+        self._file.close()
+        part = _part(self._path)
+        if not self._replies:
+            part.unlink()
+            return
+        try:
+            part.replace(self._path)
+        except OSError as problem:
+            told = f"{self._name}: {problem.strerror}; the replies are in {part}"
+            raise InputError(told) from problem
+
+    def note(self, judge: str, request: Ask, reply: Reply) -> None:
+        """Write one reply."""
+        if self._file:
+            record: dict[str, Any] = {
+                "key": request.key,
+                "prompt": request.prompt.name,
+                "judge": judge,
+            }
+            if reply.verdict is None:
+                record["reply"] = reply.text
+            else:
+                record |= {"reply": reply.verdict.model_dump_json(), "as_is": True}
+            self._file.write(dumps(record) + "\n")
+            self._replies += 1
+
+
+def file_and_judge(place: str) -> tuple[Path, str]:
+    """What `PATH` or `PATH#JUDGE` names; the judge is empty where it names none."""
+    path = Path(place)
+    if path.exists() or "#" not in place:
+        return path, ""
+    name, _, judge = place.partition("#")
+    return Path(name), judge
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+def _verdict(request: Ask, text: str) -> BaseModel:
+    # Not held to the prompt's check: judges of ours may say less than a model is asked for.
+    try:
+        verdict: BaseModel = request.prompt.verdict.model_validate_json(text)
+    except ValidationError as error:
+        told = f"the recording's verdict does not fit this {request.prompt.name} request"
+        raise JudgeError(told) from error
+    return verdict
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """The lines of a recording, as bytes: a text would be split at U+2028 in replies too."""
+    try:
+        with path.open("rb") as file:
+            while line := file.readline(_LONGEST_LINE + 1):
+                if len(line) > _LONGEST_LINE:
+                    many = f"a line has more than {_LONGEST_LINE:,} bytes"
+                    raise InputError(f"recording {path}: {many}")
+                yield line
+    except OSError as error:
+        raise InputError(f"recording {path}: {error.strerror or error}") from error
+
+
+def _load(place: str) -> dict[str, list[tuple[str, bool]]]:
+    path, chosen = file_and_judge(place)
+    by_judge: dict[str, dict[str, list[tuple[str, bool]]]] = {}
+    for number, line in enumerate(_lines(path), 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line.decode())
+            if not (isinstance(record["key"], str) and isinstance(record["reply"], str)):
+                raise TypeError("a key is text, and so is a reply, as the judge wrote it")
+            replies = by_judge.setdefault(str(record.get("judge", "")), {})
+            reply = (record["reply"], record.get("as_is") is True)
+            replies.setdefault(record["key"], []).append(reply)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise InputError(f"recording {path}, line {number}: not a recorded reply") from error
+    if (chosen and chosen not in by_judge) or (not chosen and len(by_judge) > 1):
+        offered = ", ".join(f"{path}#{name}" for name in by_judge)
+        raise InputError(f"recording {place}: say which judge: {offered}")
+    return by_judge[chosen] if chosen else next(iter(by_judge.values()), {})

@@ -1,0 +1,98 @@
+"""CSV: the records of a file, no line and no record of which is held beyond the limit."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Collection, Iterator
+from typing import Any, BinaryIO
+
+from pydantic_core import from_json
+
+from ragmetrics.model.row import bad_row
+
+
+def csv_records(
+    stream: BinaryIO, limit: int, structured: Collection[str], wanted: Collection[str]
+) -> Iterator[tuple[int, Any]]:
+    """The records below the header, each with its line number.
+
+    Only `wanted` columns are decoded; those of `structured` hold JSON. Raises EOFError for a header
+    that cannot be read.
+    """
+    csv.field_size_limit(limit)
+    lines = _Lines(stream, limit)
+    reader = csv.reader(lines)
+    try:
+        header = next(reader, [])
+    except (csv.Error, _TooLarge) as error:
+        raise EOFError(f"its header is not CSV, or too large: {error}") from None
+    columns = [name if name.partition(".")[0] in wanted else None for name in header]
+    while True:
+        lines.size = 0
+        try:
+            cells = next(reader, None)
+        except (csv.Error, _TooLarge) as error:
+            yield lines.number, bad_row(f"not CSV, or too large: {error}")
+            continue
+        if cells is None:
+            return
+        if cells:
+            yield lines.number, _record(columns, cells, structured)
+
+
+class _TooLarge(Exception):
+    """A line or a record is over the limit."""
+
+
+class _Lines:
+    """The lines of a file, as the csv module asks for them; it skips one too long in pieces."""
+
+    def __init__(self, stream: BinaryIO, limit: int) -> None:
+        self._text = io.TextIOWrapper(
+            stream, encoding="utf-8-sig", errors="surrogateescape", newline=""
+        )
+        self._limit = limit
+        self.number = 0
+        """Of the line that was read last."""
+        self.size = 0
+        """Characters of the record that is being read."""
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._text.readline(self._limit + 1)
+        if not line:
+            raise StopIteration
+        self.number += 1
+        self.size += len(line)
+        if self.size > self._limit and not (self.size == len(line) and _ends(line)):
+            while line and not _ends(line):
+                line = self._text.readline(1 << 20)
+                self.size += len(line)
+            raise _TooLarge(f"{self.size:,} characters, {self._limit:,} allowed")
+        return line
+
+
+def _ends(line: str) -> bool:
+    return line.endswith(("\n", "\r"))
+
+
+def _record(columns: list[str | None], cells: list[str], structured: Collection[str]) -> Any:
+    """The cells of the wanted columns by name, or a BadRow; an empty cell is left out."""
+    if len(cells) > len(columns):
+        return bad_row("more cells than columns")
+    row: dict[str, Any] = {}
+    for name, cell in zip(columns, cells, strict=False):
+        if name is None or cell == "":
+            continue
+        try:
+            cell.encode("utf-8")
+        except UnicodeEncodeError:  # bytes that are none, also where quotes stood between them
+            return bad_row("not UTF-8")
+        try:
+            row[name] = from_json(cell) if name in structured else cell
+        except ValueError:
+            return bad_row(f"{name}: the cell should hold JSON")
+    return row

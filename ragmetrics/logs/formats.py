@@ -1,0 +1,152 @@
+"""The formats of logs: from the bytes of a file to its records, each with its line number."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, count
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+from pydantic_core import from_json
+
+from ragmetrics.errors import InputError
+from ragmetrics.logs import json_items
+from ragmetrics.logs.csv_records import csv_records
+from ragmetrics.logs.parquet_records import parquet_records
+from ragmetrics.model.row import EXCERPT, BadRow, bad_row
+from ragmetrics.storage.unpacking import FileTooLarge, unpacked
+
+FORMATS = re.compile(r"\.(?P<format>jsonl|ndjson|json|csv|parquet)(?P<packed>\.gz|\.zst)?$", re.I)
+ENDINGS = ".jsonl, .csv, .json (all also .gz, .zst) or .parquet"
+ROW_BYTES = 10_000_000
+UNPACKED_BYTES = 10_000_000_000
+"""Both as the settings have them where they say nothing."""
+# CSV has no lists: a cell of one of these fields holds a JSON array or object.
+STRUCTURED = frozenset(
+    [
+        "retrieved_contexts",
+        "reference_contexts",
+        "retrieved_context_ids",
+        "reference_context_ids",
+        "retrieved_context_scores",
+        "tags",
+    ]
+)
+
+BROKEN = (EOFError, OSError, zlib.error, pa.ArrowException)
+"""What reading a file raises that is cut short or cannot be unpacked."""
+
+Record = tuple[int, Any]
+"""A line number and what stands there: a decoded row, or an error to be quarantined.
+
+In `.json` and `.parquet`, which have no lines, it is the number of the record.
+"""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the files of a log are read."""
+
+    wanted: Collection[str]
+    """Columns of CSV and Parquet that are decoded, by the first part of their dotted names."""
+    structured: Collection[str] = STRUCTURED
+    """CSV columns whose cells hold JSON."""
+    row_bytes: int = ROW_BYTES
+    unpacked_bytes: int = UNPACKED_BYTES
+    """Most that a packed file may come to."""
+
+
+def read_records(path: str, file: BinaryIO, reading: Reading) -> Iterator[Record]:
+    """The records of a file in the format that its name says.
+
+    Raises InputError for a name that says none, and, while reading, one of BROKEN where the file
+    is cut short or cannot be unpacked, or FileTooLarge where it is not read on.
+    """
+    match = FORMATS.search(path)
+    if match is None:
+        raise InputError(f"{path}: not a log; names end in {ENDINGS}")
+    form, packed = match["format"].lower(), (match["packed"] or "").lower()
+    limit = reading.row_bytes
+    if form == "parquet":
+        return parquet_records(file, limit, reading.unpacked_bytes, reading.wanted)
+    stream = unpacked(file, packed, reading.unpacked_bytes)
+    if form == "csv":
+        return csv_records(stream, limit, reading.structured, reading.wanted)
+    return _json(stream, limit) if form == "json" else _jsonl(stream, limit)
+
+
+def _json(stream: BinaryIO, limit: int) -> Iterator[Record]:
+    """An array, an API's envelope, objects one after the other, or JSON lines by another name."""
+    number, head = 1, stream.readline(limit + 1)
+    while head and not head.strip(b"\xef\xbb\xbf \t\r\n"):
+        number, head = number + 1, stream.readline(limit + 1)
+    if json_items.is_lines(head):
+        yield number, _decoded(head)
+        yield from _jsonl(stream, limit, number + 1)
+        return
+    chunks = chain([head], iter(partial(stream.readline, 1 << 16), b""))
+    for number, (item, size) in enumerate(json_items.split(chunks, limit), 1):
+        yield number, _decoded(item) if size <= limit else _too_large(size, limit, item)
+
+
+def _jsonl(stream: BinaryIO, limit: int, start: int = 1) -> Iterator[Record]:
+    for number, line in _lines(stream, limit, start):
+        if isinstance(line, BadRow):
+            yield number, line
+        elif line.strip():
+            yield number, _decoded(line)
+
+
+def _decoded(line: bytes) -> Any:
+    try:
+        return from_json(line.removeprefix(b"\xef\xbb\xbf"))
+    except ValueError as error:
+        kind = "not UTF-8" if not _is_utf8(line) else "not JSON"
+        return bad_row(f"{kind}: {error}" if kind == "not JSON" else kind, line)
+
+
+def _lines(stream: BinaryIO, limit: int, start: int) -> Iterator[tuple[int, bytes | BadRow]]:
+    """Lines by number; one over the limit is passed over without being held in memory."""
+    for number in count(start):
+        line = stream.readline(limit + 1)
+        if not line:
+            return
+        if len(line) <= limit or line.endswith(b"\n"):
+            yield number, line
+            continue
+        head, size = line[:EXCERPT], len(line)
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(1 << 20)
+            size += len(line)
+        yield number, _too_large(size, limit, head)
+
+
+def _too_large(size: int, limit: int, head: bytes) -> BadRow:
+    return bad_row(f"too large: {size:,} bytes, {limit:,} allowed", head)
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+__all__ = [
+    "BROKEN",
+    "ENDINGS",
+    "EXCERPT",
+    "FORMATS",
+    "ROW_BYTES",
+    "STRUCTURED",
+    "UNPACKED_BYTES",
+    "FileTooLarge",
+    "Reading",
+    "Record",
+    "read_records",
+]

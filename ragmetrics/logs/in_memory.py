@@ -1,0 +1,77 @@
+"""Rows as Python gives them: a path or several, dicts, a pandas DataFrame, a dataset."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ragmetrics.config.settings import Settings
+from ragmetrics.errors import InputError
+from ragmetrics.judges.replayed import file_and_judge
+from ragmetrics.logs.log_files import LogSet, is_among
+from ragmetrics.scoring.staging import Inputs, golden_set, log_set
+from ragmetrics.storage.files import same_file
+
+
+def inputs_of(settings: Settings, rows: Any, folder: Path, limit: int | None) -> Inputs:
+    """The inputs of a run; rows of this process are written into a folder, as a log.
+
+    Raises InputError for rows that are none.
+    """
+    if isinstance(rows, str | Path):
+        rows = [rows]
+    if isinstance(rows, list | tuple) and rows and isinstance(rows[0], str | Path):
+        logs = tuple(log_set(settings, str(place)) for place in rows)
+    else:
+        logs = (_written(settings, _dicts(rows), folder),)
+    return Inputs(logs, golden_set(settings), limit=limit)
+
+
+def overwrites(path: Path, settings: Settings, inputs: Inputs) -> bool:
+    """Whether writing to a path would destroy a log, the golden set or a recording played."""
+    judges = [one.name for one in settings.panel if one.name.startswith("recorded:")]
+    played = [file_and_judge(name.removeprefix("recorded:"))[0] for name in judges]
+    sets = [*inputs.logs, *([inputs.golden] if inputs.golden else [])]
+    return any(same_file(path, one) for one in played) or any(
+        is_among(path, one.files, one.infos) for one in sets
+    )
+
+
+def _dicts(rows: Any) -> Iterable[Any]:
+    if hasattr(rows, "to_pandas"):  # ragas's EvaluationDataset and Hugging Face's Dataset
+        rows = rows.to_pandas()
+    table = _of_pandas("DataFrame")
+    if table and isinstance(rows, table):
+        named = rows.index.name and rows.index.name not in rows  # as Phoenix's span ids are
+        records: list[Any] = (rows.reset_index() if named else rows).to_dict("records")
+        return records
+    if isinstance(rows, Iterable) and not isinstance(rows, Mapping | bytes):
+        return rows
+    raise InputError(f"rows: expected a path, dicts or a table, not {type(rows).__name__}")
+
+
+def _written(settings: Settings, rows: Iterable[Any], folder: Path) -> LogSet:
+    """Rows of this process as a log, so that there is one way to read them."""
+    ours = settings.preset in (None, "ragas") and "id" not in settings.columns
+    with (folder / "rows.jsonl").open("w", encoding="utf-8") as file:
+        for number, row in enumerate(rows):
+            if ours and isinstance(row, Mapping) and row.get("id") is None:
+                row = {**row, "id": str(number)}
+            file.write(json.dumps(row, default=_plain) + "\n")
+    return log_set(settings, str(folder / "rows.jsonl"))
+
+
+def _plain(value: Any) -> Any:
+    if any(value is _of_pandas(name) for name in ("NaT", "NA")):
+        return None
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def _of_pandas(name: str) -> Any:
+    """What pandas calls so; None where it is not imported, or another thread is still at that:
+    nobody can have brought one of its tables then.
+    """
+    return getattr(sys.modules.get("pandas"), name, None)

@@ -1,0 +1,199 @@
+"""Reading logs: any of our formats, streamed, each bad row told apart and none of the good lost.
+
+Formats by name: `.jsonl`, `.ndjson`, `.json` and `.csv` (plain, `.gz`, `.zst`), `.parquet`.
+A place is a file, a folder, a glob, or a template with `{date}`; local or in a bucket.
+Layouts other than ours: `columns.py`, `presets/`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from ragmetrics.errors import InputError, StoreError
+from ragmetrics.logs.field_mapping import map_columns
+from ragmetrics.logs.formats import (
+    BROKEN,
+    ENDINGS,
+    EXCERPT,
+    FORMATS,
+    ROW_BYTES,
+    STRUCTURED,
+    UNPACKED_BYTES,
+    FileTooLarge,
+    Reading,
+    read_records,
+)
+from ragmetrics.logs.presets import PRESETS, Place, Skipped, interpret
+from ragmetrics.model.row import FIELDS, BadRow, LogRow, Rejected, printable, read_row
+from ragmetrics.storage.files import FileInfo, Files, same_file
+
+_DATE = re.compile(r"\{date(?::([^}]+))?\}")
+_MAGIC = frozenset("*?[")
+
+
+@dataclass(frozen=True)
+class LogSet:
+    """The files of one place, and how their rows are read."""
+
+    files: Files
+    infos: tuple[FileInfo, ...]
+    columns: Mapping[str, str] = field(default_factory=dict)
+    row_bytes: int = ROW_BYTES
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """What a row that lacks a field is read with."""
+    preset: str | None = None
+    unpacked_bytes: int = UNPACKED_BYTES
+    also: tuple[str, ...] = ()
+    """Fields that are read beside those of a row."""
+
+    def read(self, skipped: Counter[str] | None = None) -> Iterator[LogRow | Rejected]:
+        """All rows in the order of file names and lines; bad ones as Rejected, with the reason.
+
+        With a preset that joins traces, rows come when their trace is closed. Records that are
+        well and no row are counted in `skipped`, by reason.
+        A file that is cut short or broken gives the rows before the break, then one Rejected
+        with `whole_file`.
+        """
+        for place, item in self.items():
+            if isinstance(item, Rejected):
+                yield item
+            elif not isinstance(item, Skipped):
+                yield self.row(place, item)
+            elif skipped is not None:
+                skipped[item.reason] += 1
+
+    def items(self) -> Iterator[tuple[Place, Any]]:
+        """Records laid out as rows, and what came instead of some."""
+        if self.preset:
+            return interpret(PRESETS[self.preset], self._records(), self.columns)
+        if self.columns:
+            return ((place, map_columns(one, self.columns)) for place, one in self._records())
+        return self._records()
+
+    def _records(self) -> Iterator[tuple[Place, Any]]:
+        reading = Reading(self._wanted(), self._structured(), self.row_bytes, self.unpacked_bytes)
+        for info in self.infos:
+            name, number = printable(info.path), 0
+            if info.refused:
+                yield _broken(Place(name, 1), info.refused)
+                continue
+            try:
+                with self.files.open(info.path) as file:
+                    for number, record in read_records(info.path, file, reading):
+                        yield Place(name, number), record
+            except FileTooLarge as error:
+                yield _broken(Place(name, number + 1), f"not read after row {number}: {error}")
+            except BROKEN as error:
+                reason = f"the file is cut short or broken after row {number}: {error}"
+                yield _broken(Place(name, number + 1), reason)
+            except StoreError as error:
+                if error.transient and not self.files.local:
+                    raise  # the bucket is out: these rows are not lost, and may be read later
+                yield _broken(Place(name, number + 1), str(error))
+
+    def _wanted(self) -> set[str]:
+        """The columns that anybody looks at, by the first part of their names."""
+        fields = PRESETS[self.preset].columns if self.preset else FIELDS
+        names = (*fields, *self.also, *self.columns.values())
+        return {name.partition(".")[0] for name in names}
+
+    def _structured(self) -> set[str]:
+        """The CSV columns whose cells hold JSON; those of a preset are its own to decode."""
+        if self.preset:
+            mapped = {self.columns[name] for name in STRUCTURED if name in self.columns}
+            return mapped | PRESETS[self.preset].json_cells
+        return {self.columns.get(name, name) for name in STRUCTURED}
+
+    def row(self, place: Place, record: Any) -> LogRow | Rejected:
+        """One record, as it was laid out, as a row."""
+        try:
+            if isinstance(record, BadRow):
+                raise record
+            if self.defaults and isinstance(record, Mapping):
+                record = {**self.defaults, **record}
+            return read_row(record, f"{place.path}:{place.number}")
+        except BadRow as error:
+            excerpt = "" if isinstance(record, BadRow) else repr(record)[:EXCERPT]
+            return Rejected(place.path, place.number, str(error), error.excerpt or excerpt)
+
+
+def _broken(place: Place, reason: str) -> tuple[Place, Rejected]:
+    return place, Rejected(place.path, place.number, reason, whole_file=True)
+
+
+def find_logs(
+    place: str, options: Mapping[str, Any] | None = None, *, day: date | None = None
+) -> tuple[Files, tuple[FileInfo, ...]]:
+    """The log files at a place, by name. Raises InputError, or StoreError for a bucket's refusal.
+
+    `{date}` stands for the day as 2026-11-19, `{date:%Y/%m/%d}` for any other form of it.
+    No file at all is an empty tuple: whether that is an error is for the caller to say.
+    """
+    if day is not None:
+        place = of_day(place, day)
+    if any(sign in place for sign in _MAGIC):
+        fixed = re.split(r"[*?\[]", place, maxsplit=1)[0].rpartition("/")[0] or "."
+        files = Files(fixed, options)
+        pattern = place[len(fixed) :].lstrip("/") if fixed != "." else place
+        found = _own_files(files, files.glob(pattern))
+    elif FORMATS.search(place):
+        head, _, name = place.rpartition("/")
+        files = Files(head or ("/" if place.startswith("/") else "."), options)
+        found = files.below(name)
+        if any(info.path == name for info in found):
+            return files, tuple(info for info in found if info.path == name)
+    else:
+        files = Files(place, options)
+        found = _own_files(files, files.below())
+        if len(found) == 1 and found[0].path in ("", "."):
+            raise InputError(f"{place}: not a log; names end in {ENDINGS}")
+    return files, tuple(info for info in found if _is_log(info.path))
+
+
+def _own_files(files: Files, infos: Iterable[FileInfo]) -> list[FileInfo]:
+    """The files that were found in a folder of this machine, those marked that are not opened: what
+    is no regular file may never end, and a link may lead to anything that this process may read.
+    """
+    folder = files.local
+    if folder is None:
+        return list(infos)
+    home = os.path.realpath(folder)
+    return [replace(one, refused=_refusal(home, folder / one.path)) for one in infos]
+
+
+def _refusal(home: str, path: Path) -> str:
+    try:
+        regular = path.is_file()
+    except OSError:  # a link that leads to itself
+        regular = False
+    if not regular:
+        return "not read: it is no regular file"
+    if path.is_symlink() or os.path.realpath(path.parent) != str(path.parent):
+        leads_to = os.path.realpath(path)
+        if not leads_to.startswith(home.rstrip("/") + "/"):
+            return "not read: a link that leaves the folder of the logs"
+    return ""
+
+
+def is_among(path: Path, files: Files, infos: Iterable[FileInfo]) -> bool:
+    """Whether a path of this machine is one of the files, so that writing to it destroys them."""
+    folder = files.local
+    return folder is not None and any(same_file(path, folder / info.path) for info in infos)
+
+
+def of_day(place: str, day: date) -> str:
+    """A place with the date filled in."""
+    return _DATE.sub(lambda match: day.strftime(match[1] or "%Y-%m-%d"), place)
+
+
+def _is_log(path: str) -> bool:
+    # Spark and Hive hide what is unfinished or theirs: _SUCCESS, _temporary/, .part.crc.
+    hidden = any(part.startswith(("_", ".")) for part in PurePosixPath(path).parts)
+    return bool(FORMATS.search(path)) and not hidden

@@ -1,0 +1,304 @@
+"""Parquet: the records of a file, in memory that is bounded before anything is unpacked.
+
+Text is left in dictionaries as it was written, so that one long text that a thousand rows share
+stands in memory once; a row is measured before its texts are made.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ragmetrics.logs.parquet_pages import Pages, read_pages
+from ragmetrics.model.row import BadRow, bad_row
+from ragmetrics.storage.unpacking import FileTooLarge
+
+_BATCH = 256
+_BUFFER = 1 << 20
+_ROWS_HELD = 64
+"""Times `limits: row_bytes` that the pages of a row group may take, or"""
+_RATIO = 100
+"""times what they take packed; text is packed to a tenth."""
+_A_VALUE = 12
+"""Bytes that the place of a value in its list takes."""
+_FEW_ROWS = 1_000_000
+_LONGEST_FIXED = 64
+_SMALL_DICTIONARY = 1 << 20
+"""Bytes; writers make none larger unless they are asked to."""
+_UNREADABLE = (
+    ValueError,  # Arrow's own too; no UTF-8; a year after 9999
+    ArithmeticError,
+    LookupError,  # an unknown time zone
+    TypeError,
+    NotImplementedError,
+    RecursionError,
+)
+
+
+def parquet_records(
+    file: BinaryIO, row_bytes: int, unpacked_bytes: int, wanted: Collection[str]
+) -> Iterator[tuple[int, Any]]:
+    """The records of a file by number, of the columns that are `wanted`; a cell that cannot be read
+    costs its own record.
+
+    Raises FileTooLarge for a file that would not fit into memory, and ArrowException for one that
+    is broken.
+    """
+    with _as_arrow_errors():
+        table = _Columns(file)
+        table.check(wanted)
+    number, left = 0, unpacked_bytes
+    for group in range(table.metadata.num_row_groups):
+        for batch in _batches(file, table, group, row_bytes, wanted):
+            for size, record in _decoded(batch, row_bytes):
+                number, left = number + 1, left - size
+                if left < 0:
+                    raise FileTooLarge(
+                        f"it unpacks to more than {unpacked_bytes:,} bytes (limits: unpacked_bytes)"
+                    )
+                yield number, record
+
+
+def parquet_extent(file: BinaryIO) -> tuple[int, int]:
+    """How many rows a file says it has, and how many bytes of them. Raises ArrowException."""
+    with _as_arrow_errors():
+        said = _Columns(file).metadata
+        groups = [said.row_group(number) for number in range(said.num_row_groups)]
+        return max(0, said.num_rows), max(0, sum(group.total_byte_size for group in groups))
+
+
+class _Columns(pq.ParquetFile):  # type: ignore[misc] # Arrow has no types
+    """A Parquet file of which every column can be left out, whatever its name is made of."""
+
+    def _build_nested_paths(self) -> Mapping[str, list[int]]:
+        """Indexes of leaf columns by the name of the column at the top."""
+        found = defaultdict(list)
+        for index, path in self.leaves():
+            found[path.partition(".")[0]].append(index)
+        return found
+
+    def leaves(self) -> Iterator[tuple[int, str]]:
+        """Index and path of each leaf column; those whose name is no UTF-8 are left out."""
+        schema = self.metadata.schema
+        for index in range(len(schema)):
+            try:
+                yield index, schema.column(index).path
+            except UnicodeDecodeError:
+                continue
+
+    def check(self, wanted: Collection[str]) -> None:
+        """Raise ArrowInvalid for a file that has none of the columns, or cannot be a log."""
+        rows = self.metadata.num_rows
+        heads = self._build_nested_paths()
+        if rows and not any(name in wanted for name in heads):
+            there = ", ".join(list(heads)[:10])
+            raise pa.ArrowInvalid(f"none of its columns is one of a log: {there}")
+        if rows > max(_FEW_ROWS, size := self._size()):
+            raise FileTooLarge(f"it says that it has {rows:,} rows, in {size:,} bytes")
+
+    def _size(self) -> int:
+        groups = (self.metadata.row_group(n) for n in range(self.metadata.num_row_groups))
+        return sum(g.column(n).total_compressed_size for g in groups for n in range(g.num_columns))
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """A leaf column in one row group."""
+
+    path: str
+    text: bool
+    nested: bool
+    packed: int
+    fixed: int
+    pages: Pages
+
+    @property
+    def stays_dictionary(self) -> bool:
+        """Whether texts stay in the dictionary: slow, and Arrow has no way beside prefixes."""
+        grows = self.pages.dictionary > (0 if self.nested else _SMALL_DICTIONARY)
+        return self.text and grows and not self.pages.prefixes
+
+    @property
+    def value(self) -> int:
+        """The most bytes that a value takes that repeats what is written once."""
+        if self.fixed > _LONGEST_FIXED:
+            return self.fixed
+        if self.pages.prefixes:
+            return self.pages.largest
+        return self.pages.dictionary if self.text and not self.stays_dictionary else 0
+
+    @property
+    def bytes(self) -> int:
+        """The most that it may take in memory, a row group of a list at a time."""
+        return self.pages.bytes + (self.nested * self.pages.values * (self.value + _A_VALUE))
+
+
+def _batches(
+    file: BinaryIO, table: _Columns, group: int, row_bytes: int, wanted: Collection[str]
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a row group, in so many rows that they fit into memory."""
+    budget = _ROWS_HELD * row_bytes
+    with _as_arrow_errors():
+        leaves = list(_leaves(file, table, group, wanted))
+        size, packed = sum(one.bytes for one in leaves), sum(one.packed for one in leaves)
+        if size > max(budget, _RATIO * packed):
+            raise FileTooLarge(
+                f"a row group of {packed:,} bytes unpacks to {size:,}, and {budget:,} are allowed "
+                f"({_ROWS_HELD} times limits: row_bytes)"
+            )
+        row = sum(one.pages.largest + one.value for one in leaves)
+        opened = _Columns(
+            file,
+            metadata=table.metadata,
+            read_dictionary=[one.path for one in leaves if one.stays_dictionary],
+            pre_buffer=False,
+            buffer_size=_BUFFER,
+        )
+        yield from opened.iter_batches(
+            batch_size=max(1, min(_BATCH, budget // max(1, row))),
+            row_groups=[group],
+            columns=list(dict.fromkeys(one.path.partition(".")[0] for one in leaves)),
+        )
+
+
+def _leaves(
+    file: BinaryIO, table: _Columns, group: int, wanted: Collection[str]
+) -> Iterator[_Leaf]:
+    for index, path in table.leaves():
+        if path.partition(".")[0] not in wanted:
+            continue
+        schema = table.metadata.schema.column(index)
+        chunk = table.metadata.row_group(group).column(index)
+        start = chunk.data_page_offset
+        if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
+            start = chunk.dictionary_page_offset
+        end = start + chunk.total_compressed_size
+        yield _Leaf(
+            path,
+            text=schema.physical_type == "BYTE_ARRAY",
+            nested=schema.max_repetition_level > 0,
+            packed=max(0, chunk.total_compressed_size),
+            fixed=schema.length or 0,
+            pages=read_pages(file, start, end, chunk.num_values),
+        )
+
+
+@contextmanager
+def _as_arrow_errors() -> Iterator[None]:
+    """Whatever Arrow and its Python side raise over a file is an ArrowException."""
+    try:
+        yield
+    except pa.ArrowException:
+        raise
+    except _UNREADABLE as error:
+        raise pa.ArrowInvalid(f"{type(error).__name__}: {error}") from error
+
+
+def _decoded(batch: pa.RecordBatch, limit: int) -> Iterator[tuple[int, Any]]:
+    """The records of a batch, each with about its size: the batch at once where it is small and
+    well, else half by half.
+    """
+    size = _size_of(batch)
+    if size <= limit:
+        try:
+            records = cast("list[Any]", _plain(batch).to_pylist())
+        except _UNREADABLE as error:
+            if batch.num_rows == 1:
+                yield size, bad_row(_why(batch, error))
+                return
+        else:
+            share = size // max(1, batch.num_rows)
+            yield from ((share, _row(record)) for record in records)
+            return
+    elif batch.num_rows == 1:
+        yield size, bad_row(f"too large: {size:,} bytes, {limit:,} allowed")
+        return
+    half = batch.num_rows // 2
+    yield from _decoded(batch.slice(0, half), limit)
+    yield from _decoded(batch.slice(half), limit)
+
+
+def _size_of(batch: pa.RecordBatch) -> int:
+    return sum(map(_size, batch.columns), 8 * batch.num_rows)
+
+
+def _size(array: pa.Array) -> int:
+    """About how many bytes the values take once each stands for itself."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        if not _is_text(kind.value_type):
+            return cast("int", array.nbytes)
+        lengths = pc.binary_length(array.dictionary).cast(pa.int64())
+        return 8 * len(array) + cast("int", pc.sum(lengths.take(array.indices)).as_py() or 0)
+    if pa.types.is_struct(kind):
+        return 8 * len(array) + sum(map(_size, array.flatten()))
+    if pa.types.is_map(kind):
+        first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        pairs = (array.keys.slice(first, last - first), array.items.slice(first, last - first))
+        return 8 * len(array) + sum(map(_size, pairs))
+    if pa.types.is_nested(kind) and not pa.types.is_union(kind):
+        return 8 * len(array) + _size(array.flatten())
+    return max(cast("int", array.nbytes), 8 * len(array))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return any(
+        is_one(kind)
+        for is_one in (
+            pa.types.is_string,
+            pa.types.is_binary,
+            pa.types.is_large_string,
+            pa.types.is_large_binary,
+        )
+    )
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch without dictionaries, which are slow to leave, and with all times in UTC: they are
+    the same moments, and nobody has to know the zone.
+    """
+    for index, field in enumerate(batch.schema):
+        kind = _plain_type(field.type)
+        if kind != field.type:
+            batch = batch.set_column(index, field.name, batch.column(index).cast(kind))
+    return batch
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind) and kind.tz:
+        return pa.timestamp(kind.unit, tz="UTC")
+    if pa.types.is_dictionary(kind) and _is_text(kind.value_type):
+        return kind.value_type
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain_type(kind.value_type)))
+    return kind
+
+
+def _why(batch: pa.RecordBatch, error: BaseException) -> str:
+    """Why a record cannot be read, with the name of the column where it is one column's fault."""
+    for index, name in enumerate(batch.schema.names):
+        try:
+            _plain(batch.select([index])).to_pylist()
+        except _UNREADABLE as found:
+            said = "not UTF-8" if isinstance(found, UnicodeDecodeError) else f"{name}: {found}"
+            return " ".join(said.split())
+    return " ".join(str(error).split())
+
+
+def _row(record: Mapping[str, Any]) -> dict[str, Any] | BadRow:
+    """A map column comes as a list of pairs; a null cell means the field is not there."""
+    row = {name: value for name, value in record.items() if value is not None}
+    tags = row.get("tags")
+    if isinstance(tags, list) and all(isinstance(pair, tuple) for pair in tags):
+        try:
+            row["tags"] = dict(tags)
+        except TypeError:  # a list or a mapping as a key
+            return bad_row("tags: its keys should be texts")
+    return row

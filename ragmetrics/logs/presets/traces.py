@@ -1,0 +1,168 @@
+"""Joining the spans of a trace: a retrieval gets its response and question from other spans.
+
+Spans come in any order, traces interleaved, so a trace is held open until its end cannot be waited
+for any longer: at the end of the logs, or when too many or too large traces are open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from ragmetrics.logs.presets.base import Place, Skipped, Span
+from ragmetrics.model.row import BadRow
+
+MOST_TRACES = 10_000
+MOST_TEXT = 64 << 20
+"""Characters of text that all open traces may hold."""
+_OVERHEAD = 500
+"""Counted for every span, so that many small ones have their bound too."""
+
+AGAIN = Skipped("span that its trace has already")
+INSIDE = Skipped("retrieval inside another retrieval")
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
+
+Item = tuple[Place, dict[str, Any] | BadRow | Skipped]
+
+
+@dataclass
+class _Trace:
+    spans: list[tuple[Place, Span]] = field(default_factory=list)
+    size: int = 0
+
+
+class Traces:
+    """The open traces. Each span that goes in comes out once: as a row, or with a reason."""
+
+    def __init__(self, most_traces: int = MOST_TRACES, most_text: int = MOST_TEXT) -> None:
+        self._most_traces, self._most_text = most_traces, most_text
+        self._open: dict[str, _Trace] = {}
+        self._held = 0
+
+    def add(self, place: Place, span: Span) -> Iterator[Item]:
+        """Take a span in; gives out the oldest traces where there is no room for more."""
+        if span.trace is None:
+            yield from _joined([(place, span)])
+            return
+        trace = self._open.setdefault(span.trace, _Trace())
+        size = _size(span)
+        trace.spans.append((place, span))
+        trace.size += size
+        self._held += size
+        while len(self._open) > self._most_traces or self._held > self._most_text:
+            yield from self._close(next(iter(self._open)))
+
+    def close(self) -> Iterator[Item]:
+        """Give out all traces, in the order they began."""
+        for name in list(self._open):
+            yield from self._close(name)
+
+    def _close(self, name: str) -> Iterator[Item]:
+        trace = self._open.pop(name)
+        self._held -= trace.size
+        yield from _joined(trace.spans)
+
+
+def _size(span: Span) -> int:
+    texts = [span.question or "", span.response or ""]
+    if isinstance(span.item, dict):
+        for value in span.item.values():
+            texts += value if isinstance(value, list) else [value]
+    return _OVERHEAD + sum(len(text) for text in texts if isinstance(text, str))
+
+
+def _joined(spans: list[tuple[Place, Span]]) -> Iterator[Item]:
+    """What the spans of one trace come to, in their order."""
+    fresh, seen = [], set()
+    for place, span in spans:
+        if span.id is not None and span.id in seen:
+            yield place, AGAIN
+            continue
+        seen.add(span.id)
+        fresh.append((place, span))
+    tree = _Tree([span for _, span in fresh])
+    retrievals = [span for _, span in fresh if span.retrieval and not tree.inside(span)]
+    root = next((span for _, span in fresh if span.root and not span.retrieval), None)
+    call = tree.call(retrievals[0]) if len(retrievals) == 1 else None
+    answer = (tree.answered_root() or call) if len(retrievals) == 1 else None
+    for place, span in fresh:
+        if span.retrieval and tree.inside(span):
+            yield place, INSIDE
+        elif isinstance(span.item, dict):
+            yield place, _completed(span.item, root, call, answer)
+        elif span.item is not None:
+            yield place, span.item
+        elif span is answer:
+            yield place, Skipped(f"{span.kind}: gave a row its response")
+        else:
+            yield place, Skipped(f"{span.kind}: not a retrieval")
+
+
+def _completed(
+    row: dict[str, Any], root: Span | None, call: Span | None, answer: Span | None
+) -> dict[str, Any]:
+    """The row with what it lacks, from the root of its trace and the LLM's call after it."""
+    abouts = [span.about for span in (root, call) if span]
+    tags = {name: value for about in abouts for name, value in about.get("tags", {}).items()}
+    given = {name: value for about in abouts for name, value in about.items()}
+    if root and root.question is not None:
+        given["user_input"] = root.question
+    if answer:
+        given["response"] = answer.response
+    full = {**given, **{name: value for name, value in row.items() if value is not None}}
+    tags |= row["tags"] if isinstance(row.get("tags"), dict) else {}
+    return {**full, "tags": tags} if tags else full
+
+
+class _Tree:
+    """Who stands below whom in a trace. A circle of parents, as damaged logs have, has no top."""
+
+    def __init__(self, spans: list[Span]) -> None:
+        self._spans = spans
+        self._by_id = {span.id: span for span in spans if span.id is not None}
+        self._inside: dict[str, bool] = {}
+
+    def inside(self, span: Span) -> bool:
+        """Whether a span is part of a retrieval that stands above it."""
+        path: list[str] = []
+        found = False
+        for name in self._above(span):
+            found = self._by_id[name].retrieval or self._inside.get(name, False)
+            if found or name in self._inside:
+                break
+            path.append(name)
+        self._inside.update(dict.fromkeys(path, found))
+        return found
+
+    def answered_root(self) -> Span | None:
+        """The span that stands for the trace, if it says what was answered."""
+        roots = (one for one in self._spans if one.root and not one.llm and not one.retrieval)
+        return next((span for span in roots if span.response), None)
+
+    def call(self, retrieval: Span) -> Span | None:
+        """The last answer of an LLM whose call began after the retrieval or has it inside."""
+        above = set(self._above(retrieval))
+        calls = [
+            span
+            for span in self._spans
+            if span.llm
+            and span.response
+            and not self.inside(span)
+            and (span.id in above or not _before(span, retrieval))
+        ]
+        return max(calls, key=lambda span: span.start or _BEGINNING, default=None)
+
+    def _above(self, span: Span) -> Iterator[str]:
+        """The ids of the spans above one, nearest first."""
+        passed: set[str | None] = {span.id}
+        name = span.parent
+        while name is not None and name in self._by_id and name not in passed:
+            passed.add(name)
+            yield name
+            name = self._by_id[name].parent
+
+
+def _before(one: Span, other: Span) -> bool:
+    return bool(one.start and other.start and one.start < other.start)

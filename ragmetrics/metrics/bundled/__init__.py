@@ -1,0 +1,1 @@
+"""The metrics of this package: one per file, named like it."""

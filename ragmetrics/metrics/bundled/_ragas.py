@@ -1,0 +1,46 @@
+"""What the `ragas_*` twins share: contexts joined, and replies read, as ragas does it."""
+
+from __future__ import annotations
+
+import json
+from typing import TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from ragmetrics.errors import UnreadableReply
+from ragmetrics.model.request import Data, Lexicon, Prompt
+from ragmetrics.model.row import LogRow, explain
+
+T = TypeVar("T")
+V = TypeVar("V", bound=BaseModel)
+
+_JSON = json.JSONDecoder(strict=False)  # raw line breaks inside strings pass, as in ragas
+_FENCE = "```json"
+
+
+def joined(row: LogRow) -> str:
+    """The contexts as the one text that ragas shows to the judge."""
+    return "\n".join(row.retrieved_contexts)
+
+
+def read(kind: TypeAdapter[T], reply: str) -> T:
+    """The first JSON structure of a reply; raise UnreadableReply unless it is of this kind.
+
+    As ragas: a ```json fence goes before any earlier bracket, and what follows is passed over.
+    """
+    start = max(reply.find(_FENCE), 0)
+    brackets = [place for sign in "[{" if (place := reply.find(sign, start)) >= 0]
+    try:
+        found, _ = _JSON.raw_decode(reply, min(brackets, default=len(reply)))
+        return kind.validate_python(found)
+    except ValidationError as error:
+        raise UnreadableReply(explain(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise UnreadableReply(f"no JSON in the reply: {error}") from None
+
+
+def baseline_of(prompt: Prompt[V], data: Data, lexicon: Lexicon) -> V:
+    """The embedded judge's answer to a prompt of ours, to be said in ragas's form."""
+    if prompt.baseline is None:
+        raise TypeError(f"{prompt.name} has no baseline")
+    return prompt.baseline(data, lexicon)

@@ -1,0 +1,60 @@
+"""Verdicts on claims, one each: 1 where the contexts support it. Shared by those that ask for them.
+
+A prompt names the field of its data that holds the claims: `sentences` or `statements`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from pydantic import BaseModel
+
+from ragmetrics.errors import UnreadableReply
+from ragmetrics.model.request import Data, Lexicon
+from ragmetrics.text.sentences import sentences
+
+SUPPORTED_FROM = 0.75
+
+
+class Support(BaseModel):
+    """One verdict per claim, in order: 1 where the contexts support it, else 0."""
+
+    supported: list[Literal[0, 1]]
+
+
+def one_each(field: str) -> Callable[[Support, Data], None]:
+    """The check that there is a verdict for every claim."""
+
+    def check(verdict: Support, data: Data) -> None:
+        asked, given = len(data[field]), len(verdict.supported)
+        if asked != given:
+            raise UnreadableReply(f"supported: {given} verdicts for {asked} {field}")
+
+    return check
+
+
+def covered(field: str) -> Callable[[Data, Lexicon], list[float]]:
+    """How much of each claim all contexts together hold."""
+
+    def evidence(data: Data, lexicon: Lexicon) -> list[float]:
+        everything = "\n".join(data["contexts"])
+        return [lexicon.coverage(claim, everything) for claim in data[field]]
+
+    return evidence
+
+
+def by_coverage(field: str) -> Callable[[Data, Lexicon], Support]:
+    """The embedded judge's verdicts."""
+    evidence = covered(field)
+
+    def baseline(data: Data, lexicon: Lexicon) -> Support:
+        shares = evidence(data, lexicon)
+        return Support(supported=[1 if share >= SUPPORTED_FROM else 0 for share in shares])
+
+    return baseline
+
+
+def claims(text: str | None, language: str | None) -> list[str]:
+    """The sentences of a text that hold at least one letter or digit."""
+    return [one for one in sentences(text, language) if any(sign.isalnum() for sign in one)]

@@ -1,0 +1,32 @@
+"""Whether the relevant contexts are ranked above the others."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ragmetrics.metrics.bundled._ranking import average_precision
+from ragmetrics.metrics.bundled.context_relevance import GRADE, grades
+from ragmetrics.metrics.registry import metric
+from ragmetrics.model.request import Score, Steps
+from ragmetrics.model.row import LogRow
+
+
+@metric(version=1, prompts=[GRADE], calls="0: reuses the grades of context_relevance")
+def context_precision(row: LogRow, relevant_from: Literal[1, 2] = 1) -> Steps[Score]:
+    """Average precision of the ranking: 1 where all relevant contexts stand first.
+
+    A context is relevant from grade `relevant_from` on.
+
+        AP = sum over relevant ranks k of (relevant in the first k / k) / number of relevant
+
+    Range [0, 1], higher is better; a perfect ranking is exactly 1. No calls beyond those of
+    context_relevance. Empty question: not applicable. Nothing retrieved, or nothing of it
+    relevant: 0.0. Raises Unanswered where a grade cannot be had.
+    Source: Manning, Raghavan, Schuetze 2008, "Introduction to Information Retrieval", 8.4.
+    """
+    if not row.user_input.strip():
+        return Score.not_applicable("empty question")
+    if not row.retrieved_contexts:
+        return Score(0.0, reason="nothing retrieved")
+    found = yield from grades(row)
+    return average_precision([grade >= relevant_from for grade in found])

@@ -1,0 +1,111 @@
+"""Whether the contexts that lead to the reference answer are ranked above the others."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+from ragmetrics.metrics.bundled._ranking import average_precision
+from ragmetrics.metrics.registry import metric
+from ragmetrics.model.request import Data, Lexicon, Prompt, Score, Steps, ask_each
+from ragmetrics.model.row import LogRow
+
+USEFUL_FROM = 0.5
+
+
+class Useful(BaseModel):
+    """1: the context was useful in arriving at the answer; 0: it was not."""
+
+    useful: Literal[0, 1]
+
+
+def _evidence(data: Data, lexicon: Lexicon) -> list[float]:
+    """How far the context covers the question and the answer, each counting one half.
+
+    The answer alone says little where it is a single word, the question alone where all that
+    was retrieved is about it.
+    """
+    texts = (data["question"], data["answer"])
+    return [sum(lexicon.coverage(text, data["context"]) for text in texts) / len(texts)]
+
+
+def _baseline(data: Data, lexicon: Lexicon) -> Useful:
+    (covered,) = _evidence(data, lexicon)
+    return Useful(useful=1 if covered >= USEFUL_FROM else 0)
+
+
+USEFUL = Prompt(
+    name="useful",
+    version=2,
+    verdict=Useful,
+    instruction="""
+You decide whether a retrieved context was useful in arriving at a given answer to a question.
+Reply 1 if the context says something of what the answer says in reply to the question, be it
+only a part or a step towards it. Reply 0 if the answer could not draw on the context, even
+where both are about the same subject. Judge only what the context says; do not use other
+knowledge, and take the answer as given, right or wrong.
+""",
+    examples=(
+        (
+            {
+                "question": "When was the Eiffel Tower opened, and how tall is it?",
+                "context": "The Eiffel Tower was opened to the public on 15 May 1889.",
+                "answer": "It was opened in May 1889 and is 330 metres tall.",
+            },
+            {"useful": 1},
+        ),
+        (
+            {
+                "question": "How tall is the Eiffel Tower?",
+                "context": "The Eiffel Tower is painted every seven years.",
+                "answer": "330 metres.",
+            },
+            {"useful": 0},
+        ),
+    ),
+    baseline=_baseline,
+    evidence=_evidence,
+)
+
+
+def usefulness(row: LogRow, answer: str) -> Steps[list[bool]]:
+    """Whether each context of a row was useful in arriving at the answer, in rank order.
+
+    Blank contexts were not, and are not asked about.
+    """
+    items = [
+        {"question": row.user_input, "context": context, "answer": answer}
+        for context in row.retrieved_contexts
+        if context.strip()
+    ]
+    verdicts = iter((yield from ask_each(USEFUL, items)) if items else [])
+    return [
+        bool(context.strip()) and next(verdicts).useful == 1 for context in row.retrieved_contexts
+    ]
+
+
+@metric(
+    version=1,
+    prompts=[USEFUL],
+    needs=("user_input", "retrieved_contexts", "reference"),
+    calls="1 per distinct (question, context, reference)",
+)
+def context_precision_with_reference(row: LogRow) -> Steps[Score]:
+    """Average precision of the ranking, by what helps to arrive at the reference answer.
+
+        AP = sum over useful ranks k of (useful in the first k / k) / number of useful
+
+    Range [0, 1], higher is better; a perfect ranking is exactly 1. One judge call per distinct
+    (question, context, reference). Empty question or no reference: not applicable. Nothing
+    retrieved: 0.0, not asked. Blank context: not useful, not asked. No context useful: 0.0.
+    Raises Unanswered where a verdict cannot be had.
+    Source: ragas LLMContextPrecisionWithReference, without its small term in the denominator.
+    """
+    if not row.user_input.strip():
+        return Score.not_applicable("empty question")
+    if not (row.reference and row.reference.strip()):
+        return Score.not_applicable("no reference answer")
+    if not row.retrieved_contexts:
+        return Score(0.0, reason="nothing retrieved")
+    return average_precision((yield from usefulness(row, row.reference)))

@@ -1,0 +1,36 @@
+"""Whether the contexts that the response drew on are ranked above the others."""
+
+from __future__ import annotations
+
+from ragmetrics.metrics.bundled._ranking import average_precision
+from ragmetrics.metrics.bundled.context_precision_with_reference import USEFUL, usefulness
+from ragmetrics.metrics.registry import metric
+from ragmetrics.model.request import Score, Steps
+from ragmetrics.model.row import LogRow
+
+
+@metric(
+    version=1,
+    prompts=[USEFUL],
+    needs=("user_input", "retrieved_contexts", "response"),
+    calls="1 per distinct (question, context, response)",
+)
+def context_precision_without_reference(row: LogRow) -> Steps[Score]:
+    """Average precision of the ranking, by what helps to arrive at the response.
+
+        AP = sum over useful ranks k of (useful in the first k / k) / number of useful
+
+    Range [0, 1], higher is better; a perfect ranking is exactly 1. One judge call per distinct
+    (question, context, response). Needs no reference, but a wrong response makes the contexts
+    that misled it count as useful. Empty question or no response: not applicable. Nothing
+    retrieved: 0.0, not asked. Blank context: not useful, not asked. No context useful: 0.0.
+    Raises Unanswered where a verdict cannot be had.
+    Source: ragas LLMContextPrecisionWithoutReference, without its small term in the denominator.
+    """
+    if not row.user_input.strip():
+        return Score.not_applicable("empty question")
+    if not (row.response and row.response.strip()):
+        return Score.not_applicable("no response")
+    if not row.retrieved_contexts:
+        return Score(0.0, reason="nothing retrieved")
+    return average_precision((yield from usefulness(row, row.response)))

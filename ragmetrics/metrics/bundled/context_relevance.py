@@ -1,0 +1,97 @@
+"""How much of what was retrieved has to do with the question, each context graded 0, 1 or 2."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+from ragmetrics.metrics.registry import metric
+from ragmetrics.model.request import Data, Lexicon, Prompt, Score, Steps, ask_each
+from ragmetrics.model.row import LogRow
+
+HELPS_FROM, ANSWERS_FROM = 0.2, 0.4
+BANDS = ((0.9, "excellent"), (0.7, "good"), (0.5, "moderate"))
+
+
+class Grade(BaseModel):
+    """0: of no use for the question; 1: of some use; 2: answers it."""
+
+    grade: Literal[0, 1, 2]
+
+
+def _evidence(data: Data, lexicon: Lexicon) -> list[float]:
+    return [lexicon.relevance(data["question"], data["context"])]
+
+
+def _baseline(data: Data, lexicon: Lexicon) -> Grade:
+    (relevance,) = _evidence(data, lexicon)
+    return Grade(grade=2 if relevance >= ANSWERS_FROM else 1 if relevance >= HELPS_FROM else 0)
+
+
+GRADE = Prompt(
+    name="grade",
+    version=2,
+    verdict=Grade,
+    instruction="""
+Grade how relevant a retrieved context is to a question.
+0: nothing in it helps to answer the question. 1: it helps to answer it in part.
+2: it holds all that is needed to answer it.
+Judge only what the context says; use no other knowledge.
+""",
+    examples=(
+        (
+            {
+                "question": "When did the Eiffel Tower open?",
+                "context": "It opened on 15 May 1889.",
+            },
+            {"grade": 2},
+        ),
+        (
+            {
+                "question": "When did the Eiffel Tower open?",
+                "context": "It was built for the fair of 1889.",
+            },
+            {"grade": 1},
+        ),
+    ),
+    baseline=_baseline,
+    evidence=_evidence,
+)
+
+
+def grades(row: LogRow) -> Steps[list[int]]:
+    """Grade every context of a row; blank ones are 0 and not asked about."""
+    items = [
+        {"question": row.user_input, "context": context}
+        for context in row.retrieved_contexts
+        if context.strip()
+    ]
+    verdicts = iter((yield from ask_each(GRADE, items)) if items else [])
+    return [next(verdicts).grade if context.strip() else 0 for context in row.retrieved_contexts]
+
+
+@metric(version=1, prompts=[GRADE], calls="1 per distinct (question, context)")
+def context_relevance(row: LogRow) -> Steps[Score]:
+    """Mean relevance of the retrieved contexts to the question, each graded 0, 1 or 2.
+
+        context_relevance = mean(grade_1 .. grade_k) / 2
+
+    Range [0, 1], higher is better; one judge call per distinct (question, context) pair.
+    Bands: excellent from 0.9, good from 0.7, moderate from 0.5, poor below.
+    Empty question: not applicable. Nothing retrieved: 0.0, not asked. Blank context: grade 0,
+    not asked. Raises Unanswered where a grade cannot be had.
+    Source: NVIDIA's context relevance as in ragas, graded context by context.
+    """
+    if not row.user_input.strip():
+        return Score.not_applicable("empty question")
+    if not row.retrieved_contexts:
+        return Score(0.0, reason="nothing retrieved")
+    found = yield from grades(row)
+    value = sum(found) / (2 * len(found))
+    return Score(value, details={"grades": found, "band": band(value)})
+
+
+def band(value: float) -> str:
+    """The word for a value: excellent, good, moderate or poor."""
+    return next((name for least, name in BANDS if value >= least), "poor")

@@ -1,0 +1,134 @@
+"""Which sentences of what was retrieved are needed to answer the question."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from ragmetrics.errors import UnreadableReply
+from ragmetrics.metrics.registry import metric
+from ragmetrics.model.request import Data, Lexicon, Prompt, Score, Steps, ask
+from ragmetrics.model.row import LogRow
+from ragmetrics.text.sentences import sentences
+
+CONTEXT_SAYS = 0.3
+NEEDED_FROM = 0.4
+NEAR_BEST = 0.9
+
+
+class Needed(BaseModel):
+    """The numbers of the sentences that are needed."""
+
+    needed: list[int]
+
+
+def _check(verdict: Needed, data: Data) -> None:
+    known = {int(number) for context in data["contexts"] for number in context}
+    if len(set(verdict.needed)) < len(verdict.needed):
+        raise UnreadableReply("needed: a sentence number is repeated")
+    if strange := set(verdict.needed) - known:
+        raise UnreadableReply(f"needed: there is no sentence {min(strange)}")
+
+
+def relevances(data: Data, lexicon: Lexicon) -> list[tuple[float, float]]:
+    """How relevant each sentence is, and its context by the most relevant one."""
+    question, texts = data["question"], [list(one.values()) for one in data["contexts"]]
+    wholes = [lexicon.relevance(question, " ".join(context)) for context in texts]
+    best = max(wholes, default=0.0) or 1.0
+    return [
+        (lexicon.relevance(question, sentence), whole / best)
+        for context, whole in zip(texts, wholes, strict=True)
+        for sentence in context
+    ]
+
+
+def _evidence(data: Data, lexicon: Lexicon) -> list[float]:
+    # A sentence seldom repeats what its context is about: "It was opened in 1889."
+    return [
+        (1 - CONTEXT_SAYS) * own + CONTEXT_SAYS * context
+        for own, context in relevances(data, lexicon)
+    ]
+
+
+def _baseline(data: Data, lexicon: Lexicon) -> Needed:
+    """The sentences of the strongest evidence, if it is strong enough."""
+    numbers = [int(number) for context in data["contexts"] for number in context]
+    found = _evidence(data, lexicon)
+    least = max(NEEDED_FROM, NEAR_BEST * max(found, default=0.0))
+    return Needed(needed=[n for n, share in zip(numbers, found, strict=True) if share >= least])
+
+
+NEEDED = Prompt(
+    name="needed",
+    version=2,
+    verdict=Needed,
+    instruction="""
+You pick the sentences that are needed to answer a question.
+The input holds a question and retrieved contexts, each a mapping from sentence number to
+sentence. Reply with the numbers of all sentences that are needed to answer the question, each
+once. Sentences that are only about the same subject are not needed. Where nothing in the
+contexts helps to answer the question, reply with an empty list.
+""",
+    examples=(
+        (
+            {
+                "question": "When was the Eiffel Tower opened?",
+                "contexts": [
+                    {"1": "The Eiffel Tower stands in Paris.", "2": "It was opened in May 1889."},
+                    {"3": "The Louvre is the most visited museum of the world."},
+                ],
+            },
+            {"needed": [2]},
+        ),
+        (
+            {
+                "question": "How tall is the Eiffel Tower?",
+                "contexts": [{"1": "The Louvre is the most visited museum of the world."}],
+            },
+            {"needed": []},
+        ),
+    ),
+    check=_check,
+    baseline=_baseline,
+    evidence=_evidence,
+)
+
+
+def split(row: LogRow) -> list[tuple[str, ...]]:
+    """The sentences of each context, split context by context."""
+    return [sentences(context, row.language) for context in row.retrieved_contexts]
+
+
+def needed(row: LogRow, contexts: list[tuple[str, ...]]) -> Steps[list[list[int]]]:
+    """Ask once for the needed sentences; per context their indices, from 0, ascending."""
+    numbered: list[dict[str, str]] = []
+    for context in contexts:
+        start = sum(len(earlier) for earlier in numbered)
+        numbered.append({str(start + i): text for i, text in enumerate(context, 1)})
+    verdict = yield from ask(NEEDED, question=row.user_input, contexts=numbered)
+    wanted = set(verdict.needed)
+    return [[i for i, n in enumerate(context) if int(n) in wanted] for context in numbered]
+
+
+@metric(version=1, prompts=[NEEDED], calls="1")
+def context_relevancy(row: LogRow) -> Steps[Score]:
+    """Share of the retrieved sentences that are needed to answer the question.
+
+        context_relevancy = |needed sentences| / |sentences of all contexts|
+
+    Range [0, 1], higher is better; one judge call per row. The judge names sentences by our
+    numbers and never rewrites text. Empty question: not applicable. Nothing retrieved, or no
+    sentence in it: 0.0, not asked. Raises Unanswered where the reply stays unreadable: a number
+    out of range, or one repeated. Falls when chunks grow: see context_relevancy_chunks.
+    Source: RAGAS (Es et al. 2023), context relevance, with our own denominator.
+    """
+    if not row.user_input.strip():
+        return Score.not_applicable("empty question")
+    contexts = split(row)
+    total = sum(len(context) for context in contexts)
+    if not total:
+        return Score(0.0, reason="no sentence retrieved")
+    found = yield from needed(row, contexts)
+    return Score(
+        sum(len(indices) for indices in found) / total,
+        details={"needed": found, "sentences": [len(context) for context in contexts]},
+    )

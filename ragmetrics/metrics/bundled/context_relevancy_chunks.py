@@ -1,0 +1,29 @@
+"""Which contexts hold a sentence that is needed to answer the question."""
+
+from __future__ import annotations
+
+from ragmetrics.metrics.bundled.context_relevancy import NEEDED, needed, split
+from ragmetrics.metrics.registry import metric
+from ragmetrics.model.request import Score, Steps
+from ragmetrics.model.row import LogRow
+
+
+@metric(version=1, prompts=[NEEDED], calls="0: reuses the verdict of context_relevancy")
+def context_relevancy_chunks(row: LogRow) -> Steps[Score]:
+    """Share of the retrieved contexts that hold a sentence needed to answer the question.
+
+        context_relevancy_chunks = |contexts with a needed sentence| / |contexts|
+
+    Range [0, 1], higher is better; no calls beyond that of context_relevancy. Fair to large
+    chunks that hold a one-sentence answer. Empty question: not applicable. Nothing retrieved,
+    or no sentence in it: 0.0, not asked. Raises Unanswered where the reply stays unreadable.
+    Source: our own, after RAGAS (Es et al. 2023).
+    """
+    if not row.user_input.strip():
+        return Score.not_applicable("empty question")
+    contexts = split(row)
+    if not any(contexts):
+        return Score(0.0, reason="no sentence retrieved")
+    found = yield from needed(row, contexts)
+    relevant = [i for i, indices in enumerate(found) if indices]
+    return Score(len(relevant) / len(contexts), details={"relevant_contexts": relevant})

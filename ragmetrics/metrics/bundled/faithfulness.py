@@ -1,0 +1,139 @@
+"""How much of what the response states is supported by the retrieved contexts."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from ragmetrics.errors import UnreadableReply
+from ragmetrics.metrics.bundled._support import Support, by_coverage, claims, covered, one_each
+from ragmetrics.metrics.registry import metric
+from ragmetrics.model.request import Data, Lexicon, Prompt, Score, Steps, ask
+from ragmetrics.model.row import LogRow
+
+
+class Statements(BaseModel):
+    """The statements of each sentence, in order; none for a sentence that claims nothing."""
+
+    statements: list[list[str]]
+
+
+def _check_statements(verdict: Statements, data: Data) -> None:
+    asked, given = len(data["sentences"]), len(verdict.statements)
+    if asked != given:
+        raise UnreadableReply(f"statements: {given} lists for {asked} sentences")
+
+
+def _each_as_it_stands(data: Data, lexicon: Lexicon) -> Statements:
+    return Statements(statements=[[sentence] for sentence in data["sentences"]])
+
+
+STATEMENTS = Prompt(
+    name="statements",
+    version=2,
+    verdict=Statements,
+    instruction="""
+You take apart the sentences of an assistant's response into the statements that they make.
+The input holds a question and the sentences of the response. For each sentence, in order, reply
+with the list of its statements: short sentences in the language of the response, each of one
+fact, each understood on its own, with names in place of pronouns. Add nothing that the sentence
+does not say. A sentence that claims nothing, such as a greeting, a question or "I do not know",
+has an empty list. Reply with exactly one list per sentence.
+""",
+    examples=(
+        (
+            {
+                "question": "When was the Eiffel Tower built?",
+                "sentences": [
+                    "It was built from 1887 to 1889 by the company of Gustave Eiffel.",
+                    "I hope that helps!",
+                ],
+            },
+            {
+                "statements": [
+                    [
+                        "The Eiffel Tower was built from 1887 to 1889.",
+                        "The company of Gustave Eiffel built the Eiffel Tower.",
+                    ],
+                    [],
+                ]
+            },
+        ),
+    ),
+    check=_check_statements,
+    baseline=_each_as_it_stands,
+)
+
+
+GROUNDED = Prompt(
+    name="grounded",
+    version=2,
+    verdict=Support,
+    instruction="""
+You check which statements are supported by texts.
+The input holds a question, contexts and statements made in reply to the question. For each
+statement, in order, reply 1 if the contexts, taken together, say it or it follows from them
+directly, and 0 if not. A statement that is supported only in part, or contradicted, is 0. Judge
+only what the contexts say; do not use other knowledge, and judge each statement by itself.
+Reply with exactly one verdict per statement.
+""",
+    examples=(
+        (
+            {
+                "question": "When was the Eiffel Tower built?",
+                "contexts": ["The Eiffel Tower was built from 1887 to 1889."],
+                "statements": [
+                    "The Eiffel Tower was finished in 1889.",
+                    "The company of Gustave Eiffel built the Eiffel Tower.",
+                ],
+            },
+            {"supported": [1, 0]},
+        ),
+    ),
+    check=one_each("statements"),
+    baseline=by_coverage("statements"),
+    evidence=covered("statements"),
+)
+
+
+def statements(row: LogRow) -> Steps[list[str]]:
+    """The statements of a row's response, in order; not asked where it has no sentence."""
+    said = claims(row.response, row.language)
+    if not said:
+        return []
+    verdict = yield from ask(STATEMENTS, question=row.user_input, sentences=said)
+    return [statement for group in verdict.statements for statement in group if statement.strip()]
+
+
+@metric(
+    version=1,
+    prompts=[STATEMENTS, GROUNDED],
+    needs=("retrieved_contexts", "response"),
+    calls="2: one for the statements, one for the verdicts",
+)
+def faithfulness(row: LogRow) -> Steps[Score]:
+    """Share of the response's statements that the retrieved contexts support.
+
+        faithfulness = |{s in S : contexts support s}| / |S|,   S = statements of the response
+
+    Range [0, 1], higher is better; two judge calls per row. The judge takes apart the sentences
+    that we split; with the embedded judge each sentence is one statement. An empty question is
+    no hindrance: it only helps to understand. No response, or no statement in it: not
+    applicable. Nothing retrieved: 0.0, not asked. Raises Unanswered where a reply stays
+    unreadable: not one list per sentence, or not one verdict per statement.
+    Source: RAGAS faithfulness (Es et al. 2023), taken apart sentence by sentence.
+    """
+    if not (row.response or "").strip():
+        return Score.not_applicable("no response")
+    contexts = [context for context in row.retrieved_contexts if context.strip()]
+    if not contexts:
+        return Score(0.0, reason="nothing retrieved supports it")
+    stated = yield from statements(row)
+    if not stated:
+        return Score.not_applicable("no statement in the response")
+    verdict = yield from ask(
+        GROUNDED, question=row.user_input, contexts=contexts, statements=stated
+    )
+    return Score(
+        sum(verdict.supported) / len(stated),
+        details={"statements": stated, "supported": [bool(one) for one in verdict.supported]},
+    )

@@ -1,0 +1,125 @@
+"""Whether the response answers the question that was asked."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel
+
+from ragmetrics.errors import InputError, UnreadableReply
+from ragmetrics.metrics.registry import metric
+from ragmetrics.model.request import (
+    Data,
+    Lexicon,
+    Prompt,
+    Score,
+    Status,
+    Steps,
+    Vector,
+    ask,
+    embed_each,
+)
+from ragmetrics.model.row import LogRow
+from ragmetrics.text.sentences import normalise, sentences
+
+# The embedded judge has no better way to see that a response does not commit itself.
+_EVASIVE = re.compile(
+    r"\b(i (do not|don't|could not|couldn't|can't|cannot) (know|find|answer|say|help)"
+    r"|i(?:'m| am) (not sure|sorry|unable)|no information (on|about|was|is))",
+    re.IGNORECASE,
+)
+
+
+class Questions(BaseModel):
+    """Questions that the response answers, and whether it avoids to answer any."""
+
+    questions: list[str]
+    noncommittal: bool
+
+
+def _check(verdict: Questions, data: Data) -> None:
+    distinct = {normalise(question) for question in verdict.questions if question.strip()}
+    if not verdict.noncommittal and not len(distinct) == len(verdict.questions) == data["n"]:
+        raise UnreadableReply(f"questions: {len(distinct)} distinct ones, {data['n']} asked for")
+
+
+def _baseline(data: Data, lexicon: Lexicon) -> Questions:
+    response = data["response"]
+    offered = sentences(response, data["language"])[: data["n"]] or (response,)
+    return Questions(questions=list(offered), noncommittal=bool(_EVASIVE.search(response)))
+
+
+QUESTIONS = Prompt(
+    name="questions",
+    version=2,
+    verdict=Questions,
+    instruction="""
+Write the questions that an assistant's response answers: exactly `n` different ones, short, in the
+language of the response, each of which it answers as a whole. `noncommittal`: whether the response
+is evasive, vague or says that it does not know.
+""",
+    examples=(
+        (
+            {"response": "It was opened on 15 May 1889.", "language": "en", "n": 2},
+            {
+                "questions": ["When was it opened?", "What happened on 15 May 1889?"],
+                "noncommittal": False,
+            },
+        ),
+        (
+            {"response": "I am not sure about that.", "language": "en", "n": 1},
+            {"questions": ["Do you know about that?"], "noncommittal": True},
+        ),
+    ),
+    check=_check,
+    baseline=_baseline,
+)
+
+
+@metric(
+    version=1,
+    prompts=[QUESTIONS],
+    needs=("user_input", "response"),
+    calls="1, and an embedding of the question and of each generated question",
+    embeds=True,
+)
+def response_relevancy(row: LogRow, questions: int = 3) -> Steps[Score]:
+    """Mean similarity of the question to questions that the response would answer.
+
+        response_relevancy = mean_i cos(e(question_i), e(user_input)),  0 if noncommittal
+
+    Range [-1, 1], higher is better; one judge call per row for `questions` distinct questions,
+    then one embedding per distinct text. Empty question or no response: not applicable.
+    Noncommittal response: 0.0, nothing embedded. An embedding of length 0: no score (unreadable).
+    Raises Unanswered where the reply stays unreadable or an embedding fails. With the embedded
+    judge the response's own sentences stand in for generated questions.
+    Source: RAGAS answer relevance (Es et al. 2023).
+    """
+    if questions < 1:
+        raise InputError(f"response_relevancy: questions: {questions} is less than 1")
+    if not row.user_input.strip():
+        return Score.not_applicable("empty question")
+    if not (row.response or "").strip():
+        return Score.not_applicable("no response")
+    verdict = yield from ask(
+        QUESTIONS, response=row.response, language=row.language or "en", n=questions
+    )
+    details: dict[str, Any] = {
+        "questions": verdict.questions,
+        "noncommittal": verdict.noncommittal,
+    }
+    if verdict.noncommittal:
+        return Score(0.0, reason="noncommittal response", details=details)
+    asked, *offered = yield from embed_each([row.user_input, *verdict.questions])
+    norms = [float(np.linalg.norm(asked) * np.linalg.norm(vector)) for vector in offered]
+    if not all(0 < norm < np.inf for norm in norms):
+        return Score(None, "an embedding has no direction", details, status=Status.UNREADABLE)
+    pairs = zip(offered, norms, strict=True)
+    cosines = [round(_cosine(asked, vector, norm), 6) for vector, norm in pairs]
+    return Score(float(np.mean(cosines)), details={**details, "cosines": cosines})
+
+
+def _cosine(a: Vector, b: Vector, norm: float) -> float:
+    return float(np.clip(np.dot(a, b) / norm, -1.0, 1.0))

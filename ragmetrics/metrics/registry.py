@@ -1,0 +1,270 @@
+"""The metrics there are: the modules of `metrics/bundled/`, plus installed entry points.
+
+Adding a metric is adding a file. `@metric` gives the function its name in every output.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+import ragmetrics.metrics.bundled
+from ragmetrics.errors import InputError
+from ragmetrics.metrics.prompt_overrides import BUILT_IN, Wording
+from ragmetrics.model.request import Ask, Prompt, Request, Score, Steps, dumps
+from ragmetrics.model.row import LogRow, explain
+
+if TYPE_CHECKING:
+    from ragmetrics.config.settings import Settings
+
+ENTRY_POINTS = "ragmetrics.metrics"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric with its parameters bound: what it needs of a row and asks of a judge."""
+
+    name: str
+    version: int
+    steps: Callable[..., Steps[Score]]
+    prompts: tuple[Prompt[Any], ...]
+    needs: tuple[str, ...]
+    calls: str
+    embeds: bool = False
+    higher_is_better: bool = True
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    wording: Wording = BUILT_IN
+
+    def check_limit(
+        self,
+        max_drop: float | None,
+        where: str,
+        least: float | None = None,
+        *,
+        name: str = "max_drop",
+    ) -> None:
+        """Raise InputError for a limit that no drop can reach, which would watch nothing, and for
+        a least mean that none, or every one, is below.
+
+        The scores of our own metrics are from 0 to 1; on what scale others score nobody knows.
+        `where` is the key of the settings that has the rules, `name` that of the drop.
+        """
+        ours = self.steps.__module__.startswith(f"{ragmetrics.metrics.__name__}.")
+        if ours and max_drop is not None and max_drop >= 1:
+            raise InputError(
+                f"{where}: rules: {name} of {self.name!r} is {max_drop:g}, and its scores end at "
+                "1: say how much of that it may fall, as 0.05"
+            )
+        if ours and least is not None and not 0 < least <= 1:
+            raise InputError(
+                f"{where}: rules: min of {self.name!r} is {least:g}, and its scores are from 0 to "
+                "1: say a mean between them, as 0.7"
+            )
+
+    @property
+    def title(self) -> str:
+        """First line of the docstring."""
+        return self.description.split("\n", 1)[0]
+
+    @property
+    def description(self) -> str:
+        """The whole docstring: formula, range, each empty case, source."""
+        return inspect.getdoc(self.steps) or ""
+
+    @property
+    def formula(self) -> str:
+        """The indented block of the docstring."""
+        lines = self.description.splitlines()
+        return dedent("\n".join(line for line in lines if line.startswith("    ")))
+
+    @property
+    def digest(self) -> str:
+        """Changes where the same replies may give another value."""
+        parameters = dict(sorted(self.parameters.items()))
+        parts = [self.name, self.version, parameters, self.wording.digest(self.prompts)]
+        return hashlib.blake2b(dumps(parts).encode(), digest_size=6).hexdigest()
+
+    def fits(self, filled: Collection[str]) -> bool:
+        """Whether a row with these fields has all that it needs."""
+        return all(
+            any(set(fields.split(" + ")) <= set(filled) for fields in need.split(" | "))
+            for need in self.needs
+        )
+
+    def play(self, row: LogRow) -> Steps[Score]:
+        """Start the metric's steps on one row."""
+        return self.steps(row, **self.parameters)
+
+    def with_parameters(self, parameters: Mapping[str, Any]) -> Metric:
+        """Bind parameters; raise InputError for one that the metric does not have, or of another
+        type than it says.
+        """
+        if not isinstance(parameters, Mapping):
+            raise InputError(f"{self.name}: parameters are a mapping, not {parameters!r}")
+        known = [p.name for p in inspect.signature(self.steps).parameters.values()][1:]
+        unknown = sorted(set(parameters) - set(known))
+        if unknown:
+            raise InputError(
+                f"{self.name} has no parameter {unknown[0]!r}; it has: {', '.join(known) or 'none'}"
+            )
+        hints = get_type_hints(self.steps)
+        for name, value in parameters.items():
+            try:
+                TypeAdapter(hints.get(name, Any)).validate_python(value, strict=True)
+            except ValidationError as error:
+                raise InputError(f"{self.name}: {name}: {explain(error)}") from None
+        return replace(self, parameters=dict(parameters))
+
+    def with_wording(self, wording: Wording) -> Metric:
+        """Ask the prompts in the user's words."""
+        return replace(self, wording=wording)
+
+    def worded(self, request: Request, language: str | None) -> Request:
+        """A request of this metric in the words for a row's language."""
+        if not isinstance(request, Ask):
+            return request
+        prompt = self.wording.of(request.prompt, language)
+        return request if prompt is request.prompt else replace(request, prompt=prompt)
+
+
+def metric(
+    *,
+    version: int,
+    calls: str,
+    prompts: Sequence[Prompt[Any]] = (),
+    needs: Sequence[str] = ("user_input", "retrieved_contexts"),
+    embeds: bool = False,
+    higher_is_better: bool = True,
+) -> Callable[[Callable[..., Steps[Score]]], Metric]:
+    """Declare a generator function as a metric named like the function.
+
+    `version` rises when the same replies may give another value; `calls` says in words how
+    many requests a row makes; `needs` names the row's fields without which nothing is scored,
+    with alternatives as `this + that | other`.
+    """
+
+    def declare(steps: Callable[..., Steps[Score]]) -> Metric:
+        return Metric(
+            steps.__name__,
+            version,
+            steps,
+            tuple(prompts),
+            tuple(needs),
+            calls,
+            embeds,
+            higher_is_better,
+        )
+
+    return declare
+
+
+@cache
+def bundled_metrics() -> Mapping[str, Metric]:
+    """The metrics of this package by name, in alphabetical order."""
+    names = sorted(
+        module.name for module in pkgutil.iter_modules(ragmetrics.metrics.bundled.__path__)
+    )
+    return {
+        name: getattr(importlib.import_module(f"ragmetrics.metrics.bundled.{name}"), name)
+        for name in names
+        if not name.startswith("_")
+    }
+
+
+@cache
+def metrics() -> Mapping[str, Metric]:
+    """All metrics by name, those of other packages too, in alphabetical order."""
+    found = dict(bundled_metrics())
+    for point in entry_points(group=ENTRY_POINTS):
+        if point.name in found:
+            raise InputError(f"{_of(point)}: there is a metric of that name already")
+        found[point.name] = _load(point)
+    return dict(sorted(found.items()))
+
+
+def _load(point: EntryPoint) -> Metric:
+    """A metric of another package; whatever is wrong with it is told with the package's name."""
+    if not point.name.isidentifier():  # it becomes a folder, an anchor and a label
+        raise InputError(f"{_of(point)}: a metric is named like a function: letters, digits and _")
+    try:
+        loaded = point.load()
+    except Exception as error:
+        raise InputError(f"{_of(point)} cannot be imported: {error!r}") from error
+    if not isinstance(loaded, Metric) or loaded.name != point.name:
+        raise InputError(f"{_of(point)} is no metric of that name")
+    taken = prompts_of(bundled_metrics().values())
+    for prompt in loaded.prompts:
+        if taken.get(prompt.name, prompt) is not prompt:
+            raise InputError(f"{_of(point)}: the prompt name {prompt.name!r} is taken")
+    return loaded
+
+
+def _of(point: EntryPoint) -> str:
+    package = point.dist.name if point.dist else "an unknown package"
+    return f"metric {point.name!r} of {package}"
+
+
+def select(wanted: Iterable[str | Mapping[str, Mapping[str, Any]]]) -> list[Metric]:
+    """Look up metrics by name, or by `{name: parameters}`; raise InputError for an unknown one."""
+    chosen: dict[str, Metric] = {}
+    for item in [wanted] if isinstance(wanted, str) else wanted:
+        if not isinstance(item, str | Mapping):
+            raise InputError(
+                f"a metric is a name, or a mapping of name to parameters, not {item!r}"
+            )
+        for name, parameters in ({item: {}} if isinstance(item, str) else item).items():
+            if name not in metrics():
+                raise InputError(f"no metric {name!r}; there are: {', '.join(metrics())}")
+            one = metrics()[name].with_parameters(parameters or {})
+            if chosen.setdefault(name, one).parameters != one.parameters:
+                raise InputError(f"{name}: named twice, with different parameters")
+    if not chosen:
+        raise InputError("no metric chosen")
+    return list(chosen.values())
+
+
+def chosen_metrics(settings: Settings) -> list[Metric]:
+    """The metrics that the settings choose, in the words that they name.
+
+    Raises InputError for an unknown metric, SettingsError for a prompt that cannot be used.
+    """
+    found = select(settings.metrics)
+    if settings.prompts is None:
+        return found
+    wording = Wording.load(settings.prompts, prompts_of(metrics().values()))
+    return [one.with_wording(wording) for one in found]
+
+
+def prompts_of(chosen: Iterable[Metric]) -> dict[str, Prompt[Any]]:
+    """The built-in prompts of metrics, by name, in alphabetical order."""
+    found = {prompt.name: prompt for one in chosen for prompt in one.prompts}
+    return dict(sorted(found.items()))
+
+
+def families(chosen: Sequence[Metric], *, fused: bool = False) -> list[tuple[Metric, ...]]:
+    """Group metrics that share a prompt: one task scores a family, so nothing is asked twice.
+
+    With `fused`, all that have prompts are one family: a row's requests go together.
+    """
+    if fused and (judged := tuple(one for one in chosen if one.prompts)):
+        return [judged, *((one,) for one in chosen if not one.prompts)]
+    groups: list[list[Metric]] = []
+    for one in chosen:
+        mine = [g for g in groups if any(set(_names(one)) & set(_names(other)) for other in g)]
+        merged = [*(m for g in mine for m in g), one]
+        groups = [g for g in groups if g not in mine] + [merged]
+    return [tuple(group) for group in groups]
+
+
+def _names(one: Metric) -> list[str]:
+    return [prompt.name for prompt in one.prompts]

@@ -1,0 +1,133 @@
+"""How far a mean fell, in words: rounded as far as the interval bears it, and never a bare 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import shorten
+
+from ragmetrics.model.changes import ComparedMeans, Fall, JudgeMovement
+
+NO_CHANGE = "no change"
+WEEKDAY = "weekday"
+"""Names the day of the week among the tags by which nights are compared like with like."""
+KNOWN_FROM = 8
+"""Nights from which on it is known how far a judge moves from night to night."""
+_UNSEEN = 0.0005
+"""A movement below rounds to 0, and is not told."""
+WIDE = 0.1
+"""Width of an interval from which on a third digit says nothing."""
+
+
+def drop_words(drop: float, low: float | None, high: float | None) -> tuple[str, str]:
+    """A drop and its interval: `0.107`, `[0.071, 0.143]`, or `0.31`, `[0.25, 0.37]` where it is
+    wide. What rounds to 0 is `no change`; an interval without anything in it is left out.
+    """
+    known = low is not None and high is not None
+    digits = 2 if low is not None and high is not None and high - low >= WIDE else 3
+    told, *ends = (f"{one or 0.0:z.{digits}f}" for one in (drop, low, high))
+    zero = f"{0:.{digits}f}"
+    interval = f"[{ends[0]}, {ends[1]}]" if known and {told, *ends} != {zero} else ""
+    return (NO_CHANGE if told == zero else told), interval
+
+
+def drop_text(drop: float, low: float | None, high: float | None) -> str:
+    """The same within a sentence: `drop 0.107 [0.071, 0.143]`, `no change [-0.012, 0.011]`."""
+    told, interval = drop_words(drop, low, high)
+    return f"{'' if told == NO_CHANGE else 'drop '}{told} {interval}".rstrip()
+
+
+def compared_words(means: ComparedMeans | None, arrow: str = " → ") -> str:
+    """`0.851 → 0.720 over the same 138 questions`; nothing where an older version kept no means."""
+    if means is None:
+        return ""
+    return f"{means.before:z.3f}{arrow}{means.now:z.3f} {over_questions(means)}"
+
+
+def over_questions(means: ComparedMeans) -> str:
+    """`over the same 138 questions`: what a mean is of that is not of all rows."""
+    if means.paired:
+        return f"over the same {means.questions:,} questions"
+    return f"over {means.questions:,} questions, each counted once"
+
+
+def mix_text(fell: float, mix: float | None, tags: Sequence[str]) -> str:
+    """What of a move of the mean is another mix of rows: `of the 0.031 that the mean fell, 0.027 is
+    the mix of tag section`. Empty where it rounds to 0.
+    """
+    if mix is None or f"{abs(mix):.3f}" == "0.000":
+        return ""
+    what = mix_name(tags)
+    if 0 < mix <= fell or fell <= mix < 0:
+        moved = "fell" if fell > 0 else "rose"
+        return f"of the {abs(fell):.3f} that the mean {moved}, {abs(mix):.3f} is {what}"
+    return f"{what} by itself {'lowers' if mix > 0 else 'raises'} the mean by {abs(mix):.3f}"
+
+
+def mix_name(tags: Sequence[str]) -> str:
+    """`the mix of tag section`, `the mix of tags language and section`, `the day of the week`."""
+    # Names of tags come from logs, and may be of any length.
+    named = sorted(shorten(one, 60, placeholder="…") for one in tags if one != WEEKDAY)
+    told = ["the day of the week"] if WEEKDAY in tags else []
+    if named:
+        told.append(f"the mix of tag{'s' if len(named) > 1 else ''} {' and '.join(named)}")
+    return " and ".join(told)
+
+
+def movement_text(movement: JudgeMovement | None) -> str:
+    """`this judge moves by 0.012 a night (SD, from 14 nights)`; nothing where that is 0."""
+    if movement is None:
+        return ""
+    if movement.sd is None:
+        return (
+            "how far this judge moves from night to night is not known yet "
+            f"({movement.nights} of {KNOWN_FROM} nights)"
+        )
+    if movement.sd < _UNSEEN:
+        return ""
+    return f"this judge moves by {movement.sd:.3f} a night (SD, from {movement.nights} nights)"
+
+
+def fall_text(fall: Fall) -> str:
+    """`context_recall has no drop rule and fell by 0.31 (0.25 to 0.37)`."""
+    return f"{fall.metric} has no drop rule and {_moved(fall)} by {_far(fall)}"
+
+
+def fall_story(fall: Fall) -> str:
+    """The same with the means that it is the difference of, and that of all rows."""
+    story = f"{fall.metric} has no drop rule and {_moved(fall)}"
+    if fall.means is None:
+        return (
+            f"{story} by {_far(fall)} over {fall.questions:,} questions; mean of all rows "
+            f"{fall.now:z.3f}, before {fall.before:z.3f} ({fall.label})"
+        )
+    return (
+        f"{story} from {compared_words(fall.means, ' to ')} ({fall.label}): by {_far(fall)}; mean "
+        f"of all rows {fall.now:z.3f}"
+    )
+
+
+def _moved(fall: Fall) -> str:
+    before, now = (fall.means.before, fall.means.now) if fall.means else (fall.before, fall.now)
+    return "fell" if now < before else "rose"
+
+
+def _far(fall: Fall) -> str:
+    told, interval = drop_words(fall.drop, fall.low, fall.high)
+    return f"{told} ({interval[1:-1].replace(', ', ' to ')})"
+
+
+__all__ = [
+    "KNOWN_FROM",
+    "NO_CHANGE",
+    "WEEKDAY",
+    "WIDE",
+    "compared_words",
+    "drop_text",
+    "drop_words",
+    "fall_story",
+    "fall_text",
+    "mix_name",
+    "mix_text",
+    "movement_text",
+    "over_questions",
+]

@@ -1,0 +1,205 @@
+"""LogRow: one retrieval as it was logged, and what becomes of a row that cannot be read."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+
+from ragmetrics.errors import RagmetricsError
+from ragmetrics.text.sentences import normalise
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+MAX_CONTEXTS = 1_000
+EXCERPT = 200
+"""Characters of a bad row that are kept."""
+_LONGEST_PLACE = 100
+
+
+class BadRow(RagmetricsError):
+    """A row that does not fit LogRow; its text is the reason shown in quarantine."""
+
+    excerpt = ""
+    """The beginning of what was read, for a person to find it."""
+
+
+def bad_row(reason: str, data: bytes = b"") -> BadRow:
+    """The error of a row that cannot be decoded, with the beginning of what stands there."""
+    error = BadRow(reason)
+    error.excerpt = data[:EXCERPT].decode("utf-8", "backslashreplace")
+    return error
+
+
+def printable(text: str) -> str:
+    """The text with half characters, as names of files may have them, as escapes: no UTF-8 file
+    and no page takes them.
+    """
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def _tags(value: object) -> object:
+    """Accept numbers and booleans as tag values, as exporters write them."""
+    if isinstance(value, Mapping):
+        return {
+            str(key): str(item) if isinstance(item, int | float) else item
+            for key, item in value.items()
+            if item is not None
+        }
+    return {} if value is None else value
+
+
+def _blank(value: object) -> object:
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+def _aware(value: datetime | None) -> datetime | None:
+    """The time in UTC, which a time without a zone is taken for: times of one log compare."""
+    if value is None or value.tzinfo is None:
+        return value and value.replace(tzinfo=UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:  # Parquet would take it, but not give it back
+        raise ValueError("beyond the calendar") from None
+
+
+Time = Annotated[datetime | None, BeforeValidator(_blank), AfterValidator(_aware)]
+Tags = Annotated[dict[str, str], BeforeValidator(_tags)]
+
+
+def _number(value: object) -> object:
+    """The text of a whole number: ragas and many exporters number their documents.
+
+    A column of them with gaps is one of floats to pandas: 1.0 is document 1.
+    """
+    if type(value) is float and value.is_integer():
+        return str(int(value))
+    return str(value) if type(value) is int else value
+
+
+Identifier = Annotated[str, BeforeValidator(_number)]
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """One retrieval: the question, what was retrieved, and what is known of the truth.
+
+    Field names are those of ragas's dataset. `retrieved_contexts` is in rank order.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="ignore", str_strip_whitespace=False)
+
+    id: Identifier
+    user_input: str
+    retrieved_contexts: tuple[str, ...]
+    timestamp: Time = None
+    response: str | None = None
+    reference: str | None = None
+    reference_contexts: tuple[str, ...] | None = None
+    retrieved_context_ids: tuple[Identifier, ...] | None = None
+    reference_context_ids: tuple[Identifier, ...] | None = None
+    retrieved_context_scores: tuple[float, ...] | None = None
+    index_build: Identifier | None = None
+    language: str | None = None
+    tags: Tags = field(default_factory=dict)
+
+    @property
+    def question_key(self) -> str:
+        """Equal for equal questions: the shard of a row, and its cluster."""
+        return question_key(self.user_input)
+
+    @property
+    def size(self) -> int:
+        """Characters of its texts."""
+        return sum(map(len, self.texts))
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Question, response, reference and contexts."""
+        known = (self.user_input, self.response or "", self.reference or "")
+        return known + self.retrieved_contexts
+
+
+def question_key(question: str) -> str:
+    """Eight hex digits, equal for questions that are equal once normalised."""
+    text = normalise(question).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=4).hexdigest()
+
+
+FIELDS = tuple(LogRow.__dataclass_fields__)
+_ROW = TypeAdapter(LogRow)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A row, or the rest of a file, that was not read: where it stands and why."""
+
+    file: str
+    line: int
+    reason: str
+    excerpt: str = ""
+    whole_file: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("file", "reason", "excerpt"):
+            object.__setattr__(self, name, printable(getattr(self, name)))
+
+
+def read_row(data: object, default_id: str) -> LogRow:
+    """Validate one decoded row; raise BadRow with a reason a person can act on.
+
+    A row without an id gets `default_id`, which names its place in the log.
+    """
+    if not isinstance(data, Mapping):
+        raise BadRow(f"not an object but {_kind(data)}")
+    # Exporters that go through pandas write a missing value as NaN.
+    known = {name: data[name] for name in FIELDS if name in data and data[name] == data[name]}
+    if known.get("user_input") is None:
+        raise BadRow("user_input: no question")
+    try:
+        row = _ROW.validate_python({**known, "id": _id(known.get("id"), default_id)})
+    except ValidationError as error:
+        raise BadRow(explain(error)) from None
+    if len(row.retrieved_contexts) > MAX_CONTEXTS:
+        raise BadRow(f"retrieved_contexts: {len(row.retrieved_contexts):,} contexts in one row")
+    return row
+
+
+def explain(error: ValidationError, most: int = 1) -> str:
+    """Say in one line what pydantic found: `retrieved_contexts.2: should be a string`.
+
+    The first `most` mistakes are told, of others only how many there are.
+    """
+    found = error.errors(include_url=False, include_input=False)
+    more = f" (and {len(found) - most} more)" if len(found) > most else ""
+    return "; ".join(map(_mistake, found[:most])) + more
+
+
+def _mistake(one: ErrorDetails) -> str:
+    place = ".".join(str(part) for part in one["loc"] if not str(part).startswith("function-"))
+    if len(place) > _LONGEST_PLACE:  # a key may be anything that somebody wrote
+        place = f"{place[: _LONGEST_PLACE - 1]}…"
+    message = _PLAIN.get(one["type"]) or re.sub(r"^(Input|Value error,) ", "", one["msg"])
+    return f"{place}: {message}" if place else message
+
+
+_PLAIN = {
+    "extra_forbidden": "there is no such key",
+    "missing": "not there",
+    "tuple_type": "should be a list",
+}
+
+
+def _id(value: Any, default_id: str) -> Any:
+    return default_id if value is None or value == "" else value
+
+
+def _kind(data: object) -> str:
+    names = {list: "a list", str: "a text", int: "a number", float: "a number", type(None): "null"}
+    return names.get(type(data), type(data).__name__)

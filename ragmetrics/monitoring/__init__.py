@@ -1,1 +1,0 @@
-"""Monitoring: the newest night for Prometheus, as a file of the dashboard and pushed."""

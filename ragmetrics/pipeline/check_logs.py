@@ -1,0 +1,110 @@
+"""Checking logs before anything is scored: what is in them, and which metrics they allow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from ragmetrics.config.settings import Settings
+from ragmetrics.errors import InputError
+from ragmetrics.metrics.registry import chosen_metrics, metrics
+from ragmetrics.model.row import FIELDS, LogRow, Rejected
+from ragmetrics.pipeline.nightly import check_rules
+from ragmetrics.scoring.sampling.draw import Known, wanted_rows
+from ragmetrics.scoring.staging import GoldenSet, golden_set, log_set
+
+
+@dataclass
+class CheckReport:
+    """What a pass over the logs found."""
+
+    files: int = 0
+    rows: int = 0
+    golden: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    """Records that are no retrievals, by reason."""
+    examples: dict[str, str] = field(default_factory=dict)
+    """The first place of each reason."""
+    broken: list[str] = field(default_factory=list)
+    filled: Counter[str] = field(default_factory=Counter)
+    """Rows that have each field."""
+    runnable: dict[str, int] = field(default_factory=dict)
+    """Rows that have all that a metric needs."""
+    judged: dict[str, int] | None = None
+    """Of them, those that a night would ask the judge about, of each metric that asks one. None:
+    all of them."""
+    judged_at_most: bool = False
+    """Whether so many are the most, as a `half_width` asks for on its first night."""
+
+    @property
+    def quarantined(self) -> int:
+        """Rows that cannot be read."""
+        return self.reasons.total()
+
+    def as_json(self) -> dict[str, Any]:
+        """What `ragmetrics check --json` prints."""
+        return {
+            "files": self.files,
+            "rows": self.rows,
+            "golden": self.golden,
+            "quarantined": self.quarantined,
+            "reasons": dict(self.reasons.most_common()),
+            "skipped": dict(self.skipped.most_common()),
+            "broken_files": self.broken,
+            "fields": dict(self.filled),
+            "metrics": self.runnable,
+            "sample": self.judged,
+        }
+
+
+def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
+    """Read logs to the end and count; raises InputError for a place without logs."""
+    logs = [log_set(settings, place) for place in places]
+    golden = GoldenSet(golden_set(settings))
+    check_rules(settings)  # a mistake in the settings is told here too
+    everything = metrics().values()
+    report = CheckReport(files=sum(len(one.infos) for one in logs))
+    report.runnable = {metric.name: 0 for metric in everything}
+    for item in chain(golden.rejected, *(one.read(report.skipped) for one in logs)):
+        if isinstance(item, Rejected):
+            _reject(report, item)
+            continue
+        row, joined = golden.join(item)
+        report.rows += 1
+        report.golden += joined
+        filled = [name for name in FIELDS if _has(row, name)]
+        report.filled.update(name for name in filled if name != "id")  # each row is given one
+        for metric in everything:
+            report.runnable[metric.name] += metric.fits(filled)
+    if not report.files:
+        raise InputError("no log file to check")
+    report.judged = _judged(settings, report.runnable)
+    report.judged_at_most = settings.sample is not None and settings.sample.half_width is not None
+    return report
+
+
+def _judged(settings: Settings, runnable: Mapping[str, int]) -> dict[str, int] | None:
+    """How many rows a night of these logs would ask the judge about, by metric."""
+    sample = settings.sample
+    if sample is None or not settings.samples:
+        return None
+    asking = (one.name for one in chosen_metrics(settings) if one.prompts)
+    return {name: wanted_rows(sample, runnable[name], Known()) for name in asking}
+
+
+def _reject(report: CheckReport, bad: Rejected) -> None:
+    if bad.whole_file:
+        report.broken.append(f"{bad.file}: {bad.reason}")
+    else:
+        report.reasons[bad.reason] += 1
+        report.examples.setdefault(bad.reason, f"{bad.file}, line {bad.line}: {bad.excerpt[:80]}")
+
+
+def _has(row: LogRow, name: str) -> bool:
+    value = getattr(row, name)
+    # A row that retrieved nothing has its contexts: none.
+    return value is not None and value != "" and (bool(value) or name == "retrieved_contexts")

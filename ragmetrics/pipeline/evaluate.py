@@ -1,0 +1,346 @@
+"""The Python entry: score rows from anywhere, get pandas tables back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import finalize
+
+from ragmetrics.config.settings import (
+    Judged,
+    MetricChoice,
+    Settings,
+    bounded,
+    judged_by,
+    make_settings,
+    with_preset,
+)
+from ragmetrics.errors import InputError
+from ragmetrics.judges.replayed import Recorder
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.logs.in_memory import inputs_of, overwrites
+from ragmetrics.metrics.registry import chosen_metrics
+from ragmetrics.model.manifest import Manifest, Usage
+from ragmetrics.model.request import UNSETTLED
+from ragmetrics.pipeline.nightly import parts
+from ragmetrics.pipeline.publish import summarise_run
+from ragmetrics.scoring.budget.estimate import Estimate, estimate_run, plan_budget
+from ragmetrics.scoring.part import judge_info
+from ragmetrics.scoring.process_pool import score_parts
+from ragmetrics.scoring.sampling.draw import plan_sample
+from ragmetrics.scoring.staging import Inputs, Staged, open_store, plan, stage
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.shards import RunRef, read_records
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Progress = Callable[[str, int, int], None]
+_NO_NIGHT = date(1970, 1, 1)
+
+
+class Result:
+    """Scored rows. The scores lie in a temporary folder that goes with this object."""
+
+    def __init__(self, files: Files, staged: Staged, manifest: Manifest, folder: Any) -> None:
+        self._files, self._ref, self._folder = files, staged.ref, folder
+        self.manifest = manifest
+        finalize(self, folder.cleanup)
+
+    def __repr__(self) -> str:
+        """Rows and means, as `Result(200 rows: context_recall 0.812, hit_rate -)`."""
+        means = (
+            f"{one.metric} {'-' if one.mean is None else format(one.mean, '.3f')}"
+            for one in self.manifest.metrics
+        )
+        return f"Result({self.manifest.source.rows:,} rows: {', '.join(means)})"
+
+    @property
+    def files(self) -> Files:
+        """Where rows and scores lie."""
+        return self._files
+
+    @property
+    def usage(self) -> Usage:
+        """What was asked over a network, and what it cost."""
+        return self.manifest.usage
+
+    def summary(self) -> pd.DataFrame:
+        """One line per metric: mean, interval, rows scored, questions, count by status."""
+        import pandas as pd
+
+        records = [
+            {
+                "metric": one.metric,
+                "mean": one.mean,
+                "low": one.low,
+                "high": one.high,
+                "scored": one.scored,
+                "questions": one.questions,
+                "status": one.status,
+                "spread": one.spread,
+                "agreement": one.agreement,
+            }
+            for one in self.manifest.metrics
+        ]
+        return pd.DataFrame(records).set_index("metric")
+
+    def scores(self) -> pd.DataFrame:
+        """One line per row and metric: id, metric, value, status, reason, details, tags."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.records()))
+
+    def records(self) -> Iterable[dict[str, Any]]:
+        """The lines of `scores`, one by one."""
+        for one in self.manifest.metrics:
+            yield from _records(self._files, self._ref, one.metric)
+
+    def unscored(self) -> list[str]:
+        """Metrics whose judge was asked and gave no usable verdict on any row."""
+        return [
+            one.metric
+            for one in self.manifest.metrics
+            if not one.scored and set(one.status) & set(UNSETTLED)
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """What `ragmetrics score --json` prints."""
+        manifest = self.manifest
+        return {
+            "rows": manifest.source.rows,
+            "quarantined": manifest.source.quarantined,
+            "skipped": manifest.source.skipped,
+            "broken_files": [one.model_dump() for one in manifest.source.broken],
+            "judge": manifest.judge.model_dump(),
+            "metrics": {
+                one.metric: {
+                    "mean": one.mean,
+                    "low": one.low,
+                    "high": one.high,
+                    "scored": one.scored,
+                    "questions": one.questions,
+                    "status": one.status,
+                    "spread": one.spread,
+                    "agreement": one.agreement,
+                    "sample": one.sample.model_dump() if one.sample else None,
+                    "judges": [judge.model_dump() for judge in one.judges],
+                }
+                for one in manifest.metrics
+            },
+            "usage": manifest.usage.model_dump(),
+            "usage_by_judge": {
+                name: usage.model_dump() for name, usage in manifest.usage_by_judge.items()
+            },
+            "usage_by_metric": {
+                metric: {name: usage.model_dump() for name, usage in of.items()}
+                for metric, of in manifest.usage_by_metric.items()
+            },
+            "budget": manifest.budget.model_dump() if manifest.budget else None,
+            "sample": manifest.sample.model_dump() if manifest.sample else None,
+            "problems": manifest.problems,
+            "splits": manifest.splits,
+        }
+
+
+def evaluate(
+    rows: Any,
+    metrics: Sequence[MetricChoice] | None = None,
+    judge: Judged = None,
+    *,
+    model: str | None = None,
+    base_url: str | None = None,
+    golden: str | None = None,
+    preset: str | None = None,
+    budget: Mapping[str, Any] | None = None,
+    fuse: str | None = None,
+    settings: Settings | None = None,
+    record: str | Path | None = None,
+    limit: int | None = None,
+    store: str | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Score rows: a path (or several), dicts, a pandas DataFrame, a ragas or Hugging Face dataset.
+
+    `metrics` are names, or `{name: parameters}`; without any, all of the defaults. `judge` is
+    `embedded` where nothing says otherwise; a list of judges is a panel. `settings` brings
+    everything else that `ragmetrics.yaml` may say; the other arguments go before it.
+    `budget` is a mapping such as `{"max_requests": 1000}`, in place of that of `settings`;
+    `fuse="row"` asks for all metrics of a row in one request.
+    `preset` names the tool that wrote the rows: `ragas`, `openinference`, `langfuse`, ...
+    `record` names a JSONL file for the judge's replies, to be played by `judge="recorded:PATH"`.
+    `store` keeps the replies of judges that are reached over a network, and has those of earlier
+    runs; without one, nothing is kept.
+    Works inside a running event loop too, as in a notebook.
+    Raises InputError for rows that are none, JudgeRefused for a judge that cannot be asked.
+    """
+    chosen = settings_of(settings, metrics, judge, model, base_url, golden)
+    chosen = with_preset(bounded(chosen, budget, fuse), preset)
+    folder = tempfile.TemporaryDirectory(prefix="ragmetrics-")
+    try:
+        inputs = inputs_of(chosen, rows, Path(folder.name), limit)
+        if record is not None and overwrites(Path(record), chosen, inputs):
+            raise InputError(f"recording {record}: is one of the files that are read")
+        kept = Files(store, chosen.storage_options) if store else None
+        chosen = temporary(chosen, folder.name)
+        staged = score_inputs(chosen, inputs, kept, record=record, progress=progress)
+        files = open_store(chosen)
+        manifest, _ = summarise_run(chosen, files, staged, datetime.now(UTC))
+    except BaseException:
+        folder.cleanup()
+        raise
+    return Result(files, staged, manifest, folder)
+
+
+async def aevaluate(rows: Any, *args: Any, **kwargs: Any) -> Result:
+    """`evaluate` for code that is asynchronous itself: the event loop goes on meanwhile."""
+    return await asyncio.to_thread(evaluate, rows, *args, **kwargs)
+
+
+def estimate(
+    rows: Any,
+    metrics: Sequence[MetricChoice] | None = None,
+    judge: Judged = None,
+    *,
+    model: str | None = None,
+    base_url: str | None = None,
+    golden: str | None = None,
+    preset: str | None = None,
+    budget: Mapping[str, Any] | None = None,
+    fuse: str | None = None,
+    settings: Settings | None = None,
+    limit: int | None = None,
+    store: str | None = None,
+) -> Estimate:
+    """What `evaluate` would ask for: requests, tokens and money. Nothing is sent; no key is needed.
+
+    `store` has replies of earlier runs, which are not asked for again.
+    Raises InputError for rows that are none, SettingsError for a price that a budget lacks.
+    """
+    chosen = settings_of(settings, metrics, judge, model, base_url, golden)
+    chosen = with_preset(bounded(chosen, budget, fuse), preset)
+    kept = Files(store, chosen.storage_options) if store else None
+    with tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder:
+        inputs = inputs_of(chosen, rows, Path(folder), limit)
+        chosen = temporary(chosen, folder)
+        ref = plan(chosen, _NO_NIGHT, inputs, "")
+        _staged(chosen, ref, inputs)
+        files = open_store(chosen)
+        sample = plan_sample(chosen, files, ref)
+        found = estimate_run(chosen, files, ref, kept)
+        if sample is None:
+            return found
+        return replace(found, whole=estimate_run(chosen, files, ref, kept, whole=True).total)
+
+
+def temporary(settings: Settings, folder: str) -> Settings:
+    """The settings of a run whose rows and scores go with a folder."""
+    store = str(Path(folder) / "store")
+    return settings.model_copy(update={"store": store, "storage_options": {}})
+
+
+def settings_of(
+    settings: Settings | None,
+    metrics: Sequence[MetricChoice] | None,
+    judge: Judged,
+    model: str | None,
+    base_url: str | None,
+    golden: str | None,
+) -> Settings:
+    """The settings, or the default ones, with what goes before them. Raises InputError where they
+    name a metric that there is not.
+    """
+    settings = settings or make_settings({})
+    settings = judged_by(settings, judge, model, base_url)
+    update: dict[str, Any] = {}
+    if metrics is not None:
+        update["metrics"] = tuple(metrics)
+    if golden is not None:
+        update["golden"] = golden
+    settings = settings.model_copy(update=update)
+    chosen_metrics(settings)
+    return settings
+
+
+def score_inputs(
+    settings: Settings,
+    inputs: Inputs,
+    kept: Files | None,
+    *,
+    record: str | Path | None = None,
+    progress: Progress | None = None,
+    weighed_by: Corpus | None = None,
+) -> Staged:
+    """Stage and score rows in the settings' store, with replies found and kept in `kept`.
+
+    `weighed_by` are word counts in place of the rows' own. Raises InputError where no row can be
+    read, and the first of the reasons why parts could not be scored.
+    """
+    info, embedder = judge_info(settings)
+    ref = plan(settings, _NO_NIGHT, inputs, f"{info.fingerprint}/{embedder}")
+    staged = _staged(settings, ref, inputs, weighed_by)
+    plan_sample(settings, open_store(settings), ref)
+    plan_budget(settings, open_store(settings), ref, kept)
+    todo = parts(settings, staged)
+    with Recorder(record) as recorder:
+        note = recorder.note if record is not None else None
+        told = _telling(progress, len(todo))
+        problems = score_parts(settings, staged, todo, note, told, kept)
+    for problem in problems:
+        raise problem
+    return staged
+
+
+def _staged(
+    settings: Settings, ref: RunRef, inputs: Inputs, weighed_by: Corpus | None = None
+) -> Staged:
+    staged = stage(settings, ref, inputs, datetime.now(UTC), weighed_by)
+    if staged.source.problem:
+        raise InputError(_nothing(staged))
+    return staged
+
+
+def _telling(progress: Progress | None, parts: int) -> Callable[[Sequence[str]], None]:
+    """Tells of each part that is done, and how many there were."""
+    numbers = count(1)
+
+    def told(family: Sequence[str]) -> None:
+        if progress:
+            progress(", ".join(family), next(numbers), parts)
+
+    return told
+
+
+def _records(files: Files, ref: RunRef, metric: str) -> Iterable[dict[str, Any]]:
+    for shard in range(ref.shards):
+        for record in read_records(files, ref.scores(metric, shard)):
+            yield {
+                "id": record["id"],
+                "metric": metric,
+                "value": record["value"],
+                "status": record["status"],
+                "reason": record["reason"] or "",
+                "details": json.loads(record["details"]) if record["details"] else {},
+                "tags": dict(record["tags"]),
+            }
+
+
+def _nothing(staged: Staged) -> str:
+    source = staged.source
+    text = source.problem or ""
+    if source.broken:
+        text += f"; {source.broken[0].file}: {source.broken[0].reason}"
+    elif source.reasons:
+        reason, count = next(iter(source.reasons.items()))
+        text += f"; {source.quarantined:,} quarantined, most often: {reason} ({count:,})"
+    elif source.skipped:
+        reason, count = next(iter(source.skipped.items()))
+        text += f"; most often skipped: {reason} ({count:,})"
+    return text

@@ -1,0 +1,139 @@
+"""Previews: messages as Slack would show them, on a terminal and on a page, without sending any."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from ragmetrics.alerts import message_samples as samples
+from ragmetrics.alerts.alert_store import Message
+from ragmetrics.alerts.channels import channels
+from ragmetrics.alerts.delivery import messages, teller
+from ragmetrics.alerts.formats.slack_mrkdwn import spans, web
+from ragmetrics.alerts.formats.terminal import render
+from ragmetrics.comparison.gate.notifications import gate_message, is_news
+from ragmetrics.config.settings import Settings
+from ragmetrics.errors import InputError
+from ragmetrics.model.gate import is_name
+from ragmetrics.report import templating as pages
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.gates import load_gate
+from ragmetrics.storage.history import nights, run_of
+
+MOST_BLOCKS = 50
+LONGEST_TEXT = 3_000
+"""Characters of one text. Both are Slack's limits; it refuses a message beyond either."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A message under a title; None: nobody would be told, which the title says."""
+
+    title: str
+    message: Message | None
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks it has."""
+        return len(self.message.blocks) if self.message else 0
+
+    @property
+    def longest(self) -> int:
+        """Characters of its longest text."""
+        return max(map(len, _texts(self.message.blocks)), default=0) if self.message else 0
+
+    def as_json(self) -> dict[str, Any]:
+        """As Slack would get it; its Block Kit Builder takes `blocks`."""
+        message = self.message
+        told = {"text": message.text, "blocks": message.blocks} if message else None
+        return {"title": self.title, "message": told}
+
+
+def of_night(settings: Settings, files: Files, day: date | None) -> list[Preview]:
+    """What the night's run told, or would have, each message once; the newest night where None.
+
+    Composed as by the run that sends, for the channels there are. Raises InputError where there is
+    no such night.
+    """
+    newest = next(iter(nights(files, last=1)), None)
+    manifest = run_of(files, day) if day else newest
+    if manifest is None:
+        known = f"; the newest night is {newest.date}" if newest else ""
+        raise InputError(f"no night{f' of {day}' if day else ''} in {files.uri()}{known}")
+    tell, reached = teller(settings, files, manifest), channels(settings.alerts, files)
+    alike: dict[str, tuple[Message, list[str]]] = {}
+    for name, message in messages(reached, manifest.findings, tell):
+        alike.setdefault(json.dumps(message.blocks), (message, []))[1].append(name)
+    title = f"Night of {manifest.date}"
+    if len(alike) > 1:
+        return [Preview(f"{title}, {_whither(*one)}", one[0]) for one in alike.values()]
+    told = [Preview(title, message) for message, _ in alike.values()]
+    return told or [Preview(f"{title}: nothing to tell", None)]
+
+
+def of_build(settings: Settings, files: Files, build: str) -> Preview:
+    """What was told of an index build, if its verdict is news.
+
+    Raises InputError where the build has no verdict.
+    """
+    gate = load_gate(files, build) if is_name(build) else None
+    if gate is None:
+        raise InputError(
+            f"no verdict on an index build {build!r} in {files.uri()}: "
+            "`ragmetrics gate --build NAME` gives one"
+        )
+    if not is_news(gate):
+        return Preview(f"Index build {build}: {gate.verdict}, nothing to tell", None)
+    return Preview(f"Index build {build}", gate_message(settings, gate))
+
+
+def of_samples(redact: bool) -> list[Preview]:
+    """One message of every kind, of a made-up dataset."""
+    return [Preview(title, message) for title, message in samples.messages(redact)]
+
+
+def print_previews(console: Console, shown: Sequence[Preview]) -> None:
+    """Each as it reads in Slack."""
+    for one in shown:
+        if one.message is None:
+            console.print(f"{one.title}.", markup=False, soft_wrap=True)
+            continue
+        console.rule(one.title.replace("[", "\\["), align="left")
+        console.print(render(one.message), markup=False, soft_wrap=True)
+        console.print()
+
+
+def write_page(path: Path, shown: Sequence[Preview]) -> None:
+    """One page with all of them, which fetches nothing. Raises InputError where it cannot be."""
+    page = pages.render(
+        "messages.html",
+        0,
+        previews=shown,
+        spans=spans,
+        web=web,
+        most_blocks=MOST_BLOCKS,
+        longest_text=LONGEST_TEXT,
+    )
+    try:
+        path.write_bytes(page)
+    except OSError as error:
+        raise InputError(f"--html {path}: {error.strerror or error}") from None
+
+
+def _whither(message: Message, names: Sequence[str]) -> str:
+    follows = message.about and not message.opens
+    return f"to {', '.join(names)}{', in the thread of its alerts' if follows else ''}"
+
+
+def _texts(blocks: Any) -> list[str]:
+    """Every text of some blocks."""
+    if isinstance(blocks, dict):
+        own = [blocks["text"]] if isinstance(blocks.get("text"), str) else []
+        return own + _texts([one for one in blocks.values() if not isinstance(one, str)])
+    return [text for one in blocks for text in _texts(one)] if isinstance(blocks, list) else []

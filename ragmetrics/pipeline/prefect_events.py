@@ -1,0 +1,217 @@
+"""Telling a Prefect server of an index build, by plain HTTP: `prefect` need not be installed.
+
+POST $PREFECT_API_URL/events    [{id, occurred, event, resource, payload}]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from pydantic import SecretStr
+
+from ragmetrics import event_loop as loop
+from ragmetrics.errors import InputError, RagmetricsError
+from ragmetrics.model.gate import BUILT, IndexBuild
+from ragmetrics.text.escaping import clean
+
+CONNECT_SECONDS = 3.0
+_TOTAL_SECONDS = 30.0
+_ATTEMPTS = 2
+_PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE = 10.0
+"""Seconds: a server that asks for a longer pause is told of as one that is not there."""
+_MOST_SHOWN = 300
+_TRANSIENT = (408, 429, 500, 502, 503, 504)
+
+
+class EventError(RagmetricsError):
+    """The server did not take an event; `transient` says if the next try may go through."""
+
+    def __init__(self, message: str, *, transient: bool = False, pause: float = 0.0) -> None:
+        super().__init__(message)
+        self.transient = transient
+        self.pause = pause
+        """Seconds that the server asks to be left alone."""
+
+
+@dataclass(frozen=True)
+class EventsApi:
+    """Where events go, and what lets them in."""
+
+    url: str
+    """Of the API, as PREFECT_API_URL has it: it ends in `/api`, or names a workspace."""
+    authorization: SecretStr | None = None
+    certificates: str | None = None
+    """A file of certificate authorities beside those that the system trusts."""
+
+    @property
+    def address(self) -> str:
+        """Where events are posted."""
+        return f"{self.url.rstrip('/')}/events"
+
+
+def events_api(url: str | None = None, environ: Mapping[str, str] = os.environ) -> EventsApi:
+    """The API that the environment names; `url` goes before PREFECT_API_URL.
+
+    As Prefect's own client does it: PREFECT_API_AUTH_STRING goes before PREFECT_API_KEY. Raises
+    InputError where there is no address, or one that cannot be used.
+    """
+    given = (url or environ.get("PREFECT_API_URL") or "").strip()
+    if not given:
+        raise InputError(
+            "where is Prefect? set PREFECT_API_URL, or give --api-url, as in "
+            "http://prefect.example.com:4200/api"
+        )
+    _check_address(given)
+    return EventsApi(given, _authorization(environ), environ.get("PREFECT_API_SSL_CERT_FILE"))
+
+
+def _check_address(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        usable = usable and not (parts.query or parts.fragment)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise InputError("the address of Prefect's API should be http://HOST:PORT/api, or https://")
+    if parts.username or parts.password:
+        raise InputError(
+            "the address of Prefect's API holds a password: set PREFECT_API_AUTH_STRING instead"
+        )
+
+
+def _authorization(environ: Mapping[str, str]) -> SecretStr | None:
+    if word := environ.get("PREFECT_API_AUTH_STRING", ""):
+        return SecretStr(f"Basic {base64.b64encode(word.encode()).decode('ascii')}")
+    if not (key := environ.get("PREFECT_API_KEY", "").strip()):
+        return None
+    if not (key.isascii() and key.isprintable()):
+        raise InputError("PREFECT_API_KEY holds characters that no key has: was it cut or quoted?")
+    return SecretStr(f"Bearer {key}")
+
+
+def built_event(build: IndexBuild) -> dict[str, Any]:
+    """The event that asks for a gate, with an id of its own, as of now."""
+    return {
+        "id": str(uuid4()),
+        "occurred": datetime.now(UTC).isoformat(),
+        "event": BUILT,
+        "resource": {
+            "prefect.resource.id": f"rag.index.{build.dataset}.{build.build}",
+            "prefect.resource.name": build.build,
+            "rag.dataset": build.dataset,
+        },
+        "payload": build.model_dump(exclude_none=True),
+    }
+
+
+def post_event(event: Mapping[str, Any], api: EventsApi, *, pause: float = _PAUSE_SECONDS) -> None:
+    """Post an event; return only when the server took it.
+
+    A server that cannot be reached or is busy is tried once more, after `pause` seconds or what it
+    asks for: it knows the event again by its id. Raises EventError otherwise. No key is in its
+    text.
+    """
+    loop.run(_post_event(event, api, pause))
+
+
+async def _post_event(event: Mapping[str, Any], api: EventsApi, pause: float) -> None:
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            await _send(event, api)
+        except EventError as error:
+            if not error.transient or attempt == _ATTEMPTS or error.pause > _LONGEST_PAUSE:
+                raise
+            await asyncio.sleep(max(pause, error.pause))
+        else:
+            return
+
+
+async def _send(event: Mapping[str, Any], api: EventsApi) -> None:
+    import aiohttp  # takes a tenth of a second: only who sends pays it
+
+    headers = {"Accept": "application/json"}
+    if api.authorization:
+        headers["Authorization"] = api.authorization.get_secret_value()
+    timeout = aiohttp.ClientTimeout(total=_TOTAL_SECONDS, sock_connect=CONNECT_SECONDS)
+    try:
+        connector = aiohttp.TCPConnector(ssl=_trust(api))
+        async with (
+            aiohttp.ClientSession(
+                timeout=timeout, trust_env=True, connector=connector, headers=headers
+            ) as session,
+            session.post(api.address, json=[event], allow_redirects=False) as response,
+        ):
+            text = (await response.content.read(10_000)).decode("utf-8", "replace")
+            _check(response.status, response.headers, text, api)
+    except aiohttp.InvalidURL:
+        raise InputError("the address of Prefect's API is none") from None
+    except aiohttp.ClientSSLError as error:
+        raise EventError(f"no safe connection to {api.url}: {error}") from None
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        reason = clean(_why(error), _MOST_SHOWN)
+        raise EventError(
+            f"Prefect cannot be reached at {api.url}: {reason}", transient=True
+        ) from None
+
+
+def _why(error: BaseException) -> str:
+    """What aiohttp says of a connection, as the system says it."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    system = getattr(error, "os_error", error)
+    number = getattr(system, "errno", None) or 0
+    return os.strerror(number) if number > 0 else getattr(system, "strerror", "") or str(error)
+
+
+def _trust(api: EventsApi) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if api.certificates:
+        try:
+            context.load_verify_locations(api.certificates)
+        except OSError as error:
+            raise InputError(f"PREFECT_API_SSL_CERT_FILE cannot be used: {error}") from None
+    return context
+
+
+def _check(status: int, headers: Mapping[str, str], text: str, api: EventsApi) -> None:
+    """Raise EventError unless the server took the event."""
+    is_page = headers.get("Content-Type", "").startswith("text/html")
+    if 200 <= status < 300 and not is_page:
+        return
+    if status in (401, 403):
+        raise EventError(f"{api.url} refused us (status {status}): {_how_to_enter(api)}")
+    if status in (404, 405) or is_page:
+        raise EventError(
+            f"no events are taken at {api.address} (status {status}): does the address of "
+            "Prefect's API end in /api?"
+        )
+    if 300 <= status < 400:
+        where = clean(headers.get("Location", ""), _MOST_SHOWN)
+        raise EventError(f"{api.url} has moved to {where}: set PREFECT_API_URL to the new address")
+    said = clean(text, _MOST_SHOWN)
+    if status == 422:
+        raise EventError(f"{api.url} cannot read the event: another version of Prefect? {said}")
+    pause = headers.get("Retry-After", "")
+    raise EventError(
+        f"{api.url} did not take the event: status {status}, {said}",
+        transient=status in _TRANSIENT,
+        pause=float(pause) if pause.isdecimal() else 0.0,
+    )
+
+
+def _how_to_enter(api: EventsApi) -> str:
+    if api.authorization is None:
+        return "set PREFECT_API_KEY, or PREFECT_API_AUTH_STRING as the server has it"
+    name = "AUTH_STRING" if api.authorization.get_secret_value()[:5] == "Basic" else "KEY"
+    return f"PREFECT_API_{name} is not the one that it knows"

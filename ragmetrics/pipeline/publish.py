@@ -1,0 +1,313 @@
+"""Publishing: a run's summaries and findings, and its manifest."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from functools import cache, partial, reduce
+from operator import or_
+
+from ragmetrics import __version__
+from ragmetrics.alerts.alert_store import Book
+from ragmetrics.alerts.delivery import load_book
+from ragmetrics.alerts.document_ids import IdReader
+from ragmetrics.alerts.escalation import notifications
+from ragmetrics.alerts.judge_movement import with_movements
+from ragmetrics.alerts.missed_nights import with_missed
+from ragmetrics.alerts.root_cause import explain
+from ragmetrics.alerts.rules import SEGMENT_DAYS, Night, evaluate
+from ragmetrics.alerts.silences import silences
+from ragmetrics.alerts.state import NO_SILENCES, advance
+from ragmetrics.alerts.unwatched_drops import find_falls
+from ragmetrics.calibration.history import History, load_history
+from ragmetrics.calibration.judge_level import fixed_sets
+from ragmetrics.comparison.nights import find_moves, night_before, remembering
+from ragmetrics.config.settings import Settings
+from ragmetrics.config.snapshot import told as told_settings
+from ragmetrics.errors import StoreError
+from ragmetrics.metrics.registry import chosen_metrics
+from ragmetrics.model.manifest import (
+    EMBEDDINGS,
+    BudgetReport,
+    Finding,
+    JudgeInfo,
+    Manifest,
+    Usage,
+    WorstRow,
+)
+from ragmetrics.model.request import Status
+from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, pays_for_embeddings
+from ragmetrics.scoring.part import judge_info, metric_fingerprint
+from ragmetrics.scoring.sampling.plan import load_sample
+from ragmetrics.scoring.sampling.report import report_of
+from ragmetrics.scoring.staging import Staged, open_store
+from ragmetrics.scoring.summary import MetricScores, find_segments, load_scores, summarise
+from ragmetrics.scoring.usage_report import Costs, costs_of
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.gates import find_serving
+from ragmetrics.storage.history import (
+    find_manifest,
+    in_full,
+    named_run,
+    outlines,
+    ref_of,
+    save_manifest,
+    trailing,
+)
+from ragmetrics.storage.night_selection import superseding
+from ragmetrics.storage.row_lookup import scored_rows
+from ragmetrics.storage.run_index import Months
+
+WORST = 10
+"""Rows shown per metric."""
+_COMPARED_NIGHTS = 60
+log = logging.getLogger(__name__)
+_TOLD = ("transition", "escalation", "ended")
+"""Fields of a finding that say what people were told of it."""
+
+
+def publish(
+    settings: Settings,
+    staged: Staged,
+    now: datetime,
+    problems: Sequence[str] = (),
+    *,
+    silent: bool = False,
+    flow_run: str = "",
+) -> Manifest:
+    """Write the run's manifest from its parts; repeating it gives the same numbers.
+
+    `now` is noted as the end of the run, `flow_run` as where Prefect shows it, `problems` as the
+    reasons why parts are missing: the rows of a missing part count as `judge_failed`.
+    A night of the past, before the newest that the alerts know or `silent` by request, has the
+    alerts that follow from the nights before it, and tells nobody. A manifest that cannot be
+    written keeps nobody from being alerted: that is logged, and `show` writes it.
+    """
+    files = open_store(settings)
+    manifest, scores = summarise_run(settings, files, staged, now)
+    told = dict.fromkeys([*problems, *manifest.problems])
+    manifest = manifest.model_copy(update={"problems": list(told), "flow_run": flow_run})
+    manifest, superseded = superseding(files, manifest)
+    months, history, book = Months(files), load_history(files), load_book(files)
+    silent = silent or (book.night is not None and manifest.date < book.night)
+    earlier = _earlier(settings, files, months, manifest.date)
+    if silent:
+        book = _replayed(earlier, settings.alerts.remind_days)
+    night = _night(settings, files, history, manifest, scores, earlier, book)
+    findings = _findings(settings, files, night, book, silent=silent)
+    manifest = manifest.model_copy(update={"metrics": with_movements(night)})
+    manifest = manifest.model_copy(
+        update={
+            "findings": _as_told(findings, superseded, find_manifest(files, staged.ref)),
+            "falls": find_falls(settings.alerts, night, findings),
+            "moves": find_moves(manifest, night.earlier, night.load),
+            "worst": _worst(files, night),
+            "labelled": night.fixed_sets.spent(manifest) if night.fixed_sets else None,
+        }
+    )
+    try:
+        save_manifest(files, manifest)
+    except StoreError as error:
+        log.error("night %s is not in the store yet: %s", manifest.date, error)
+    return manifest
+
+
+def _night(
+    settings: Settings,
+    files: Files,
+    history: History,
+    manifest: Manifest,
+    scores: dict[str, MetricScores],
+    earlier: Sequence[Manifest],
+    book: Book,
+) -> Night:
+    """What the rules look at."""
+    return Night(
+        manifest,
+        scores,
+        earlier,
+        remembering(
+            lambda one, metric: load_scores(files, ref_of(one), metric, watched_tags(settings)),
+            manifest,
+            night_before(manifest, earlier),
+            scores,
+        ),
+        history.newest_drifts(manifest.judge),
+        fixed_sets=fixed_sets(settings, files, history.calibrations),
+        ids=IdReader(files),
+        notified=notifications(book, manifest.date),
+        mix_tags=settings.alerts.mix_tags,
+        find_run=cache(partial(named_run, files)),
+        serving=cache(partial(find_serving, files, manifest.dataset, manifest.date)),
+    )
+
+
+def _earlier(settings: Settings, files: Files, months: Months, day: date) -> list[Manifest]:
+    """The nights before in outline; in full the last ones, where a rule asks for their segments."""
+    found = outlines(files, before=day, last=_COMPARED_NIGHTS, months=months)
+    if not any(rule.by for rule in settings.alerts.rules or ()):
+        return found
+    recent = trailing(found, day, SEGMENT_DAYS)
+    return [*found[: len(found) - len(recent)], *in_full(files, recent)]
+
+
+def _findings(
+    settings: Settings, files: Files, night: Night, book: Book, *, silent: bool
+) -> list[Finding]:
+    """What the rules say of the night, after a book of alerts; told to nobody if it is silent."""
+    days = settings.alerts.remind_days
+    today = evaluate(settings.alerts, night)
+    if not silent:
+        book = with_missed(book, night.earlier, today, days)
+    quiet = NO_SILENCES if silent else silences(files)
+    _, findings = advance(book, today, night.manifest.date, days, quiet, night.manifest.run)
+    findings = explain(night, findings)
+    if not silent:
+        return findings
+    return [one.model_copy(update={"transition": None}) for one in findings]
+
+
+def _replayed(earlier: Sequence[Manifest], remind_days: int) -> Book:
+    """The alerts as they stood after some nights, by the findings of those alone."""
+    book = Book()
+    for night in earlier:
+        book, _ = advance(book, night.findings, night.date, remind_days, run=night.run)
+    return book
+
+
+def _as_told(findings: Sequence[Finding], *before: Manifest | None) -> list[Finding]:
+    """A rerun tells nothing again, but the night's record keeps what it told the first time."""
+    told = {
+        (one.key, one.state): {name: getattr(one, name) for name in _TOLD}
+        for manifest in before
+        for one in (manifest.findings if manifest else ())
+        if one.transition
+    }
+    return [
+        one if one.transition else one.model_copy(update=told.get((one.key, one.state), {}))
+        for one in findings
+    ]
+
+
+def summarise_run(
+    settings: Settings, files: Files, staged: Staged, now: datetime
+) -> tuple[Manifest, dict[str, MetricScores]]:
+    """The manifest of a scored run, without what follows from earlier nights, and the scores."""
+    ref = staged.ref
+    info, embedder = judge_info(settings)
+    chosen = chosen_metrics(settings)
+    tags = watched_tags(settings)
+    plan = load_sample(files, ref)
+    scores = {
+        metric.name: load_scores(
+            files, ref, metric.name, tags, plan, higher_is_better=metric.higher_is_better
+        )
+        for metric in chosen
+    }
+    prints = {m.name: metric_fingerprint(m, info.fingerprint, embedder) for m in chosen}
+    segments = find_segments(next(iter(scores.values())), settings.segments)
+    costs = costs_of(settings, files, ref)
+    free = _free(settings, costs.usage, info)
+    summaries = [summarise(scores[name], prints[name], None, info.panel) for name in scores]
+    by_metric = costs.by_metric_without(free)
+    manifest = Manifest(
+        dataset=settings.dataset,
+        date=ref.date,
+        run=ref.run,
+        started_at=staged.started_at,
+        finished_at=now,
+        seen_at=staged.seen_at,
+        taken_over=costs.taken_over,
+        ragmetrics=__version__,
+        source=staged.source,
+        judge=info,
+        shards=ref.shards,
+        metrics=summaries,
+        segments=[
+            summarise(scores[name], prints[name], segment, info.panel)
+            for segment in segments
+            for name in scores
+        ],
+        findings=[],
+        worst=[],
+        usage=sum((one for name, one in costs.usage.items() if name not in free), Usage()),
+        usage_by_judge=costs.usage,
+        usage_by_metric=by_metric,
+        budget=_budget(load_plan(files, ref), costs, free, scores),
+        sample=report_of(settings.sample, plan, scores, summaries, by_metric),
+        problems=[*staged.problems, *costs.problems()],
+        settings=told_settings(settings),
+        splits=dict(costs.splits),
+    )
+    return manifest, scores
+
+
+def _free(settings: Settings, asked: Iterable[str], info: JudgeInfo) -> set[str]:
+    """Of those who were asked, judges and embeddings that are not reached over a network."""
+    judges = info.panel or [name for name in asked if name != EMBEDDINGS]
+    free = {name for name, one in zip(judges, settings.panel, strict=False) if not one.remote}
+    return free if pays_for_embeddings(settings) else free | {EMBEDDINGS}
+
+
+def _budget(
+    plan: BudgetPlan | None, costs: Costs, free: set[str], scores: Mapping[str, MetricScores]
+) -> BudgetReport | None:
+    if plan is None:
+        return None
+    over = reduce(or_, (one.table["status"] == Status.OVER_BUDGET.value for one in scores.values()))
+    questions = next(iter(scores.values())).table["question"][over]
+    return BudgetReport(
+        limits=plan.limits,
+        estimated=plan.estimated,
+        share=plan.share,
+        spent=sum((one for name, one in costs.usage.items() if name not in free), Usage()),
+        rows_over=int(over.sum()),
+        rows_cut_off=sum(plan.judges(question) for question in questions),
+    )
+
+
+def watched_tags(settings: Settings) -> set[str]:
+    """The tags that the settings name, which count however few rows have them."""
+    ruled = {rule.by for rule in settings.alerts.rules or () if rule.by}
+    sampled = settings.sample.strata if settings.sample else ()
+    named = {*(settings.segments or ()), *sampled, *(settings.alerts.mix_tags or ())}
+    return ruled | named
+
+
+def _worst(files: Files, night: Night) -> list[WorstRow]:
+    """The lowest rows of each metric; among equals, those that fell since the night before."""
+    ref = ref_of(night.manifest)
+    lowest = [
+        (name, *place)
+        for name, one in night.scores.items()
+        for place in one.worst(WORST, _night_before(night, name))
+    ]
+    wanted: dict[int, set[int]] = {}
+    for _, shard, position, _ in lowest:
+        wanted.setdefault(shard, set()).add(position)
+    rows = scored_rows(files, ref, [], wanted)
+    return [
+        WorstRow(
+            id=rows[shard, position].row.id,
+            metric=name,
+            value=value,
+            user_input=rows[shard, position].row.user_input,
+            shard=shard,
+            position=position,
+        )
+        for name, shard, position, value in lowest
+    ]
+
+
+def _night_before(night: Night, metric: str) -> dict[str, list[float]]:
+    now = night.manifest.summary(metric)
+    for one in reversed(night.earlier):
+        summary = one.summary(metric)
+        if summary and now and summary.scored and summary.fingerprint == now.fingerprint:
+            try:
+                return night.load(one, metric).by_question()
+            except StoreError as error:  # it only orders rows that are as low
+                log.warning("%s: the scores of the night before cannot be read: %s", metric, error)
+                return {}
+    return {}

@@ -1,0 +1,61 @@
+"""Showing a published night: its pages, the overview, the history by month, and monitoring.
+
+All of it is made from manifests and scores, and none of it decides anything. So it comes after the
+alert, and what could not be written is written by the next run.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ragmetrics.calibration.history import load_history
+from ragmetrics.config.settings import Settings
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.report.pushgateway import push
+from ragmetrics.report.refresh import write_dashboard, write_pages
+from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.history import find_manifest, outlines, ref_of, save_manifest
+from ragmetrics.storage.retry import do_all
+from ragmetrics.storage.run_index import Months
+
+_TREND_NIGHTS = 60
+
+
+def show(settings: Settings, manifest: Manifest, *, overview: bool = True) -> None:
+    """Write the pages of a night, and what tells of all nights; the manifest where it is missing.
+
+    Without `overview` the pages of all nights are left to `refresh_dashboard`: to write them after
+    each of many nights takes as long as their number squared. Nothing is pushed then. Raises one
+    StoreError with everything that could not be written.
+    """
+    files = open_store(settings)
+    if overview:
+        shown = partial(_show_among_all, settings, files, manifest)
+    else:
+        shown = partial(_show_alone, files, manifest)
+    do_all(partial(_keep, files, manifest), shown)
+
+
+def _keep(files: Files, manifest: Manifest) -> None:
+    """Write the manifest where `publish` could not."""
+    if find_manifest(files, ref_of(manifest)) != manifest:
+        save_manifest(files, manifest)
+
+
+def _show_among_all(settings: Settings, files: Files, manifest: Manifest) -> None:
+    newest = write_dashboard(files, manifest)
+    if settings.metrics_push:
+        push(settings.metrics_push, newest)
+
+
+def _show_alone(files: Files, manifest: Manifest) -> None:
+    months = Months(files)
+    earlier = outlines(files, before=manifest.date, last=_TREND_NIGHTS, months=months)
+    do_all(
+        partial(write_pages, files, manifest, earlier, load_history(files)),
+        lambda: months.keep(months.listed(manifest.date), of=manifest.date),
+    )
+
+
+__all__ = ["show"]

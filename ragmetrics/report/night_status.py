@@ -1,0 +1,277 @@
+"""The state of a night and of a rule: one word, one sentence, and the findings behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+from ragmetrics.alerts.incidents import Incident, incidents
+from ragmetrics.model.change_texts import fall_story, fall_text
+from ragmetrics.model.changes import Fall
+from ragmetrics.model.manifest import Finding, Manifest, Summary
+from ragmetrics.report.costs import judged_rows, sampled, was_over
+from ragmetrics.report.formatting import finite, plural
+from ragmetrics.scoring.low_segments import worse_segments
+
+RuleState = Literal["firing", "pending", "no_data", "uncompared", "ok"]
+MetricState = RuleState | Literal["fell"]
+NightState = MetricState | Literal["incomplete", "unwatched"]
+
+LABELS: dict[str, str] = {
+    "firing": "firing",
+    "pending": "pending",
+    "fell": "fell, no drop rule",
+    "no_data": "no data",
+    "incomplete": "incomplete",
+    "unwatched": "no rules",
+    "uncompared": "not compared yet",
+    "ok": "ok",
+}
+_ORDER: tuple[MetricState, ...] = ("firing", "pending", "fell", "no_data", "uncompared", "ok")
+
+_MOST_NOTES = 8
+_ALIKE = 200
+"""Characters by which a problem is known again."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What to know of a night in five seconds."""
+
+    date: date
+    state: NightState
+    words: str
+    incidents: tuple[Incident, ...] = ()
+    """Those that explain the state, worst first."""
+    notes: tuple[str, ...] = ()
+    lowest: tuple[Summary, ...] = ()
+    """Of each firing metric, the segment that is lowest and surely below all rows, if any."""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The causes of the incidents."""
+        return tuple(one.cause for one in self.incidents)
+
+    @property
+    def told(self) -> list[str]:
+        """`firing: context_recall is 0.660, limit 0.8`: each incident in a line."""
+        return [f"{LABELS[rule_state(one.cause)]}: {one.sentence}" for one in self.incidents]
+
+    @property
+    def sentence(self) -> str:
+        """`Night of 2026-11-19: fine.`"""
+        return f"Night of {self.date}: {self.words}."
+
+
+def rule_state(finding: Finding) -> RuleState:
+    """The state of one rule; a breach fires at once, and what was not compared is never ok."""
+    if finding.state == "firing" or finding.level == "breach":
+        return "firing"
+    if finding.level == "no_data":
+        return "no_data"
+    if finding.state == "pending" or finding.level == "suspect":
+        return "pending"
+    return "ok" if finding.compared else "uncompared"
+
+
+def _urgency(finding: Finding) -> tuple[int, bool, str, str]:
+    state = _ORDER.index(rule_state(finding))
+    return (state, finding.kind != "metric", finding.severity, finding.rule)
+
+
+def by_state(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, those that need a reader first."""
+    return sorted(findings, key=_urgency)
+
+
+def shown_rules(manifest: Manifest, earlier: Sequence[Manifest]) -> list[Finding]:
+    """The findings, those that need a reader first. Of a night without a score also the rules of
+    the last night that was held to any: they are there, and could not be checked.
+    """
+    found = list(manifest.findings)
+    if not has_numbers(manifest):
+        known = {one.key for one in found}
+        found += [_unchecked(one) for one in _last_rules(earlier) if one.key not in known]
+    return [one for incident in _causes(found, manifest) for one in incident.findings]
+
+
+def explained_rules(manifest: Manifest, findings: Sequence[Finding]) -> set[str]:
+    """Keys of the findings that another one explains. Rules on one metric stand each by itself."""
+    return {
+        finding.key
+        for one in incidents(findings, manifest)
+        for finding in one.findings[1:]
+        if one.cause.kind != "metric"
+    }
+
+
+def _causes(findings: Sequence[Finding], manifest: Manifest) -> list[Incident]:
+    """The incidents by the state of their causes; what explains others before all else."""
+    found = incidents(by_state(findings), manifest)
+    return sorted(found, key=lambda one: not one.explained and not _is_ill(one.cause))
+
+
+def _is_ill(cause: Finding) -> bool:
+    """Whether the night itself is ill, which comes before what its rules say."""
+    return cause.kind in ("no_data", "judge_failures") and rule_state(cause) == "firing"
+
+
+def _last_rules(earlier: Sequence[Manifest]) -> list[Finding]:
+    for night in reversed(earlier):
+        rules = [one for one in night.findings if one.kind == "metric" and one.segment is None]
+        if rules:
+            return rules
+    return []
+
+
+def _unchecked(finding: Finding) -> Finding:
+    return Finding(
+        key=finding.key,
+        kind=finding.kind,
+        level="no_data",
+        severity=finding.severity,
+        rule=finding.rule,
+        message=f"{finding.metric}: not checked, as nothing was scored",
+        metric=finding.metric,
+    )
+
+
+def has_numbers(manifest: Manifest) -> bool:
+    """Whether the night was read and anything in it was scored."""
+    return manifest.source.problem is None and any(
+        finite(summary.mean) is not None for summary in manifest.metrics
+    )
+
+
+def metric_states(manifest: Manifest) -> dict[str, MetricState]:
+    """The state of the worst rule on each metric over all rows; without one, whether it fell."""
+    states: dict[str, MetricState] = {fall.metric: "fell" for fall in manifest.falls}
+    for finding in by_state(manifest.findings):
+        state = rule_state(finding)
+        if finding.metric and not finding.segment and (finding.kind == "metric" or state != "ok"):
+            states.setdefault(finding.metric, state)
+    return states
+
+
+def needing_reader(metric: str, states: Mapping[str, MetricState]) -> tuple[int, bool]:
+    """Sort key: metrics that need a reader first, then those that a rule watches."""
+    return _ORDER.index(states.get(metric, "ok")), metric not in states
+
+
+def condition(manifest: Manifest) -> Condition:
+    """The state of a night."""
+    state, words, findings = _judge(manifest)
+    found = tuple(_causes(findings, manifest))
+    return Condition(
+        date=manifest.date,
+        state=state,
+        words=words,
+        incidents=found,
+        notes=_notes(manifest, state, found),
+        lowest=_lowest(manifest, findings) if state == "firing" else (),
+    )
+
+
+def _judge(manifest: Manifest) -> tuple[NightState, str, tuple[Finding, ...]]:
+    """State, the words for it, and the findings that explain it."""
+    ordered = [(rule_state(one), one) for one in by_state(manifest.findings)]
+    found: dict[MetricState, tuple[Finding, ...]] = {
+        state: tuple(one for own, one in ordered if own == state) for state in _ORDER
+    }
+    firing, pending = found["firing"], found["pending"]
+    # A small segment has too few rows on many nights: that alone does not spoil a good one.
+    blind = tuple(f for f in found["no_data"] if f.segment is None)
+    if not has_numbers(manifest):
+        return "no_data", "no data", firing + blind
+    if firing:
+        escalated = sum(one.transition == "escalated" for one in firing)
+        told = f"{_alerts(firing, manifest)} firing"
+        also = f", {escalated} escalated" if escalated else ""
+        also += f", {len(pending)} pending" if pending else ""
+        return "firing", f"{told}{also}", firing + pending
+    if pending:
+        return "pending", f"{plural(len(pending), 'alert')} pending, none firing", pending
+    if manifest.falls:
+        return "fell", f"no rule fired; {_fell(manifest.falls)}", blind
+    if blind:
+        return "incomplete", f"nothing firing, but {plural(len(blind), 'rule')} without data", blind
+    if manifest.source.broken or manifest.problems:
+        what = "read" if manifest.source.broken else "scored"
+        return "incomplete", f"nothing firing, but not all was {what}", ()
+    return _watched(manifest, found["uncompared"])
+
+
+def _watched(
+    manifest: Manifest, waiting: tuple[Finding, ...]
+) -> tuple[NightState, str, tuple[Finding, ...]]:
+    """Fine is what a rule has held against something, as nobody else looked."""
+    rules = [finding for finding in manifest.findings if finding.kind == "metric"]
+    if not rules:
+        return "unwatched", "scored, but no rule watches it", ()
+    if not any(rule_state(finding) == "ok" for finding in rules):
+        return "uncompared", "scored, but no rule could compare anything yet", waiting
+    whole = [finding for finding in waiting if finding.segment is None]
+    if whole:
+        return "ok", f"no rule fired, {plural(len(whole), 'rule')} not compared yet", ()
+    return "ok", "fine", ()
+
+
+def _alerts(firing: Sequence[Finding], manifest: Manifest) -> str:
+    """`2 alerts`, those not counted that another one explains."""
+    found = incidents(firing, manifest)
+    rules = sum(len(one.alike) for one in found if one.cause.kind == "metric")
+    return plural(len(found) + rules, "alert")
+
+
+def _fell(falls: Sequence[Fall]) -> str:
+    many = f"{len(falls)} metrics without a drop rule got worse"
+    return fall_text(falls[0]) if len(falls) == 1 else many
+
+
+def _lowest(manifest: Manifest, findings: Sequence[Finding]) -> tuple[Summary, ...]:
+    found: list[Summary] = []
+    wholes = dict.fromkeys(f.metric for f in findings if f.metric and rule_state(f) == "firing")
+    for metric in wholes:
+        whole = manifest.summary(metric)
+        mean = finite(whole.mean) if whole else None
+        below = [
+            (-one.loss(mean), str(one.segment), one)
+            for one in worse_segments(manifest)
+            if one.metric == metric and mean is not None
+        ]
+        found += [segment for _, _, segment in sorted(below, key=lambda one: one[:2])[:1]]
+    return tuple(found)
+
+
+def _notes(
+    manifest: Manifest, state: NightState, found: Sequence[Incident] = ()
+) -> tuple[str, ...]:
+    """What else there is to know, less what the incidents say already."""
+    notes = []
+    said = " ".join(one.message for one in found)
+    problem = manifest.source.problem or ("" if found else "No row could be scored.")
+    if state == "no_data" and problem and not _is_in(said, problem):
+        notes.append(problem)
+    if manifest.source.broken:
+        files = plural(len(manifest.source.broken), "file")
+        notes.append(f"{files} could not be read to the end.")
+    if manifest.budget and was_over(manifest.budget):
+        notes.append(judged_rows(manifest.budget, manifest.source.rows, manifest.sample))
+    if manifest.sample:
+        notes.append(f"A sample: {sampled(manifest.sample, manifest.source.rows)}.")
+    notes += [f"{fall_story(fall)}." for fall in manifest.falls[:_MOST_NOTES]]
+    notes += [
+        f"Not scored: {problem}"
+        for problem in manifest.problems[:_MOST_NOTES]
+        if not _is_in(said, problem)
+    ]
+    resolved = sum(f.transition == "resolved" for f in manifest.findings)
+    if resolved:
+        notes.append(f"{plural(resolved, 'alert')} resolved this night.")
+    return tuple(notes)
+
+
+def _is_in(said: str, problem: str) -> bool:
+    return " ".join(problem.split())[:_ALIKE] in said

@@ -1,0 +1,232 @@
+"""The panel: one judge or several, each asked once or several times, and one score made of it all.
+
+    each judge:  the row's value is the mean over its repeats, their standard deviation its spread
+    the panel:   mean, median, min, max or majority of the judges' values
+
+A judge that fails is left out of the row's value and counted; the row is lost only with all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ragmetrics.config.settings import Aggregate
+from ragmetrics.errors import JudgeRefused, Unanswered
+from ragmetrics.judges.base import Judge, fingerprint
+from ragmetrics.judges.client import Broker, Wanted
+from ragmetrics.metrics.registry import Metric
+from ragmetrics.model.request import UNSETTLED, Answer, Score, Status
+from ragmetrics.model.row import LogRow
+from ragmetrics.scoring.budget.plan import BudgetPlan
+from ragmetrics.scoring.metric_run import Play, is_heavy
+
+_DIGITS = 9  # values that differ by rounding alone are one vote
+
+
+def majority(values: Sequence[float]) -> float:
+    """The value that more judges give than any other; the median where there is none."""
+    counts = Counter(round(value, _DIGITS) for value in values).most_common(2)
+    if len(counts) > 1 and counts[0][1] == counts[1][1]:
+        return float(np.median(values))
+    return min(value for value in values if round(value, _DIGITS) == counts[0][0])
+
+
+_AGGREGATES: Mapping[Aggregate, Callable[[Sequence[float]], float]] = {
+    "mean": lambda values: float(np.mean(values)),
+    "median": lambda values: float(np.median(values)),
+    "min": min,
+    "max": max,
+    "majority": majority,
+}
+
+
+def panel_fingerprint(judges: Sequence[Judge], repeats: Sequence[int], aggregate: Aggregate) -> str:
+    """Who judges: the judge itself where one is asked once, else all that makes the value."""
+    if len(judges) == 1 and repeats[0] == 1:
+        return judges[0].fingerprint
+    asked = [(judge.fingerprint, times) for judge, times in zip(judges, repeats, strict=True)]
+    return fingerprint("panel", aggregate if len(judges) > 1 else "", asked)
+
+
+@dataclass
+class Member:
+    """A judge of the panel."""
+
+    broker: Broker
+    repeats: int = 1
+
+    @property
+    def name(self) -> str:
+        """The judge's."""
+        return self.broker.name
+
+
+class Panel:
+    """Scores rows by one judge or by several."""
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        aggregate: Aggregate = "mean",
+        budget: BudgetPlan | None = None,
+    ) -> None:
+        self.members = tuple(members)
+        self._aggregate = aggregate
+        self._budget = budget
+
+    @property
+    def rows_in_play(self) -> int:
+        """Enough rows to keep every judge busy, few enough to stay small."""
+        return max(16, *(one.broker.judge.concurrency for one in self.members))
+
+    async def score(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Score]:
+        """Score one row by metrics.
+
+        Raises JudgeRefused where no judge can be asked.
+        """
+        if self._budget and not self._budget.judges(row.question_key):
+            return await self._for_nothing(metrics, row, self._budget)
+        judged = [one for one in metrics if one.prompts]
+        plain = [one for one in metrics if not one.prompts]  # nothing that judges could differ on
+        scores = await self._turn(self.members[0], plain, row, 0) if plain else {}
+        if judged:
+            scores |= await self._judged(judged, row)
+        return {one.name: scores[one.name] for one in metrics}
+
+    async def _for_nothing(
+        self, metrics: Sequence[Metric], row: LogRow, budget: BudgetPlan
+    ) -> dict[str, Score]:
+        """The scores of a row that is not in the budget's sample: of metrics that ask nothing."""
+        reason = f"not in the sample: the budget is for {budget.share:.1%} of the questions"
+        free = [one for one in metrics if not (one.prompts or one.embeds)]
+        scores = await self._turn(self.members[0], free, row, 0)
+        none = Score(None, reason, status=Status.OVER_BUDGET)
+        return {one.name: scores.get(one.name, none) for one in metrics}
+
+    async def _judged(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Score]:
+        turns = [(one, number) for one in self.members for number in range(one.repeats)]
+        if len(turns) == 1:
+            return await self._turn(self.members[0], metrics, row, 0)
+        found = await asyncio.gather(*(self._turn(one, metrics, row, n) for one, n in turns))
+        return {metric.name: self._combined(metric.name, turns, found) for metric in metrics}
+
+    def _combined(
+        self,
+        metric: str,
+        turns: Sequence[tuple[Member, int]],
+        found: Sequence[Mapping[str, Score]],
+    ) -> Score:
+        by_judge: dict[str, list[Score]] = {one.name: [] for one in self.members}
+        for (member, _), scores in zip(turns, found, strict=True):
+            by_judge[member.name].append(scores[metric])
+        said = {
+            name: averaged(scores) if len(scores) > 1 else scores[0]
+            for name, scores in by_judge.items()
+        }
+        return combine(said, self._aggregate) if len(said) > 1 else next(iter(said.values()))
+
+    async def stop(self) -> None:
+        """Give up what is still waiting for an answer."""
+        await asyncio.gather(*(one.broker.stop() for one in self.members))
+
+    async def _turn(
+        self, member: Member, metrics: Sequence[Metric], row: LogRow, repeat: int
+    ) -> dict[str, Score]:
+        """One judge's scores of one row."""
+        plays = await self.played(member, metrics, row, repeat)
+        return {one.metric.name: one.score for one in plays if one.score is not None}
+
+    async def played(
+        self, member: Member, metrics: Sequence[Metric], row: LogRow, repeat: int = 0
+    ) -> list[Play]:
+        """Metrics played on one row to their ends: they go side by side, wave by wave."""
+        heavy = is_heavy(row)
+        plays = [Play(metric, row, heavy=heavy) for metric in metrics]
+        for one in plays:
+            await one.go_on(None)
+        while asking := [one for one in plays if one.score is None]:
+            wanted = [Wanted(r, one.metric.name) for one in asking for r in one.asks(repeat)]
+            answers = iter(await self._answers(member, row.question_key, wanted))
+            for one in asking:
+                await one.go_on([next(answers) for _ in one.requests])
+        return plays
+
+    async def _answers(
+        self, member: Member, row_key: str, wanted: Sequence[Wanted]
+    ) -> list[Answer]:
+        """The answers of one judge; one that refuses is asked no more, and the others go on.
+
+        Raises JudgeRefused where all refuse, and nothing came of any before. Else what is there is
+        worth writing, and the row alone has no answers.
+        """
+        try:
+            return await member.broker.answer_all(row_key, wanted)
+        except JudgeRefused as error:
+            nobody = len(self.members) == 1 or all(one.broker.refusal for one in self.members)
+            if nobody and not any(one.broker.may_go_on for one in self.members):
+                raise
+            return [Unanswered(Status.JUDGE_FAILED, str(error))] * len(wanted)
+
+
+def averaged(scores: Sequence[Score]) -> Score:
+    """One judge's score of a row it judged several times: mean, and spread where it has one.
+
+        value = mean(v_1 .. v_n),  spread = sqrt(sum (v_i - value)^2 / (n - 1))
+
+    Repeats without a value are left out; the details are those of the first with one.
+    """
+    found = [(score, score.value) for score in scores if score.value is not None]
+    if not found:
+        return next((score for score in scores if _failed(score)), scores[0])
+    values = [value for _, value in found]
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    told = {"repeats": [score.value for score in scores], "spread": spread}
+    details = {**found[0][0].details, **told}
+    return replace(found[0][0], value=float(np.mean(values)), spread=spread, details=details)
+
+
+def combine(by_judge: Mapping[str, Score], aggregate: Aggregate) -> Score:
+    """One score of the scores of several judges.
+
+    Judges without a value are left out; those that `failed` are named, unlike those to whom the row
+    has nothing to judge. The details are those of the judge nearest to the value, and `judges`:
+    what each one said. `votes` are their values in order.
+    """
+    found = [(score, score.value) for score in by_judge.values() if score.value is not None]
+    said = {name: _said(score) for name, score in by_judge.items()}
+    failed = tuple(name for name, score in by_judge.items() if _failed(score))
+    votes = tuple(score.value for score in by_judge.values())
+    if not found:
+        first = by_judge[failed[0]] if failed else next(iter(by_judge.values()))
+        details = {**first.details, "judges": said}
+        return replace(first, details=details, votes=votes, failed=failed)
+    value = _AGGREGATES[aggregate]([value for _, value in found])
+    nearest, _ = min(found, key=lambda pair: abs(pair[1] - value))
+    spreads = [score.spread for score, _ in found if score.spread is not None]
+    return replace(
+        nearest,
+        value=value,
+        details={**nearest.details, "judges": said},
+        votes=votes,
+        failed=failed,
+        spread=float(np.mean(spreads)) if spreads else None,
+    )
+
+
+def _failed(score: Score) -> bool:
+    return score.status in UNSETTLED
+
+
+def _said(score: Score) -> dict[str, Any]:
+    said: dict[str, Any] = {"value": score.value, "status": score.status.value}
+    if score.reason:
+        said["reason"] = score.reason
+    if "repeats" in score.details:
+        said["repeats"] = score.details["repeats"]
+    return said

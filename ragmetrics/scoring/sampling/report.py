@@ -1,0 +1,82 @@
+"""What a sample cost, and about what all rows would have cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
+
+from ragmetrics.config.sampling import SampleSettings
+from ragmetrics.judges.embedding_client import TEXTS_PER_REQUEST
+from ragmetrics.model.manifest import EMBEDDINGS, SampleReport, Summary, Usage
+from ragmetrics.model.request import UNSETTLED, Status
+from ragmetrics.scoring.sampling.plan import SamplePlan
+from ragmetrics.scoring.summary import MetricScores
+
+ByMetric = Mapping[str, Mapping[str, Usage]]
+_JUDGED = (Status.SCORED, *UNSETTLED)
+
+
+def report_of(
+    sample: SampleSettings | None,
+    plan: SamplePlan | None,
+    scores: Mapping[str, MetricScores],
+    summaries: Sequence[Summary],
+    by_metric: ByMetric,
+) -> SampleReport | None:
+    """How a night was sampled and what that cost; None where all rows were judged."""
+    if sample is None or plan is None:
+        return None
+    judged = [one.table["status"].isin(_JUDGED) for name, one in scores.items() if plan.group(name)]
+    return SampleReport(
+        rows=sample.rows,
+        half_width=sample.half_width,
+        strata=list(sample.strata),
+        seed=sample.seed,
+        judged=int(reduce(or_, judged).sum()) if judged else 0,
+        spent=sum((one for of in by_metric.values() for one in of.values()), Usage()),
+        whole=whole_cost(by_metric, plan, {one.metric: one for one in summaries}),
+    )
+
+
+def whole_cost(
+    by_metric: ByMetric, plan: SamplePlan, summaries: Mapping[str, Summary]
+) -> Usage | None:
+    """About what all rows would have cost: each row that was not judged as many requests as a
+    judged one, at what a request cost that was sent.
+
+    Equal requests of several rows would have been asked once, so it may be less. None where all
+    answers to a metric were known, or none of its rows was judged: nothing says what they cost.
+    """
+    whole = Usage()
+    for label, of in by_metric.items():
+        times = [_times_as_many(plan, summaries[name]) for name in label.split(" + ")]
+        for name, usage in of.items():
+            sent = usage.requests * (TEXTS_PER_REQUEST if name == EMBEDDINGS else 1)
+            wanted = sent + usage.answered_from_store
+            # What goes in one request goes there for each row that any of its metrics has.
+            factor = max(times) if wanted else 1.0
+            if factor > 1 and (not sent or math.isinf(factor)):
+                return None
+            whole += usage if factor == 1 else _scaled(usage, 1 + (factor - 1) * wanted / sent)
+    return whole
+
+
+def _times_as_many(plan: SamplePlan, summary: Summary) -> float:
+    """All rows that a metric can be scored on by those that were judged; 1 where all were."""
+    group = plan.group(summary.metric)
+    if group is None or not group.rows:
+        return 1.0
+    judged = group.judged - summary.status.get(Status.OVER_BUDGET, 0)
+    return group.rows / judged if judged > 0 else math.inf
+
+
+def _scaled(usage: Usage, factor: float) -> Usage:
+    return Usage(
+        requests=round(usage.requests * factor),
+        prompt_tokens=round(usage.prompt_tokens * factor),
+        cached_tokens=round(usage.cached_tokens * factor),
+        completion_tokens=round(usage.completion_tokens * factor),
+        usd=None if usage.usd is None else usage.usd * factor,
+    )

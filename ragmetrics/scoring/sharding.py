@@ -1,0 +1,227 @@
+"""Sharding: into how many parts a night is cut, and which of them a row is in.
+
+How long a part takes is estimated before anything is staged, from the sizes of the files and a
+look at the heads of a few. The same files give the same number on every machine.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from math import ceil
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+
+from ragmetrics.config.settings import Settings
+from ragmetrics.errors import StoreError
+from ragmetrics.logs.log_files import LogSet
+from ragmetrics.logs.parquet_records import parquet_extent
+from ragmetrics.metrics.registry import chosen_metrics, families
+from ragmetrics.model.row import LogRow
+from ragmetrics.storage.files import FileInfo, Files
+
+MOST_TASKS = 400
+"""Of a night: families of metrics times shards. Each costs the server some 30 ms."""
+
+_SHORTEST, _LONGEST = 32.0, 96.0
+"""Seconds that the family with the most work takes for a shard: short in a small night, so that
+all workers have some of it to the end, and long in a large one, which has parts enough."""
+_PARTS = 16
+"""Of its heaviest family, between the two."""
+
+# Of the heaviest family, on one core of 2024. Sentences cost most, and go by the text.
+_ROW_SECONDS = 0.0005
+_KB_SECONDS = 0.0005
+"""To read and to write; metrics that hold ids against ids do no more."""
+_KB_JUDGED = {"embedded": 0.004, "recorded": 0.004, "openai-batch": 0.004, "local": 0.08}
+
+# Of a judge at an endpoint, which answers all parts at once.
+_LATENCY = 1.0
+_CALLS = 3.0
+"""Requests a row, of the heaviest family."""
+_SIDE_BY_SIDE = 4
+"""Parts that share an endpoint's attention."""
+
+_HEAD = 256 << 10
+_HEADS = 4
+_MOST_ROWS = 50_000
+_FOOTERS = 16
+_TEXT_OF_A_BYTE = {".gz": 5.0, ".zst": 5.0, ".parquet": 4.0}
+"""Where no row could be read."""
+_TEXT_OF_A_ROW = 4_000
+
+
+@dataclass(frozen=True)
+class Extent:
+    """About how much a night is."""
+
+    rows: float = 0.0
+    text: float = 0.0
+    """Characters of questions, contexts, responses and references."""
+
+    def __add__(self, other: Extent) -> Extent:
+        """Both together."""
+        return Extent(self.rows + other.rows, self.text + other.text)
+
+    def times(self, factor: float) -> Extent:
+        """So many times as much."""
+        return Extent(self.rows * factor, self.text * factor)
+
+
+def shards_for(
+    settings: Settings,
+    logs: Sequence[LogSet],
+    limit: int | None = None,
+    before: int | None = None,
+) -> int:
+    """Into how many shards a night is cut, so that a part is half a minute to two minutes of work.
+
+    `settings.shards` where it is said. `limit` is the number of rows after which reading ends.
+    `before` is the number that an earlier run of the night had: it stays while it is within a
+    factor of two of the best one, so that a late file does not move the rows of all others.
+    """
+    if settings.shards:
+        return settings.shards
+    size = sum((extent(one) for one in logs), Extent())
+    if limit is not None and limit < size.rows:
+        size = size.times(limit / size.rows)
+    best = best_number(settings, size)
+    if before and before <= _most(settings) and best <= 2 * before and before <= 2 * best:
+        return before
+    return best
+
+
+def best_number(settings: Settings, size: Extent) -> int:
+    """The number of shards for so much; families times shards are never more than MOST_TASKS."""
+    here, elsewhere = seconds_here(settings, size), seconds_elsewhere(settings, size)
+    part = min(max(here / _PARTS, _SHORTEST), _LONGEST)
+    return min(_most(settings), max(1, ceil(here / part), ceil(elsewhere / _LONGEST)))
+
+
+def seconds_here(settings: Settings, size: Extent) -> float:
+    """About how long the heaviest family computes for so many rows, on one core."""
+    a_row, a_kb = _ROW_SECONDS, _KB_SECONDS
+    if any(metric.prompts for metric in chosen_metrics(settings)):
+        # A batch is cut as if it were answered here.
+        kinds = [one.name.partition(":")[0] for one in settings.panel if one.name != "openai"]
+        kinds += ["embedded"] if settings.samples else []
+        a_kb += sum(_KB_JUDGED[kind] for kind in kinds)
+    return size.rows * a_row + size.text / 1_000 * a_kb
+
+
+def seconds_elsewhere(settings: Settings, size: Extent) -> float:
+    """About how long it waits for endpoints, beside the parts that share them."""
+    if not any(metric.prompts for metric in chosen_metrics(settings)):
+        return 0.0
+    calls = 1.0 if settings.fuse else _CALLS
+    return max(
+        (
+            size.rows * calls * one.repeats * _LATENCY * _SIDE_BY_SIDE / one.concurrency
+            for one in settings.panel
+            if one.name == "openai"
+        ),
+        default=0.0,
+    )
+
+
+def _most(settings: Settings) -> int:
+    tasks = len(families(chosen_metrics(settings), fused=bool(settings.fuse)))
+    return max(1, MOST_TASKS // max(1, tasks))
+
+
+def extent(logs: LogSet) -> Extent:
+    """About how many rows files hold and how much text, by a look into a few of them."""
+    opened = [info for info in logs.infos if not info.refused]
+    parquet = [info for info in opened if info.path.lower().endswith(".parquet")]
+    others = [info for info in opened if not info.path.lower().endswith(".parquet")]
+    found = Extent()
+    for infos, most, look in ((parquet, _FOOTERS, _footer), (others, _HEADS, _head)):
+        looked = [
+            (info.size, size)
+            for info in _spread(infos, most)
+            if (size := look(logs, info)) is not None
+        ]
+        known = sum(size for size, _ in looked)
+        if known:
+            share = sum(info.size for info in infos) / known
+            found += sum((size for _, size in looked), Extent()).times(share)
+        else:
+            found += sum(map(_guess, infos), Extent())
+    return found
+
+
+def _spread(infos: Sequence[FileInfo], most: int) -> list[FileInfo]:
+    """At most so many of the files, evenly from the first to the last."""
+    some = [info for info in infos if info.size]
+    return (
+        [some[number * len(some) // most] for number in range(most)] if most < len(some) else some
+    )
+
+
+def _guess(info: FileInfo) -> Extent:
+    factor = next((n for end, n in _TEXT_OF_A_BYTE.items() if info.path.lower().endswith(end)), 1.0)
+    return Extent(info.size * factor / _TEXT_OF_A_ROW, info.size * factor)
+
+
+def _footer(logs: LogSet, info: FileInfo) -> Extent | None:
+    """What a Parquet file says of itself; None where it is broken, as staging will tell."""
+    try:
+        with logs.files.open(info.path) as file:
+            return Extent(*parquet_extent(file))
+    except pa.ArrowException:
+        return None
+    except (StoreError, OSError) as error:
+        _raise_if_it_may_pass(error, logs.files.uri(info.path))
+        return None
+
+
+def _head(logs: LogSet, info: FileInfo) -> Extent | None:
+    """A file by the rows at its head; None where none can be read."""
+    try:
+        with logs.files.open(info.path) as file:
+            head = _Head(logs.files.root, content=file.read(_HEAD))
+    except (StoreError, OSError) as error:
+        _raise_if_it_may_pass(error, logs.files.uri(info.path))
+        return None
+    read = replace(logs, files=head, infos=(info,)).read()
+    rows = [row for row in islice(read, _MOST_ROWS) if isinstance(row, LogRow)]
+    if not rows:
+        return None
+    return Extent(len(rows), sum(row.size for row in rows)).times(max(1.0, info.size / _HEAD))
+
+
+def _raise_if_it_may_pass(error: StoreError | OSError, uri: str) -> None:
+    """Raise StoreError where a file may be read later: the number of shards is part of the run's
+    name, and hangs on no chance. One that is broken for good is passed over.
+    """
+    if isinstance(error, StoreError):
+        if error.transient:
+            raise error
+    elif error.errno is not None or type(error) is not OSError:  # pyarrow's own have no number
+        raise StoreError(f"reading {uri}: {error}", transient=True) from error
+
+
+@dataclass(frozen=True)
+class _Head(Files):
+    """The one file that is looked at, as if it ended early."""
+
+    content: bytes = b""
+
+    @contextmanager
+    def open(self, path: str) -> Iterator[BinaryIO]:
+        yield cast("BinaryIO", io.BufferedReader(io.BytesIO(self.content)))
+
+
+def shard_of(row: LogRow, shards: int) -> int:
+    """The shard of a row: shards are equal ranges of the question hash."""
+    return int(row.question_key, 16) * shards >> 32
+
+
+def shard_range(shard: int, shards: int) -> tuple[str, str]:
+    """First and last question key of a shard."""
+    low, high = -(-(shard << 32) // shards), -(-((shard + 1) << 32) // shards) - 1
+    return f"{low:08x}", f"{high:08x}"

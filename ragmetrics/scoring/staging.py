@@ -1,0 +1,391 @@
+"""Staging: the night's logs, validated, joined to the golden set and cut into shards.
+
+A row's shard follows from the hash of its question, so equal questions meet in one shard.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ragmetrics import __version__
+from ragmetrics.config.settings import Limits, Settings
+from ragmetrics.errors import InputError, StoreError
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.logs.formats import ENDINGS
+from ragmetrics.logs.log_files import LogSet, find_logs, of_day
+from ragmetrics.metrics.registry import chosen_metrics
+from ragmetrics.model.manifest import BrokenFile, Record, Source
+from ragmetrics.model.request import dumps
+from ragmetrics.model.row import LogRow, Rejected, explain
+from ragmetrics.scoring.sharding import shard_of, shards_for
+from ragmetrics.storage.clearing import clear
+from ragmetrics.storage.files import FileInfo, Files
+from ragmetrics.storage.shards import (
+    ROW_SCHEMA,
+    PartWriter,
+    RunRef,
+    row_record,
+    row_size,
+    workspace,
+)
+from ragmetrics.text.sentences import normalise
+
+log = logging.getLogger(__name__)
+
+_BUFFER_BYTES = 64 << 20
+_MOST_REASONS = 50
+
+
+class Staged(Record):
+    """What staging found; kept beside the rows, written last."""
+
+    ref: RunRef
+    source: Source
+    started_at: datetime
+    seen_at: datetime | None = None
+    """When this run, or the repetition at hand, looked for the night's files."""
+    digests: tuple[str, ...] = ()
+    """Of each shard's rows."""
+    corpus: str = ""
+    """Digest of the word counts; empty where nobody weighs words."""
+    problems: tuple[str, ...] = ()
+    """What could not be written, though the run can do without it."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The files of a night and of its golden set."""
+
+    logs: tuple[LogSet, ...]
+    golden: LogSet | None
+    problem: str | None = None
+    limit: int | None = None
+    """Rows after which reading ends."""
+    golden_first: bool = False
+    """The golden set stands above the logs, as a gate has it: a question has its references,
+    whatever a log says, and its broken rows are not counted with those of the logs."""
+
+    def log_files(self) -> list[FileInfo]:
+        """All log files, in the order they are read."""
+        return [info for logs in self.logs for info in logs.infos]
+
+
+@dataclass
+class _Counts:
+    rows: int = 0
+    golden: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    broken: list[BrokenFile] = field(default_factory=list)
+    builds: Counter[str] = field(default_factory=Counter)
+    oldest: datetime | None = None
+    newest: datetime | None = None
+
+    def add(self, row: LogRow, joined: bool) -> None:
+        self.rows += 1
+        self.golden += joined
+        if row.index_build:
+            self.builds[row.index_build] += 1
+        if row.timestamp:
+            self.oldest = min(self.oldest or row.timestamp, row.timestamp)
+            self.newest = max(self.newest or row.timestamp, row.timestamp)
+
+    def reject(self, bad: Rejected) -> None:
+        if bad.whole_file:
+            self.broken.append(BrokenFile(file=bad.file, line=bad.line, reason=bad.reason))
+        else:
+            self.reasons[bad.reason] += 1
+
+
+def open_store(settings: Settings) -> Files:
+    """The store of a dataset."""
+    return Files(settings.store, settings.storage_options)
+
+
+def find_inputs(settings: Settings, day: date) -> Inputs:
+    """Look for the night's files. Logs that are not there, or refused, are a problem of the night,
+    told in its manifest and alerted on. Raises StoreError where a bucket is out, and for a golden
+    set that cannot be read.
+    """
+    options, problem = settings.storage_options, None
+    try:
+        files, infos = find_logs(settings.logs, options, day=day)
+        if not infos:
+            problem = f"no log file at {files.uri()}"
+    except StoreError as error:
+        if error.transient:
+            raise  # nobody knows what there is: that is not the same as nothing
+        files, infos, problem = Files("."), (), str(error)
+    return Inputs((_log_set(settings, files, infos),), golden_set(settings), problem)
+
+
+def golden_set(settings: Settings) -> LogSet | None:
+    """The golden set that the settings name; InputError where there is no such file."""
+    if settings.golden is None:
+        return None
+    files, infos = find_logs(settings.golden, settings.storage_options)
+    if not infos:
+        raise InputError(f"golden set {settings.golden}: no such file")
+    return replace(log_of(settings, files, infos), defaults={"retrieved_contexts": []})
+
+
+def log_set(settings: Settings, place: str) -> LogSet:
+    """The logs at a place that the user names; InputError where there are none."""
+    files, infos = find_logs(place, settings.storage_options)
+    if not infos:
+        raise InputError(f"{place}: no such log; names end in {ENDINGS}")
+    return _log_set(settings, files, infos)
+
+
+def _log_set(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
+    ours = log_of(settings, files, infos)
+    return replace(ours, columns=settings.columns, preset=settings.preset)
+
+
+def log_of(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
+    """Files in our own layout, read within the limits of the settings."""
+    limits = settings.limits
+    return LogSet(files, infos, row_bytes=limits.row_bytes, unpacked_bytes=limits.unpacked_bytes)
+
+
+def plan(
+    settings: Settings, day: date, inputs: Inputs, judged_by: str, before: int | None = None
+) -> RunRef:
+    """Name the run by all that its numbers depend on, so that repeating it finds what is done.
+
+    `before` is the number of shards that an earlier run of the night had.
+    """
+    golden = inputs.golden.infos if inputs.golden else ()
+    shards = shards_for(settings, inputs.logs, inputs.limit, before)
+    parts = [
+        __version__,
+        settings.dataset,
+        day.isoformat(),
+        judged_by,
+        shards,
+        inputs.limit,
+        inputs.golden_first,
+        settings.language,
+        settings.preset,
+        sorted(settings.columns.items()),
+        settings.limits.row_bytes,
+        *_changed_limits(settings),
+        [metric.digest for metric in chosen_metrics(settings)],
+        settings.budget.model_dump(exclude_none=True),
+        *([settings.sample.model_dump()] if settings.sample and settings.samples else []),
+        [[info.path, info.size, info.version] for info in (*inputs.log_files(), *golden)],
+    ]
+    digest = hashlib.blake2b(dumps(parts).encode("utf-8", "surrogatepass"), digest_size=5)
+    return RunRef(date=day, run=digest.hexdigest(), shards=shards)
+
+
+def _changed_limits(settings: Settings) -> list[int]:
+    """Limits that came later: where they are the defaults, runs are named as before."""
+    ours = settings.limits.unpacked_bytes
+    return [ours] if ours != Limits().unpacked_bytes else []
+
+
+def stage(
+    settings: Settings,
+    ref: RunRef,
+    inputs: Inputs,
+    now: datetime,
+    weighed_by: Corpus | None = None,
+) -> Staged:
+    """Write the run's rows, quarantine and word counts; return at once where that was done.
+
+    `now` is noted as the start of the run, and as the moment when its files were looked for.
+    `weighed_by` are word counts in place of its own.
+    """
+    files = open_store(settings)
+    if done := _find_whole(files, ref):
+        return done.model_copy(update={"seen_at": now})
+    corpus, counts = weighed_by or Corpus(), _Counts()
+    golden = GoldenSet(inputs.golden, first=inputs.golden_first)
+    with workspace() as folder, ExitStack() as stack:
+        share = max(_BUFFER_BYTES // ref.shards, 1 << 18)
+        writers = [PartWriter(folder, ROW_SCHEMA, share) for _ in range(ref.shards)]
+        quarantine = stack.enter_context((folder / "quarantine.jsonl").open("w", encoding="utf-8"))
+        for item in _items(inputs, golden, counts.skipped):
+            if isinstance(item, Rejected):
+                counts.reject(item)
+                quarantine.write(_quarantined(item))
+                continue
+            row, joined = golden.join(item)
+            row = row if row.language else replace(row, language=settings.language)
+            counts.add(row, joined)
+            if settings.reads_corpus and weighed_by is None:
+                corpus.add(row.retrieved_contexts, row.user_input)
+            writers[shard_of(row, ref.shards)].add(row_record(row), row_size(row))
+        quarantine.close()
+        done = find_staged(files, ref.folder("rows"))
+        if done and not done.problems:  # by another, at the same time
+            return done.model_copy(update={"seen_at": now})
+        digests = [writer.finish(files, ref.rows(shard)) for shard, writer in enumerate(writers)]
+        problems = []
+        if counts.reasons or counts.broken:
+            problems = _set_aside(files, ref, folder / "quarantine.jsonl")
+    words = corpus.to_bytes()
+    files.write(f"{ref.folder('rows')}/corpus.bin", words)
+    staged = Staged(
+        ref=ref,
+        source=_source(settings, inputs, counts, golden, ref.date),
+        started_at=now,
+        seen_at=now,
+        digests=tuple(digests),
+        corpus=hashlib.blake2b(words, digest_size=12).hexdigest() if settings.reads_corpus else "",
+        problems=tuple(problems),
+    )
+    files.write(f"{ref.folder('rows')}/staged.json", staged.model_dump_json(indent=1).encode())
+    return staged
+
+
+def _set_aside(files: Files, ref: RunRef, made: Path) -> list[str]:
+    """Write the quarantine of a run; return why it could not be. A rerun writes it."""
+    try:
+        files.put(made, f"{ref.folder('quarantine')}.jsonl")
+    except StoreError as error:
+        if error.transient:
+            raise
+        log.error("%s", error)
+        return [f"the quarantined rows are not kept: {error}"]
+    return []
+
+
+def find_staged(files: Files, folder: str) -> Staged | None:
+    """What staging left in a run's folder of rows, if it was finished; what cannot be read is as
+    good as nothing, and logged.
+    """
+    path = f"{folder}/staged.json"
+    done = files.find(path)
+    try:
+        return Staged.model_validate_json(done) if done else None
+    except ValidationError as error:
+        log.error("%s cannot be read, its run is left out: %s", files.uri(path), explain(error))
+        return None
+
+
+def _find_whole(files: Files, ref: RunRef) -> Staged | None:
+    """What staging left; where the word counts are damaged, or something could not be written,
+    nothing: it is done anew.
+    """
+    done = find_staged(files, ref.folder("rows"))
+    if done and done.problems:
+        return None
+    try:
+        if done:
+            load_corpus(files, ref)
+    except StoreError as error:
+        if error.transient:
+            raise
+        log.warning("%s: word counts damaged, staged anew", files.uri(ref.folder("rows")))
+        clear(files, f"{ref.folder('rows')}/staged.json")
+        return None
+    return done
+
+
+def _items(inputs: Inputs, golden: GoldenSet, skipped: Counter[str]) -> Iterator[LogRow | Rejected]:
+    yield from () if inputs.golden_first else golden.rejected
+    everything = (item for logs in inputs.logs for item in logs.read(skipped))
+    left = inputs.limit
+    for item in everything:
+        if left == 0:
+            return
+        yield item
+        left = left - isinstance(item, LogRow) if left is not None else None
+
+
+def load_corpus(files: Files, ref: RunRef) -> Corpus:
+    """The word counts of a staged run. Raises StoreError where they are not there, or damaged."""
+    path = f"{ref.folder('rows')}/corpus.bin"
+    data = files.read(path)
+    try:
+        return Corpus.from_bytes(data)
+    except ValueError as error:
+        raise StoreError(
+            f"{files.uri(path)} is damaged ({error}): run its night or gate again, which writes it "
+            "anew"
+        ) from error
+
+
+class GoldenSet:
+    """The golden set by question and by id; what a row lacks is filled in from it.
+
+    `first`: of an equal question it has the references, whatever the row says.
+    """
+
+    def __init__(self, rows: LogSet | None, *, first: bool = False) -> None:
+        self.rejected: list[Rejected] = []
+        self.joined: set[str] = set()
+        """Keys of its questions that rows were joined to."""
+        self._first = first
+        self._by_id: dict[str, LogRow] = {}
+        self._by_question: dict[str, LogRow] = {}
+        for item in rows.read() if rows else ():
+            if isinstance(item, Rejected):
+                self.rejected.append(replace(item, file=f"golden set {item.file}"))
+            else:
+                self._by_id[item.id] = item
+                self._by_question[normalise(item.user_input)] = item
+
+    @property
+    def questions(self) -> set[str]:
+        """The keys of its questions."""
+        return {row.question_key for row in self._by_question.values()}
+
+    def join(self, row: LogRow) -> tuple[LogRow, bool]:
+        """The row with the golden row's references, and whether there was one.
+
+        Ids come second: those of a log that merely counts its rows are other questions'.
+        """
+        same = self._by_question.get(normalise(row.user_input))
+        found = same or self._by_id.get(row.id)
+        if found is None:
+            return row, False
+        self.joined.add(found.question_key)
+        overrules = self._first and same is not None
+        brought = {
+            name: value
+            for name in ("reference", "reference_contexts", "reference_context_ids")
+            if (value := getattr(found, name)) is not None
+            and (overrules or getattr(row, name) is None)
+        }
+        return replace(row, **brought), True
+
+
+def _source(
+    settings: Settings, inputs: Inputs, counts: _Counts, golden: GoldenSet, day: date
+) -> Source:
+    problem = inputs.problem
+    if not problem and not counts.rows:
+        problem = "the logs hold no row that can be read"
+    return Source(
+        logs=of_day(settings.logs, day),
+        files=len(inputs.log_files()),
+        rows=counts.rows,
+        quarantined=counts.reasons.total(),
+        reasons=dict(counts.reasons.most_common(_MOST_REASONS)),
+        skipped=dict(counts.skipped.most_common()),
+        broken=counts.broken,
+        problem=problem,
+        golden=counts.golden,
+        golden_questions=len(golden.joined),
+        index_builds=dict(counts.builds.most_common(_MOST_REASONS)),
+        oldest=counts.oldest,
+        newest=counts.newest,
+    )
+
+
+def _quarantined(bad: Rejected) -> str:
+    record = {"file": bad.file, "line": bad.line, "reason": bad.reason, "excerpt": bad.excerpt}
+    return json.dumps(record) + "\n"

@@ -1,0 +1,255 @@
+"""Summaries: the means of a run with their intervals, over all rows and by segment."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ragmetrics.model.manifest import JudgeSummary, Segment, Summary
+from ragmetrics.model.request import Status
+from ragmetrics.model.row import question_key
+from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean, strata_of
+from ragmetrics.scoring.sampling.plan import Group, Marks, SamplePlan
+from ragmetrics.stats.agreement import krippendorff_alpha
+from ragmetrics.stats.intervals import mean_interval
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.shards import RunRef, read_columns
+
+if TYPE_CHECKING:  # both take a tenth of a second and more: only what reads scores pays it
+    import pandas as pd
+    import pyarrow as pa
+
+_MOST_VALUES = 20
+_MOST_LANGUAGES = 100
+_MOST_TAGS = 50
+_BINS = 10
+_LANGUAGE = "language"
+_COLUMNS = ["question", "value", "status", "votes", "failed", "spread", "cheap"]
+_OWN = ["index_build", "language", "tags"]
+"""Columns that a row has, whether it was scored or not."""
+
+
+@dataclass(frozen=True)
+class MetricScores:
+    """All scores of one metric in one run, row by row: what means and comparisons are made of."""
+
+    metric: str
+    table: pd.DataFrame
+    """Columns: question, value, status, votes, failed, spread, cheap, index_build, shard, position,
+    and one per tag, `tag:NAME`; the row's language is one of them. Of a sampled night `stratum`
+    too."""
+    higher_is_better: bool = True
+
+    @property
+    def scored(self) -> pd.DataFrame:
+        """The rows with a value."""
+        return self.table[self.table["status"] == Status.SCORED.value]
+
+    def of_segment(self, segment: Segment | None) -> MetricScores:
+        """Those of the rows of one segment, or of all; none where no row has the tag."""
+        if segment is None:
+            return self
+        column, table = f"tag:{segment.tag}", self.table
+        rows = table[table[column] == segment.value] if column in table else table[:0]
+        return replace(self, table=rows)
+
+    def by_question(self, segment: Segment | None = None) -> dict[str, list[float]]:
+        """The values of each question, of one segment or of all rows."""
+        rows = self.of_segment(segment).scored
+        grouped: dict[str, list[float]] = {}
+        for question, value in zip(rows["question"], rows["value"], strict=True):
+            grouped.setdefault(question, []).append(value)
+        return grouped
+
+    def worst(
+        self, count: int, before: Mapping[str, Sequence[float]]
+    ) -> list[tuple[int, int, float]]:
+        """Shard, position and value of the worst scores, worst first.
+
+        Among equals, questions that stood best `before` come first: these are the ones that
+        fell, while the others may always have been bad.
+        """
+        sign = 1 if self.higher_is_better else -1
+        select = self.scored.nsmallest if self.higher_is_better else self.scored.nlargest
+        rows = select(count, "value", keep="all")
+        columns = (rows[name] for name in ("value", "question", "shard", "position"))
+        ranked = (
+            (
+                sign * value,
+                -sign * fmean(before.get(question, [value])),
+                int(shard),
+                int(position),
+            )
+            for value, question, shard, position in zip(*columns, strict=True)
+        )
+        worst = heapq.nsmallest(count, ranked)
+        return [(shard, position, float(sign * value)) for value, _, shard, position in worst]
+
+
+def load_scores(
+    files: Files,
+    ref: RunRef,
+    metric: str,
+    tags: Collection[str] = (),
+    sample: SamplePlan | None = None,
+    *,
+    higher_is_better: bool = True,
+) -> MetricScores:
+    """Read a metric's scores of a run, without their details; those of a missing part failed.
+
+    Of the tags come the most frequent ones, and those asked for by name. With the plan of its
+    `sample`, each row has its stratum.
+    """
+    import pandas as pd
+
+    group = sample.group(metric) if sample else None
+    tables = [_read_scores(files, ref, metric, shard, group) for shard in range(ref.shards)]
+    names = _tag_names(tables) | set(tags)
+    frames = []
+    for shard, table in enumerate(tables):
+        frame = table.drop_columns(["tags", "language"]).to_pandas()
+        frame["shard"], frame["position"] = shard, np.arange(len(frame))
+        frames.append(frame.assign(**_tag_columns(table, sorted(names))))
+    whole = pd.concat(frames, ignore_index=True)
+    if sample and group:
+        whole[STRATUM] = strata_of(whole, sample.tags, group)
+    return MetricScores(metric, whole, higher_is_better)
+
+
+def _read_scores(
+    files: Files, ref: RunRef, metric: str, shard: int, sample: Group | None
+) -> pa.Table:
+    path = ref.scores(metric, shard)
+    if files.exists(path):
+        return read_columns(files, path, [*_COLUMNS, *_OWN])
+    columns = ["id", "user_input", *_OWN]
+    return _missing(read_columns(files, ref.rows(shard), columns), sample)
+
+
+def summarise(
+    scores: MetricScores,
+    fingerprint: str,
+    segment: Segment | None = None,
+    panel: Sequence[str] = (),
+) -> Summary:
+    """The metric's mean over all rows, or over those of a segment; `panel` names its judges."""
+    rows = scores.table
+    if segment:
+        rows = rows[rows[f"tag:{segment.tag}"] == segment.value]
+    scored = rows[rows["status"] == Status.SCORED.value]
+    values = scored["value"].to_numpy(dtype=np.float64)
+    if STRATUM in rows:
+        mean, sample = sampled_mean(rows)
+    else:
+        mean, sample = mean_interval(values, scored["question"].to_numpy(dtype=str)), None
+    counts, _ = np.histogram(np.clip(values, 0, 1), bins=_BINS, range=(0, 1))
+    judges, agreement = _by_judge(rows, panel)
+    spreads = rows["spread"].dropna()
+    return Summary(
+        metric=scores.metric,
+        segment=segment,
+        mean=mean.mean if mean else None,
+        low=mean.low if mean else None,
+        high=mean.high if mean else None,
+        scored=len(scored),
+        questions=mean.clusters if mean else 0,
+        mde=mean.mde if mean else None,
+        status=dict(sorted(Counter(rows["status"]).items())),
+        fingerprint=fingerprint,
+        histogram=[int(count) for count in counts],
+        judges=judges,
+        agreement=agreement,
+        spread=float(spreads.mean()) if len(spreads) else None,
+        higher_is_better=scores.higher_is_better,
+        sample=sample,
+    )
+
+
+def _by_judge(rows: pd.DataFrame, panel: Sequence[str]) -> tuple[list[JudgeSummary], float | None]:
+    """What each judge of a panel makes of the rows, and how well they agree."""
+    voted = rows["votes"].dropna()
+    if not panel or voted.empty:
+        return [], None
+    votes = np.array([list(row) for row in voted], dtype=np.float64)  # None becomes NaN
+    failed = Counter(name for row in rows["failed"].dropna() for name in row)
+    judges = []
+    for name, column in zip(panel, votes.T, strict=True):
+        given = column[~np.isnan(column)]
+        judges.append(
+            JudgeSummary(
+                name=name,
+                mean=float(given.mean()) if len(given) else None,
+                scored=len(given),
+                failed=failed[name],
+            )
+        )
+    return judges, krippendorff_alpha(votes.T, level="interval")
+
+
+def find_segments(scores: MetricScores, tags: Sequence[str] | None) -> list[Segment]:
+    """The segments to show: every value of the tags asked for, or of those with few values."""
+    found = []
+    for column in scores.table.columns:
+        if not column.startswith("tag:"):
+            continue
+        tag = column.removeprefix("tag:")
+        values = sorted(scores.table[column].dropna().unique())
+        most = _MOST_LANGUAGES if tag == _LANGUAGE else _MOST_VALUES
+        wanted = tag in tags if tags is not None else 1 < len(values) <= most
+        if wanted:
+            found += [Segment(tag=tag, value=value) for value in values]
+    return found
+
+
+def _missing(rows: pa.Table, sample: Group | None) -> pa.Table:
+    """The rows of a missing part: the judge failed on those that it was to be asked about."""
+    import pyarrow as pa
+
+    keys = [question_key(text) for text in rows["user_input"].to_pylist()]
+    marks = Marks()
+    statuses = [
+        Status.JUDGE_FAILED
+        if sample is None or sample.judges(marks.of(*one))
+        else Status.NOT_SAMPLED
+        for one in zip(keys, rows["id"].to_pylist(), strict=True)
+    ]
+    return pa.table(
+        {
+            "question": keys,
+            "value": pa.nulls(len(rows), pa.float64()),
+            "status": [one.value for one in statuses],
+            "votes": pa.nulls(len(rows), pa.list_(pa.float64())),
+            "failed": pa.nulls(len(rows), pa.list_(pa.string())),
+            "spread": pa.nulls(len(rows), pa.float64()),
+            "cheap": pa.nulls(len(rows), pa.float64()),
+            **{name: rows[name] for name in _OWN},
+        }
+    )
+
+
+def _tag_names(tables: Sequence[pa.Table]) -> set[str]:
+    """The most frequent tags: a log may hold a tag of its own in each row."""
+    import pyarrow.compute as pc
+
+    counts: Counter[str] = Counter()
+    for table in tables:
+        for chunk in table["tags"].chunks:
+            for count in pc.value_counts(chunk.keys).to_pylist():
+                counts[count["values"]] += count["counts"]
+    ranked = sorted(counts, key=lambda name: (-counts[name], name))
+    return set(ranked[:_MOST_TAGS])
+
+
+def _tag_columns(table: pa.Table, names: Sequence[str]) -> Mapping[str, pd.Series]:
+    """The tags as columns; a row without a tag for its language says it itself."""
+    import pyarrow.compute as pc
+
+    values = {name: pc.map_lookup(table["tags"], name, "first") for name in (*names, _LANGUAGE)}
+    values[_LANGUAGE] = pc.coalesce(values[_LANGUAGE], table[_LANGUAGE])
+    return {f"tag:{name}": found.to_pandas().astype("str") for name, found in values.items()}

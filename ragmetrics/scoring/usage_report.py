@@ -1,0 +1,77 @@
+"""What a run came to, as its parts note it: usage by judge and metric, refusals, fallbacks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from ragmetrics.config.settings import Settings
+from ragmetrics.model.manifest import Usage
+from ragmetrics.scoring.metric_errors import MetricErrors
+from ragmetrics.scoring.part import score_families
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.shards import RunRef, read_notes
+
+
+@dataclass
+class Costs:
+    """What the parts note of how they came about."""
+
+    usage: dict[str, Usage] = field(default_factory=dict)
+    """By judge, and of the embeddings."""
+    by_metric: dict[str, dict[str, Usage]] = field(default_factory=dict)
+    """The same by metric, and of each by judge."""
+    splits: Counter[str] = field(default_factory=Counter)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why a judge of the panel could not be asked, by its name."""
+    overdue: str = ""
+    """That the run's deadline passed before all was asked."""
+    metric_errors: MetricErrors = field(default_factory=MetricErrors)
+    taken_over: int = 0
+    """Parts that an earlier run of the night had scored already."""
+
+    def add(self, judge: str, metric: str, usage: Usage) -> None:
+        """Add what a metric asked of a judge."""
+        self.usage[judge] = self.usage.get(judge, Usage()) + usage
+        of_metric = self.by_metric.setdefault(metric, {})
+        of_metric[judge] = of_metric.get(judge, Usage()) + usage
+
+    def by_metric_without(self, free: set[str]) -> dict[str, dict[str, Usage]]:
+        """By metric and judge, of metrics that asked any other."""
+        found = {
+            metric: {name: usage for name, usage in of.items() if name not in free}
+            for metric, of in self.by_metric.items()
+        }
+        return {metric: of for metric, of in found.items() if of}
+
+    def problems(self) -> list[str]:
+        """The refusals, the errors of metrics and a deadline that passed, as sentences."""
+        refused = [f"{name}: {reason}" for name, reason in self.refused.items()]
+        found = [*refused, *self.metric_errors.problems()]
+        if not self.overdue:
+            return found
+        again = "rows without a verdict are judge_failed, and a rerun asks for them alone"
+        return [*found, f"{self.overdue}: {again}"]
+
+
+def costs_of(settings: Settings, files: Files, ref: RunRef) -> Costs:
+    """What the parts that are there note, all together."""
+    costs, families = Costs(), score_families(settings)
+    for shard in range(ref.shards):
+        of_shard: Counter[str] = Counter()
+        for family in families:
+            path = ref.scores(family[0], shard)
+            if not files.exists(path):
+                continue
+            notes = read_notes(files, path)
+            for name, by_metric in notes["usage"].items():
+                for metric, usage in by_metric.items():
+                    costs.add(name, metric, Usage.model_validate(usage))
+            costs.refused.update(notes["refused"])
+            costs.overdue = notes.get("overdue") or costs.overdue  # older parts do not say
+            costs.metric_errors.add(notes.get("metric_errors", {}))
+            costs.taken_over += "taken_over" in notes
+            # Families meet the same texts: the one that met most speaks for the shard.
+            of_shard |= Counter(notes["splits"])
+        costs.splits.update(of_shard)
+    return costs

@@ -1,0 +1,288 @@
+"""Carriers: which values of the tags carry a drop, by how much, and whether that is sure.
+
+A drop is split over the values of each tag so that the parts sum to it: what got worse within a
+value, and what came of its weight (more rows of a kind that was always poor). A value is named
+only where a test holds, after control of the family over all values of all tags.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from ragmetrics.stats.comparisons import PAIRED_FROM
+from ragmetrics.stats.mean_difference import Contrast, Numbers, paired_contrast, unpaired_contrast
+from ragmetrics.stats.multiple_testing import adjusted
+
+ALARMS = 0.05
+"""Share of values named in error among those named."""
+_FEWEST = 2
+"""Questions of a value, and of the rest, below which it is not tested."""
+
+
+@dataclass(frozen=True)
+class TaggedRows:
+    """Scored rows of one side; `tags` has a column per tag, None where a row is without it."""
+
+    questions: Sequence[str] | NDArray[np.object_]
+    values: Sequence[float] | Numbers
+    tags: Mapping[str, Sequence[str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """What one value of a tag has to do with the drop."""
+
+    tag: str
+    value: str | None
+    """None: the rows without the tag."""
+    within: float
+    """Part of the whole drop that comes of its own rows being worse than before."""
+    mix: float
+    """Part that comes of its having another weight than before."""
+    share: float | None
+    """`within` and `mix` as a share of the whole drop; None where nothing dropped."""
+    drop: float | None
+    """How far its own mean fell; None where it has no rows tonight."""
+    questions: int
+    """That have rows of this value tonight."""
+    is_new: bool
+    """No row had it before: `drop` is against all rows of before."""
+    p_value: float | None
+    """That it fell further than the rest, or changed its weight; of the family. None: untested."""
+    named: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A drop and what carries it, tag by tag, the largest part first."""
+
+    drop: float
+    paired: bool
+    carriers: tuple[Carrier, ...]
+
+    @property
+    def named(self) -> tuple[Carrier, ...]:
+        """Those whose test holds: none where the drop is spread over all values."""
+        return tuple(one for one in self.carriers if one.named)
+
+
+def find_carriers(before: TaggedRows, now: TaggedRows, *, alarms: float = ALARMS) -> Carried | None:
+    """Split a drop over the values of each tag, and name those that surely carry it.
+
+        w_g, m_g   weight and mean of value g; a question has one vote, shared by its rows
+        drop = M_before - M_now = sum_g within_g + mix_g
+        within_g = w_now,g (m_before,g - m_now,g)
+        mix_g    = (w_before,g - w_now,g) (m_before,g - M_before)
+
+    A new value is measured against all rows of before (m_before,g = M_before). Where at least
+    half of tonight's questions are on both sides, these alone count, each against itself,
+    whatever tags it had before: mix is 0, and a new index build carries what its questions lost.
+
+    Tests, one-sided: the drop within g is larger than that of the rest (t test on the
+    differences where paired, else on the contrast of four means); and for `mix`, both that its
+    weight changed and that its mean was another than the rest's (the larger p). A value that is
+    new and has all rows is tested by the whole drop; one that always had all rows is not.
+    Benjamini-Hochberg over all tests holds the share of false names at `alarms`.
+    Less than two questions on a side: None.
+    Sources: Kitagawa 1955; Oaxaca 1973; Blinder 1973; Berger 1982 for the larger p.
+    """
+    old, new = _Side(before), _Side(now)
+    shared = old.names & new.names
+    paired = len(shared) >= max(_FEWEST, PAIRED_FROM * len(new.names))
+    if paired:
+        old, new = old.only(shared), new.only(shared)
+    if min(len(old.names), len(new.names)) < _FEWEST:
+        return None
+    part = _paired_part if paired else _unpaired_part
+    drop = old.mean - new.mean
+    found = [
+        part(old, new, tag, value)
+        for tag in {**dict.fromkeys(before.tags), **dict.fromkeys(now.tags)}
+        for value in sorted(old.values_of(tag) | new.values_of(tag), key=lambda v: (v is None, v))
+        if not (paired and value not in new.values_of(tag))
+    ]
+    shares = (
+        replace(one, share=(one.within + one.mix) / drop if drop > 1e-12 else None) for one in found
+    )
+    ranked = sorted(_named(list(shares), alarms), key=lambda one: -(one.within + one.mix))
+    return Carried(drop, paired, tuple(ranked))
+
+
+class _Side:
+    """Rows with a weight each, so that every question has one vote."""
+
+    def __init__(self, rows: TaggedRows) -> None:
+        self.tags = {tag: _column(values) for tag, values in rows.tags.items()}
+        self.question = np.asarray(rows.questions, dtype=object)
+        self.value = np.asarray(rows.values, dtype=np.float64)
+        self.names: set[str] = set(self.question.tolist())
+        _, self.place, count = np.unique(
+            self.question.astype(str), return_inverse=True, return_counts=True
+        )
+        self.weight = 1 / count[self.place] / max(1, len(count))
+        self.mean = float(self.weight @ self.value)
+
+    def only(self, names: set[str]) -> _Side:
+        """The rows of these questions."""
+        kept = np.array([name in names for name in self.question], dtype=bool)
+        tags = {tag: column[kept].tolist() for tag, column in self.tags.items()}
+        return _Side(TaggedRows(self.question[kept], self.value[kept], tags))
+
+    def values_of(self, tag: str) -> set[str | None]:
+        """The values of a tag that some row has."""
+        return set(self.tags[tag].tolist()) if tag in self.tags else {None}
+
+    def has(self, tag: str, value: str | None) -> NDArray[np.bool_]:
+        """Which rows have the value."""
+        if tag not in self.tags:
+            return np.full(len(self.value), value is None)
+        found: NDArray[np.bool_] = self.tags[tag] == value
+        return found
+
+    def share_of(self, rows: NDArray[np.bool_]) -> float:
+        """Their weight among all."""
+        return float(self.weight[rows].sum())
+
+    def mean_of(self, rows: NDArray[np.bool_]) -> float:
+        """Their weighted mean."""
+        return float(self.weight[rows] @ self.value[rows]) / self.share_of(rows)
+
+    def questions_of(self, rows: NDArray[np.bool_]) -> tuple[NDArray[np.int_], Numbers]:
+        """The questions that have such rows, in order of name, and their means over these."""
+        count = np.bincount(self.place[rows], minlength=len(self.names))
+        sums = np.bincount(self.place[rows], weights=self.value[rows], minlength=len(self.names))
+        there = np.flatnonzero(count)
+        return there, sums[there] / count[there]
+
+
+def _column(values: Sequence[str | None]) -> NDArray[np.object_]:
+    """A tag's values, None where there is none: pandas says NaN."""
+    column = np.empty(len(values), dtype=object)
+    column[:] = [value if isinstance(value, str) else None for value in values]
+    return column
+
+
+def _paired_part(old: _Side, new: _Side, tag: str, value: str | None) -> Carrier:
+    """What the questions lost whose rows have the value tonight; both sides have the same ones."""
+    rows = new.has(tag, value)
+    everything = np.ones(len(old.value), dtype=bool)
+    was = old.questions_of(everything)[1]
+    lost, own = _losses(was, new, rows), new.questions_of(rows)[0]
+    weight = np.bincount(new.place[rows], weights=new.weight[rows], minlength=len(was))[own]
+    rest = _losses(was, new, ~rows)
+    is_new = value not in old.values_of(tag)
+    contrast = None
+    if min(len(lost), len(rest)) >= _FEWEST:
+        contrast = unpaired_contrast(lost, rest)
+    elif is_new and not len(rest):
+        contrast = paired_contrast(lost)
+    return Carrier(
+        tag=tag,
+        value=value,
+        within=float(weight @ lost),
+        mix=0.0,
+        share=None,
+        drop=float(weight @ lost / weight.sum()),
+        questions=len(own),
+        is_new=is_new,
+        p_value=contrast.p_value if contrast else None,
+    )
+
+
+def _losses(was: Numbers, new: _Side, rows: NDArray[np.bool_]) -> Numbers:
+    there, means = new.questions_of(rows)
+    return np.round(was[there] - means, 12)
+
+
+def _unpaired_part(old: _Side, new: _Side, tag: str, value: str | None) -> Carrier:
+    """What came of the value's own rows, and of its weight."""
+    was, now = old.has(tag, value), new.has(tag, value)
+    is_new = not was.any()
+    weight_was, weight_now = old.share_of(was), new.share_of(now)
+    mean_was = old.mean if is_new else old.mean_of(was)
+    fell = mean_was - new.mean_of(now) if now.any() else None
+    # A new value has no rows to compare with: it is held against all of before.
+    own = np.ones_like(was) if is_new else was
+    found = [
+        p
+        for p in (_fell_further(old, new, own, now, was), _weighs_otherwise(old, new, was, now))
+        if p is not None
+    ]
+    return Carrier(
+        tag=tag,
+        value=value,
+        within=weight_now * (fell or 0.0),
+        mix=(weight_was - weight_now) * (mean_was - old.mean),
+        share=None,
+        drop=fell,
+        questions=len(new.questions_of(now)[0]),
+        is_new=is_new,
+        p_value=min(1.0, len(found) * min(found)) if found else None,
+    )
+
+
+def _fell_further(
+    old: _Side,
+    new: _Side,
+    own: NDArray[np.bool_],
+    now: NDArray[np.bool_],
+    was: NDArray[np.bool_],
+) -> float | None:
+    """The chance of the value's drop being so much larger than the rest's."""
+    fell = _fell(old, new, own, now)
+    if fell is None:
+        return None
+    if now.all() and not was.any():
+        return fell.p_value
+    rest = _fell(old, new, ~was, ~now)
+    if rest is None:
+        return None
+    squares = np.square([fell.error, rest.error])
+    whole = float(squares.sum())
+    freedom = [fell.freedom, rest.freedom]
+    least = whole**2 / float((np.square(squares) / freedom).sum()) if whole > 0 else min(freedom)
+    return Contrast(fell.difference - rest.difference, math.sqrt(whole), least).p_value
+
+
+def _fell(
+    old: _Side, new: _Side, was: NDArray[np.bool_], now: NDArray[np.bool_]
+) -> Contrast | None:
+    before, after = old.questions_of(was)[1], new.questions_of(now)[1]
+    return unpaired_contrast(before, after) if min(len(before), len(after)) >= _FEWEST else None
+
+
+def _weighs_otherwise(
+    old: _Side, new: _Side, was: NDArray[np.bool_], now: NDArray[np.bool_]
+) -> float | None:
+    """The chance that it only seems to be a better (worse) kind of rows of which there are less
+    (more) tonight: the larger of two p, for the weights and for the means of before."""
+    own, rest = old.questions_of(was)[1], old.questions_of(~was)[1]
+    if min(len(own), len(rest)) < _FEWEST:
+        return None
+    n, m = len(old.names), len(new.names)
+    a, b = len(old.questions_of(was)[0]) / n, len(new.questions_of(now)[0]) / m
+    share = (a * n + b * m) / (n + m)
+    error = math.sqrt(share * (1 - share) * (1 / n + 1 / m))
+    z = (a - b) / error if error > 0 else 0.0
+    level = unpaired_contrast(own, rest)
+    sign = math.copysign(1.0, level.difference)
+    return max(level.p_two_sided, float(special.ndtr(-z * sign)))
+
+
+def _named(found: list[Carrier], alarms: float) -> list[Carrier]:
+    """The p values adjusted over the family, and the names."""
+    tested = [i for i, one in enumerate(found) if one.p_value is not None]
+    if not tested:
+        return found
+    family = adjusted([found[i].p_value or 0.0 for i in tested])
+    for i, p_value in zip(tested, family, strict=True):
+        one = found[i]
+        carries = one.within + one.mix > 0 and p_value < alarms
+        found[i] = replace(one, p_value=p_value, named=carries)
+    return found

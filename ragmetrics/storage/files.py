@@ -1,0 +1,352 @@
+"""The one door to fsspec: files under one URI, in a local folder or in a bucket.
+
+Writes are atomic: a reader sees the whole file or none of it. A bucket's failures that may pass
+are waited out; every other comes out as a StoreError that says what was being done and to which
+file.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property, partial
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, BinaryIO, TypeVar, cast
+from urllib.parse import urlsplit
+
+import fsspec
+from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
+
+from ragmetrics.errors import StoreError
+from ragmetrics.storage.listing import all_below, matching
+from ragmetrics.storage.retry import PATIENCE, Patience, is_missing, told, was_replaced
+from ragmetrics.storage.tempfiles import scratch
+
+BLOCK = 4 << 20
+BUFFER = 1 << 20
+SECONDS = "patience_seconds"
+"""The one storage option that is ours; all others are fsspec's."""
+_MOST_READINGS = 8
+
+CONTENT_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".jsonl": "application/x-ndjson",
+    ".parquet": "application/vnd.apache.parquet",
+    ".svg": "image/svg+xml",
+    ".prom": "text/plain; version=0.0.4; charset=utf-8",
+}
+T = TypeVar("T")
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths of this machine lead to one file, be it there or not yet."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return one.resolve() == other.resolve()
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """One file of a listing; `version` changes when its content does."""
+
+    path: str
+    size: int
+    version: str
+    modified: float | None = field(default=None, compare=False)
+    """When it was written, in seconds by the clock of the store; None: it does not say."""
+    refused: str = ""
+    """Why a log of this name is not opened, if so."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files below `root`; paths are relative to it and use forward slashes."""
+
+    root: str
+    options: Mapping[str, Any] | None = None
+
+    @cached_property
+    def _fs(self) -> tuple[fsspec.AbstractFileSystem, str]:
+        options = {name: value for name, value in self._options.items() if name != SECONDS}
+        if self.root.startswith(("s3://", "s3a://")):
+            # Cached listings never see what other workers write; a file that may be fetched in
+            # pieces at once is asked for its size first, and most of ours are small.
+            options = {"use_listings_cache": False, "max_concurrency": 1, **options}
+        with told("opening", self.root):
+            fs, path = url_to_fs(self.root, **options)
+        return fs, path.rstrip("/") or "/"
+
+    @property
+    def _options(self) -> Mapping[str, Any]:
+        return self.options or {}
+
+    @cached_property
+    def _patience(self) -> Patience:
+        seconds = self._options.get(SECONDS, PATIENCE)
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds < 0:
+            raise StoreError(f"storage_options: {SECONDS} should be a number of seconds")
+        return Patience(self.place, float(seconds))
+
+    @property
+    def place(self) -> str:
+        """The bucket, and how it is reached: alike for all files of one bucket."""
+        parts = urlsplit(self.root)
+        return f"{parts.scheme}://{parts.netloc} {sorted(map(str, self._options.items()))}"
+
+    def _do(self, doing: str, path: str, act: Callable[[], T]) -> T:
+        """What `act` returns; a bucket's failures that may pass are waited out."""
+        uri = self.uri(path)
+        with told(doing, uri):
+            return act() if self.local else self._patience.of(f"{doing} {uri}", act)
+
+    @property
+    def local(self) -> Path | None:
+        """The folder, where the files are on this machine."""
+        fs, path = self._fs
+        return Path(path) if isinstance(fs, LocalFileSystem) else None
+
+    def uri(self, path: str = "") -> str:
+        """The address of a file, for people and manifests."""
+        return str(PurePosixPath(self.root) / path) if self.local else f"{self._base}{path}"
+
+    @property
+    def _base(self) -> str:
+        return self.root.rstrip("/") + "/"
+
+    def at(self, folder: str) -> Files:
+        """The files below a folder of these."""
+        return Files(self.uri(folder), self.options)
+
+    def _full(self, path: str) -> str:
+        base = self._fs[1]
+        return f"{base.rstrip('/')}/{path}" if path else base
+
+    @contextmanager
+    def open(self, path: str) -> Iterator[BinaryIO]:
+        """Open for reading, buffered so that reading line by line is fast from a bucket too."""
+        fs, _ = self._fs
+        full = self._full(path)
+        raw = self._do("reading", path, lambda: fs.open(full, "rb", block_size=BLOCK))
+        if not self.local:
+            raw = _Steady(raw, self, path)
+        with io.BufferedReader(cast("io.RawIOBase", raw), BUFFER) as file:
+            yield cast("BinaryIO", file)
+
+    @contextmanager
+    def open_as_is(self, path: str) -> Iterator[BinaryIO]:
+        """Open for reading as it is at this moment, whoever writes it anew meanwhile.
+
+        A folder's file stays what it was opened as. A bucket's is copied to this machine first.
+        """
+        if self.local:
+            with self.open(path) as file:
+                yield file
+            return
+        with ExitStack() as stack:
+            with scratch():
+                copy = stack.enter_context(tempfile.TemporaryFile())
+            self._unchanged(path, partial(_copied, copy=copy))
+            yield cast("BinaryIO", copy)
+
+    def tail(self, path: str, size: int) -> bytes:
+        """The last bytes of a file, `size` or all there are: nothing else of it is fetched."""
+
+        def last(file: BinaryIO) -> bytes:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - size))
+            return file.read()
+
+        return self._unchanged(path, last)
+
+    def _unchanged(self, path: str, read: Callable[[BinaryIO], T]) -> T:
+        """What `read` makes of a file, from the start where it was written anew meanwhile."""
+        for _ in range(_MOST_READINGS):
+            try:
+                with self.open(path) as file:
+                    return read(file)
+            except StoreError as error:
+                if not was_replaced(error):
+                    raise
+        raise StoreError(f"reading {self.uri(path)}: it changes all the time", transient=True)
+
+    def read(self, path: str) -> bytes:
+        """The whole content of a small file."""
+        fs, full = self._fs[0], self._full(path)
+        return self._do("reading", path, lambda: cast("bytes", fs.cat_file(full)))
+
+    def find(self, path: str) -> bytes | None:
+        """The whole content of a small file, or None where there is none."""
+        try:
+            return self.read(path)
+        except StoreError as error:
+            if is_missing(error):
+                return None
+            raise
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or folder."""
+        fs, full = self._fs[0], self._full(path)
+        return self._do("looking for", path, lambda: bool(fs.exists(full)))
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file whole: a temporary name and a rename, or one put."""
+        fs, full = self._fs[0], self._full(path)
+
+        def act() -> None:
+            if self.local:
+                with _replacing(Path(full)) as temporary:
+                    temporary.write_bytes(data)
+            else:
+                fs.pipe_file(full, data, **self._headers(path))
+
+        self._do("writing", path, act)
+
+    def check_writable(self, folder: str) -> None:
+        """Raise StoreError where nothing can be written to a folder: tried out."""
+        path = f"{folder}/.probe"
+        with told("writing to", self.uri(folder)):
+            try:
+                self.write(path, b"")
+            except StoreError as error:
+                cause = error.__cause__ or error
+                raise cause from cause.__cause__  # in which the server's answer is
+        with suppress(StoreError):  # an empty file is in nobody's way
+            self.remove(path)
+
+    def put(self, source: Path, path: str) -> None:
+        """Move a finished local file to its place."""
+        fs, full = self._fs[0], self._full(path)
+
+        def act() -> None:
+            if self.local:
+                with _replacing(Path(full)) as temporary:
+                    shutil.copyfile(source, temporary)
+            else:
+                fs.put_file(str(source), full, **self._headers(path))
+
+        self._do("writing", path, act)
+
+    def remove(self, path: str) -> None:
+        """Remove a file; one that is gone already is fine."""
+        fs, full = self._fs[0], self._full(path)
+
+        def act() -> None:
+            with suppress(FileNotFoundError):
+                fs.rm_file(full)
+
+        self._do("removing", path, act)
+
+    def below(self, folder: str = "") -> list[FileInfo]:
+        """All files below a folder, however deep, by path; none where there is no such folder."""
+        fs, base = self._fs
+        full = self._full(folder)
+        return _infos(self._do("listing", folder, lambda: all_below(fs, full)), base)
+
+    def glob(self, pattern: str) -> list[FileInfo]:
+        """The files that match a pattern, by path."""
+        fs, base = self._fs
+        full = self._full(pattern)
+        if self.local:
+            found = self._do("listing", pattern, lambda: matching(fs, full, lambda act: act()))
+        else:
+            with told("listing", self.uri(pattern)):
+                found = matching(fs, full, partial(self._do, "listing", pattern))
+        files = {name: info for name, info in found.items() if info["type"] != "directory"}
+        return _infos(files, base)
+
+    def _headers(self, path: str) -> dict[str, str]:
+        kind = CONTENT_TYPES.get(PurePosixPath(path).suffix)
+        return {"ContentType": kind} if kind and self.root.startswith("s3") else {}
+
+
+class _Steady(io.RawIOBase):
+    """A file of a bucket: each read waits out what may pass, as every other request does."""
+
+    def __init__(self, raw: Any, files: Files, path: str) -> None:
+        self._raw, self._files, self._path = raw, files, path
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """As in any file."""
+        return int(self._raw.seek(offset, whence))
+
+    def tell(self) -> int:
+        """As in any file."""
+        return int(self._raw.tell())
+
+    def readinto(self, buffer: Any) -> int:
+        """As in any file, but for the errors: StoreError."""
+        data = self._files._do("reading", self._path, lambda: self._raw.read(len(buffer)))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Close it, once."""
+        if not self.closed:
+            self._raw.close()
+        super().close()
+
+
+def _copied(file: BinaryIO, copy: IO[bytes]) -> None:
+    copy.seek(0)
+    copy.truncate()
+    with scratch():
+        shutil.copyfileobj(file, copy, BLOCK)
+    copy.seek(0)
+
+
+def _infos(found: Mapping[str, Mapping[str, Any]], base: str) -> list[FileInfo]:
+    infos = [
+        FileInfo(
+            path=name.removeprefix(base).lstrip("/"),
+            size=int(info.get("size") or 0),
+            version=str(info.get("ETag") or info.get("mtime") or info.get("etag") or ""),
+            modified=_moment(info),
+        )
+        for name, info in found.items()
+        if not PurePosixPath(name).name.startswith(".")
+    ]
+    return sorted(infos, key=lambda info: info.path)
+
+
+def _moment(info: Mapping[str, Any]) -> float | None:
+    """When a file was written, as s3fs, gcsfs, adlfs and the local system put it."""
+    for name in ("LastModified", "mtime", "last_modified"):
+        said = info.get(name)
+        if isinstance(said, datetime):
+            return said.timestamp()
+        if isinstance(said, int | float):
+            return float(said)
+    return None
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[Path]:
+    """A temporary file beside the target that takes its place when all went well."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o644)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,333 @@
+"""Parts: the rows and scores of one shard, as Parquet that DuckDB and pandas read as it is.
+
+rows/dt=DATE/run=ID/shard-000.parquet                   the rows as staged
+scores/dt=DATE/run=ID/metric=NAME/shard-000.parquet     one line per row, in the same order
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import tempfile
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ragmetrics.errors import StoreError
+from ragmetrics.model.manifest import Record
+from ragmetrics.model.request import Score, Status, dumps
+from ragmetrics.model.row import LogRow, question_key
+from ragmetrics.storage.files import Files
+from ragmetrics.storage.retry import is_missing
+from ragmetrics.storage.tempfiles import scratch
+
+log = logging.getLogger(__name__)
+_GROUP = 1_000
+_BATCH = 256
+_TAIL = 64 << 10  # enough for most footers
+# Arrow's Python side raises these over names, times and types that make no sense.
+_NONSENSE = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError)
+_TAGS = pa.map_(pa.string(), pa.string())
+
+ROW_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("user_input", pa.string(), nullable=False),
+        pa.field("retrieved_contexts", pa.list_(pa.string()), nullable=False),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("response", pa.string()),
+        ("reference", pa.string()),
+        ("reference_contexts", pa.list_(pa.string())),
+        ("retrieved_context_ids", pa.list_(pa.string())),
+        ("reference_context_ids", pa.list_(pa.string())),
+        ("retrieved_context_scores", pa.list_(pa.float64())),
+        ("index_build", pa.string()),
+        ("language", pa.string()),
+        ("tags", _TAGS),
+    ]
+)
+SCORE_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("question", pa.string(), nullable=False),  # LogRow.question_key: the cluster
+        ("value", pa.float64()),
+        pa.field("status", pa.string(), nullable=False),
+        ("reason", pa.string()),
+        ("details", pa.string()),  # JSON
+        ("index_build", pa.string()),
+        ("language", pa.string()),
+        ("tags", _TAGS),
+        ("votes", pa.list_(pa.float64())),  # of a panel's judges, in the manifest's order
+        ("failed", pa.list_(pa.string())),  # those of them without a usable verdict
+        ("spread", pa.float64()),
+        ("cheap", pa.float64()),  # of a sampled night: the embedded judge's value
+    ]
+)
+
+
+class RunRef(Record):
+    """A reference to one run of one night: all that tasks pass to each other."""
+
+    date: date
+    run: str
+    shards: int
+
+    def folder(self, kind: str) -> str:
+        """Where the run's files of one kind are, as in `rows/dt=2026-11-19/run=ab12`."""
+        return f"{kind}/dt={self.date.isoformat()}/run={self.run}"
+
+    def rows(self, shard: int) -> str:
+        """The path of a shard's rows."""
+        return f"{self.folder('rows')}/shard-{shard:03d}.parquet"
+
+    def scores(self, metric: str, shard: int) -> str:
+        """The path of a shard's scores by one metric."""
+        return f"{self.folder('scores')}/metric={metric}/shard-{shard:03d}.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRow:
+    """A row with its score by every metric of the run."""
+
+    row: LogRow
+    scores: Mapping[str, Score]
+
+
+class PartWriter:
+    """Writes one Parquet file piece by piece, in bounded memory; `finish` puts it in its place.
+
+    Raises StoreError where the file in the making cannot be written.
+    """
+
+    def __init__(self, folder: Path, schema: pa.Schema, group_bytes: int = 1 << 20) -> None:
+        with (
+            scratch(),
+            tempfile.NamedTemporaryFile(dir=folder, suffix=".parquet", delete=False) as file,
+        ):
+            self._path = Path(file.name)
+        self._schema, self._group_bytes = schema, group_bytes
+        self._writer: pq.ParquetWriter | None = None
+        self._waiting: list[dict[str, Any]] = []
+        self._bytes = 0
+        self.rows = 0
+
+    def add(self, record: dict[str, Any], size: int = 0) -> None:
+        """Add one record of about `size` bytes."""
+        self._waiting.append(record)
+        self._bytes += size
+        self.rows += 1
+        if len(self._waiting) >= _GROUP or self._bytes >= self._group_bytes:
+            self._flush()
+
+    def add_table(self, table: pa.Table) -> None:
+        """Add records that are a table already, with the schema's columns."""
+        self._flush()
+        self._write(table.replace_schema_metadata(None).cast(self._schema))
+        self.rows += len(table)
+
+    def finish(self, files: Files, path: str, notes: Mapping[str, Any] | None = None) -> str:
+        """Write the file whole to its place; `notes` become its key-value metadata as JSON.
+
+        Returns a digest of the file: equal records in equal order give equal files.
+        """
+        self._flush()
+        said = {key: dumps(value) for key, value in (notes or {}).items()}
+        with scratch():
+            writer = self._writer or pq.ParquetWriter(self._path, self._schema, compression="zstd")
+            writer.add_key_value_metadata(said)
+            writer.close()
+            with self._path.open("rb") as made:
+                digest = hashlib.file_digest(made, partial(hashlib.blake2b, digest_size=12))
+        files.put(self._path, path)
+        self._path.unlink()
+        return digest.hexdigest()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            self._write(pa.Table.from_pylist(self._waiting, self._schema))
+            self._waiting, self._bytes = [], 0
+
+    def _write(self, table: pa.Table) -> None:
+        with scratch():
+            if self._writer is None:
+                self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
+            self._writer.write_table(table)
+
+
+def row_record(row: LogRow) -> dict[str, Any]:
+    """A row as a record of ROW_SCHEMA."""
+    return {
+        name: list(value.items()) if name == "tags" else value
+        for name in _ROW_FIELDS
+        if (value := getattr(row, name)) is not None
+    }
+
+
+def row_size(row: LogRow) -> int:
+    """About how many bytes a row takes."""
+    return 200 + row.size
+
+
+def score_record(row: LogRow, score: Score) -> dict[str, Any]:
+    """A score as a record of SCORE_SCHEMA."""
+    return {
+        "id": row.id,
+        "question": row.question_key,
+        "value": score.value,
+        "status": score.status.value,
+        "reason": score.reason or None,
+        "details": dumps(dict(score.details)) if score.details else None,
+        "index_build": row.index_build,
+        "language": row.language,
+        "tags": list(row.tags.items()),
+        "votes": score.votes,
+        "failed": score.failed or None,
+        "spread": score.spread,
+        "cheap": score.cheap,
+    }
+
+
+def read_rows(files: Files, path: str) -> Iterator[LogRow]:
+    """The rows of a part, in bounded memory."""
+    for batch in read_row_batches(files, path):
+        yield from batch
+
+
+def question_keys(files: Files, path: str) -> set[str]:
+    """The keys of all questions of a part."""
+    with open_part(files, path) as part:
+        return {
+            question_key(question)
+            for batch in part.iter_batches(columns=["user_input"])
+            for question in batch.column(0).to_pylist()
+        }
+
+
+def read_row_batches(files: Files, path: str) -> Generator[list[LogRow], None, None]:
+    """The rows of a part, some hundreds at a time."""
+    with open_part(files, path) as part:
+        for batch in part.iter_batches(batch_size=_BATCH):
+            yield [row_of(record) for record in batch.to_pylist()]
+
+
+def read_records(
+    files: Files, path: str, columns: Sequence[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The records of a part, in bounded memory."""
+    with open_part(files, path) as part:
+        for batch in part.iter_batches(batch_size=_BATCH, columns=columns):
+            yield from batch.to_pylist()
+
+
+def read_columns(files: Files, path: str, columns: Sequence[str]) -> pa.Table:
+    """Some columns of a part, whole."""
+    with open_part(files, path) as part:
+        return part.read(list(columns))
+
+
+def read_notes(files: Files, path: str) -> dict[str, Any]:
+    """The notes that a part was finished with; nothing but its footer is fetched."""
+    with undamaged(files, path):
+        said = pq.ParquetFile(_footer(files, path)).metadata.metadata or {}
+        ours = (key for key in said if not key.startswith((b"ARROW:", b"pandas")))
+        return {key.decode(): json.loads(said[key]) for key in ours}
+
+
+def _footer(files: Files, path: str) -> pa.BufferReader:
+    """The end of a part with all of its footer, whose length stands before the last four bytes."""
+    size, needed = 0, _TAIL
+    while size < needed:
+        size = needed
+        tail = files.tail(path, size)
+        needed = int.from_bytes(tail[-8:-4], "little") + 8
+    return pa.BufferReader(tail)
+
+
+def is_whole(files: Files, path: str) -> bool:
+    """Whether there is a part with its footer: one that was cut or spoilt is to be made again."""
+    try:
+        read_notes(files, path)
+    except DamagedPart as error:
+        log.warning("%s, so it is made again", error)
+        return False
+    except StoreError as error:
+        if not is_missing(error):
+            raise
+        return False
+    return True
+
+
+def copy_part(files: Files, source: str, target: str, notes: Mapping[str, Any]) -> None:
+    """Copy a part of scores, with other notes. Raises DamagedPart where it cannot be read."""
+    with workspace() as folder, open_part(files, source) as part:
+        writer = PartWriter(folder, SCORE_SCHEMA)
+        for number in range(part.num_row_groups):
+            writer.add_table(part.read_row_group(number))
+        writer.finish(files, target, notes)
+
+
+class DamagedPart(StoreError):
+    """A part is there, but is no Parquet any more, or not all of it."""
+
+
+@contextmanager
+def open_part(files: Files, path: str) -> Iterator[pq.ParquetFile]:
+    """A part to be read, as it is now: two runs at once may write it anew."""
+    with files.open_as_is(path) as file, undamaged(files, path):
+        yield pq.ParquetFile(file)
+
+
+@contextmanager
+def undamaged(files: Files, path: str) -> Iterator[None]:
+    """While a part is read: what Arrow, or Python, cannot make sense of is a DamagedPart."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, *_NONSENSE) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # Arrow's own have no number
+            raise
+        said = " ".join(str(error).split())
+        raise DamagedPart(f"{files.uri(path)} is damaged ({said})") from error
+
+
+def row_of(record: Mapping[str, Any]) -> LogRow:
+    """The row that a record of ROW_SCHEMA, or of some of its columns, holds."""
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
+    }
+    values["tags"] = dict(record.get("tags") or [])
+    return LogRow(**values)
+
+
+def score_of(record: Mapping[str, Any]) -> Score:
+    """The score that a record of SCORE_SCHEMA holds."""
+    details = json.loads(record["details"]) if record["details"] else {}
+    return Score(
+        record["value"],
+        record["reason"] or "",
+        details,
+        Status(record["status"]),
+        votes=tuple(votes) if (votes := record.get("votes")) is not None else None,
+        failed=tuple(record.get("failed") or ()),
+        spread=record.get("spread"),
+        cheap=record.get("cheap"),
+    )
+
+
+_ROW_FIELDS = tuple(one.name for one in fields(LogRow))
+
+
+@contextmanager
+def workspace() -> Iterator[Path]:
+    """A local folder for parts in the making."""
+    with scratch():
+        made = tempfile.TemporaryDirectory(prefix="ragmetrics-")
+    with made as folder:
+        yield Path(folder)

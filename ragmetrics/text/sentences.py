@@ -1,0 +1,301 @@
+"""Sentences, and the identity of questions, for logged text of any shape.
+
+pysbd splits well, but was written for trusted text. Its hazards, and what is done about each:
+
+    .[1, 2, 3, ... 19 and more    a pattern exponential in the digits: replaced by an equivalent
+    !!!!!!!!!!!! ...              a slow quadratic pattern: replaced by an equivalent
+    hundreds of abbreviations     quadratic: each distinct one is replaced once, same result
+    a) b) a) b) ..., 1. 2. ...    cubic in the list items: the plain splitter if they are many
+    [ [ [ ..., " ( " ( ...        quadratic: bounded by the length of what pysbd is given
+    its own marks, such as ∯      text changed or lost: compared afterwards, else the plain splitter
+    ten million characters        a minute, with lists ten: the plain splitter from a million on
+
+Nothing is timed: the same text gives the same sentences on every machine.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ragmetrics.text.rule_splitter import plain_sentences
+from ragmetrics.text.split_cache import Key, Recent, Shared, Split, splits_file
+
+for _category in (SyntaxWarning, DeprecationWarning):  # its old escapes break -W error
+    warnings.filterwarnings("ignore", category=_category, module=r".*\bpysbd\b")
+
+from pysbd.languages import LANGUAGE_CODES  # noqa: E402
+from pysbd.processor import Processor  # noqa: E402
+
+_LONGEST = 8_000  # characters per call of pysbd; bounds what is quadratic in it
+_LIST_BUDGET = 500_000_000  # steps; about half a second
+_TEXT_BUDGET = 1_000_000  # characters of prose that pysbd is given of one text; some 6 seconds
+_CACHE_BYTES = 32 * 1024 * 1024
+
+_STEPS_PER_CHARACTER = 2_000  # over lists, as pysbd takes them in the time of one character
+
+_LIST_ITEM = re.compile(
+    r"(?<![^\s(])(?:[a-z][.)]|[ivx]{2,5}\))"  # a. a) (iv)
+    r"|(?<![^\s\-⁃])\d{1,2}\.[\s)]|\d\)\s"  # 1. 2.) 3)
+)
+_LIST_MARKS = frozenset("∯♨☝")  # pysbd's own; in a text they would slip past the budget
+
+# Group numbers are pysbd's. Each text of digits and separators has one parse only, so that
+# there is nothing to try again; the original tries every way to cut digits into numbers.
+_NUMBERED_REFERENCE = (
+    r"(?<=[^\d\s])(\.|∯)((\[(\d+(?:,(?:\s?-\s?|\s{0,2})|\s?-\s?|\s{1,2}))*\d{1,3}\])+"
+    r"|((\d{1,3}\s?)?\d{1,3}))(\s)(?=[A-Z])"
+)
+_CONTINUOUS_PUNCTUATION = r"(?<=\S)[!?]{3,}+(?=\s|\Z)"
+
+
+@dataclass(frozen=True, slots=True)
+class SplitCounts:
+    """How distinct texts were split: by pysbd, or plainly and for what reason."""
+
+    pysbd: int = 0
+    fallback: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def texts(self) -> int:
+        """All distinct texts split."""
+        return self.pysbd + sum(self.fallback.values())
+
+
+class SplitCounter:
+    """Counts the distinct texts that a piece of work needed, whoever split them first."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str | None, set[int]] = {}
+
+    def note(self, text: tuple[str, str], reason: str | None) -> None:
+        """Note one text in one language; `reason` says why it was split plainly, if so."""
+        self._texts.setdefault(reason, set()).add(hash(text))
+
+    def counts(self) -> SplitCounts:
+        """The counts so far, reasons in alphabetical order."""
+        reasons = sorted(reason for reason in self._texts if reason)
+        fallback = {reason: len(self._texts[reason]) for reason in reasons}
+        return SplitCounts(len(self._texts.get(None, ())), fallback)
+
+
+_counter: ContextVar[SplitCounter | None] = ContextVar("split_counter", default=None)
+
+
+@contextmanager
+def counting_splits() -> Iterator[SplitCounter]:
+    """Count the texts split inside, in this thread and its asyncio tasks.
+
+    The same work gives the same counts, whatever was split before or is split beside it.
+    """
+    counter = SplitCounter()
+    token = _counter.set(counter)
+    try:
+        yield counter
+    finally:
+        _counter.reset(token)
+
+
+def sentences(text: str | None, language: str | None = None) -> tuple[str, ...]:
+    """The sentences of a text, in order, stripped, empty ones dropped.
+
+    `language` is a tag such as `de-AT`; without one the text is read as English.
+    """
+    if not text or text.isspace():
+        return ()
+    key = (_code(language), text)
+    found = _found(key)
+    if counter := _counter.get():
+        counter.note(key, found.reason)
+    return found.sentences
+
+
+def weight(texts: Iterable[str]) -> int:
+    """At most how much work it is to split texts, in characters of prose; lists take more."""
+    return sum(len(text) + _most_steps(text) // _STEPS_PER_CHARACTER for text in texts)
+
+
+@contextmanager
+def sharing_splits(path: Path | None = None) -> Iterator[Path]:
+    """Share the texts split inside with all processes that are given the path.
+
+    Without a path the outermost use makes a file of its own, which goes with it.
+    """
+    global _shared
+    if _shared is not None:
+        yield _shared.path
+        return
+    with ExitStack() as stack:
+        file = path or stack.enter_context(splits_file())
+        shared = _shared = Shared(file)
+        try:
+            yield file
+        finally:
+            _shared = None
+            shared.close()
+
+
+def normalise(text: str) -> str:
+    """The identity of a question: same wording, whatever its case, width, spaces or last stop."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return " ".join(folded.split()).rstrip("?!.؟。！？ ")
+
+
+class _UnfitError(Exception):
+    """pysbd cannot be given this text, or did not do well; the message is the reason counted."""
+
+
+_recent = Recent(_CACHE_BYTES)
+_shared: Shared | None = None
+
+
+def _found(key: Key) -> Split:
+    """The sentences of a text, split now if no process of the run has done so."""
+    found = _recent.get(key)
+    if found is None:
+        shared = _shared
+        found = shared.get(key) if shared else None
+        if found is None:
+            found = _split(key[1], key[0])
+            if shared:
+                shared.put(key, found)
+        _recent.put(key, found)
+    return found
+
+
+def _code(language: str | None) -> str:
+    """pysbd's code for a BCP-47 tag: its first part, in lower case."""
+    return (language or "").strip().replace("_", "-").split("-")[0].lower() or "en"
+
+
+def _split(text: str, code: str) -> Split:
+    if code not in LANGUAGE_CODES:
+        return Split(tuple(plain_sentences(text)), "language")
+    found: list[str] = []
+    reason = None
+    left = _TEXT_BUDGET
+    for piece in _pieces(text):
+        try:
+            left -= _work(piece) if left > 0 else 0
+            if left <= 0:
+                raise _UnfitError("beyond the budget of a text")
+            found += _by_pysbd(piece, code)
+        except _UnfitError as unfit:
+            reason = reason or str(unfit)
+            found += plain_sentences(piece)
+    return Split(tuple(found), reason)
+
+
+def _pieces(text: str) -> list[str]:
+    """A long text in pieces of whole lines: no sentence of pysbd's reaches over a line break."""
+    if len(text) <= _LONGEST:
+        return [text]
+    pieces: list[list[str]] = [[]]
+    size = 0
+    for line in text.replace("\r", "\n").split("\n"):
+        if size + len(line) > _LONGEST:
+            pieces.append([])
+            size = 0
+        pieces[-1].append(line)
+        size += len(line) + 1
+    return ["\n".join(lines) for lines in pieces]
+
+
+def _work(text: str) -> int:
+    """What pysbd has to do for a piece, in characters of prose; raises for what it is not given."""
+    if len(text) > _LONGEST:
+        raise _UnfitError("too long")
+    steps = _list_cost(text)
+    if not _LIST_MARKS.isdisjoint(text) or steps > _LIST_BUDGET:
+        raise _UnfitError("unsafe pattern")
+    return len(text) + steps // _STEPS_PER_CHARACTER
+
+
+def _by_pysbd(text: str, code: str) -> list[str]:
+    language = _hardened(code)
+    try:
+        found = getattr(language, "Processor", Processor)(text, language).process()
+    except (re.error, IndexError) as error:  # it builds patterns from the text, unescaped
+        raise _UnfitError("error") from error
+    if "".join("".join(found).split()) != "".join(text.split()):
+        raise _UnfitError("lost text")
+    return [sentence for raw in found if (sentence := raw.strip())]
+
+
+def _list_cost(text: str) -> int:
+    """How many steps pysbd may take over lists: for each item it looks at every later line.
+
+    Each lettered item adds a line break before all items of its letter.
+    """
+    items: list[str] = _LIST_ITEM.findall(text)
+    lettered = sum(item[0].isalpha() and item[-1] == ")" for item in items)
+    lines = 1 + text.count("\n") + text.count("\r") + lettered**2 // 2
+    return len(items) * (len(items) + lines) * len(text)
+
+
+def _most_steps(text: str) -> int:
+    """A bound on what lists take that costs next to nothing: every item has a stop or a bracket."""
+    items = text.count(".") + text.count(")")
+    return items * (items + text.count("\n")) * len(text)
+
+
+@cache
+def _hardened(code: str) -> Any:
+    """pysbd's rules for a language, with equivalents in place of what is dear in them."""
+    rules = LANGUAGE_CODES[code]
+    replacer = type(
+        "AbbreviationReplacer",
+        (rules.AbbreviationReplacer,),
+        {"search_for_abbreviations_in_string": _replace_abbreviations},
+    )
+    changed = {
+        "AbbreviationReplacer": replacer,
+        "NUMBERED_REFERENCE_REGEX": _NUMBERED_REFERENCE,
+        "CONTINUOUS_PUNCTUATION_REGEX": _CONTINUOUS_PUNCTUATION,
+    }
+    return type(rules.__name__, (rules,), changed)
+
+
+def _replace_abbreviations(self: Any, text: str) -> str:
+    """pysbd's search_for_abbreviations_in_string without the steps that change nothing.
+
+    An abbreviation that no full stop follows is skipped, and a replacement already made is not
+    made again for each further occurrence: those are most of pysbd's time, on prose too.
+    """
+    if "." not in text:
+        return text
+    lowered = text.lower()
+    for abbreviation in self.lang.Abbreviation.ABBREVIATIONS:
+        word = abbreviation.strip()
+        if (word + "." if word.isalnum() else word) not in lowered:
+            continue
+        occurrence, following = _finders(word)
+        matches = occurrence.findall(text)
+        initials = following.findall(text) if matches else []
+        settled: set[tuple[str, str]] = set()
+        for index, match in enumerate(matches):
+            step = (match, initials[index] if index < len(initials) else "")
+            bare = match.strip()
+            if step in settled or (bare.isalnum() and bare + "." not in text):
+                continue
+            replaced = self.scan_for_replacements(text, match, index, initials)
+            settled = settled | {step} if replaced == text else set()
+            text = replaced
+    return text
+
+
+@cache
+def _finders(word: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """pysbd's two patterns for an abbreviation, compiled once: re's own cache is too small."""
+    return (
+        re.compile(rf"(?:^|\s|\r|\n){word}", re.IGNORECASE),
+        re.compile(r"(?<={" + re.escape(word) + "} ).{1}"),
+    )
