@@ -28,17 +28,10 @@ from ragmetrics.alerts.rule_check import Case
 from ragmetrics.alerts.rules import evaluate
 from ragmetrics.alerts.state import advance
 from ragmetrics.config.alerts import AlertSettings, Rule
-from ragmetrics.model.manifest import (
-    Finding,
-    JudgeInfo,
-    Manifest,
-    Notification,
-    Segment,
-    Source,
-    Summary,
-    Usage,
-)
-from ragmetrics.model.request import Status
+from ragmetrics.model.finding import Finding, Notification
+from ragmetrics.model.manifest import JudgeInfo, Manifest, Source, Usage
+from ragmetrics.model.score import Status
+from ragmetrics.model.summary import Segment, Summary
 from ragmetrics.scoring.summary import MetricScores
 from ragmetrics.stats.attribution import Carried, TaggedRows, find_carriers
 from ragmetrics.stats.intervals import mean_interval

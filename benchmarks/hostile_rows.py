@@ -19,9 +19,9 @@ from ragmetrics.config.settings import make_settings
 from ragmetrics.judges import word_frequencies as word_counts
 from ragmetrics.judges.term_overlap import Overlap
 from ragmetrics.judges.word_frequencies import Corpus, words
+from ragmetrics.logs.inputs import log_set
 from ragmetrics.metrics.bundled.context_relevance import ANSWERS_FROM, HELPS_FROM
 from ragmetrics.model.row import LogRow
-from ragmetrics.scoring.staging import log_set
 
 SHARE = 0.05
 Row = tuple[str, Sequence[str]]

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ragmetrics.calibration.label_mapping import Target
 from ragmetrics.calibration.sets import AskedRow, LabelledSet, targets
 from ragmetrics.metrics.bundled.context_relevancy import NEEDED, relevances
-from ragmetrics.model.request import Ask, Lexicon
+from ragmetrics.model.prompt import Lexicon
+from ragmetrics.model.request import Ask
 from ragmetrics.text.sentences import sentences
 
 METRICS = ("context_relevance", "context_relevancy", "context_recall")

@@ -30,8 +30,10 @@ from ragmetrics.alerts.rules import evaluate as hold_rules
 from ragmetrics.alerts.state import advance
 from ragmetrics.comparison.nights import find_moves
 from ragmetrics.config.alerts import AlertSettings, Rule
-from ragmetrics.model.manifest import Finding, JudgeInfo, Manifest, Source, Summary, Usage
-from ragmetrics.model.request import Status
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import JudgeInfo, Manifest, Source, Usage
+from ragmetrics.model.score import Status
+from ragmetrics.model.summary import Summary
 from ragmetrics.scoring.summary import MetricScores
 from ragmetrics.stats.intervals import mean_interval
 

@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragmetrics.config.sampling import SampleSettings
-from ragmetrics.model.manifest import Summary
+from ragmetrics.model.summary import Summary
 from ragmetrics.scoring.sampling.draw import draw, known, wanted_rows
 from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean
 from ragmetrics.scoring.summary import MetricScores, summarise

@@ -30,7 +30,8 @@ from pathlib import Path
 
 from benchmarks.scale import make_rows
 from ragmetrics.config.settings import make_settings
-from ragmetrics.scoring.staging import Inputs, log_set, plan, stage
+from ragmetrics.logs.inputs import Inputs, log_set
+from ragmetrics.scoring.staging import plan, stage
 
 _SAMPLE_SECONDS = 0.5
 _TURN_SECONDS = 20.0

@@ -28,8 +28,10 @@ from ragmetrics.alerts.context import Night
 from ragmetrics.alerts.rules import evaluate
 from ragmetrics.alerts.state import advance
 from ragmetrics.config.alerts import AlertSettings
-from ragmetrics.model.manifest import Finding, JudgeInfo, Manifest, Segment, Source, Summary, Usage
-from ragmetrics.model.request import Status
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import JudgeInfo, Manifest, Source, Usage
+from ragmetrics.model.score import Status
+from ragmetrics.model.summary import Segment, Summary
 from ragmetrics.scoring.summary import MetricScores
 from ragmetrics.stats.intervals import mean_interval
 

@@ -13,12 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragmetrics.config.settings import Settings, load_settings
-from ragmetrics.model.manifest import Finding, Manifest, Summary
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.model.summary import Summary
 from ragmetrics.pipeline.demo import NIGHTS, unpack
-from ragmetrics.pipeline.nightly import parts, publish_night, show_night, stage_night
+from ragmetrics.pipeline.nightly import publish_night, show_night, stage_night
 from ragmetrics.scoring.process_pool import score_parts
-from ragmetrics.scoring.staging import Staged, open_store
-from ragmetrics.storage.files import Files
+from ragmetrics.scoring.run_parts import parts
+from ragmetrics.scoring.staging import Staged
+from ragmetrics.storage.files import Files, open_store
 from ragmetrics.storage.history import ref_of, save_manifest
 from ragmetrics.storage.run_index import Months
 from ragmetrics.storage.shards import (

@@ -29,8 +29,10 @@ from ragmetrics.config.settings import Settings, load_settings
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.model.manifest import Manifest
 from ragmetrics.pipeline.backfill import Backfill, BackfillShort, PastNight, check_range, fill
-from ragmetrics.pipeline.nightly import check_settings, parts
-from ragmetrics.scoring.staging import Staged, open_store
+from ragmetrics.pipeline.nightly import check_settings
+from ragmetrics.scoring.run_parts import parts
+from ragmetrics.scoring.staging import Staged
+from ragmetrics.storage.files import open_store
 from ragmetrics.text.sentences import sharing_splits
 from tasks.artifacts import artifact_key
 from tasks.backfilling import publish_past, show_past

@@ -17,7 +17,7 @@ from ragmetrics.calibration import Calibration, Drift
 from ragmetrics.cli.output.calibration import print_calibration
 from ragmetrics.config.settings import load_settings
 from ragmetrics.errors import InputError, RagmetricsError
-from ragmetrics.model.request import Status
+from ragmetrics.model.score import Status
 from tasks.calibrating import calibrate as calibrate_judges
 from tasks.calibrating import find_drifts, publish
 from tasks.steps import failures

@@ -30,11 +30,11 @@ from ragmetrics.pipeline.nightly import (
     NightResult,
     check_settings,
     coverage_short,
-    parts,
     shortfalls,
 )
 from ragmetrics.report.night_status import LABELS, by_state, rule_state
-from ragmetrics.scoring.staging import open_store
+from ragmetrics.scoring.run_parts import parts
+from ragmetrics.storage.files import open_store
 from tasks.calibrating import judge_labelled
 from tasks.steps import alert, publish, show_or_tell, stage
 

@@ -16,7 +16,7 @@ from ragmetrics.pipeline import nightly as night
 from ragmetrics.report.calibration_page import PAGE
 from ragmetrics.report.markdown import calibration_markdown
 from ragmetrics.report.refresh import refresh_dashboard
-from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.files import open_store
 from tasks.artifacts import artifact_key, leave_artifact
 from tasks.steps import RETRIES
 

@@ -23,13 +23,12 @@ from ragmetrics.comparison.gate.staging import StagedGate
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.judges.deadline import deadline_at, ending
-from ragmetrics.model.gate import HELD, INCONCLUSIVE, PASSED, Gate, IndexBuild, Verdict
+from ragmetrics.model.gate import HELD, INCONCLUSIVE, PASSED, Gate, IndexBuild, Undecided, Verdict
 from ragmetrics.model.replay import Replayed
 from ragmetrics.report.markdown import gate_markdown
 from ragmetrics.report.redacting import redacted
 from ragmetrics.report.refresh import refresh_builds
-from ragmetrics.scoring.staging import open_store
-from ragmetrics.storage.failed_gates import Undecided
+from ragmetrics.storage.files import open_store
 from ragmetrics.text.escaping import clean
 from tasks.artifacts import artifact_key, leave_artifact
 from tasks.links import run_page

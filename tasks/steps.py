@@ -18,8 +18,8 @@ from ragmetrics.model.manifest import Manifest
 from ragmetrics.pipeline import nightly as night
 from ragmetrics.report.night_summary import night_markdown
 from ragmetrics.scoring.part import score_part
-from ragmetrics.scoring.staging import Staged, open_store
-from ragmetrics.storage.files import Files
+from ragmetrics.scoring.staging import Staged
+from ragmetrics.storage.files import Files, open_store
 from ragmetrics.storage.shards import RunRef
 from ragmetrics.text.sentences import sharing_splits
 from tasks.artifacts import artifact_key, leave_artifact

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from ragmetrics.model.manifest import Finding, Notification, Record, State
+from ragmetrics.model.finding import Finding, Notification, State
+from ragmetrics.model.manifest import Record
 
 Tone = Literal["info", "success", "warning", "failure"]
 """How services mark a message that know more than text."""

@@ -23,7 +23,7 @@ from ragmetrics.alerts.threads import load_threads
 from ragmetrics.alerts.timeouts import Unconfirmed
 from ragmetrics.config.alerts import AlertSettings
 from ragmetrics.config.judge import api_key
-from ragmetrics.model.manifest import Finding
+from ragmetrics.model.finding import Finding
 from ragmetrics.model.silence import Severity
 from ragmetrics.storage.files import Files
 

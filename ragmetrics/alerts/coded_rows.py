@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.model.manifest import Segment
+from ragmetrics.model.summary import Segment
 from ragmetrics.scoring.summary import MetricScores
 from ragmetrics.stats.mean_difference import Numbers
 from ragmetrics.stats.standardised import Codes

@@ -8,8 +8,10 @@ from typing import Literal
 from ragmetrics.alerts.judge_drift import SURE
 from ragmetrics.config.alerts import AlertSettings
 from ragmetrics.model.calibration import Drift, Figure, MetricDrift
-from ragmetrics.model.manifest import Finding, Level, Manifest, Summary
-from ragmetrics.model.request import UNSETTLED, Status
+from ragmetrics.model.finding import Finding, Level
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.model.score import UNSETTLED, Status
+from ragmetrics.model.summary import Summary
 
 
 def check_health(

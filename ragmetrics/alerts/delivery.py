@@ -31,7 +31,8 @@ from ragmetrics.alerts.state import advance
 from ragmetrics.alerts.timeouts import LONGEST, within
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model.manifest import Finding, Manifest
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import Manifest
 from ragmetrics.model.row import explain
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.night_selection import speaks

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ragmetrics.alerts.baselines import Lacking, find_baseline
-from ragmetrics.alerts.context import Baseline, Night, Questions
+from ragmetrics.alerts.context import Baseline, Night
 from ragmetrics.alerts.firing_history import was_firing
 from ragmetrics.alerts.judge_drift import less_judge_drift
 from ragmetrics.alerts.judge_movement import find_movement
@@ -18,8 +18,10 @@ from ragmetrics.alerts.stale_labels import less_stale_labels
 from ragmetrics.config.alerts import Rule, drop_name
 from ragmetrics.model.change_texts import compared_words, drop_text, mix_text, movement_text
 from ragmetrics.model.changes import ComparedMeans
-from ragmetrics.model.manifest import Finding, Segment, Summary
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.summary import Segment, Summary
 from ragmetrics.stats.comparisons import Drop
+from ragmetrics.stats.night_comparison import Questions
 
 _TOLD_ALONE = 0.05
 """Share of questions with no like before, from which it is told."""

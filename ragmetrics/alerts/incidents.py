@@ -24,7 +24,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from ragmetrics.model.manifest import Finding, FindingKind, Manifest, State, Transition
+from ragmetrics.model.finding import Finding, FindingKind, State, Transition
+from ragmetrics.model.manifest import Manifest
 from ragmetrics.model.silence import Severity
 
 _NAMED = 4

@@ -22,7 +22,9 @@ from ragmetrics.alerts.judge_movement import level_between
 from ragmetrics.alerts.rule_check import Case
 from ragmetrics.calibration.judge_level import FEWEST_QUESTIONS, fresh_share
 from ragmetrics.metrics.verdict_bases import BASES
-from ragmetrics.model.manifest import Finding, Level, Manifest, Summary
+from ragmetrics.model.finding import Finding, Level
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.model.summary import Summary
 from ragmetrics.stats.comparisons import Drop
 from ragmetrics.stats.mean_difference import Contrast
 from ragmetrics.stats.night_movement import with_movement

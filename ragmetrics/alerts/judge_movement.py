@@ -15,7 +15,8 @@ from scipy import special
 from ragmetrics.alerts.context import Night
 from ragmetrics.calibration.judge_movement import level_error, may_move, moving_share
 from ragmetrics.model.changes import JudgeMovement, Move
-from ragmetrics.model.manifest import Manifest, Summary
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.model.summary import Summary
 from ragmetrics.stats.levels import CONFIDENCE
 from ragmetrics.stats.night_movement import (
     FEWEST_STEPS,

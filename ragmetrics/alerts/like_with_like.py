@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragmetrics.alerts.context import Baseline, Night, Questions, held_against
+from ragmetrics.alerts.context import Baseline, Night
 from ragmetrics.alerts.judge_movement import level_between
 from ragmetrics.alerts.question_mix import Which, less_mix
 from ragmetrics.stats.comparisons import Drop
+from ragmetrics.stats.night_comparison import Questions, held_against
 from ragmetrics.stats.night_movement import with_movement
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from ragmetrics.alerts.alert_store import AlertState, Book
 from ragmetrics.alerts.silences import alert_id, holds
 from ragmetrics.errors import InputError
-from ragmetrics.model.manifest import Finding
+from ragmetrics.model.finding import Finding
 from ragmetrics.model.silence import Silence
 
 _ORDER = ("firing", "pending", "ok")

@@ -15,21 +15,11 @@ from ragmetrics.alerts.state import NO_SILENCES, advance
 from ragmetrics.config.alerts import AlertSettings
 from ragmetrics.model.change_texts import compared_words
 from ragmetrics.model.changes import CarrierShare, ComparedMeans, DatedChange
+from ragmetrics.model.finding import Escalation, Finding, Notification
 from ragmetrics.model.gate import FallenQuestion, Gate, MetricVerdict
-from ragmetrics.model.manifest import (
-    Escalation,
-    Finding,
-    JudgeInfo,
-    Manifest,
-    Notification,
-    SampledMean,
-    Segment,
-    Source,
-    Summary,
-    Usage,
-    WorstRow,
-)
+from ragmetrics.model.manifest import JudgeInfo, Manifest, Source, Usage, WorstRow
 from ragmetrics.model.silence import Silence
+from ragmetrics.model.summary import SampledMean, Segment, Summary
 
 NIGHT = date(2026, 11, 19)
 _PAGES = "https://dashboards.example.com/ragmetrics"

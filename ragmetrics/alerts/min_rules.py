@@ -8,7 +8,8 @@ from ragmetrics.alerts.judge_drift import less_drift
 from ragmetrics.alerts.rule_check import Case, Limit, of_segment, start_finding, too_few
 from ragmetrics.alerts.stale_labels import less_stale_rows
 from ragmetrics.config.alerts import Rule, least_name
-from ragmetrics.model.manifest import Level, Segment, Summary
+from ragmetrics.model.finding import Level
+from ragmetrics.model.summary import Segment, Summary
 
 
 def hold_min(

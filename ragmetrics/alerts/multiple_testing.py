@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragmetrics.alerts.rule_check import Case, of_segment
-from ragmetrics.model.manifest import Finding, Level
+from ragmetrics.model.finding import Finding, Level
 from ragmetrics.stats.comparisons import Drop
 from ragmetrics.stats.multiple_testing import adjusted
 

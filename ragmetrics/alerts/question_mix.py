@@ -18,7 +18,8 @@ import numpy as np
 from ragmetrics.alerts.coded_rows import MOST_VALUES, CodedRows, joined
 from ragmetrics.alerts.context import Baseline, Night
 from ragmetrics.model.change_texts import WEEKDAY
-from ragmetrics.model.manifest import Manifest, Segment
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.model.summary import Segment
 from ragmetrics.stats.comparisons import Drop
 from ragmetrics.stats.cycles import same_level_chance, weekly_chance
 from ragmetrics.stats.mean_difference import Numbers

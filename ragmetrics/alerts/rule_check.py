@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from ragmetrics.alerts.context import Baseline, Night
 from ragmetrics.alerts.firing_history import was_firing
 from ragmetrics.config.alerts import Rule
-from ragmetrics.model.manifest import Finding, Segment, Summary
-from ragmetrics.model.request import Status
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.score import Status
+from ragmetrics.model.summary import Segment, Summary
 from ragmetrics.stats.comparisons import Drop
 from ragmetrics.storage.history import trailing
 from ragmetrics.text.escaping import clean

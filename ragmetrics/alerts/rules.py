@@ -17,7 +17,8 @@ from ragmetrics.alerts.multiple_testing import decide
 from ragmetrics.alerts.rule_check import Case
 from ragmetrics.alerts.stale_labels import turnover_finding
 from ragmetrics.config.alerts import AlertSettings, Rule
-from ragmetrics.model.manifest import Finding, Segment, Summary
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.summary import Segment, Summary
 from ragmetrics.scoring.summary import find_segments, summarise
 from ragmetrics.storage.history import trailing
 from ragmetrics.text.escaping import clean

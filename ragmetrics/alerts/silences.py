@@ -16,7 +16,8 @@ from datetime import UTC, date
 from pydantic import ValidationError
 
 from ragmetrics.alerts.alert_store import Book
-from ragmetrics.model.manifest import Finding, Manifest
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import Manifest
 from ragmetrics.model.row import explain
 from ragmetrics.model.silence import Severity, Silence
 from ragmetrics.storage.clearing import clear

@@ -21,8 +21,10 @@ from ragmetrics.alerts.formats.slack_blocks import (
 )
 from ragmetrics.alerts.incidents import Incident, incidents, limit_of
 from ragmetrics.model.change_texts import compared_words, drop_words, fall_story, mix_text
-from ragmetrics.model.manifest import Finding, Manifest, SampledMean, WorstRow
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import Manifest, WorstRow
 from ragmetrics.model.redaction import hidden_of, without
+from ragmetrics.model.summary import SampledMean
 from ragmetrics.scoring.low_segments import worse_segments
 from ragmetrics.text.escaping import clean, escape
 

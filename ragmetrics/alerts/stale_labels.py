@@ -20,14 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ragmetrics.alerts.context import Night, Questions, held_against
+from ragmetrics.alerts.context import Night
 from ragmetrics.alerts.document_ids import IdReader, Ids, SeenIds
 from ragmetrics.alerts.like_with_like import drop_between
 from ragmetrics.alerts.question_mix import Which
 from ragmetrics.alerts.rule_check import Case
 from ragmetrics.config.alerts import AlertSettings, Rule
-from ragmetrics.model.manifest import Finding, Level, Manifest, Segment, Summary
+from ragmetrics.model.finding import Finding, Level
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.model.summary import Segment, Summary
 from ragmetrics.scoring.summary import summarise
+from ragmetrics.stats.night_comparison import Questions, held_against
 
 ID_METRICS = ("id_recall", "id_precision", "hit_rate", "mrr", "ndcg")
 NIGHTS = 7

@@ -25,7 +25,7 @@ from types import MappingProxyType
 
 from ragmetrics.alerts.alert_store import AlertState, Book
 from ragmetrics.alerts.outbox_recovery import catch_up, take_back
-from ragmetrics.model.manifest import Finding, Level, Notification, State, Transition
+from ragmetrics.model.finding import Finding, Level, Notification, State, Transition
 from ragmetrics.model.silence import Severity, Silence, worse
 
 UNJUDGED = 0

@@ -15,7 +15,9 @@ from ragmetrics.alerts.rules import DEFAULT_RULES, Night
 from ragmetrics.alerts.stale_labels import live_questions, stale_of
 from ragmetrics.config.alerts import AlertSettings, Rule
 from ragmetrics.model.changes import ComparedMeans, Fall
-from ragmetrics.model.manifest import Finding, Manifest, Summary
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.model.summary import Summary
 from ragmetrics.scoring.summary import MetricScores
 from ragmetrics.stats.comparisons import compare
 from ragmetrics.stats.night_movement import with_movement

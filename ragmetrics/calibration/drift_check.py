@@ -17,9 +17,9 @@ from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError, JudgeError, StoreError
 from ragmetrics.judges import make_judges
 from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.metrics.registry import chosen_metrics
 from ragmetrics.metrics.verdict_bases import BASES
 from ragmetrics.model.calibration import Calibration
+from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.storage.files import Files
 
 log = logging.getLogger(__name__)

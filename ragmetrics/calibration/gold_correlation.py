@@ -13,7 +13,7 @@ from ragmetrics.calibration.labelled import LabelledRow
 from ragmetrics.calibration.units import figure
 from ragmetrics.metrics.registry import metrics
 from ragmetrics.model.calibration import GoldRank
-from ragmetrics.model.request import Score
+from ragmetrics.model.score import Score
 from ragmetrics.stats.ranking import spearman_statistic
 from ragmetrics.stats.resampling import bootstrap_interval, once
 

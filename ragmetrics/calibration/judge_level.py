@@ -16,7 +16,6 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from ragmetrics.alerts.context import Questions, held_against
 from ragmetrics.calibration.history import judge_names, repeats
 from ragmetrics.calibration.sets import set_name
 from ragmetrics.calibration.store import load_units
@@ -24,12 +23,13 @@ from ragmetrics.calibration.units import Unit
 from ragmetrics.config.settings import Aggregate, Settings
 from ragmetrics.errors import InputError
 from ragmetrics.metrics.bundled._ranking import average_precision
-from ragmetrics.metrics.registry import chosen_metrics
 from ragmetrics.metrics.verdict_bases import BASES
 from ragmetrics.model.calibration import Calibration
 from ragmetrics.model.manifest import Manifest, Usage
+from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.panel import majority
 from ragmetrics.stats.comparisons import Drop
+from ragmetrics.stats.night_comparison import Questions, held_against
 from ragmetrics.stats.night_movement import Step, step_between
 from ragmetrics.storage.files import Files
 

@@ -22,7 +22,8 @@ from ragmetrics.metrics.bundled.context_recall import SUPPORT
 from ragmetrics.metrics.bundled.context_relevance import GRADE
 from ragmetrics.metrics.bundled.context_relevancy import NEEDED
 from ragmetrics.metrics.bundled.faithfulness import GROUNDED
-from ragmetrics.model.request import Ask, Prompt
+from ragmetrics.model.prompt import Prompt
+from ragmetrics.model.request import Ask
 from ragmetrics.model.row import BadRow
 from ragmetrics.text.sentences import sentences
 

@@ -28,7 +28,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.judges.base import fingerprint
 from ragmetrics.model.calibration import Calibration
 from ragmetrics.model.manifest import JudgeInfo, Usage
-from ragmetrics.model.request import Status
+from ragmetrics.model.score import Status
 from ragmetrics.storage.files import Files
 
 _NOTE = "verdicts recorded in the labelled rows"

@@ -35,13 +35,15 @@ from ragmetrics.judges.client import Broker
 from ragmetrics.judges.embedding_client import Vectors
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics.bundled.context_relevance import Grade
-from ragmetrics.metrics.registry import Metric, chosen_metrics, metrics
+from ragmetrics.metrics.registry import Metric, metrics
 from ragmetrics.model.calibration import Attacked
 from ragmetrics.model.manifest import JudgeInfo, Usage
-from ragmetrics.model.request import Answer, Ask, Request, Status
+from ragmetrics.model.request import Answer, Ask, Request
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Status
+from ragmetrics.scoring.fingerprint import metric_fingerprint, priced
+from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.metric_run import play
-from ragmetrics.scoring.part import metric_fingerprint, priced
 from ragmetrics.storage.files import Files
 
 T = TypeVar("T")

@@ -12,9 +12,9 @@ from ragmetrics.calibration.labelled import LabelledRow, read_labelled
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs.formats import FORMATS
+from ragmetrics.logs.inputs import log_set
 from ragmetrics.model.manifest import BrokenFile
 from ragmetrics.model.row import BadRow, Rejected
-from ragmetrics.scoring.staging import log_set
 
 _ODD = re.compile(r"[^A-Za-z0-9_.-]+")
 _WILD = re.compile(r"[*?\[]")

@@ -18,8 +18,8 @@ from pydantic import ValidationError
 from ragmetrics.calibration.units import Unit
 from ragmetrics.errors import InputError
 from ragmetrics.model.calibration import Calibration
-from ragmetrics.model.request import Status
 from ragmetrics.model.row import explain
+from ragmetrics.model.score import Status
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.parallel import find_all
 from ragmetrics.storage.shards import undamaged

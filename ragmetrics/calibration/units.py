@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragmetrics.model.calibration import Agreement, Confusion, Figure, FigureName, ReliabilityBin
-from ragmetrics.model.manifest import Segment
-from ragmetrics.model.request import Status
+from ragmetrics.model.score import Status
+from ragmetrics.model.summary import Segment
 from ragmetrics.stats.agreement import alpha_statistic, confusion, kappa_statistic
 from ragmetrics.stats.ranking import auc_statistic, auc_within_statistic, spearman_statistic
 from ragmetrics.stats.reliability import reliability

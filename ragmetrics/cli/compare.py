@@ -126,8 +126,7 @@ def _write_page(
     from ragmetrics.alerts.delivery import page_link
     from ragmetrics.report.compare_page import compare_path, write_comparison
     from ragmetrics.report.redacting import redacted
-    from ragmetrics.scoring.staging import open_store
-    from ragmetrics.storage.files import Files
+    from ragmetrics.storage.files import Files, open_store
 
     path, found = compare_path(*sides), redacted(found, settings.redact)
     if site:

@@ -115,7 +115,7 @@ def _told(settings: Settings, gate: Gate) -> Gate:
 def _show(settings: Settings) -> None:
     """Refresh the dashboard; the verdict stands where that fails."""
     from ragmetrics.report.refresh import refresh_builds
-    from ragmetrics.scoring.staging import open_store
+    from ragmetrics.storage.files import open_store
 
     try:
         refresh_builds(open_store(settings))

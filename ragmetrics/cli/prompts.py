@@ -22,7 +22,7 @@ from ragmetrics.metrics.prompt_overrides import (
 )
 from ragmetrics.metrics.registry import metrics as all_metrics
 from ragmetrics.metrics.registry import prompts_of, select
-from ragmetrics.model.request import Prompt
+from ragmetrics.model.prompt import Prompt
 
 app = typer.Typer(
     help="Write out, check and translate what judges are asked.",

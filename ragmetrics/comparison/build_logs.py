@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from ragmetrics.config.gate import BUILD
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError, StoreError
-from ragmetrics.logs.log_files import LogSet, find_logs
+from ragmetrics.logs.golden_set import golden_set
+from ragmetrics.logs.inputs import Inputs
+from ragmetrics.logs.log_files import LogSet, find_logs, log_of
 from ragmetrics.model.row import LogRow
-from ragmetrics.scoring.staging import Inputs, golden_set, log_of, open_store
-from ragmetrics.storage.files import FileInfo, Files
+from ragmetrics.storage.files import FileInfo, Files, open_store
 from ragmetrics.storage.gates import load_gate
 
 _CHUNK = 1 << 20

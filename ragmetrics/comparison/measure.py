@@ -10,7 +10,7 @@ import numpy as np
 from ragmetrics.comparison.alignment import Aligned
 from ragmetrics.comparison.question_mix import less_mix
 from ragmetrics.model.comparison import Change
-from ragmetrics.model.manifest import Segment
+from ragmetrics.model.summary import Segment
 from ragmetrics.stats.comparisons import Drop, compare_aligned
 from ragmetrics.stats.mean_difference import Numbers
 from ragmetrics.stats.multiple_testing import adjusted

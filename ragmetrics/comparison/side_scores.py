@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from ragmetrics.model.changes import BUILDS
 from ragmetrics.model.comparison import ComparedSide
 from ragmetrics.model.manifest import Manifest, Usage
-from ragmetrics.model.request import UNSETTLED
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import UNSETTLED
 from ragmetrics.scoring.summary import MetricScores, load_scores
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.history import ref_of

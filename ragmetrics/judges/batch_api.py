@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_files import ENDPOINT, Fault, add_outcome, is_refusing, read_outputs
-from ragmetrics.judges.http_errors import incompatible, short
+from ragmetrics.judges.http_errors import incompatible
 from ragmetrics.judges.response_body import BadBody, TooLarge
 from ragmetrics.judges.transport import CONNECT_SECONDS
 from ragmetrics.storage.tempfiles import scratch
+from ragmetrics.text.escaping import short
 
 if TYPE_CHECKING:
     from openai import APIConnectionError, APIStatusError, AsyncOpenAI

@@ -14,8 +14,9 @@ from typing import Any, BinaryIO
 
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.chat_completions import PATH, read_reply
-from ragmetrics.judges.http_errors import UNREADABLE, is_filter, short
+from ragmetrics.judges.http_errors import UNREADABLE, is_filter
 from ragmetrics.judges.reported_usage import mapping
+from ragmetrics.text.escaping import short
 
 ENDPOINT = f"/v1{PATH}"
 # Codes of the API that are about the account, the key or the model, and hit every request alike.

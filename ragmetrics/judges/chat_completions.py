@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.reported_usage import tokens_of
-from ragmetrics.model.request import Ask, Prompt
+from ragmetrics.model.prompt import Prompt
+from ragmetrics.model.request import Ask
 
 if TYPE_CHECKING:
     from ragmetrics.config.judge import JudgeSettings

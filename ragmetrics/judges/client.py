@@ -27,11 +27,12 @@ from ragmetrics.judges.cache.judgements import Judgement, Judgements
 from ragmetrics.judges.deadline import before_deadline
 from ragmetrics.judges.embedding_client import Vectors
 from ragmetrics.judges.fused_prompt import Fused, fusible
-from ragmetrics.judges.http_errors import short
 from ragmetrics.judges.metered_judge import Account
 from ragmetrics.judges.single_flight import Asker, Once
 from ragmetrics.judges.usage_counter import Tallies, Tally
-from ragmetrics.model.request import Answer, Ask, Embed, Request, Status
+from ragmetrics.model.request import Answer, Ask, Embed, Request
+from ragmetrics.model.score import Status
+from ragmetrics.text.escaping import short
 from ragmetrics.text.reply_json import is_refusal
 
 _REFUSALS = 2

@@ -23,7 +23,8 @@ from ragmetrics.judges.single_flight import Asker, Once
 from ragmetrics.judges.spend_limit import Money, purse_in_use
 from ragmetrics.judges.usage_counter import Tallies, Tally
 from ragmetrics.judges.vector_checks import VectorChecks
-from ragmetrics.model.request import Answer, Embed, Status, Vector
+from ragmetrics.model.request import Answer, Embed, Vector
+from ragmetrics.model.score import Status
 
 TEXTS_PER_REQUEST = 16
 """Of those that are asked for at about the same time; 128 at most."""

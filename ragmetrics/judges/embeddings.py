@@ -18,11 +18,12 @@ import numpy as np
 from ragmetrics.judges.base import Embedded, fingerprint
 from ragmetrics.judges.deadline import Deadline, deadline_in_use, ending
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.http_errors import UNREADABLE, Oversized, Rejected, short
+from ragmetrics.judges.http_errors import UNREADABLE, Oversized, Rejected
 from ragmetrics.judges.reported_usage import count, mapping
 from ragmetrics.judges.spend_limit import Purse, purse_in_use, spending
 from ragmetrics.judges.word_frequencies import Corpus, words
 from ragmetrics.model.request import Vector
+from ragmetrics.text.escaping import short
 
 if TYPE_CHECKING:
     from ragmetrics.config.judge import JudgeSettings

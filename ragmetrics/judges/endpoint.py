@@ -34,7 +34,6 @@ from ragmetrics.judges.http_errors import (
     incompatible,
     problem,
     retry_after,
-    short,
     used_up,
 )
 from ragmetrics.judges.quota_sharing import Presence, join
@@ -42,6 +41,7 @@ from ragmetrics.judges.rate_limiter import Gate, shared_gate
 from ragmetrics.judges.reported_usage import tokens_of
 from ragmetrics.judges.response_body import TooLarge
 from ragmetrics.judges.transport import Answer, Dropped, Transport, Unreachable
+from ragmetrics.text.escaping import short
 
 if TYPE_CHECKING:
     from ragmetrics.config.judge import JudgeSettings

@@ -22,7 +22,8 @@ from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
 from ragmetrics.model.json_schema import strict
-from ragmetrics.model.request import Ask, Data, Prompt, Request, dumps
+from ragmetrics.model.prompt import Data, Prompt, dumps
+from ragmetrics.model.request import Ask, Request
 from ragmetrics.text.reply_json import objects
 from ragmetrics.text.untrusted import neutralise
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from ragmetrics.errors import Declined, JudgeError, JudgeRefused
 from ragmetrics.judges.transport import Answer
+from ragmetrics.text.escaping import short
 
 Headers = Mapping[str, str]
 
-_SHORT = 300  # characters of a server's message that are shown
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
@@ -99,12 +99,6 @@ def error_of(body: bytes) -> dict[str, Any]:
     if isinstance(error, dict):
         return {"message": "", **error}
     return {"message": error} if isinstance(error, str) else {}
-
-
-def short(text: object) -> str:
-    """A server's words on one line, without what a terminal would obey, cut to size."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in str(text)[:5_000]).split())
-    return line if len(line) <= _SHORT else f"{line[:_SHORT]} ..."
 
 
 def retry_after(headers: Headers, now: datetime) -> float:

@@ -10,7 +10,8 @@ from ragmetrics.judges.base import Reply
 from ragmetrics.judges.chat_completions import PATH, Envelope, chat_fingerprint, read_reply
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.http_errors import Rejected
-from ragmetrics.model.request import Ask, Prompt
+from ragmetrics.model.prompt import Prompt
+from ragmetrics.model.request import Ask
 
 if TYPE_CHECKING:
     from ragmetrics.config.judge import JudgeSettings

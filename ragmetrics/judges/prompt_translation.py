@@ -25,7 +25,8 @@ from ragmetrics.judges.client import Broker
 from ragmetrics.judges.embedding_client import Vectors
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics.prompt_overrides import reword
-from ragmetrics.model.request import Answer, Ask, Data, Prompt
+from ragmetrics.model.prompt import Data, Prompt
+from ragmetrics.model.request import Answer, Ask
 
 _LEAST_TOKENS = 4_000  # a translation is longer than the verdicts that the settings have in mind
 

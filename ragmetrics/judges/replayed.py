@@ -17,9 +17,11 @@ from typing import Any, Self, TextIO
 
 from pydantic import BaseModel, ValidationError
 
+from ragmetrics.config.judge_names import file_and_judge
 from ragmetrics.errors import InputError, JudgeError
 from ragmetrics.judges.base import Reply, fingerprint
-from ragmetrics.model.request import Ask, dumps
+from ragmetrics.model.prompt import dumps
+from ragmetrics.model.request import Ask
 
 _LONGEST_LINE = 100_000_000
 """Bytes."""
@@ -107,15 +109,6 @@ class Recorder:
                 record |= {"reply": reply.verdict.model_dump_json(), "as_is": True}
             self._file.write(dumps(record) + "\n")
             self._replies += 1
-
-
-def file_and_judge(place: str) -> tuple[Path, str]:
-    """What `PATH` or `PATH#JUDGE` names; the judge is empty where it names none."""
-    path = Path(place)
-    if path.exists() or "#" not in place:
-        return path, ""
-    name, _, judge = place.partition("#")
-    return Path(name), judge
 
 
 def _part(path: Path) -> Path:

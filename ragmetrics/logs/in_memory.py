@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ragmetrics.config.judge_names import file_and_judge
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.judges.replayed import file_and_judge
+from ragmetrics.logs.golden_set import golden_set
+from ragmetrics.logs.inputs import Inputs, log_set
 from ragmetrics.logs.log_files import LogSet, is_among
-from ragmetrics.scoring.staging import Inputs, golden_set, log_set
 from ragmetrics.storage.files import same_file
 
 

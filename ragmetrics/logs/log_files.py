@@ -16,6 +16,7 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs.field_mapping import map_columns
 from ragmetrics.logs.formats import (
@@ -197,3 +198,9 @@ def _is_log(path: str) -> bool:
     # Spark and Hive hide what is unfinished or theirs: _SUCCESS, _temporary/, .part.crc.
     hidden = any(part.startswith(("_", ".")) for part in PurePosixPath(path).parts)
     return bool(FORMATS.search(path)) and not hidden
+
+
+def log_of(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
+    """Files in our own layout, read within the limits of the settings."""
+    limits = settings.limits
+    return LogSet(files, infos, row_bytes=limits.row_bytes, unpacked_bytes=limits.unpacked_bytes)

@@ -20,7 +20,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, ValidationError
 
 from ragmetrics.errors import SettingsError, UnreadableReply
-from ragmetrics.model.request import Data, Prompt, dumps
+from ragmetrics.model.prompt import Data, Prompt, dumps
 from ragmetrics.model.row import explain
 from ragmetrics.text.yaml_reader import load_yaml
 

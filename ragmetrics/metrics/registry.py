@@ -21,11 +21,13 @@ from pydantic import TypeAdapter, ValidationError
 import ragmetrics.metrics.bundled
 from ragmetrics.errors import InputError
 from ragmetrics.metrics.prompt_overrides import BUILT_IN, Wording
-from ragmetrics.model.request import Ask, Prompt, Request, Score, Steps, dumps
+from ragmetrics.model.prompt import Prompt, dumps
+from ragmetrics.model.request import Ask, Request, Steps
 from ragmetrics.model.row import LogRow, explain
+from ragmetrics.model.score import Score
 
 if TYPE_CHECKING:
-    from ragmetrics.config.settings import Settings
+    pass
 
 ENTRY_POINTS = "ragmetrics.metrics"
 
@@ -231,18 +233,6 @@ def select(wanted: Iterable[str | Mapping[str, Mapping[str, Any]]]) -> list[Metr
     if not chosen:
         raise InputError("no metric chosen")
     return list(chosen.values())
-
-
-def chosen_metrics(settings: Settings) -> list[Metric]:
-    """The metrics that the settings choose, in the words that they name.
-
-    Raises InputError for an unknown metric, SettingsError for a prompt that cannot be used.
-    """
-    found = select(settings.metrics)
-    if settings.prompts is None:
-        return found
-    wording = Wording.load(settings.prompts, prompts_of(metrics().values()))
-    return [one.with_wording(wording) for one in found]
 
 
 def prompts_of(chosen: Iterable[Metric]) -> dict[str, Prompt[Any]]:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from ragmetrics.model.manifest import JudgeInfo, Record, Segment, Usage
+from ragmetrics.model.manifest import JudgeInfo, Record, Usage
+from ragmetrics.model.summary import Segment
 from ragmetrics.stats.levels import ALPHA
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ Gate                   the verdict of one build
 
 from __future__ import annotations
 
+import hashlib
 import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -193,3 +194,31 @@ class Gate(Record):
     def is_decided(self) -> bool:
         """Whether the build was promoted or held."""
         return self.verdict != "inconclusive"
+
+
+FAILED_GATES = "gates/undecided"
+
+
+class Undecided(Record):
+    """An event, or a call by hand, that came to no verdict."""
+
+    dataset: str
+    """Of the settings; what the event says may differ."""
+    reason: str
+    carried: str
+    """What the event said, as text, cut where it is long."""
+    event_id: str | None = None
+    at: datetime
+    told: bool = False
+    """Whether all channels confirmed the message,"""
+    heard: list[str] = Field(default_factory=list)
+    """and those that did."""
+    redact: bool = False
+    """Whether what was said is kept out of all that is published, for good."""
+
+    @property
+    def path(self) -> str:
+        """Its file in the store: the same for a repeat that fails for the same reason."""
+        text = "\n".join((self.event_id or self.carried, self.reason))
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=10)
+        return f"{FAILED_GATES}/{digest.hexdigest()}.json"

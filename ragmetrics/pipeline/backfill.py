@@ -30,7 +30,9 @@ from ragmetrics.model.manifest import Manifest
 from ragmetrics.pipeline import nightly as night
 from ragmetrics.report.refresh import is_shown, refresh_dashboard
 from ragmetrics.scoring.process_pool import score_parts
-from ragmetrics.scoring.staging import Staged, open_store
+from ragmetrics.scoring.run_parts import parts
+from ragmetrics.scoring.staging import Staged
+from ragmetrics.storage.files import open_store
 from ragmetrics.storage.history import run_of
 
 T = TypeVar("T")
@@ -181,7 +183,7 @@ class _Plain:
 
     def score(self, staged: Staged) -> Sequence[RagmetricsError]:
         until = datetime.now(UTC) + self.settings.deadline  # of each night its own
-        wanted = night.parts(self.settings, staged)
+        wanted = parts(self.settings, staged)
         return score_parts(self.settings, staged, wanted, until=until)
 
     def publish(self, staged: Staged, problems: Sequence[str], *, silent: bool) -> Manifest:

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from ragmetrics.alerts.validation import check_rules
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.metrics.registry import chosen_metrics, metrics
+from ragmetrics.logs.golden_set import GoldenSet, golden_set
+from ragmetrics.logs.inputs import log_set
+from ragmetrics.metrics.registry import metrics
 from ragmetrics.model.row import FIELDS, LogRow, Rejected
-from ragmetrics.pipeline.nightly import check_rules
+from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.sampling.draw import Known, wanted_rows
-from ragmetrics.scoring.staging import GoldenSet, golden_set, log_set
 
 
 @dataclass

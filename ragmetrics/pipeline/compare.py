@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from ragmetrics.comparison.comparison import make_comparison
-from ragmetrics.comparison.gate.rules import scoring_only
 from ragmetrics.config.settings import Judged, MetricChoice, Settings, with_preset
 from ragmetrics.errors import InputError
-from ragmetrics.metrics.registry import chosen_metrics
 from ragmetrics.model.comparison import Change, Comparison
 from ragmetrics.pipeline.comparison_inputs import Found, Logs, find_side, fingerprints, judge_of
 from ragmetrics.pipeline.comparison_loading import load_sides
 from ragmetrics.pipeline.evaluate import Progress, settings_of
+from ragmetrics.scoring.metric_choice import chosen_metrics, scoring_only
 
 ROWS = 5
 """Questions shown per metric."""

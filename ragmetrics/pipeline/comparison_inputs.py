@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from ragmetrics.comparison.build_logs import find_build_log
-from ragmetrics.comparison.gate.rules import metric_fingerprints
 from ragmetrics.comparison.gate.staging import find_build_nights
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs.in_memory import inputs_of
+from ragmetrics.logs.inputs import Inputs
 from ragmetrics.model.gate import is_name
 from ragmetrics.model.manifest import JudgeInfo, Manifest
 from ragmetrics.pipeline.evaluate import Result
-from ragmetrics.scoring.part import judge_info
-from ragmetrics.scoring.staging import Inputs, open_store
-from ragmetrics.storage.files import Files
+from ragmetrics.scoring.fingerprint import judge_info, metric_fingerprints
+from ragmetrics.storage.files import Files, open_store
 from ragmetrics.storage.history import find_manifest, named_run, run_of
 
 BUILD = "build:"

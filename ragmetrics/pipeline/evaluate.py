@@ -26,17 +26,18 @@ from ragmetrics.errors import InputError
 from ragmetrics.judges.replayed import Recorder
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.logs.in_memory import inputs_of, overwrites
-from ragmetrics.metrics.registry import chosen_metrics
+from ragmetrics.logs.inputs import Inputs
 from ragmetrics.model.manifest import Manifest, Usage
-from ragmetrics.model.request import UNSETTLED
-from ragmetrics.pipeline.nightly import parts
-from ragmetrics.pipeline.publish import summarise_run
+from ragmetrics.model.score import UNSETTLED
 from ragmetrics.scoring.budget.estimate import Estimate, estimate_run, plan_budget
-from ragmetrics.scoring.part import judge_info
+from ragmetrics.scoring.fingerprint import judge_info
+from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.process_pool import score_parts
+from ragmetrics.scoring.run_parts import parts
+from ragmetrics.scoring.run_summary import summarise_run
 from ragmetrics.scoring.sampling.draw import plan_sample
-from ragmetrics.scoring.staging import Inputs, Staged, open_store, plan, stage
-from ragmetrics.storage.files import Files
+from ragmetrics.scoring.staging import Staged, plan, stage
+from ragmetrics.storage.files import Files, open_store
 from ragmetrics.storage.shards import RunRef, read_records
 
 if TYPE_CHECKING:

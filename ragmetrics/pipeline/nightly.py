@@ -16,30 +16,33 @@ from datetime import UTC, date, datetime
 from ragmetrics.alerts.dashboard_failure import tell_unshown
 from ragmetrics.alerts.delivery import Delivery, alert
 from ragmetrics.alerts.incidents import incidents
+from ragmetrics.alerts.validation import check_rules
 from ragmetrics.calibration.drift_check import judge_drift_set
 from ragmetrics.config.alerts import Rule
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import (
-    InputError,
     JudgePending,
     JudgeRefused,
     RagmetricsError,
     StoreError,
 )
 from ragmetrics.judges.deadline import deadline_at, ending
-from ragmetrics.metrics.registry import chosen_metrics
+from ragmetrics.logs.inputs import Inputs, find_inputs
 from ragmetrics.model.manifest import JudgeInfo, Manifest
 from ragmetrics.pipeline.publish import publish
 from ragmetrics.pipeline.show import show
 from ragmetrics.report.redacting import redacted
 from ragmetrics.scoring.budget.estimate import plan_budget
 from ragmetrics.scoring.budget.plan import BudgetPlan, check_prices
-from ragmetrics.scoring.part import judge_info, metric_fingerprint, score_families
+from ragmetrics.scoring.fingerprint import judge_info, metric_fingerprint
+from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.process_pool import score_parts
 from ragmetrics.scoring.reuse import attempt_at, look_back, staged_runs
+from ragmetrics.scoring.run_parts import parts
 from ragmetrics.scoring.sampling.draw import plan_sample
 from ragmetrics.scoring.sampling.plan import SamplePlan
-from ragmetrics.scoring.staging import Inputs, Staged, find_inputs, open_store, plan, stage
+from ragmetrics.scoring.staging import Staged, plan, stage
+from ragmetrics.storage.files import open_store
 from ragmetrics.storage.shards import RunRef
 
 log = logging.getLogger(__name__)
@@ -66,25 +69,6 @@ def check_settings(settings: Settings) -> tuple[JudgeInfo, str]:
     check_rules(settings)
     check_prices(settings)
     return judge_info(settings)
-
-
-def check_rules(settings: Settings) -> None:
-    """Raise InputError for an unknown metric, and for an alert rule that watches nothing: of a
-    metric that is not scored, or with a limit that no mean, or every one, is beyond.
-    """
-    scored = {metric.name: metric for metric in chosen_metrics(settings)}
-    for rule in settings.alerts.rules or ():
-        if rule.metric not in scored:
-            raise InputError(
-                f"alerts: rules: {rule.metric!r} is not scored; scored are: {', '.join(scored)}"
-            )
-        if not scored[rule.metric].higher_is_better:
-            raise InputError(
-                f"alerts: rules: in {rule.metric!r} lower is better, and min and max_drop watch "
-                "metrics in which higher is"
-            )
-        scored[rule.metric].check_limit(rule.max_drop, "alerts", rule.min)
-        scored[rule.metric].check_limit(rule.worse_by, "alerts", name="worse_by")
 
 
 def stage_night(settings: Settings, day: date, begun: datetime | None = None) -> Staged:
@@ -161,13 +145,6 @@ def _warn_of_few_rows(settings: Settings, sample: SamplePlan) -> None:
                 rule.metric,
                 rule.min_rows,
             )
-
-
-def parts(settings: Settings, staged: Staged) -> list[tuple[list[str], int]]:
-    """All parts of a run: a family of metrics and a shard each."""
-    return [
-        (family, shard) for family in score_families(settings) for shard in range(staged.ref.shards)
-    ]
 
 
 def publish_night(

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
-from functools import cache, partial, reduce
-from operator import or_
+from functools import cache, partial
 
-from ragmetrics import __version__
 from ragmetrics.alerts.alert_store import Book
 from ragmetrics.alerts.delivery import load_book
 from ragmetrics.alerts.document_ids import IdReader
@@ -24,27 +22,13 @@ from ragmetrics.calibration.history import History, load_history
 from ragmetrics.calibration.judge_level import fixed_sets
 from ragmetrics.comparison.nights import find_moves, night_before, remembering
 from ragmetrics.config.settings import Settings
-from ragmetrics.config.snapshot import told as told_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.metrics.registry import chosen_metrics
-from ragmetrics.model.manifest import (
-    EMBEDDINGS,
-    BudgetReport,
-    Finding,
-    JudgeInfo,
-    Manifest,
-    Usage,
-    WorstRow,
-)
-from ragmetrics.model.request import Status
-from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, pays_for_embeddings
-from ragmetrics.scoring.part import judge_info, metric_fingerprint
-from ragmetrics.scoring.sampling.plan import load_sample
-from ragmetrics.scoring.sampling.report import report_of
-from ragmetrics.scoring.staging import Staged, open_store
-from ragmetrics.scoring.summary import MetricScores, find_segments, load_scores, summarise
-from ragmetrics.scoring.usage_report import Costs, costs_of
-from ragmetrics.storage.files import Files
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import Manifest, WorstRow
+from ragmetrics.scoring.run_summary import summarise_run, watched_tags
+from ragmetrics.scoring.staging import Staged
+from ragmetrics.scoring.summary import MetricScores, load_scores
+from ragmetrics.storage.files import Files, open_store
 from ragmetrics.storage.gates import find_serving
 from ragmetrics.storage.history import (
     find_manifest,
@@ -188,91 +172,6 @@ def _as_told(findings: Sequence[Finding], *before: Manifest | None) -> list[Find
         one if one.transition else one.model_copy(update=told.get((one.key, one.state), {}))
         for one in findings
     ]
-
-
-def summarise_run(
-    settings: Settings, files: Files, staged: Staged, now: datetime
-) -> tuple[Manifest, dict[str, MetricScores]]:
-    """The manifest of a scored run, without what follows from earlier nights, and the scores."""
-    ref = staged.ref
-    info, embedder = judge_info(settings)
-    chosen = chosen_metrics(settings)
-    tags = watched_tags(settings)
-    plan = load_sample(files, ref)
-    scores = {
-        metric.name: load_scores(
-            files, ref, metric.name, tags, plan, higher_is_better=metric.higher_is_better
-        )
-        for metric in chosen
-    }
-    prints = {m.name: metric_fingerprint(m, info.fingerprint, embedder) for m in chosen}
-    segments = find_segments(next(iter(scores.values())), settings.segments)
-    costs = costs_of(settings, files, ref)
-    free = _free(settings, costs.usage, info)
-    summaries = [summarise(scores[name], prints[name], None, info.panel) for name in scores]
-    by_metric = costs.by_metric_without(free)
-    manifest = Manifest(
-        dataset=settings.dataset,
-        date=ref.date,
-        run=ref.run,
-        started_at=staged.started_at,
-        finished_at=now,
-        seen_at=staged.seen_at,
-        taken_over=costs.taken_over,
-        ragmetrics=__version__,
-        source=staged.source,
-        judge=info,
-        shards=ref.shards,
-        metrics=summaries,
-        segments=[
-            summarise(scores[name], prints[name], segment, info.panel)
-            for segment in segments
-            for name in scores
-        ],
-        findings=[],
-        worst=[],
-        usage=sum((one for name, one in costs.usage.items() if name not in free), Usage()),
-        usage_by_judge=costs.usage,
-        usage_by_metric=by_metric,
-        budget=_budget(load_plan(files, ref), costs, free, scores),
-        sample=report_of(settings.sample, plan, scores, summaries, by_metric),
-        problems=[*staged.problems, *costs.problems()],
-        settings=told_settings(settings),
-        splits=dict(costs.splits),
-    )
-    return manifest, scores
-
-
-def _free(settings: Settings, asked: Iterable[str], info: JudgeInfo) -> set[str]:
-    """Of those who were asked, judges and embeddings that are not reached over a network."""
-    judges = info.panel or [name for name in asked if name != EMBEDDINGS]
-    free = {name for name, one in zip(judges, settings.panel, strict=False) if not one.remote}
-    return free if pays_for_embeddings(settings) else free | {EMBEDDINGS}
-
-
-def _budget(
-    plan: BudgetPlan | None, costs: Costs, free: set[str], scores: Mapping[str, MetricScores]
-) -> BudgetReport | None:
-    if plan is None:
-        return None
-    over = reduce(or_, (one.table["status"] == Status.OVER_BUDGET.value for one in scores.values()))
-    questions = next(iter(scores.values())).table["question"][over]
-    return BudgetReport(
-        limits=plan.limits,
-        estimated=plan.estimated,
-        share=plan.share,
-        spent=sum((one for name, one in costs.usage.items() if name not in free), Usage()),
-        rows_over=int(over.sum()),
-        rows_cut_off=sum(plan.judges(question) for question in questions),
-    )
-
-
-def watched_tags(settings: Settings) -> set[str]:
-    """The tags that the settings name, which count however few rows have them."""
-    ruled = {rule.by for rule in settings.alerts.rules or () if rule.by}
-    sampled = settings.sample.strata if settings.sample else ()
-    named = {*(settings.segments or ()), *sampled, *(settings.alerts.mix_tags or ())}
-    return ruled | named
 
 
 def _worst(files: Files, night: Night) -> list[WorstRow]:

@@ -13,8 +13,7 @@ from ragmetrics.config.settings import Settings
 from ragmetrics.model.manifest import Manifest
 from ragmetrics.report.pushgateway import push
 from ragmetrics.report.refresh import write_dashboard, write_pages
-from ragmetrics.scoring.staging import open_store
-from ragmetrics.storage.files import Files
+from ragmetrics.storage.files import Files, open_store
 from ragmetrics.storage.history import find_manifest, outlines, ref_of, save_manifest
 from ragmetrics.storage.retry import do_all
 from ragmetrics.storage.run_index import Months

@@ -6,21 +6,19 @@ builds/BUILD.html
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from itertools import islice
 
 from ragmetrics.model.change_texts import movement_text
 from ragmetrics.model.comparison import Comparison
-from ragmetrics.model.gate import Gate, MetricVerdict, Verdict, is_name
+from ragmetrics.model.gate import Gate, MetricVerdict, Undecided, Verdict
 from ragmetrics.report.compare_view import compare_view
-from ragmetrics.report.formatting import duration, slug
+from ragmetrics.report.formatting import duration
 from ragmetrics.report.templating import render
-from ragmetrics.storage.failed_gates import Undecided
 from ragmetrics.storage.files import Files
+from ragmetrics.storage.gates import build_path
 
 PAGE = "builds.html"
-FOLDER = "builds"
 _MOST_LINES = 100
 _MOST_UNDECIDED = 20
 
@@ -89,15 +87,6 @@ def write_build(site: Files, gate: Gate, found: Comparison | None) -> str:
 
 def _moves(one: MetricVerdict) -> str:
     return movement_text(one.movement)
-
-
-def build_path(build: str) -> str:
-    """Where the page of a build stands on the site; a digest stands for a name that is none."""
-    name = build
-    if not is_name(build):
-        digest = hashlib.blake2b(build.encode("utf-8", "surrogatepass"), digest_size=6)
-        name = f"{slug(build)[:60]}-{digest.hexdigest()}"
-    return f"{FOLDER}/{name}.html"
 
 
 def anchor(build: str) -> str:

@@ -18,9 +18,10 @@ from ragmetrics.model.calibration import (
     MetricDrift,
 )
 from ragmetrics.model.manifest import JudgeInfo, Manifest
-from ragmetrics.model.request import Status
+from ragmetrics.model.score import Status
 from ragmetrics.report.coverage import STATUS
-from ragmetrics.report.formatting import count, slug
+from ragmetrics.report.formatting import count
+from ragmetrics.text.escaping import slug
 
 
 @dataclass(frozen=True)

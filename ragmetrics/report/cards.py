@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 
 from ragmetrics.model.change_texts import mix_text, movement_text
 from ragmetrics.model.changes import ComparedMeans
-from ragmetrics.model.manifest import Manifest, Summary
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.model.summary import Summary
 from ragmetrics.report.coverage import STATUS
-from ragmetrics.report.formatting import brief, number, plural, share
+from ragmetrics.report.formatting import brief, number, plural
 from ragmetrics.report.histogram import bin_label
 from ragmetrics.report.night_status import metric_states, needing_reader
 from ragmetrics.report.trends import change, scored
+from ragmetrics.text.numbers import share
 
 MOST_DRAWN = 20
 """Metrics with their distribution: a page stays below 300 kB with twice as many."""

@@ -11,10 +11,11 @@ from ragmetrics.model.manifest import (
     Limits,
     Manifest,
     SampleReport,
-    Summary,
     Usage,
 )
-from ragmetrics.report.formatting import NONE, brief, plain, plural, share
+from ragmetrics.model.summary import Summary
+from ragmetrics.report.formatting import brief, plain, plural
+from ragmetrics.text.numbers import NONE, share
 
 _TOLERATED = 1.1
 """Times the half width that was asked for: the next night's spread is not that of the last ones."""

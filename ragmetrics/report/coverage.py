@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ragmetrics.metrics import registry
-from ragmetrics.model.manifest import Manifest, Summary
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.model.summary import Summary
 
 STATUS = {
     "scored": "scored",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from datetime import timedelta
 
 from ragmetrics.model.change_texts import NO_CHANGE, WIDE, drop_words
+from ragmetrics.text.escaping import slug
+from ragmetrics.text.numbers import NONE, finite
 
-NONE = "–"
 LONGEST = 4_000
 """Characters of one text that are shown; what is longer is cut and says so."""
 
@@ -18,11 +18,6 @@ _CONTROLS |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _DIGESTED = re.compile("-[0-9a-f]{16}$")
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
-
-def finite(value: float | None) -> float | None:
-    """The number, or None for what cannot be drawn."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -88,18 +83,6 @@ def plural(value: int, noun: str) -> str:
     return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}s"
 
 
-def share(part: float, whole: float) -> str:
-    """`0.4%`, `71.0%`, and `0%` and `100%`; never rounded to nothing or to everything."""
-    if not whole:
-        return NONE
-    percent = 100 * part / whole
-    if 0 < percent < 0.1:
-        return "<0.1%"
-    if 99.9 < percent < 100:
-        return ">99.9%"
-    return f"{percent:.0f}%" if percent in (0, 100) else f"{percent:.1f}%"
-
-
 def duration(elapsed: timedelta) -> str:
     """`4 min 12 s`."""
     seconds = max(0, round(elapsed.total_seconds()))
@@ -124,11 +107,6 @@ def brief(text: object, longest: int = 160) -> str:
 def plain(text: str) -> str:
     """One line without direction marks, for places that cannot isolate them."""
     return _BIDI.sub("", clean(" ".join(text.split())))
-
-
-def slug(name: str) -> str:
-    """A name that is safe in file names, anchors and links."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:80] or "-"
 
 
 def anchor(name: str) -> str:

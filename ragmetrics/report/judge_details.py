@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ragmetrics.model.request import Score
 from ragmetrics.model.row import LogRow
-from ragmetrics.report.formatting import NONE
+from ragmetrics.model.score import Score
 from ragmetrics.report.truncation import Budget, Passage
 from ragmetrics.storage.shards import ScoredRow
+from ragmetrics.text.numbers import NONE
 from ragmetrics.text.sentences import sentences
 
 MOST_CLAIMS = 60

@@ -10,10 +10,13 @@ from typing import Literal
 from ragmetrics.alerts.incidents import Incident, incidents
 from ragmetrics.model.change_texts import fall_story, fall_text
 from ragmetrics.model.changes import Fall
-from ragmetrics.model.manifest import Finding, Manifest, Summary
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.model.summary import Summary
 from ragmetrics.report.costs import judged_rows, sampled, was_over
-from ragmetrics.report.formatting import finite, plural
+from ragmetrics.report.formatting import plural
 from ragmetrics.scoring.low_segments import worse_segments
+from ragmetrics.text.numbers import finite
 
 RuleState = Literal["firing", "pending", "no_data", "uncompared", "ok"]
 MetricState = RuleState | Literal["fell"]

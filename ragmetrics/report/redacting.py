@@ -15,13 +15,13 @@ from ragmetrics.calibration.history import History
 from ragmetrics.model.base import Record
 from ragmetrics.model.calibration import Calibration
 from ragmetrics.model.comparison import Comparison
-from ragmetrics.model.gate import Gate
-from ragmetrics.model.manifest import BrokenFile, Finding, Manifest
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.gate import Gate, Undecided
+from ragmetrics.model.manifest import BrokenFile, Manifest
 from ragmetrics.model.redaction import hashed, hashed_place, hashed_quote, hidden_of, without
-from ragmetrics.model.request import Score
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score
 from ragmetrics.report.row_selection import KeptRow
-from ragmetrics.storage.failed_gates import Undecided
 from ragmetrics.storage.shards import ScoredRow
 
 R = TypeVar("R", bound=Record)

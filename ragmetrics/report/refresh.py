@@ -14,9 +14,8 @@ from ragmetrics.comparison.nights import Load, compare_nights, night_before, rem
 from ragmetrics.errors import StoreError
 from ragmetrics.model.gate import Gate
 from ragmetrics.model.manifest import Manifest
-from ragmetrics.report.builds_page import FOLDER as BUILD_PAGES
 from ragmetrics.report.builds_page import PAGE as BUILDS
-from ragmetrics.report.builds_page import build_path, shown_gates, write_build
+from ragmetrics.report.builds_page import shown_gates, write_build
 from ragmetrics.report.calibration_page import PAGE as CALIBRATIONS
 from ragmetrics.report.changes_page import NAME as CHANGES
 from ragmetrics.report.changes_page import write_changes
@@ -33,14 +32,14 @@ from ragmetrics.report.site import (
     write_night,
     write_overview,
 )
+from ragmetrics.report.store_snapshot import Saved, saved, until_settled
 from ragmetrics.scoring.summary import load_scores
 from ragmetrics.storage.clearing import clear
 from ragmetrics.storage.failed_gates import load_undecided
 from ragmetrics.storage.files import FileInfo, Files
-from ragmetrics.storage.gates import gate_path, load_compared, load_gates
+from ragmetrics.storage.gates import BUILD_PAGES, build_path, gate_path, load_compared, load_gates
 from ragmetrics.storage.history import in_full, outlines, ref_of, run_of
 from ragmetrics.storage.manifests import path_of
-from ragmetrics.storage.night_selection import Saved, saved, until_settled
 from ragmetrics.storage.parallel import side_by_side
 from ragmetrics.storage.retry import do_all, is_missing
 from ragmetrics.storage.run_index import Months

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ragmetrics.model.comparison import MovedContext
-from ragmetrics.model.request import Score
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score
 from ragmetrics.report.earlier_retrieval import Earlier, became
 from ragmetrics.report.formatting import LONGEST
 from ragmetrics.report.judge_details import (

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragmetrics.model.manifest import WorstRow
-from ragmetrics.model.request import Score
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score
 from ragmetrics.report.earlier_retrieval import Earlier
 from ragmetrics.report.formatting import clean
 from ragmetrics.storage.row_lookup import Place

@@ -9,8 +9,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ragmetrics.report.formatting import anchor, clean, finite
+from ragmetrics.report.formatting import anchor, clean
 from ragmetrics.report.row_detail import Evidence
+from ragmetrics.text.numbers import finite
 
 MOST_FILES = 3
 MOST_BYTES = 1_000_000

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ragmetrics.model.manifest import Summary
+from ragmetrics.model.summary import Summary
 from ragmetrics.report.figure_layout import BAND, SERIES, Figure, rounded
-from ragmetrics.report.formatting import interval, slug
+from ragmetrics.report.formatting import interval
 from ragmetrics.report.trends import Point, Trend
+from ragmetrics.text.escaping import slug
 
 _FEW = 45
 """Nights whose points are drawn large: more would hide the line."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragmetrics.model.manifest import Manifest, Summary
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.model.summary import Summary
 from ragmetrics.report.cards import Card, cards
 from ragmetrics.report.formatting import brief, count, interval, moved, number, plain
 from ragmetrics.report.night_status import LABELS

@@ -17,6 +17,8 @@ from ragmetrics.report.coverage import STATUS, needs
 from ragmetrics.report.figure_layout import Figure
 from ragmetrics.report.glossary_terms import TERMS, anchor_of
 from ragmetrics.report.night_status import LABELS, rule_state
+from ragmetrics.text.escaping import slug
+from ragmetrics.text.numbers import share
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -66,7 +68,7 @@ _FILTERS = {
     "count": words.count,
     "plural": words.plural,
     "brief": words.brief,
-    "slug": words.slug,
+    "slug": slug,
     "anchor": words.anchor,
     "island": island,
     "breakable": breakable,
@@ -83,7 +85,7 @@ _GLOBALS = {
     "compared_words": compared_words,
     "moved_words": words.moved,
     "drop_words": words.drop,
-    "share": words.share,
+    "share": share,
     "money": costs.money,
     "all_costs": costs.all_costs,
     "bill": costs.bill,

@@ -12,7 +12,8 @@ Source: Benjamini and Hochberg 1995.
 
 from __future__ import annotations
 
-from ragmetrics.model.manifest import Manifest, Summary
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.model.summary import Summary
 from ragmetrics.stats.levels import ALPHA, CONFIDENCE
 from ragmetrics.stats.multiple_testing import adjusted
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from traceback import extract_tb
 
 from ragmetrics.errors import RagmetricsError, Unanswered, UnreadableReply
-from ragmetrics.judges.http_errors import short
 from ragmetrics.metrics.registry import Metric
-from ragmetrics.model.request import Answer, Ask, Request, Score, Status
+from ragmetrics.model.request import Answer, Ask, Request
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
+from ragmetrics.text.escaping import short
 from ragmetrics.text.sentences import weight
 
 log = logging.getLogger(__name__)

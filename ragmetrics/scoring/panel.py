@@ -21,8 +21,9 @@ from ragmetrics.errors import JudgeRefused, Unanswered
 from ragmetrics.judges.base import Judge, fingerprint
 from ragmetrics.judges.client import Broker, Wanted
 from ragmetrics.metrics.registry import Metric
-from ragmetrics.model.request import UNSETTLED, Answer, Score, Status
+from ragmetrics.model.request import Answer
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import UNSETTLED, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.metric_run import Play, is_heavy
 

@@ -14,8 +14,7 @@ from ragmetrics import event_loop as loop
 from ragmetrics.config.judge import EmbeddingSettings, JudgeSettings
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.judges import make_embedder, make_judges, names_of
-from ragmetrics.judges.base import Embedder, Judge, fingerprint
+from ragmetrics.judges.base import Embedder, Judge
 from ragmetrics.judges.cache.judgements import EMBEDDING, Judgements
 from ragmetrics.judges.client import Broker, Record
 from ragmetrics.judges.deadline import deadline_at, ending
@@ -25,21 +24,23 @@ from ragmetrics.judges.quota_sharing import depart
 from ragmetrics.judges.spend_limit import purse_in_use, spending
 from ragmetrics.judges.usage_counter import Tallies
 from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.metrics.registry import Metric, chosen_metrics, families
-from ragmetrics.model.manifest import EMBEDDINGS, JudgeInfo, Usage
+from ragmetrics.metrics.registry import Metric, families
+from ragmetrics.model.manifest import EMBEDDINGS
 from ragmetrics.model.row import LogRow
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.budget.pool import funds_of
 from ragmetrics.scoring.driver import drive
+from ragmetrics.scoring.fingerprint import priced
 from ragmetrics.scoring.judge_pool import Seats, keep_seats, take_seats
+from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.metric_errors import MetricErrors
-from ragmetrics.scoring.panel import Member, Panel, panel_fingerprint
+from ragmetrics.scoring.panel import Member, Panel
 from ragmetrics.scoring.reuse import take_over
 from ragmetrics.scoring.sampling.panel import SampledPanel
 from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
 from ragmetrics.scoring.sharding import shard_range
-from ragmetrics.scoring.staging import load_corpus, open_store
-from ragmetrics.storage.files import Files
+from ragmetrics.scoring.staging import load_corpus
+from ragmetrics.storage.files import Files, open_store
 from ragmetrics.storage.retry import expect
 from ragmetrics.storage.shards import (
     SCORE_SCHEMA,
@@ -54,39 +55,6 @@ from ragmetrics.storage.shards import (
 from ragmetrics.text.sentences import SplitCounter, counting_splits
 
 _PARTS_AT_ONCE = 4
-
-
-def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
-    """Who will judge, and the fingerprint of the embedder; no call is made."""
-    nothing = Corpus()
-    judges, embedder = make_judges(settings, nothing), make_embedder(settings, nothing)
-    repeats, own = [one.repeats for one in settings.panel], names_of(judges)
-    names = [
-        name if times == 1 else f"{name} ({times} times)"
-        for name, times in zip(own, repeats, strict=True)
-    ]
-    several = len(judges) > 1
-    info = JudgeInfo(
-        name=f"{settings.aggregate} of {', '.join(names)}" if several else names[0],
-        fingerprint=panel_fingerprint(judges, repeats, settings.aggregate),
-        note=_notes(own, judges) if several else judges[0].note,
-        panel=own if several else [],
-    )
-    return info, embedder.fingerprint
-
-
-def _notes(names: Sequence[str], judges: Sequence[Judge]) -> str:
-    told = zip(names, judges, strict=True)
-    return "; ".join(f"{name}: {judge.note}" for name, judge in told if judge.note)
-
-
-def metric_fingerprint(metric: Metric, judge: str, embedder: str) -> str:
-    """Who judged, by which prompts, metric version and parameters: scores with another
-    fingerprint are not comparable.
-    """
-    return fingerprint(
-        metric.digest, judge if metric.prompts else "", embedder if metric.embeds else ""
-    )
 
 
 def score_part(
@@ -329,15 +297,6 @@ async def _rows(files: Files, path: str) -> AsyncGenerator[LogRow, None]:
         if reading:  # nobody can interrupt a thread that reads
             await asyncio.wait([reading])
         await asyncio.to_thread(batches.close)
-
-
-def priced(prices: JudgeSettings | EmbeddingSettings, usage: Usage) -> Usage:
-    """What was asked for, in money, where the settings say its price."""
-    if isinstance(prices, EmbeddingSettings):
-        usd = prices.usd(usage.prompt_tokens)
-    else:
-        usd = prices.usd(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
-    return usage if usd is None else usage.model_copy(update={"usd": usd})
 
 
 def score_families(settings: Settings) -> list[list[str]]:

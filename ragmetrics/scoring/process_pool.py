@@ -29,8 +29,8 @@ from typing import ParamSpec, TypeVar
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import JudgeRefused, RagmetricsError
 from ragmetrics.judges.client import Record
-from ragmetrics.metrics.registry import chosen_metrics
 from ragmetrics.scoring.garbage import collect_seldom
+from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.part import score_part, score_together
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.storage.files import Files

@@ -24,10 +24,12 @@ from pydantic import Field, ValidationError
 from ragmetrics import __version__
 from ragmetrics.config.settings import Settings
 from ragmetrics.judges.base import fingerprint
-from ragmetrics.metrics.registry import Metric, chosen_metrics
-from ragmetrics.model.manifest import Record, Summary
-from ragmetrics.model.request import UNSETTLED, Status
+from ragmetrics.metrics.registry import Metric
+from ragmetrics.model.manifest import Record
 from ragmetrics.model.row import explain
+from ragmetrics.model.score import UNSETTLED, Status
+from ragmetrics.model.summary import Summary
+from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.staging import Staged, find_staged
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.history import find_manifest

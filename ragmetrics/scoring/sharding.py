@@ -20,8 +20,9 @@ from ragmetrics.config.settings import Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.logs.log_files import LogSet
 from ragmetrics.logs.parquet_records import parquet_extent
-from ragmetrics.metrics.registry import chosen_metrics, families
+from ragmetrics.metrics.registry import families
 from ragmetrics.model.row import LogRow
+from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.storage.files import FileInfo, Files
 
 MOST_TASKS = 400

@@ -19,17 +19,18 @@ from pydantic import ValidationError
 
 from ragmetrics import __version__
 from ragmetrics.config.settings import Limits, Settings
-from ragmetrics.errors import InputError, StoreError
+from ragmetrics.errors import StoreError
 from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.logs.formats import ENDINGS
-from ragmetrics.logs.log_files import LogSet, find_logs, of_day
-from ragmetrics.metrics.registry import chosen_metrics
+from ragmetrics.logs.golden_set import GoldenSet
+from ragmetrics.logs.inputs import Inputs
+from ragmetrics.logs.log_files import of_day
 from ragmetrics.model.manifest import BrokenFile, Record, Source
-from ragmetrics.model.request import dumps
+from ragmetrics.model.prompt import dumps
 from ragmetrics.model.row import LogRow, Rejected, explain
+from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.sharding import shard_of, shards_for
 from ragmetrics.storage.clearing import clear
-from ragmetrics.storage.files import FileInfo, Files
+from ragmetrics.storage.files import Files, open_store
 from ragmetrics.storage.shards import (
     ROW_SCHEMA,
     PartWriter,
@@ -38,7 +39,6 @@ from ragmetrics.storage.shards import (
     row_size,
     workspace,
 )
-from ragmetrics.text.sentences import normalise
 
 log = logging.getLogger(__name__)
 
@@ -60,24 +60,6 @@ class Staged(Record):
     """Digest of the word counts; empty where nobody weighs words."""
     problems: tuple[str, ...] = ()
     """What could not be written, though the run can do without it."""
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """The files of a night and of its golden set."""
-
-    logs: tuple[LogSet, ...]
-    golden: LogSet | None
-    problem: str | None = None
-    limit: int | None = None
-    """Rows after which reading ends."""
-    golden_first: bool = False
-    """The golden set stands above the logs, as a gate has it: a question has its references,
-    whatever a log says, and its broken rows are not counted with those of the logs."""
-
-    def log_files(self) -> list[FileInfo]:
-        """All log files, in the order they are read."""
-        return [info for logs in self.logs for info in logs.infos]
 
 
 @dataclass
@@ -105,57 +87,6 @@ class _Counts:
             self.broken.append(BrokenFile(file=bad.file, line=bad.line, reason=bad.reason))
         else:
             self.reasons[bad.reason] += 1
-
-
-def open_store(settings: Settings) -> Files:
-    """The store of a dataset."""
-    return Files(settings.store, settings.storage_options)
-
-
-def find_inputs(settings: Settings, day: date) -> Inputs:
-    """Look for the night's files. Logs that are not there, or refused, are a problem of the night,
-    told in its manifest and alerted on. Raises StoreError where a bucket is out, and for a golden
-    set that cannot be read.
-    """
-    options, problem = settings.storage_options, None
-    try:
-        files, infos = find_logs(settings.logs, options, day=day)
-        if not infos:
-            problem = f"no log file at {files.uri()}"
-    except StoreError as error:
-        if error.transient:
-            raise  # nobody knows what there is: that is not the same as nothing
-        files, infos, problem = Files("."), (), str(error)
-    return Inputs((_log_set(settings, files, infos),), golden_set(settings), problem)
-
-
-def golden_set(settings: Settings) -> LogSet | None:
-    """The golden set that the settings name; InputError where there is no such file."""
-    if settings.golden is None:
-        return None
-    files, infos = find_logs(settings.golden, settings.storage_options)
-    if not infos:
-        raise InputError(f"golden set {settings.golden}: no such file")
-    return replace(log_of(settings, files, infos), defaults={"retrieved_contexts": []})
-
-
-def log_set(settings: Settings, place: str) -> LogSet:
-    """The logs at a place that the user names; InputError where there are none."""
-    files, infos = find_logs(place, settings.storage_options)
-    if not infos:
-        raise InputError(f"{place}: no such log; names end in {ENDINGS}")
-    return _log_set(settings, files, infos)
-
-
-def _log_set(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
-    ours = log_of(settings, files, infos)
-    return replace(ours, columns=settings.columns, preset=settings.preset)
-
-
-def log_of(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
-    """Files in our own layout, read within the limits of the settings."""
-    limits = settings.limits
-    return LogSet(files, infos, row_bytes=limits.row_bytes, unpacked_bytes=limits.unpacked_bytes)
 
 
 def plan(
@@ -316,51 +247,6 @@ def load_corpus(files: Files, ref: RunRef) -> Corpus:
             f"{files.uri(path)} is damaged ({error}): run its night or gate again, which writes it "
             "anew"
         ) from error
-
-
-class GoldenSet:
-    """The golden set by question and by id; what a row lacks is filled in from it.
-
-    `first`: of an equal question it has the references, whatever the row says.
-    """
-
-    def __init__(self, rows: LogSet | None, *, first: bool = False) -> None:
-        self.rejected: list[Rejected] = []
-        self.joined: set[str] = set()
-        """Keys of its questions that rows were joined to."""
-        self._first = first
-        self._by_id: dict[str, LogRow] = {}
-        self._by_question: dict[str, LogRow] = {}
-        for item in rows.read() if rows else ():
-            if isinstance(item, Rejected):
-                self.rejected.append(replace(item, file=f"golden set {item.file}"))
-            else:
-                self._by_id[item.id] = item
-                self._by_question[normalise(item.user_input)] = item
-
-    @property
-    def questions(self) -> set[str]:
-        """The keys of its questions."""
-        return {row.question_key for row in self._by_question.values()}
-
-    def join(self, row: LogRow) -> tuple[LogRow, bool]:
-        """The row with the golden row's references, and whether there was one.
-
-        Ids come second: those of a log that merely counts its rows are other questions'.
-        """
-        same = self._by_question.get(normalise(row.user_input))
-        found = same or self._by_id.get(row.id)
-        if found is None:
-            return row, False
-        self.joined.add(found.question_key)
-        overrules = self._first and same is not None
-        brought = {
-            name: value
-            for name in ("reference", "reference_contexts", "reference_context_ids")
-            if (value := getattr(found, name)) is not None
-            and (overrules or getattr(row, name) is None)
-        }
-        return replace(row, **brought), True
 
 
 def _source(

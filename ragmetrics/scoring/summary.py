@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragmetrics.model.manifest import JudgeSummary, Segment, Summary
-from ragmetrics.model.request import Status
 from ragmetrics.model.row import question_key
+from ragmetrics.model.score import Status
+from ragmetrics.model.summary import JudgeSummary, Segment, Summary
 from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean, strata_of
 from ragmetrics.scoring.sampling.plan import Group, Marks, SamplePlan
 from ragmetrics.stats.agreement import krippendorff_alpha

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, BinaryIO, TypeVar, cast
+from typing import IO, Any, BinaryIO, Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
 import fsspec
@@ -350,3 +350,22 @@ def _replacing(target: Path) -> Iterator[Path]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+class StoreSettings(Protocol):
+    """What settings say of where their store is."""
+
+    @property
+    def store(self) -> str:
+        """The URI of the store."""
+        ...
+
+    @property
+    def storage_options(self) -> dict[str, Any]:
+        """Options of fsspec's file system."""
+        ...
+
+
+def open_store(settings: StoreSettings) -> Files:
+    """The store of a dataset."""
+    return Files(settings.store, settings.storage_options)

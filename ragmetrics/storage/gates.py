@@ -6,6 +6,7 @@ gates/compared/BUILD.json       as `ragmetrics compare` tells it: where, and by 
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Iterator
 from datetime import date
@@ -14,13 +15,14 @@ from functools import partial
 from pydantic import ValidationError
 
 from ragmetrics.model.comparison import Comparison
-from ragmetrics.model.gate import Gate
+from ragmetrics.model.gate import Gate, is_name
 from ragmetrics.model.row import explain
 from ragmetrics.storage.clearing import clear
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.newest_first import newest_first
+from ragmetrics.text.escaping import slug
 
-FOLDER = "gates"
+GATES = "gates"
 log = logging.getLogger(__name__)
 
 
@@ -34,7 +36,7 @@ def load_gates(files: Files) -> Iterator[Gate]:
 
     One that cannot be read is as good as none, and logged: its build can be gated again.
     """
-    infos = files.glob(f"{FOLDER}/*.json")
+    infos = files.glob(f"{GATES}/*.json")
     return newest_first(infos, partial(_find, files), lambda gate: gate.finished_at)
 
 
@@ -81,12 +83,12 @@ def load_compared(files: Files, build: str) -> Comparison | None:
 
 def compared_path(build: str) -> str:
     """Where it stands in the store."""
-    return f"{FOLDER}/compared/{build}.json"
+    return f"{GATES}/compared/{build}.json"
 
 
 def gate_path(build: str) -> str:
     """Where the verdict on a build stands in the store."""
-    return f"{FOLDER}/{build}.json"
+    return f"{GATES}/{build}.json"
 
 
 def _find(files: Files, path: str) -> Gate | None:
@@ -98,3 +100,15 @@ def _find(files: Files, path: str) -> Gate | None:
     except ValidationError as error:
         log.error("%s is no verdict, it is left out: %s", files.uri(path), explain(error))
         return None
+
+
+BUILD_PAGES = "builds"
+
+
+def build_path(build: str) -> str:
+    """Where the page of a build stands on the site; a digest stands for a name that is none."""
+    name = build
+    if not is_name(build):
+        digest = hashlib.blake2b(build.encode("utf-8", "surrogatepass"), digest_size=6)
+        name = f"{slug(build)[:60]}-{digest.hexdigest()}"
+    return f"{BUILD_PAGES}/{name}.html"

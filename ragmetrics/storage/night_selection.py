@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import TypeVar
 
 from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.request import UNSETTLED
-from ragmetrics.storage.files import FileInfo, Files
+from ragmetrics.model.score import UNSETTLED
+from ragmetrics.storage.files import Files
 from ragmetrics.storage.history import is_ahead, run_of, runs_of, said_seen, seen
-from ragmetrics.storage.manifests import RUNS
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
-
-_MOST_ROUNDS = 10
 
 
 def superseding(files: Files, manifest: Manifest) -> tuple[Manifest, Manifest | None]:
@@ -102,43 +96,3 @@ def speaks(files: Files, manifest: Manifest) -> bool:
     """Whether this run is the one that speaks for its night, now."""
     other = run_of(files, manifest.date, without=manifest.run)
     return other is None or seen(other) <= seen(manifest)
-
-
-@dataclass(frozen=True)
-class Saved:
-    """What pages are made of, as the store lists it at a moment."""
-
-    runs: Sequence[FileInfo]
-    gates: Sequence[FileInfo]
-    """With those that came to no verdict."""
-    calibrations: Sequence[FileInfo]
-
-
-def saved(files: Files, runs: Sequence[FileInfo] | None = None) -> Saved:
-    """What there is now; `runs` where they are listed already."""
-    calibrations = files.below("calibrations")
-    return Saved(
-        runs=files.below(RUNS) if runs is None else runs,
-        gates=files.glob("gates/*.json") + files.glob("gates/undecided/*.json"),
-        calibrations=[one for one in calibrations if one.path.startswith("calibrations/set=")],
-    )
-
-
-def until_settled(
-    files: Files, write: Callable[[Saved], T], runs: Sequence[FileInfo] | None = None
-) -> T:
-    """Write pages of what is saved, and again where something was saved meanwhile.
-
-    So whoever of two that write at the same time comes last has seen what both have saved. `runs`
-    may be of a moment ago: what was saved since then was saved meanwhile.
-    """
-    now = saved(files, runs)
-    for _ in range(_MOST_ROUNDS):
-        written = write(now)
-        before, now = now, saved(files)
-        if now == before:
-            break
-    return written
-
-
-__all__ = ["Saved", "differing", "saved", "speaks", "superseding", "until_settled"]

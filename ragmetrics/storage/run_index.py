@@ -23,7 +23,8 @@ from pydantic import ValidationError
 
 from ragmetrics.errors import StoreError
 from ragmetrics.model.base import Record
-from ragmetrics.model.manifest import Finding, Manifest
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import Manifest
 from ragmetrics.model.row import explain
 from ragmetrics.storage.files import FileInfo, Files
 from ragmetrics.storage.manifests import RUNS, by_date, read_manifests

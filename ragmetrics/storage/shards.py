@@ -23,8 +23,9 @@ import pyarrow.parquet as pq
 
 from ragmetrics.errors import StoreError
 from ragmetrics.model.manifest import Record
-from ragmetrics.model.request import Score, Status, dumps
+from ragmetrics.model.prompt import dumps
 from ragmetrics.model.row import LogRow, question_key
+from ragmetrics.model.score import Score, Status
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.retry import is_missing
 from ragmetrics.storage.tempfiles import scratch

@@ -32,3 +32,17 @@ def escape(text: str, limit: int) -> str:
     line = _EMOJI_COLON.sub("∶", _OUTER_UNDERSCORE.sub("ˍ", clean(text, limit)))
     safe = line.replace("://", ":\u2060//").translate(_SAFE)
     return safe if len(safe) <= limit else _CUT_ENTITY.sub("", safe[: limit - 1]) + "…"
+
+
+def slug(name: str) -> str:
+    """A name that is safe in file names, anchors and links."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:80] or "-"
+
+
+_SHORT = 300  # characters of a server's message that are shown
+
+
+def short(text: object) -> str:
+    """A server's words on one line, without what a terminal would obey, cut to size."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in str(text)[:5_000]).split())
+    return line if len(line) <= _SHORT else f"{line[:_SHORT]} ..."

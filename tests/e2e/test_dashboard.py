@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ragmetrics.model.changes import Fall
-from ragmetrics.model.manifest import JudgeInfo, JudgeSummary, Segment, Source, WorstRow
+from ragmetrics.model.manifest import JudgeInfo, Source, WorstRow
+from ragmetrics.model.summary import JudgeSummary, Segment
 from ragmetrics.report.site import write_assets, write_night, write_overview
 from ragmetrics.storage.files import Files
 from tests.fakes.browsing import Visit, options

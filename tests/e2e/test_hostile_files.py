@@ -16,7 +16,7 @@ import yaml
 
 from ragmetrics.config.settings import load_settings
 from ragmetrics.pipeline.nightly import CoverageShort, run_night
-from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.files import open_store
 from ragmetrics.storage.history import run_of
 from tests.fakes.command import Run
 from tests.fakes.logs import NIGHT

@@ -24,7 +24,7 @@ from ragmetrics.model.silence import Silence
 from ragmetrics.report.markdown import gate_markdown
 from ragmetrics.report.night_summary import night_markdown
 from ragmetrics.report.refresh import rebuild_dashboard
-from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.files import open_store
 from ragmetrics.storage.history import run_of
 from tests.fakes.browsing import Visit
 from tests.fakes.clients import JudgeServer

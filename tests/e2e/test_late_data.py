@@ -18,19 +18,20 @@ import yaml
 
 from ragmetrics.alerts.delivery import load_book
 from ragmetrics.config.settings import Settings, make_settings
-from ragmetrics.model.manifest import Finding, Manifest
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import Manifest
 from ragmetrics.pipeline.backfill import run_backfill
 from ragmetrics.pipeline.nightly import (
     CoverageShort,
     alert_night,
-    parts,
     publish_night,
     run_night,
     show_night,
     stage_night,
 )
 from ragmetrics.scoring.process_pool import score_parts
-from ragmetrics.scoring.staging import open_store
+from ragmetrics.scoring.run_parts import parts
+from ragmetrics.storage.files import open_store
 from ragmetrics.storage.history import nights
 from ragmetrics.storage.shards import read_notes
 from tests.fakes.clients import JudgeServer

@@ -21,7 +21,7 @@ from ragmetrics.judges import circuit_breaker as breaker
 from ragmetrics.judges import rate_limiter as gate
 from ragmetrics.model.manifest import Manifest
 from ragmetrics.pipeline.nightly import CoverageShort
-from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.files import open_store
 from ragmetrics.storage.history import run_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model.manifest import Segment, Source
+from ragmetrics.model.manifest import Source
+from ragmetrics.model.summary import Segment
 from ragmetrics.report.site import write_assets, write_night, write_overview
 from ragmetrics.storage.files import Files
 from tests.fakes.browsing import Visit, options

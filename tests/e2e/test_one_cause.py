@@ -18,7 +18,7 @@ from ragmetrics.model.manifest import Manifest
 from ragmetrics.pipeline.nightly import CoverageShort, NightResult, run_night
 from ragmetrics.report.night_status import condition
 from ragmetrics.report.night_summary import night_markdown, night_summary
-from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.files import open_store
 from ragmetrics.storage.history import run_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

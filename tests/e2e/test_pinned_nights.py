@@ -10,10 +10,11 @@ import pytest
 
 from ragmetrics.alerts.formats.terminal import render
 from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.model.finding import Finding
 from ragmetrics.model.gate import Gate
-from ragmetrics.model.manifest import Finding, JudgeInfo, Source
+from ragmetrics.model.manifest import JudgeInfo, Source
 from ragmetrics.pipeline.nightly import NightResult, run_night
-from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.files import open_store
 from ragmetrics.storage.gates import save_gate
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 

@@ -21,7 +21,7 @@ from ragmetrics.report.markdown import gate_markdown
 from ragmetrics.report.night_summary import night_markdown, night_summary
 from ragmetrics.report.redacting import redacted
 from ragmetrics.report.refresh import rebuild_dashboard
-from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.files import open_store
 from ragmetrics.storage.history import run_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.every_text import NIGHTS, Told, tell_everything

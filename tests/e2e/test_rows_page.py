@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.model.comparison import MovedContext
-from ragmetrics.model.request import Score
+from ragmetrics.model.score import Score
 from ragmetrics.report.earlier_retrieval import Earlier
 from ragmetrics.report.row_selection import SAMPLED, KeptRow, Why
 from ragmetrics.report.site import write_assets, write_night, write_overview

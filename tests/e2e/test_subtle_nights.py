@@ -15,7 +15,7 @@ import pytest
 
 from ragmetrics.alerts.formats.terminal import render
 from ragmetrics.config.settings import make_settings
-from ragmetrics.model.manifest import Finding
+from ragmetrics.model.finding import Finding
 from ragmetrics.pipeline.nightly import NightResult, run_night
 from tests.fakes.logs import write_jsonl
 

@@ -11,7 +11,8 @@ from pydantic import BaseModel
 
 from ragmetrics.config.judge import JudgeSettings
 from ragmetrics.judges.batch import BatchJudge
-from ragmetrics.model.request import Ask, Prompt
+from ragmetrics.model.prompt import Prompt
+from ragmetrics.model.request import Ask
 from ragmetrics.storage.files import Files
 from tests.fakes.clients import JudgeServer
 

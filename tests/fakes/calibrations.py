@@ -17,7 +17,8 @@ from ragmetrics.model.calibration import (
     MetricDrift,
     ReliabilityBin,
 )
-from ragmetrics.model.manifest import JudgeInfo, Segment
+from ragmetrics.model.manifest import JudgeInfo
+from ragmetrics.model.summary import Segment
 
 FIRST = datetime(2026, 11, 2, 4, tzinfo=UTC)
 NAMES: tuple[FigureName, ...] = (

@@ -14,7 +14,8 @@ from ragmetrics.model.comparison import (
     OneSided,
     RowValue,
 )
-from ragmetrics.model.manifest import JudgeInfo, Segment
+from ragmetrics.model.manifest import JudgeInfo
+from ragmetrics.model.summary import Segment
 
 JUDGE = JudgeInfo(name="embedded", fingerprint="f1", note="a baseline")
 

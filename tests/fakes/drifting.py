@@ -9,11 +9,15 @@ from typing import Any
 from ragmetrics.alerts.delivery import alert
 from ragmetrics.calibration.drift_check import judge_drift_set
 from ragmetrics.config.settings import Settings, make_settings
-from ragmetrics.model.manifest import Finding, Manifest
-from ragmetrics.pipeline.nightly import parts
+from ragmetrics.logs.inputs import find_inputs
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import Manifest
 from ragmetrics.pipeline.publish import publish
-from ragmetrics.scoring.part import judge_info, score_part
-from ragmetrics.scoring.staging import find_inputs, open_store, plan, stage
+from ragmetrics.scoring.fingerprint import judge_info
+from ragmetrics.scoring.part import score_part
+from ragmetrics.scoring.run_parts import parts
+from ragmetrics.scoring.staging import plan, stage
+from ragmetrics.storage.files import open_store
 from tests.fakes.clients import JudgeServer
 from tests.fakes.labelled import OTHER, make_labelled
 from tests.fakes.logs import write_jsonl

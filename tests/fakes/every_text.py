@@ -21,7 +21,7 @@ from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.model.gate import Gate, IndexBuild
 from ragmetrics.pipeline.nightly import CoverageShort, run_night
 from ragmetrics.report.refresh import refresh_builds, refresh_dashboard
-from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.files import open_store
 from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import NIGHT, write_jsonl
 

@@ -10,8 +10,8 @@ from typing import Any
 from ragmetrics.calibration.label_mapping import TARGETS, Question
 from ragmetrics.calibration.labelled import read_labelled
 from ragmetrics.config.settings import make_settings
+from ragmetrics.logs.inputs import log_set
 from ragmetrics.model.row import Rejected
-from ragmetrics.scoring.staging import log_set
 from tests.fakes.logs import write_jsonl
 
 OTHER = "Ferries leave the harbour every hour. They carry bicycles."

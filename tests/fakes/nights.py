@@ -6,18 +6,11 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from ragmetrics.model.changes import Fall
-from ragmetrics.model.manifest import (
-    Finding,
-    JudgeInfo,
-    Manifest,
-    Segment,
-    Source,
-    Summary,
-    Usage,
-    WorstRow,
-)
-from ragmetrics.model.request import Score, Status
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import JudgeInfo, Manifest, Source, Usage, WorstRow
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
+from ragmetrics.model.summary import Segment, Summary
 from ragmetrics.report.row_selection import KeptRow, Why
 from ragmetrics.storage.shards import ScoredRow
 

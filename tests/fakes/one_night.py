@@ -16,7 +16,7 @@ from ragmetrics.config.settings import load_settings
 from ragmetrics.model.gate import IndexBuild
 from ragmetrics.pipeline.nightly import run_night
 from ragmetrics.report.refresh import refresh_builds
-from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.files import open_store
 
 
 def main() -> None:

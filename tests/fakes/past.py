@@ -15,8 +15,9 @@ from ragmetrics.alerts.root_cause import explain
 from ragmetrics.alerts.rules import Night, evaluate
 from ragmetrics.alerts.state import advance
 from ragmetrics.config.alerts import AlertSettings, Rule
-from ragmetrics.model.manifest import Finding, JudgeInfo, Manifest, Source, Usage
-from ragmetrics.model.request import Status
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import JudgeInfo, Manifest, Source, Usage
+from ragmetrics.model.score import Status
 from ragmetrics.scoring.summary import MetricScores, find_segments, summarise
 
 TONIGHT = date(2026, 11, 19)

@@ -10,8 +10,8 @@ import pytrec_eval
 from hypothesis import strategies as st
 
 from ragmetrics.metrics.registry import Metric
-from ragmetrics.model.request import Score
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score
 
 POOL = [f"d{n}" for n in range(12)]
 CUT_OFFS = st.none() | st.integers(1, 15)

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.calibration.labelled import LabelledRow, read_labelled
+from ragmetrics.logs.golden_set import GoldenSet
 from ragmetrics.logs.log_files import LogSet, find_logs
 from ragmetrics.logs.presets import PRESETS
 from ragmetrics.model.row import FIELDS, LogRow, Rejected
-from ragmetrics.scoring.staging import GoldenSet
 from ragmetrics.storage.shards import ROW_SCHEMA, row_of, row_record
 from tests.fakes.fuzzing import JSON, damaged, fuzzed
 

@@ -24,8 +24,8 @@ from ragmetrics.judges.cache.judgements import Judgements
 from ragmetrics.judges.cache.write_ahead_log import Judgement
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.model.manifest import Limits, Source
-from ragmetrics.model.request import Score
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score
 from ragmetrics.model.usage import Usage
 from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan
 from ragmetrics.scoring.reuse import staged_runs

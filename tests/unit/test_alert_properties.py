@@ -28,7 +28,8 @@ from ragmetrics.alerts.state import advance
 from ragmetrics.alerts.webhook import SlackError
 from ragmetrics.config.alerts import STEP
 from ragmetrics.config.settings import make_settings
-from ragmetrics.model.manifest import Escalation, Finding, Manifest, Notification
+from ragmetrics.model.finding import Escalation, Finding, Notification
+from ragmetrics.model.manifest import Manifest
 from ragmetrics.model.silence import Silence
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.history import save_manifest

@@ -14,7 +14,7 @@ from ragmetrics.alerts.alert_store import AlertState, Book, Message
 from ragmetrics.alerts.outbox_recovery import deliver
 from ragmetrics.alerts.state import advance
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.model.manifest import Finding, Level
+from ragmetrics.model.finding import Finding, Level
 from ragmetrics.model.silence import Severity, Silence
 
 MONDAY = date(2026, 11, 16)

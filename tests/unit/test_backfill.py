@@ -23,7 +23,8 @@ from ragmetrics.errors import InputError, JudgePending, RagmetricsError, StoreEr
 from ragmetrics.model.manifest import Manifest
 from ragmetrics.pipeline import nightly as night
 from ragmetrics.pipeline.backfill import Backfill, BackfillShort, fill, run_backfill
-from ragmetrics.scoring.staging import Staged, open_store
+from ragmetrics.scoring.staging import Staged
+from ragmetrics.storage.files import open_store
 from ragmetrics.storage.history import nights
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Ended

@@ -21,7 +21,7 @@ from ragmetrics.logs.log_files import LogSet, find_logs
 from ragmetrics.model.manifest import Manifest
 from ragmetrics.model.row import LogRow, Rejected
 from ragmetrics.pipeline.nightly import CoverageShort, run_night
-from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.files import open_store
 from ragmetrics.storage.history import nights
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.command import Run

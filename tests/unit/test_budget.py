@@ -18,8 +18,8 @@ from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import OverBudget, SettingsError
 from ragmetrics.judges.spend_limit import Purse, attempt, spending
 from ragmetrics.model.manifest import Limits, Usage
-from ragmetrics.model.request import Status
 from ragmetrics.model.row import question_key
+from ragmetrics.model.score import Status
 from ragmetrics.pipeline.nightly import run_night
 from ragmetrics.scoring.budget.plan import PLACES, Costs, check_prices, divide, no_costs, place_of
 from tests.fakes.clients import JudgeServer

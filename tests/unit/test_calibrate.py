@@ -19,7 +19,7 @@ from ragmetrics.errors import InputError, JudgeRefused
 from ragmetrics.metrics.bundled.context_relevance import GRADE
 from ragmetrics.metrics.prompt_overrides import as_yaml
 from ragmetrics.model.calibration import Agreement, Measured
-from ragmetrics.model.manifest import Segment
+from ragmetrics.model.summary import Segment
 from ragmetrics.storage.files import Files
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run

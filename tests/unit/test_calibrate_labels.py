@@ -17,8 +17,8 @@ from ragmetrics.calibration.labelled import LabelledRow, read_labelled
 from ragmetrics.calibration.sets import LabelledSet, read_sets, set_name
 from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import InputError
+from ragmetrics.logs.inputs import log_set
 from ragmetrics.model.row import BadRow, Rejected
-from ragmetrics.scoring.staging import log_set
 from ragmetrics.text.sentences import sentences
 from tests.fakes.labelled import make_labelled, relabelled
 from tests.fakes.logs import write_jsonl

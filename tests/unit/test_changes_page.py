@@ -12,16 +12,16 @@ import pytest
 
 from ragmetrics.comparison.nights import compare_nights, find_moves, night_before, remembering
 from ragmetrics.config.settings import Settings
-from ragmetrics.model.manifest import JudgeInfo, Manifest, SampledMean, Source
+from ragmetrics.model.manifest import JudgeInfo, Manifest, Source
+from ragmetrics.model.summary import SampledMean
 from ragmetrics.pipeline import publish
 from ragmetrics.pipeline.backfill import run_backfill
 from ragmetrics.pipeline.nightly import run_night
 from ragmetrics.report.changes_page import write_changes
 from ragmetrics.report.refresh import rebuild_dashboard, refresh_dashboard
 from ragmetrics.report.trends import change
-from ragmetrics.scoring.staging import open_store
 from ragmetrics.scoring.summary import MetricScores, load_scores
-from ragmetrics.storage.files import Files
+from ragmetrics.storage.files import Files, open_store
 from ragmetrics.storage.history import nights, ref_of
 from ragmetrics.storage.shards import RunRef
 from tests.fakes.build_logs import damaged, gate_settings, golden

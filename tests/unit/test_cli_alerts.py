@@ -19,7 +19,7 @@ from ragmetrics.alerts.silences import FOLDER, alert_id, silences
 from ragmetrics.alerts.state import advance
 from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model.manifest import Finding
+from ragmetrics.model.finding import Finding
 from ragmetrics.report import refresh as dashboard
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.history import save_manifest

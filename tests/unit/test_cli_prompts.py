@@ -17,7 +17,7 @@ from ragmetrics.metrics.bundled.context_relevance import GRADE
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
 from ragmetrics.metrics.prompt_overrides import Wording, as_yaml
 from ragmetrics.metrics.registry import metrics, prompts_of
-from ragmetrics.model.request import Prompt
+from ragmetrics.model.prompt import Prompt
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.model.comparison import Change, Comparison
-from ragmetrics.model.manifest import Segment
+from ragmetrics.model.summary import Segment
 from ragmetrics.report.compare_page import compare_path, write_comparison
 from ragmetrics.report.compare_view import MOST_ROWS, compare_view
 from ragmetrics.report.redacting import redacted

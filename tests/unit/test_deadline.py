@@ -22,11 +22,12 @@ from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.judges.endpoint_config import find_access
 from ragmetrics.metrics.registry import select
 from ragmetrics.model.replay import ReplayShort
-from ragmetrics.model.request import Ask, Status
+from ragmetrics.model.request import Ask
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Status
 from ragmetrics.pipeline.nightly import CoverageShort, run_night
 from ragmetrics.scoring.driver import drive
-from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.files import open_store
 from ragmetrics.storage.history import run_of
 from ragmetrics.storage.shards import ScoredRow
 from tests.fakes.clients import JudgeServer

@@ -10,7 +10,8 @@ from rich.console import Console
 from scipy import stats
 
 from ragmetrics.cli.output.summary import print_summary
-from ragmetrics.model.manifest import Manifest, Segment
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.model.summary import Segment
 from ragmetrics.report.cards import cards
 from ragmetrics.report.site import write_night
 from ragmetrics.storage.files import Files

@@ -10,7 +10,7 @@ import pytest
 from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.metrics.registry import metrics
-from ragmetrics.model.manifest import Segment, Summary
+from ragmetrics.model.summary import Segment, Summary
 from ragmetrics.pipeline.nightly import check_settings
 from ragmetrics.report.segments import tag_tables
 from ragmetrics.report.site import write_night

@@ -15,8 +15,9 @@ from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.cache.judgements import Judgement, Judgements
 from ragmetrics.metrics.registry import select
 from ragmetrics.model.manifest import Usage
-from ragmetrics.model.request import Ask, Status
+from ragmetrics.model.request import Ask
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Status
 from ragmetrics.scoring.driver import drive
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.shards import ScoredRow

@@ -23,7 +23,8 @@ from ragmetrics.judges.word_frequencies import Corpus, words
 from ragmetrics.metrics.bundled.context_recall import SUPPORT
 from ragmetrics.metrics.bundled.context_relevance import GRADE
 from ragmetrics.metrics.bundled.context_relevancy import NEEDED
-from ragmetrics.model.request import Ask, Data, Prompt
+from ragmetrics.model.prompt import Data, Prompt
+from ragmetrics.model.request import Ask
 
 TEXTS = st.text("abc xyz 12 äß 日本語 .,", max_size=40)
 CLAIM = "The tower was opened in 1889, says the guide of Paris."

@@ -10,7 +10,7 @@ from ragmetrics.alerts.alert_store import Book
 from ragmetrics.alerts.rules import evaluate
 from ragmetrics.alerts.state import advance
 from ragmetrics.config.alerts import AlertSettings, Rule
-from ragmetrics.model.manifest import Finding
+from ragmetrics.model.finding import Finding
 from tests.fakes.past import NOISY, a_night, fallen, recall, scores, story, the, uneven, view
 
 CLEAN = [NOISY, NOISY, NOISY]

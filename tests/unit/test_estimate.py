@@ -15,8 +15,9 @@ from ragmetrics.errors import JudgePending
 from ragmetrics.metrics import registry
 from ragmetrics.metrics.registry import metric, select
 from ragmetrics.model.manifest import Usage
-from ragmetrics.model.request import Score, Steps, ask
+from ragmetrics.model.request import Steps, ask
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl

@@ -14,7 +14,8 @@ from ragmetrics.alerts.root_cause import explain
 from ragmetrics.alerts.rules import evaluate
 from ragmetrics.config.alerts import AlertSettings
 from ragmetrics.model.changes import CarrierShare, DatedChange
-from ragmetrics.model.manifest import Finding, Manifest
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import Manifest
 from ragmetrics.scoring.summary import MetricScores
 from tests.fakes.past import (
     NOISY,

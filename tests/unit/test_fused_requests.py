@@ -17,8 +17,9 @@ from ragmetrics.judges.client import Broker
 from ragmetrics.judges.single_flight import Once
 from ragmetrics.metrics.registry import select
 from ragmetrics.model.manifest import Usage
-from ragmetrics.model.request import Ask, Score, Status
+from ragmetrics.model.request import Ask
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
 from ragmetrics.scoring.driver import drive
 from ragmetrics.scoring.panel import Member, Panel
 from ragmetrics.storage.files import Files

@@ -18,7 +18,8 @@ from ragmetrics.metrics.bundled.context_recall import SUPPORT
 from ragmetrics.metrics.bundled.context_relevance import GRADE
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
 from ragmetrics.metrics.registry import bundled_metrics, prompts_of
-from ragmetrics.model.request import Ask, Embed, Prompt, dumps
+from ragmetrics.model.prompt import Prompt, dumps
+from ragmetrics.model.request import Ask, Embed
 from tests.fakes.verdicts import resolved
 
 

@@ -14,8 +14,7 @@ from ragmetrics.errors import StoreError
 from ragmetrics.model.gate import Gate, IndexBuild
 from ragmetrics.pipeline.nightly import run_night
 from ragmetrics.report.refresh import refresh_builds
-from ragmetrics.scoring.staging import open_store
-from ragmetrics.storage.files import Files
+from ragmetrics.storage.files import Files, open_store
 from ragmetrics.storage.gates import load_compared, load_gate
 from tests.fakes.build_logs import METRICS, damaged, gate_settings, golden, write_build
 from tests.fakes.logs import write_jsonl

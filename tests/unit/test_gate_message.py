@@ -17,9 +17,8 @@ from ragmetrics.comparison.gate.notifications import tell_gate, tell_undecided
 from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.model.gate import Gate
-from ragmetrics.scoring.staging import open_store
 from ragmetrics.storage.failed_gates import load_undecided
-from ragmetrics.storage.files import Files
+from ragmetrics.storage.files import Files, open_store
 from ragmetrics.storage.gates import load_gate, save_gate
 from tests.fakes.gated import gate, incomparable, metric_verdict, passed, promoted
 from tests.fakes.hooks import Hook

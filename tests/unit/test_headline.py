@@ -12,7 +12,9 @@ from ragmetrics.alerts.alert_store import Book
 from ragmetrics.alerts.delivery import Delivery
 from ragmetrics.alerts.state import advance
 from ragmetrics.cli.output import summary as tables
-from ragmetrics.model.manifest import Finding, Manifest, Segment
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.model.summary import Segment
 from ragmetrics.pipeline.nightly import NightResult
 from ragmetrics.report.night_status import condition
 from ragmetrics.report.site import summary_markdown, write_night, write_overview

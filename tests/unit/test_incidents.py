@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.alerts.incidents import Incident, incidents
-from ragmetrics.model.manifest import Finding, JudgeInfo, Manifest, Segment, Source
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import JudgeInfo, Manifest, Source
+from ragmetrics.model.summary import Segment
 from tests.fakes.nights import finding, night, summary
 
 SEGMENT = Segment(tag="section", value="billing")

@@ -23,8 +23,7 @@ from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError, JudgePending, JudgeRefused, StoreError
 from ragmetrics.model.gate import Gate, IndexBuild
 from ragmetrics.pipeline.nightly import run_night
-from ragmetrics.scoring.staging import open_store
-from ragmetrics.storage.files import Files
+from ragmetrics.storage.files import Files, open_store
 from tests.fakes.build_logs import METRICS, damaged, gate_settings, golden, healthy, write_build
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, write_jsonl

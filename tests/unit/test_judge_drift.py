@@ -11,7 +11,8 @@ from ragmetrics.alerts.state import advance
 from ragmetrics.calibration.history import History
 from ragmetrics.config.alerts import AlertSettings
 from ragmetrics.model.calibration import Calibration, Drift, MetricDrift, Untold
-from ragmetrics.model.manifest import Finding, JudgeInfo, Manifest, Source
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import JudgeInfo, Manifest, Source
 from tests.fakes.calibrations import calibration, drift_between, history
 from tests.fakes.nights import FIRST, night
 

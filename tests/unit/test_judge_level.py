@@ -22,8 +22,8 @@ from ragmetrics.errors import InputError
 from ragmetrics.model.manifest import Usage
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import trends
-from ragmetrics.scoring.staging import open_store
 from ragmetrics.stats.comparisons import Drop, compare
+from ragmetrics.storage.files import open_store
 from ragmetrics.storage.history import nights
 from tests.fakes.clients import JudgeServer
 from tests.fakes.drifting import FIRST, Nights, of_kind

@@ -30,14 +30,15 @@ from ragmetrics.judges.http_errors import (
     problem,
     retry_after,
     seconds_of,
-    short,
     used_up,
 )
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.judges.transport import Answer, proxy_of
 from ragmetrics.metrics.bundled.context_relevance import GRADE
 from ragmetrics.metrics.bundled.context_relevancy import NEEDED
-from ragmetrics.model.request import Ask, Prompt, Text
+from ragmetrics.model.prompt import Prompt, Text
+from ragmetrics.model.request import Ask
+from ragmetrics.text.escaping import short
 from tests.fakes.clients import JudgeServer
 from tests.fakes.verdicts import embedding
 

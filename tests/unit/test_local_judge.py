@@ -22,7 +22,8 @@ from ragmetrics.judges.term_overlap import Overlap
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics.bundled.context_relevance import GRADE
 from ragmetrics.metrics.bundled.context_relevancy import NEEDED
-from ragmetrics.model.request import Ask, Prompt
+from ragmetrics.model.prompt import Prompt
+from ragmetrics.model.request import Ask
 from tests.fakes.local import install_sentence_transformers, need_the_extra, remove
 
 QUESTION = "Who wrote the novel?"

@@ -17,8 +17,9 @@ from ragmetrics.metrics.bundled.context_entity_recall import (
     Entities,
     context_entity_recall,
 )
-from ragmetrics.model.request import Ask, Score, Status, Steps
+from ragmetrics.model.request import Ask, Steps
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
 
 REFERENCE = "The Eiffel Tower in Paris was opened in 1889 by Gustave Eiffel."
 NAMED = ["Eiffel Tower", "Paris", "1889", "Gustave Eiffel"]

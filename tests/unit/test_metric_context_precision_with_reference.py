@@ -20,8 +20,9 @@ from ragmetrics.metrics.bundled.context_precision_with_reference import (
     context_precision_with_reference,
 )
 from ragmetrics.metrics.bundled.context_relevance import Grade
-from ragmetrics.model.request import Ask, Score, Status, Steps
+from ragmetrics.model.request import Ask, Steps
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
 
 QUESTION = "When was the tower opened?"
 ANSWER = "In May 1889."

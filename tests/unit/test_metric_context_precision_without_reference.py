@@ -18,8 +18,9 @@ from ragmetrics.metrics.bundled.context_precision_without_reference import (
     context_precision_without_reference,
 )
 from ragmetrics.metrics.registry import families
-from ragmetrics.model.request import Ask, Score, Status, Steps
+from ragmetrics.model.request import Ask, Steps
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
 
 QUESTION = "When was the tower opened?"
 RESPONSE = "It was opened in 1888."

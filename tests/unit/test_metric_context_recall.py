@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.metrics.bundled._support import Support
 from ragmetrics.metrics.bundled.context_recall import SUPPORT, context_recall
-from ragmetrics.model.request import Ask, Score, Status, Steps
+from ragmetrics.model.request import Ask, Steps
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
 
 REFERENCE = "It was built from 1887 to 1889. Eiffel's company built it. It is tall."
 CLAIMS = ["It was built from 1887 to 1889.", "Eiffel's company built it.", "It is tall."]

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.metrics.bundled.context_relevance import GRADE, Grade, band, context_relevance
-from ragmetrics.model.request import Ask, Score, Status, Steps
+from ragmetrics.model.request import Ask, Steps
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
 
 QUESTION = "When was the tower opened?"
 DATA = {"question": QUESTION, "context": "It was opened in 1889."}

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.metrics.bundled.context_relevancy import NEEDED, Needed, context_relevancy
-from ragmetrics.model.request import Ask, Score, Status, Steps
+from ragmetrics.model.request import Ask, Steps
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
 
 QUESTION = "When was the tower opened?"
 TOWER = "The tower stands in Paris. It was opened in May 1889."

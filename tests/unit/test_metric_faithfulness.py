@@ -14,8 +14,10 @@ from ragmetrics.judges.lexical_judge import EmbeddedJudge
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics.bundled._support import Support
 from ragmetrics.metrics.bundled.faithfulness import GROUNDED, STATEMENTS, Statements, faithfulness
-from ragmetrics.model.request import Ask, Data, Prompt, Score, Status, Steps
+from ragmetrics.model.prompt import Data, Prompt
+from ragmetrics.model.request import Ask, Steps
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
 
 QUESTION = "Who built it, and when?"
 RESPONSE = "Eiffel's company built it in 1889. I hope that helps!"

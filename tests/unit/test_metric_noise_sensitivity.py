@@ -15,8 +15,9 @@ from ragmetrics.metrics.bundled._support import Support
 from ragmetrics.metrics.bundled.faithfulness import GROUNDED, STATEMENTS, Statements, faithfulness
 from ragmetrics.metrics.bundled.noise_sensitivity import MODES, noise_sensitivity
 from ragmetrics.metrics.registry import families
-from ragmetrics.model.request import Ask, Score, Status, Steps
+from ragmetrics.model.request import Ask, Steps
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
 
 QUESTION = "When was it opened, and where?"
 RESPONSE = "It was opened in Paris in 1888."

@@ -17,8 +17,10 @@ from ragmetrics.metrics.bundled.ragas_context_relevance import (
     SECOND,
     ragas_context_relevance,
 )
-from ragmetrics.model.request import Answer, Ask, Score, Status, Steps, Text
+from ragmetrics.model.prompt import Text
+from ragmetrics.model.request import Answer, Ask, Steps
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
 
 # What ragas 0.4.3 itself makes of these texts: `template_relevance1.format(...)`, sha256.
 AWKWARD = LogRow(

@@ -14,8 +14,10 @@ from ragmetrics.errors import Unanswered
 from ragmetrics.judges.term_overlap import Overlap
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics.bundled.ragas_context_relevancy import EXTRACTION, ragas_context_relevancy
-from ragmetrics.model.request import Ask, Score, Status, Steps, Text
+from ragmetrics.model.prompt import Text
+from ragmetrics.model.request import Ask, Steps
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
 from ragmetrics.text.sentences import sentences
 
 CONTEXTS = ("The tower is tall. It opened in 1889.", "Paris is big. It rains.")

@@ -12,8 +12,9 @@ import pytest
 
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.metrics.registry import metrics
-from ragmetrics.model.request import Answer, Ask, Request, Score, Status
+from ragmetrics.model.request import Answer, Ask, Request
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
 from tests.fakes.processes import ROOT
 
 PAGE = (ROOT / "docs/migrating-from-ragas.md").read_text()

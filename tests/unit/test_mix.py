@@ -15,7 +15,7 @@ from ragmetrics.comparison.measure import measure_sides
 from ragmetrics.comparison.question_mix import mix_notices
 from ragmetrics.config.alerts import AlertSettings
 from ragmetrics.model.change_texts import mix_text
-from ragmetrics.model.manifest import Finding
+from ragmetrics.model.finding import Finding
 from ragmetrics.report.cards import cards
 from ragmetrics.scoring.summary import MetricScores
 from tests.fakes.past import TONIGHT, Past, a_night, metric_findings, recall, scores, view

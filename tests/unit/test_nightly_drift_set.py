@@ -14,9 +14,10 @@ from ragmetrics.calibration import load_calibrations
 from ragmetrics.calibration.drift_check import judge_drift_set
 from ragmetrics.calibration.judge_level import fixed_sets
 from ragmetrics.config.settings import Settings, make_settings
-from ragmetrics.model.manifest import Finding, Manifest, Usage
-from ragmetrics.scoring.part import judge_info
-from ragmetrics.scoring.staging import open_store
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import Manifest, Usage
+from ragmetrics.scoring.fingerprint import judge_info
+from ragmetrics.storage.files import open_store
 from tests.fakes.clients import JudgeServer
 from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import write_jsonl

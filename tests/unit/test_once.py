@@ -11,7 +11,8 @@ import pytest
 from ragmetrics.errors import JudgeRefused, Unanswered
 from ragmetrics.judges.single_flight import REMEMBERED, Asker, Once
 from ragmetrics.metrics.bundled.context_relevance import Grade
-from ragmetrics.model.request import Answer, Status
+from ragmetrics.model.request import Answer
+from ragmetrics.model.score import Status
 
 T = TypeVar("T")
 GOOD = Grade(grade=2)

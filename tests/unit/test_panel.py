@@ -17,8 +17,9 @@ from ragmetrics.judges.client import Broker
 from ragmetrics.judges.embedding_client import Vectors
 from ragmetrics.metrics.registry import metric as declare
 from ragmetrics.metrics.registry import select
-from ragmetrics.model.request import Ask, Score, Status, Steps
+from ragmetrics.model.request import Ask, Steps
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
 from ragmetrics.scoring.driver import drive
 from ragmetrics.scoring.panel import Member, Panel, averaged, combine, majority, panel_fingerprint
 from tests.fakes.scripted import CountingEmbedder, ScriptedJudge, a_broker

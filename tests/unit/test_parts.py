@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model.request import Score, Status
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.row_lookup import scored_rows
 from ragmetrics.storage.shards import (

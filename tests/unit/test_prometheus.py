@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from ragmetrics.model.manifest import JudgeInfo, Manifest, Segment, Source, Usage
+from ragmetrics.model.manifest import JudgeInfo, Manifest, Source, Usage
 from ragmetrics.model.silence import Silence
+from ragmetrics.model.summary import Segment
 from ragmetrics.report.prometheus import MOST_ALERTS, MOST_SEGMENTS, PATH, families, metrics_text
 from ragmetrics.report.prometheus_labels import LONGEST, label
 from ragmetrics.report.redacting import redacted

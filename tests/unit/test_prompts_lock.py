@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 
 from ragmetrics.metrics.registry import metrics
-from ragmetrics.model.request import Prompt
+from ragmetrics.model.prompt import Prompt
 
 LOCK = Path(__file__).with_name("prompts.lock.json")
 REFRESH = f"then run: .venv/bin/python {Path(*Path(__file__).parts[-3:])}"

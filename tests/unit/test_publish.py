@@ -10,9 +10,10 @@ import pytest
 
 from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.model.manifest import Manifest
-from ragmetrics.pipeline.nightly import parts, publish_night, run_night, stage_night
+from ragmetrics.pipeline.nightly import publish_night, run_night, stage_night
 from ragmetrics.scoring.part import score_part
-from ragmetrics.scoring.staging import open_store
+from ragmetrics.scoring.run_parts import parts
+from ragmetrics.storage.files import open_store
 from ragmetrics.storage.history import nights
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

@@ -23,8 +23,10 @@ from ragmetrics.judges.lexical_judge import EmbeddedJudge
 from ragmetrics.judges.replayed import RecordedJudge, Recorder
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics.registry import metrics, select
-from ragmetrics.model.request import Ask, Prompt, Status
+from ragmetrics.model.prompt import Prompt
+from ragmetrics.model.request import Ask
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Status
 from ragmetrics.scoring.driver import drive
 from ragmetrics.storage.shards import ScoredRow
 from tests.fakes.scripted import alone

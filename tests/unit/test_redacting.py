@@ -17,8 +17,8 @@ from ragmetrics.config.settings import load_settings, make_settings
 from ragmetrics.model.comparison import MovedContext
 from ragmetrics.model.gate import FallenQuestion, IndexBuild
 from ragmetrics.model.manifest import BrokenFile, Source
-from ragmetrics.model.request import Score
 from ragmetrics.model.row import question_key
+from ragmetrics.model.score import Score
 from ragmetrics.pipeline.demo import NIGHTS, unpack
 from ragmetrics.pipeline.nightly import run_night
 from ragmetrics.report.earlier_retrieval import Earlier

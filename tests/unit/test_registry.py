@@ -16,8 +16,10 @@ from ragmetrics.errors import InputError
 from ragmetrics.metrics.bundled.context_relevance import GRADE
 from ragmetrics.metrics.bundled.context_relevancy import NEEDED
 from ragmetrics.metrics.registry import Metric, families, metric, metrics, select
-from ragmetrics.model.request import Prompt, Score, Steps
+from ragmetrics.model.prompt import Prompt
+from ragmetrics.model.request import Steps
 from ragmetrics.model.row import FIELDS, LogRow
+from ragmetrics.model.score import Score
 
 ALL = list(metrics().values())
 

@@ -14,8 +14,8 @@ from ragmetrics.comparison.replay.response_mapping import read_answer
 from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import InputError
+from ragmetrics.logs.inputs import log_set
 from ragmetrics.model.row import LogRow
-from ragmetrics.scoring.staging import log_set
 from tests.fakes.clients import Bucket
 from tests.fakes.logs import write_jsonl
 from tests.fakes.replays import BUILD, golden_rows, hurry, log_rows, replaying

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.model.request import Prompt
+from ragmetrics.model.prompt import Prompt
 from ragmetrics.text.reply_json import is_refusal, objects
 
 

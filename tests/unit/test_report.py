@@ -11,14 +11,16 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model.manifest import BrokenFile, JudgeInfo, Segment, Source, WorstRow
+from ragmetrics.model.manifest import BrokenFile, JudgeInfo, Source, WorstRow
+from ragmetrics.model.summary import Segment
 from ragmetrics.report.cards import MOST_DRAWN
-from ragmetrics.report.formatting import LONGEST, clean, interval, number, share, signed
+from ragmetrics.report.formatting import LONGEST, clean, interval, number, signed
 from ragmetrics.report.night_status import condition
 from ragmetrics.report.site import summary_markdown, write_assets, write_night
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import change, trends
 from ragmetrics.report.truncation import Budget, spans
+from ragmetrics.text.numbers import share
 from tests.fakes.nights import (
     FIRST,
     HOSTILE,

@@ -28,8 +28,7 @@ from ragmetrics.report.markdown import calibration_markdown
 from ragmetrics.report.refresh import refresh_dashboard
 from ragmetrics.report.site import write_night, write_overview
 from ragmetrics.scoring.panel import panel_fingerprint
-from ragmetrics.scoring.staging import open_store
-from ragmetrics.storage.files import Files
+from ragmetrics.storage.files import Files, open_store
 from tests.fakes.calibrations import (
     FIRST,
     calibration,

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from ragmetrics.errors import StoreError
 from ragmetrics.model.comparison import MovedContext
 from ragmetrics.model.manifest import Manifest, WorstRow
-from ragmetrics.model.request import Score, Status
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
 from ragmetrics.report.earlier_retrieval import Earlier, became
 from ragmetrics.report.row_loader import load_rows
 from ragmetrics.report.row_selection import FELL, RowTable, pick_rows, unique_keys

@@ -13,7 +13,9 @@ from ragmetrics.alerts.alert_store import AlertState, Book
 from ragmetrics.alerts.rules import Night, evaluate
 from ragmetrics.alerts.state import advance
 from ragmetrics.config.alerts import AlertSettings, Rule
-from ragmetrics.model.manifest import BrokenFile, Level, Manifest, Segment
+from ragmetrics.model.finding import Level
+from ragmetrics.model.manifest import BrokenFile, Manifest
+from ragmetrics.model.summary import Segment
 from ragmetrics.scoring.summary import MetricScores
 from tests.fakes.past import (
     NOISY,

@@ -23,13 +23,16 @@ from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.request import Ask, Lexicon, Prompt, Score, Status, Steps, ask
+from ragmetrics.model.prompt import Lexicon, Prompt
+from ragmetrics.model.request import Ask, Steps, ask
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
 from ragmetrics.pipeline.evaluate import estimate
-from ragmetrics.pipeline.nightly import CoverageShort, parts, publish_night, run_night, stage_night
+from ragmetrics.pipeline.nightly import CoverageShort, publish_night, run_night, stage_night
 from ragmetrics.report.night_status import condition
 from ragmetrics.scoring.panel import Member
 from ragmetrics.scoring.process_pool import score_parts
+from ragmetrics.scoring.run_parts import parts
 from ragmetrics.scoring.sampling.panel import SampledPanel
 from ragmetrics.scoring.sampling.plan import Group, SamplePlan, mark_of
 from tests.fakes.clients import JudgeServer

@@ -18,9 +18,10 @@ from ragmetrics.config.sampling import SampleSettings
 from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import SettingsError
 from ragmetrics.metrics.registry import select
-from ragmetrics.model.manifest import Manifest, SampledMean, Usage
-from ragmetrics.model.request import Status
+from ragmetrics.model.manifest import Manifest, Usage
 from ragmetrics.model.row import question_key
+from ragmetrics.model.score import Status
+from ragmetrics.model.summary import SampledMean
 from ragmetrics.scoring.sampling.draw import (
     FEWEST,
     Census,

@@ -15,8 +15,7 @@ from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.pipeline.backfill import BackfillShort, run_backfill
 from ragmetrics.pipeline.nightly import CoverageShort, run_night
-from ragmetrics.scoring.staging import open_store
-from ragmetrics.storage.files import Files
+from ragmetrics.storage.files import Files, open_store
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import night
 from tests.fakes.slack import SlackServer

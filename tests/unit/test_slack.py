@@ -17,19 +17,17 @@ from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.formats.terminal import render
 from ragmetrics.alerts.slack import compose
 from ragmetrics.model.changes import ComparedMeans
+from ragmetrics.model.finding import Finding
 from ragmetrics.model.manifest import (
     BudgetReport,
-    Finding,
     JudgeInfo,
     Limits,
     Manifest,
-    SampledMean,
-    Segment,
     Source,
-    Summary,
     Usage,
     WorstRow,
 )
+from ragmetrics.model.summary import SampledMean, Segment, Summary
 from ragmetrics.text.escaping import escape
 from tests.fakes.nights import fall
 

@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 
 from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import InputError, StoreError
+from ragmetrics.logs.inputs import find_inputs
 from ragmetrics.model.row import LogRow
 from ragmetrics.scoring.sharding import shard_of, shard_range
-from ragmetrics.scoring.staging import Staged, find_inputs, load_corpus, open_store, plan, stage
+from ragmetrics.scoring.staging import Staged, load_corpus, plan, stage
+from ragmetrics.storage.files import open_store
 from ragmetrics.storage.shards import RunRef, read_rows
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.model.manifest import JudgeSummary, Segment
-from ragmetrics.model.request import Score, Status
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
+from ragmetrics.model.summary import JudgeSummary, Segment
 from ragmetrics.scoring.summary import MetricScores, find_segments, load_scores, summarise
 from ragmetrics.stats.agreement import krippendorff_alpha
 from ragmetrics.stats.intervals import mean_interval

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ragmetrics.errors import InputError
-from ragmetrics.model.manifest import JudgeInfo, Manifest, Segment, Source
+from ragmetrics.model.manifest import JudgeInfo, Manifest, Source
+from ragmetrics.model.summary import Segment
 from ragmetrics.report.markdown import summary_markdown
 from ragmetrics.report.night_summary import night_markdown, night_summary
 from ragmetrics.report.redacting import redacted

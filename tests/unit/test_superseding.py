@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.model.manifest import Source
+from ragmetrics.report.store_snapshot import Saved, until_settled
 from ragmetrics.storage import history
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.history import nights, save_manifest
-from ragmetrics.storage.night_selection import Saved, differing, speaks, superseding, until_settled
+from ragmetrics.storage.night_selection import differing, speaks, superseding
 from tests.fakes.nights import night, summary
 
 

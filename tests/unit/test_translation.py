@@ -21,7 +21,8 @@ from ragmetrics.metrics.bundled.context_relevance import GRADE
 from ragmetrics.metrics.bundled.context_relevancy import NEEDED
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
 from ragmetrics.metrics.registry import metrics, prompts_of
-from ragmetrics.model.request import Ask, Prompt
+from ragmetrics.model.prompt import Prompt
+from ragmetrics.model.request import Ask
 
 REPLACEABLE = [p for p in prompts_of(metrics().values()).values() if not p.verbatim]
 Translator = Callable[[list[str]], list[str]]

@@ -18,11 +18,15 @@ from ragmetrics.alerts.document_ids import IdReader, hashed, pieces
 from ragmetrics.alerts.stale_labels import Share
 from ragmetrics.config.alerts import AlertSettings
 from ragmetrics.config.settings import make_settings
-from ragmetrics.model.manifest import Finding, Manifest
-from ragmetrics.pipeline.nightly import parts
+from ragmetrics.logs.inputs import find_inputs
+from ragmetrics.model.finding import Finding
+from ragmetrics.model.manifest import Manifest
 from ragmetrics.pipeline.publish import publish
-from ragmetrics.scoring.part import judge_info, score_part
-from ragmetrics.scoring.staging import find_inputs, open_store, plan, stage
+from ragmetrics.scoring.fingerprint import judge_info
+from ragmetrics.scoring.part import score_part
+from ragmetrics.scoring.run_parts import parts
+from ragmetrics.scoring.staging import plan, stage
+from ragmetrics.storage.files import open_store
 from ragmetrics.storage.shards import read_columns
 from tests.fakes.logs import write_jsonl
 

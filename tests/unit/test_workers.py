@@ -18,11 +18,14 @@ import pytest
 from ragmetrics.config.judge import JudgeSettings
 from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import JudgeError, JudgeRefused, RagmetricsError, StoreError, Unanswered
+from ragmetrics.logs.inputs import find_inputs
 from ragmetrics.pipeline.evaluate import evaluate
-from ragmetrics.pipeline.nightly import parts, run_night
+from ragmetrics.pipeline.nightly import run_night
 from ragmetrics.scoring import process_pool as workers
 from ragmetrics.scoring.process_pool import WorkerDied, _LongestFirst, score_parts
-from ragmetrics.scoring.staging import Staged, find_inputs, open_store, plan, stage
+from ragmetrics.scoring.run_parts import parts
+from ragmetrics.scoring.staging import Staged, plan, stage
+from ragmetrics.storage.files import open_store
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.processes import ROOT
 

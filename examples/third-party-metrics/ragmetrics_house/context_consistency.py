@@ -9,8 +9,10 @@ from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.request import Data, Lexicon, Prompt, Score, Steps, ask
+from ragmetrics.model.prompt import Data, Lexicon, Prompt
+from ragmetrics.model.request import Steps, ask
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score
 
 ALIKE_FROM = 0.6
 

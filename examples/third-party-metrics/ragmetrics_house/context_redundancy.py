@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.request import Score, Steps
+from ragmetrics.model.request import Steps
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score
 from ragmetrics.text.sentences import sentences
 
 

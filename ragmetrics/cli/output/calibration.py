@@ -23,7 +23,7 @@ from ragmetrics.model.calibration import (
     Measured,
     MetricDrift,
 )
-from ragmetrics.model.request import Status
+from ragmetrics.model.score import Status
 from ragmetrics.text.escaping import clean
 
 _SHORT: dict[FigureName, str] = {

@@ -22,8 +22,8 @@ from ragmetrics.report.costs import (
     too_wide,
     was_over,
 )
-from ragmetrics.report.formatting import share
 from ragmetrics.text.escaping import clean
+from ragmetrics.text.numbers import share
 
 if TYPE_CHECKING:
     from ragmetrics.scoring.budget.estimate import Estimate

@@ -18,8 +18,9 @@ from ragmetrics.cli.output.costs import print_budget, print_labelled, print_samp
 from ragmetrics.cli.table import print_grid
 from ragmetrics.metrics.registry import Metric
 from ragmetrics.model.change_texts import fall_text
-from ragmetrics.model.manifest import Manifest, Summary
-from ragmetrics.model.request import Status
+from ragmetrics.model.manifest import Manifest
+from ragmetrics.model.score import Status
+from ragmetrics.model.summary import Summary
 from ragmetrics.report.cards import detectable
 from ragmetrics.text.escaping import clean
 

@@ -16,7 +16,7 @@ from ragmetrics.comparison.side_scores import read_nights, scored_side
 from ragmetrics.config.settings import Settings
 from ragmetrics.model.changes import JudgeMovement
 from ragmetrics.model.comparison import Comparison
-from ragmetrics.scoring.staging import open_store
+from ragmetrics.storage.files import open_store
 from ragmetrics.storage.history import find_manifest
 
 

@@ -29,7 +29,7 @@ from ragmetrics.comparison.gate.question_scores import (
     load_side,
 )
 from ragmetrics.comparison.gate.reasons import cleaned, reasons, too_much_quarantined, unread
-from ragmetrics.comparison.gate.rules import gate_rules, gate_run_settings, metric_fingerprints
+from ragmetrics.comparison.gate.rules import gate_rules, gate_run_settings
 from ragmetrics.comparison.gate.staging import Side, StagedGate, stage_gate
 from ragmetrics.comparison.gate.verdict import conclude, weigh
 from ragmetrics.comparison.replay.run import Progress
@@ -45,9 +45,11 @@ from ragmetrics.judges.deadline import deadline_at, ending
 from ragmetrics.model.comparison import Comparison
 from ragmetrics.model.gate import FallenQuestion, Gate, IndexBuild
 from ragmetrics.model.manifest import Source
-from ragmetrics.scoring.part import judge_info, score_families
+from ragmetrics.scoring.fingerprint import judge_info, metric_fingerprints
+from ragmetrics.scoring.part import score_families
 from ragmetrics.scoring.process_pool import Part, score_parts
-from ragmetrics.scoring.staging import Staged, open_store
+from ragmetrics.scoring.staging import Staged
+from ragmetrics.storage.files import open_store
 from ragmetrics.storage.gates import load_gate, load_gates, save_compared, save_gate
 from ragmetrics.storage.shards import RunRef
 

@@ -17,13 +17,12 @@ from ragmetrics.alerts.gate_message import compose_gate, compose_undecided
 from ragmetrics.alerts.timeouts import LONGEST, Unconfirmed, within
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model.gate import Gate
+from ragmetrics.model.gate import Gate, Undecided
 from ragmetrics.model.redaction import hashed_quote
 from ragmetrics.model.silence import Severity
-from ragmetrics.report.builds_page import build_path
-from ragmetrics.scoring.staging import open_store
-from ragmetrics.storage.failed_gates import Undecided, keep, kept_before
-from ragmetrics.storage.gates import load_gate, save_gate
+from ragmetrics.storage.failed_gates import keep, kept_before
+from ragmetrics.storage.files import open_store
+from ragmetrics.storage.gates import build_path, load_gate, save_gate
 from ragmetrics.text.escaping import clean
 
 _LONGEST = 2_000

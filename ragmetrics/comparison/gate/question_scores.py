@@ -22,11 +22,10 @@ from ragmetrics.config.settings import Settings
 from ragmetrics.model.changes import JudgeMovement
 from ragmetrics.model.gate import FallenQuestion
 from ragmetrics.model.manifest import Manifest, Usage
-from ragmetrics.model.request import Status
-from ragmetrics.pipeline.publish import summarise_run
-from ragmetrics.scoring.staging import open_store
+from ragmetrics.model.score import Status
+from ragmetrics.scoring.run_summary import summarise_run
 from ragmetrics.scoring.summary import MetricScores
-from ragmetrics.storage.files import Files
+from ragmetrics.storage.files import Files, open_store
 from ragmetrics.storage.history import find_manifest, outlines
 from ragmetrics.storage.row_lookup import scored_rows
 from ragmetrics.storage.shards import RunRef, read_columns

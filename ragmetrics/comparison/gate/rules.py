@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
-
 from ragmetrics.config.gate import GateRule
-from ragmetrics.config.settings import MetricChoice, Settings
+from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.metrics.registry import chosen_metrics
-from ragmetrics.scoring.part import judge_info, metric_fingerprint
-from ragmetrics.scoring.staging import open_store
-from ragmetrics.storage.gates import FOLDER
+from ragmetrics.scoring.metric_choice import chosen_metrics, scoring_only
+from ragmetrics.storage.files import open_store
+from ragmetrics.storage.gates import GATES
 
 DEFAULT_RULES = (GateRule(metric="context_relevance"), GateRule(metric="context_recall"))
 
@@ -50,27 +47,6 @@ def gate_run_settings(settings: Settings) -> Settings:
 
     Judgements stay in the main store: pass it as `kept`.
     """
-    store = open_store(settings).at(FOLDER).root
+    store = open_store(settings).at(GATES).root
     named = settings.model_copy(update={"store": store, "sample": None})
     return scoring_only(named, {rule.metric for rule in gate_rules(settings)})
-
-
-def scoring_only(settings: Settings, wanted: Set[str]) -> Settings:
-    """The settings with no other metrics than these, in their order and with their parameters."""
-    metrics = tuple(kept for one in settings.metrics if (kept := _of(one, wanted)))
-    return settings.model_copy(update={"metrics": metrics})
-
-
-def _of(choice: MetricChoice, wanted: Set[str]) -> MetricChoice | None:
-    if isinstance(choice, str):
-        return choice if choice in wanted else None
-    return {name: parameters for name, parameters in choice.items() if name in wanted} or None
-
-
-def metric_fingerprints(settings: Settings) -> dict[str, str]:
-    """The fingerprints of the metrics of a gate's runs: scores with others are not compared."""
-    info, embedder = judge_info(settings)
-    return {
-        one.name: metric_fingerprint(one, info.fingerprint, embedder)
-        for one in chosen_metrics(settings)
-    }

@@ -19,19 +19,20 @@ from ragmetrics.comparison.build_logs import (
     find_log,
     same_log,
 )
-from ragmetrics.comparison.gate.rules import gate_run_settings, metric_fingerprints
+from ragmetrics.comparison.gate.rules import gate_run_settings
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.metrics.registry import chosen_metrics
+from ragmetrics.logs.inputs import Inputs
 from ragmetrics.model.gate import Gate, IndexBuild, is_name
 from ragmetrics.model.manifest import Manifest, Record, Source
 from ragmetrics.scoring.budget.estimate import plan_budget
 from ragmetrics.scoring.budget.plan import check_prices
-from ragmetrics.scoring.part import judge_info
+from ragmetrics.scoring.fingerprint import judge_info, metric_fingerprints
+from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.reuse import lacks_verdicts
-from ragmetrics.scoring.staging import Inputs, Staged, load_corpus, open_store, plan, stage
-from ragmetrics.storage.files import Files
+from ragmetrics.scoring.staging import Staged, load_corpus, plan, stage
+from ragmetrics.storage.files import Files, open_store
 from ragmetrics.storage.gates import load_gate, load_gates
 from ragmetrics.storage.history import nights, outlines, ref_of
 from ragmetrics.storage.shards import RunRef, is_whole
@@ -218,27 +219,6 @@ def _newest(settings: Settings, run: Settings, side: Side) -> tuple[Files, RunRe
     return open_store(settings), side.nights[0]
 
 
-def find_build_nights(settings: Settings, run: Settings, build: str) -> Side | None:
-    """The newest nights with rows of a build that were judged as `run` says; of a judge that
-    weighs words one night alone, as each has its own counts.
-    """
-    files, prints = open_store(settings), metric_fingerprints(run)
-    found = [
-        night
-        for night in reversed(outlines(files, last=_LOOKED_THROUGH))
-        if build in night.source.index_builds and _judged_alike(night, prints)
-    ]
-    if run.reads_corpus:
-        counted = (one for one in found if files.exists(f"{ref_of(one).folder('rows')}/corpus.bin"))
-        found = [one for one in [next(counted, None)] if one]
-    found = found[:_NIGHTS]
-    if not found:
-        return None
-    first, last = found[-1].date, found[0].date
-    when = f"night {last}" if first == last else f"nights {first} to {last}"
-    return Side(build=build, logs=when, nights=[ref_of(one) for one in found])
-
-
 def _judged_alike(night: Manifest, prints: Mapping[str, str]) -> bool:
     """Whether what a night scored of these metrics, and that is something, can be compared."""
     scored = [one for one in night.metrics if one.metric in prints and one.scored]
@@ -274,3 +254,24 @@ def _most_frequent(source: Source) -> str:
 
 def _same_log(settings: Settings, ours: BuildLog, before: Side) -> list[str]:
     return same_log(settings, ours, before.logs) if before.staged else []
+
+
+def find_build_nights(settings: Settings, run: Settings, build: str) -> Side | None:
+    """The newest nights with rows of a build that were judged as `run` says; of a judge that
+    weighs words one night alone, as each has its own counts.
+    """
+    files, prints = open_store(settings), metric_fingerprints(run)
+    found = [
+        night
+        for night in reversed(outlines(files, last=_LOOKED_THROUGH))
+        if build in night.source.index_builds and _judged_alike(night, prints)
+    ]
+    if run.reads_corpus:
+        counted = (one for one in found if files.exists(f"{ref_of(one).folder('rows')}/corpus.bin"))
+        found = [one for one in [next(counted, None)] if one]
+    found = found[:_NIGHTS]
+    if not found:
+        return None
+    first, last = found[-1].date, found[0].date
+    when = f"night {last}" if first == last else f"nights {first} to {last}"
+    return Side(build=build, logs=when, nights=[ref_of(one) for one in found])

@@ -18,7 +18,7 @@ from ragmetrics.comparison.replay.template import fill_body, fill_params
 from ragmetrics.config.headers import filled
 from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.errors import InputError, RetrieverRefused
-from ragmetrics.judges.http_errors import error_of, retry_after, short
+from ragmetrics.judges.http_errors import error_of, retry_after
 from ragmetrics.judges.response_body import ENCODINGS, BodyReader, TooLarge
 from ragmetrics.judges.transport import (
     CONNECT_SECONDS,
@@ -30,6 +30,7 @@ from ragmetrics.judges.transport import (
     proxy_of,
     read_answer,
 )
+from ragmetrics.text.escaping import short
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession

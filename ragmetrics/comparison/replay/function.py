@@ -15,7 +15,7 @@ from ragmetrics.comparison.replay.protocols import NoAnswer, Setback
 from ragmetrics.comparison.replay.questions import Question
 from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.errors import InputError, RetrieverRefused
-from ragmetrics.judges.http_errors import short
+from ragmetrics.text.escaping import short
 
 _Outcome = tuple[Any, BaseException | None]
 

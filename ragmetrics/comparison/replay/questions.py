@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.model.request import dumps
+from ragmetrics.logs.golden_set import golden_set
+from ragmetrics.model.prompt import dumps
 from ragmetrics.model.row import LogRow, Rejected
-from ragmetrics.scoring.staging import golden_set
 
 
 @dataclass(frozen=True, slots=True)

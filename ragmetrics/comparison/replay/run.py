@@ -21,10 +21,10 @@ from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError, OverDeadline
 from ragmetrics.judges.deadline import before_deadline
-from ragmetrics.judges.http_errors import short
 from ragmetrics.model.gate import is_name
 from ragmetrics.model.replay import Replayed, ReplayShort
 from ragmetrics.storage.shards import workspace
+from ragmetrics.text.escaping import short
 
 Progress = Callable[[str, int, int], None]
 

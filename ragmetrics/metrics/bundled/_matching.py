@@ -18,8 +18,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ragmetrics.errors import InputError
-from ragmetrics.model.request import Score, Steps
+from ragmetrics.model.request import Steps
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score
 from ragmetrics.text.sentences import normalise
 
 Match: TypeAlias = Literal["auto", "ids", "text"]

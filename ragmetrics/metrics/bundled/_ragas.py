@@ -8,7 +8,7 @@ from typing import TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.model.request import Data, Lexicon, Prompt
+from ragmetrics.model.prompt import Data, Lexicon, Prompt
 from ragmetrics.model.row import LogRow, explain
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.model.request import Data, Lexicon
+from ragmetrics.model.prompt import Data, Lexicon
 from ragmetrics.text.sentences import sentences
 
 SUPPORTED_FROM = 0.75

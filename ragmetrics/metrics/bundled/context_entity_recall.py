@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from pydantic import BaseModel
 
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.request import Data, Lexicon, Prompt, Score, Steps, ask, ask_each
+from ragmetrics.model.prompt import Data, Lexicon, Prompt
+from ragmetrics.model.request import Steps, ask, ask_each
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score
 from ragmetrics.text.sentences import normalise
 
 # Of English, German, Dutch, French, Spanish, Italian and Portuguese. Both sides lose them alike,

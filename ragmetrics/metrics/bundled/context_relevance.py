@@ -7,8 +7,10 @@ from typing import Literal
 from pydantic import BaseModel
 
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.request import Data, Lexicon, Prompt, Score, Steps, ask_each
+from ragmetrics.model.prompt import Data, Lexicon, Prompt
+from ragmetrics.model.request import Steps, ask_each
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score
 
 HELPS_FROM, ANSWERS_FROM = 0.2, 0.4
 BANDS = ((0.9, "excellent"), (0.7, "good"), (0.5, "moderate"))

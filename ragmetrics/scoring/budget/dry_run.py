@@ -25,7 +25,8 @@ from ragmetrics.judges.embedding_client import expected_of
 from ragmetrics.judges.spend_limit import Money
 from ragmetrics.judges.usage_counter import Tallies
 from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.model.request import Answer, Ask, Embed, dumps
+from ragmetrics.model.prompt import dumps
+from ragmetrics.model.request import Answer, Ask, Embed
 from ragmetrics.storage.files import Files
 
 _OPENAI = "https://api.openai.com/v1"

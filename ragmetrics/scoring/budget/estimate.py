@@ -20,10 +20,11 @@ from ragmetrics.config.settings import Settings
 from ragmetrics.errors import Unanswered
 from ragmetrics.judges.client import Wanted
 from ragmetrics.judges.fused_prompt import Fused, fusible
-from ragmetrics.metrics.registry import Metric, chosen_metrics
+from ragmetrics.metrics.registry import Metric
 from ragmetrics.model.manifest import EMBEDDINGS, Limits, Usage
-from ragmetrics.model.request import Answer, Ask, Embed, Status
+from ragmetrics.model.request import Answer, Ask, Embed
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Status
 from ragmetrics.scoring.budget.dry_run import (
     NOWHERE,
     Desk,
@@ -45,8 +46,10 @@ from ragmetrics.scoring.budget.plan import (
     place_of,
     save_plan,
 )
+from ragmetrics.scoring.fingerprint import priced
+from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.metric_run import Play
-from ragmetrics.scoring.part import priced, score_families
+from ragmetrics.scoring.part import score_families
 from ragmetrics.scoring.sampling.plan import Marks, SamplePlan, load_sample
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage.files import Files

@@ -22,9 +22,9 @@ from pydantic import Field, ValidationError
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import SettingsError, StoreError
 from ragmetrics.judges.spend_limit import Money, Purse
-from ragmetrics.metrics.registry import chosen_metrics
 from ragmetrics.model.manifest import Limits, Record, Usage
 from ragmetrics.model.row import explain
+from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.shards import RunRef
 

@@ -25,9 +25,11 @@ from numpy.typing import NDArray
 
 from ragmetrics.config.sampling import SampleSettings
 from ragmetrics.config.settings import Settings
-from ragmetrics.metrics.registry import Metric, chosen_metrics
-from ragmetrics.model.manifest import Manifest, Summary
+from ragmetrics.metrics.registry import Metric
+from ragmetrics.model.manifest import Manifest
 from ragmetrics.model.row import FIELDS, question_key
+from ragmetrics.model.summary import Summary
+from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.part import score_families
 from ragmetrics.scoring.sampling.plan import (
     Group,

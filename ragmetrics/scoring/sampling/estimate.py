@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.model.manifest import SampledMean
-from ragmetrics.model.request import Status
+from ragmetrics.model.score import Status
+from ragmetrics.model.summary import SampledMean
 from ragmetrics.scoring.sampling.plan import Group, stratum_of
 from ragmetrics.stats.intervals import Mean
 from ragmetrics.stats.prediction_powered import prediction_powered

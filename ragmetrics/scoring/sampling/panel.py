@@ -17,8 +17,8 @@ from ragmetrics.judges.embedding_client import Vectors
 from ragmetrics.judges.lexical_judge import EmbeddedJudge
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics.registry import Metric
-from ragmetrics.model.request import Score, Status
 from ragmetrics.model.row import LogRow
+from ragmetrics.model.score import Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.metric_run import Play, is_heavy
 from ragmetrics.scoring.panel import Member, Panel

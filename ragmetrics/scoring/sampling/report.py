@@ -9,8 +9,9 @@ from operator import or_
 
 from ragmetrics.config.sampling import SampleSettings
 from ragmetrics.judges.embedding_client import TEXTS_PER_REQUEST
-from ragmetrics.model.manifest import EMBEDDINGS, SampleReport, Summary, Usage
-from ragmetrics.model.request import UNSETTLED, Status
+from ragmetrics.model.manifest import EMBEDDINGS, SampleReport, Usage
+from ragmetrics.model.score import UNSETTLED, Status
+from ragmetrics.model.summary import Summary
 from ragmetrics.scoring.sampling.plan import SamplePlan
 from ragmetrics.scoring.summary import MetricScores
 

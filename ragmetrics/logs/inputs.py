@@ -1,0 +1,61 @@
+"""The inputs of a night: finds its log files and its golden set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date
+
+from ragmetrics.config.settings import Settings
+from ragmetrics.errors import InputError, StoreError
+from ragmetrics.logs.formats import ENDINGS
+from ragmetrics.logs.golden_set import golden_set
+from ragmetrics.logs.log_files import LogSet, find_logs, log_of
+from ragmetrics.storage.files import FileInfo, Files
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The files of a night and of its golden set."""
+
+    logs: tuple[LogSet, ...]
+    golden: LogSet | None
+    problem: str | None = None
+    limit: int | None = None
+    """Rows after which reading ends."""
+    golden_first: bool = False
+    """The golden set stands above the logs, as a gate has it: a question has its references,
+    whatever a log says, and its broken rows are not counted with those of the logs."""
+
+    def log_files(self) -> list[FileInfo]:
+        """All log files, in the order they are read."""
+        return [info for logs in self.logs for info in logs.infos]
+
+
+def find_inputs(settings: Settings, day: date) -> Inputs:
+    """Look for the night's files. Logs that are not there, or refused, are a problem of the night,
+    told in its manifest and alerted on. Raises StoreError where a bucket is out, and for a golden
+    set that cannot be read.
+    """
+    options, problem = settings.storage_options, None
+    try:
+        files, infos = find_logs(settings.logs, options, day=day)
+        if not infos:
+            problem = f"no log file at {files.uri()}"
+    except StoreError as error:
+        if error.transient:
+            raise  # nobody knows what there is: that is not the same as nothing
+        files, infos, problem = Files("."), (), str(error)
+    return Inputs((_log_set(settings, files, infos),), golden_set(settings), problem)
+
+
+def log_set(settings: Settings, place: str) -> LogSet:
+    """The logs at a place that the user names; InputError where there are none."""
+    files, infos = find_logs(place, settings.storage_options)
+    if not infos:
+        raise InputError(f"{place}: no such log; names end in {ENDINGS}")
+    return _log_set(settings, files, infos)
+
+
+def _log_set(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
+    ours = log_of(settings, files, infos)
+    return replace(ours, columns=settings.columns, preset=settings.preset)

@@ -1,0 +1,60 @@
+"""Scores: the outcome of one metric on one row, and the statuses it can have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from ragmetrics.errors import Unanswered
+
+
+class Status(StrEnum):
+    """Why a row has a value, or has none."""
+
+    SCORED = "scored"
+    NOT_APPLICABLE = "not_applicable"
+    UNREADABLE = "unreadable"
+    REFUSED = "refused"
+    JUDGE_FAILED = "judge_failed"
+    METRIC_FAILED = "metric_failed"
+    OVER_BUDGET = "over_budget"
+    NOT_SAMPLED = "not_sampled"
+
+
+UNSETTLED = (Status.UNREADABLE, Status.REFUSED, Status.JUDGE_FAILED, Status.METRIC_FAILED)
+"""Statuses of rows that should have a value and have none: another time they may get one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One row's value of one metric, or the reason why there is none."""
+
+    value: float | None
+    reason: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    status: Status = Status.SCORED
+    votes: tuple[float | None, ...] | None = None
+    """The values of a panel's judges, in their order."""
+    failed: tuple[str, ...] = ()
+    """The judges of a panel that gave no usable verdict."""
+    spread: float | None = None
+    """Standard deviation over a judge's repeats."""
+    cheap: float | None = None
+    """What the embedded judge makes of a row of a sampled night."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, float) and not math.isfinite(self.value):
+            raise ValueError(f"a score of {self.value}: a missing value is a status")
+
+    @classmethod
+    def not_applicable(cls, reason: str) -> Score:
+        """The metric has no meaning for this row."""
+        return cls(None, reason, status=Status.NOT_APPLICABLE)
+
+    @classmethod
+    def unanswered(cls, error: Unanswered) -> Score:
+        """The judge gave no usable answer."""
+        return cls(None, error.reason, status=Status(error.status))

@@ -1,0 +1,52 @@
+"""A snapshot of what the store lists, to render pages until nothing changes meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ragmetrics.storage.files import FileInfo, Files
+from ragmetrics.storage.manifests import RUNS
+
+T = TypeVar("T")
+
+
+_MOST_ROUNDS = 10
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What pages are made of, as the store lists it at a moment."""
+
+    runs: Sequence[FileInfo]
+    gates: Sequence[FileInfo]
+    """With those that came to no verdict."""
+    calibrations: Sequence[FileInfo]
+
+
+def saved(files: Files, runs: Sequence[FileInfo] | None = None) -> Saved:
+    """What there is now; `runs` where they are listed already."""
+    calibrations = files.below("calibrations")
+    return Saved(
+        runs=files.below(RUNS) if runs is None else runs,
+        gates=files.glob("gates/*.json") + files.glob("gates/undecided/*.json"),
+        calibrations=[one for one in calibrations if one.path.startswith("calibrations/set=")],
+    )
+
+
+def until_settled(
+    files: Files, write: Callable[[Saved], T], runs: Sequence[FileInfo] | None = None
+) -> T:
+    """Write pages of what is saved, and again where something was saved meanwhile.
+
+    So whoever of two that write at the same time comes last has seen what both have saved. `runs`
+    may be of a moment ago: what was saved since then was saved meanwhile.
+    """
+    now = saved(files, runs)
+    for _ in range(_MOST_ROUNDS):
+        written = write(now)
+        before, now = now, saved(files)
+        if now == before:
+            break
+    return written

@@ -1,0 +1,66 @@
+"""Fingerprints: who judges a run, by what each metric is identified, and what usage costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ragmetrics.config.judge import EmbeddingSettings, JudgeSettings
+from ragmetrics.config.settings import Settings
+from ragmetrics.judges import make_embedder, make_judges, names_of
+from ragmetrics.judges.base import Judge, fingerprint
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.metrics.registry import Metric
+from ragmetrics.model.manifest import JudgeInfo, Usage
+from ragmetrics.scoring.metric_choice import chosen_metrics
+from ragmetrics.scoring.panel import panel_fingerprint
+
+
+def metric_fingerprints(settings: Settings) -> dict[str, str]:
+    """The fingerprints of the metrics of a gate's runs: scores with others are not compared."""
+    info, embedder = judge_info(settings)
+    return {
+        one.name: metric_fingerprint(one, info.fingerprint, embedder)
+        for one in chosen_metrics(settings)
+    }
+
+
+def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
+    """Who will judge, and the fingerprint of the embedder; no call is made."""
+    nothing = Corpus()
+    judges, embedder = make_judges(settings, nothing), make_embedder(settings, nothing)
+    repeats, own = [one.repeats for one in settings.panel], names_of(judges)
+    names = [
+        name if times == 1 else f"{name} ({times} times)"
+        for name, times in zip(own, repeats, strict=True)
+    ]
+    several = len(judges) > 1
+    info = JudgeInfo(
+        name=f"{settings.aggregate} of {', '.join(names)}" if several else names[0],
+        fingerprint=panel_fingerprint(judges, repeats, settings.aggregate),
+        note=_notes(own, judges) if several else judges[0].note,
+        panel=own if several else [],
+    )
+    return info, embedder.fingerprint
+
+
+def metric_fingerprint(metric: Metric, judge: str, embedder: str) -> str:
+    """Who judged, by which prompts, metric version and parameters: scores with another
+    fingerprint are not comparable.
+    """
+    return fingerprint(
+        metric.digest, judge if metric.prompts else "", embedder if metric.embeds else ""
+    )
+
+
+def priced(prices: JudgeSettings | EmbeddingSettings, usage: Usage) -> Usage:
+    """What was asked for, in money, where the settings say its price."""
+    if isinstance(prices, EmbeddingSettings):
+        usd = prices.usd(usage.prompt_tokens)
+    else:
+        usd = prices.usd(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+    return usage if usd is None else usage.model_copy(update={"usd": usd})
+
+
+def _notes(names: Sequence[str], judges: Sequence[Judge]) -> str:
+    told = zip(names, judges, strict=True)
+    return "; ".join(f"{name}: {judge.note}" for name, judge in told if judge.note)

@@ -1,0 +1,37 @@
+"""The metrics that the settings choose."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import TYPE_CHECKING
+
+from ragmetrics.config.settings import MetricChoice, Settings
+from ragmetrics.metrics.prompt_overrides import Wording
+from ragmetrics.metrics.registry import Metric, metrics, prompts_of, select
+
+if TYPE_CHECKING:
+    from ragmetrics.config.settings import Settings
+
+
+def chosen_metrics(settings: Settings) -> list[Metric]:
+    """The metrics that the settings choose, in the words that they name.
+
+    Raises InputError for an unknown metric, SettingsError for a prompt that cannot be used.
+    """
+    found = select(settings.metrics)
+    if settings.prompts is None:
+        return found
+    wording = Wording.load(settings.prompts, prompts_of(metrics().values()))
+    return [one.with_wording(wording) for one in found]
+
+
+def scoring_only(settings: Settings, wanted: Set[str]) -> Settings:
+    """The settings with no other metrics than these, in their order and with their parameters."""
+    metrics = tuple(kept for one in settings.metrics if (kept := _of(one, wanted)))
+    return settings.model_copy(update={"metrics": metrics})
+
+
+def _of(choice: MetricChoice, wanted: Set[str]) -> MetricChoice | None:
+    if isinstance(choice, str):
+        return choice if choice in wanted else None
+    return {name: parameters for name, parameters in choice.items() if name in wanted} or None
