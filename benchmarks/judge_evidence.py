@@ -13,7 +13,7 @@ from ragmetrics.calibration.sets import AskedRow, LabelledSet, targets
 from ragmetrics.metrics.bundled.context_relevancy import NEEDED, relevances
 from ragmetrics.model.prompt import Lexicon
 from ragmetrics.model.request import Ask
-from ragmetrics.text.sentences import sentences
+from ragmetrics.text.sentence_splitter import sentences
 
 METRICS = ("context_relevance", "context_relevancy", "context_recall")
 

@@ -26,7 +26,7 @@ from ragmetrics.model.summary import Summary
 from ragmetrics.scoring.sampling.draw import draw, known, wanted_rows
 from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean
 from ragmetrics.scoring.summary import MetricScores, summarise
-from ragmetrics.stats.prediction_powered import Powered, allocate, prediction_powered
+from ragmetrics.stats.prediction_powered_mean import Powered, allocate, prediction_powered
 
 NIGHTS = 2_000
 SEED = 20_071

@@ -33,7 +33,7 @@ from ragmetrics.pipeline.nightly import check_settings
 from ragmetrics.scoring.run_parts import parts
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.storage.files import open_store
-from ragmetrics.text.sentences import sharing_splits
+from ragmetrics.text.sentence_splitter import sharing_splits
 from tasks.artifacts import artifact_key
 from tasks.backfilling import publish_past, show_past
 from tasks.steps import alert, stage

@@ -20,7 +20,7 @@ from flows.runners import check_runner
 from flows.scoring import score_all
 from flows.waiting import come_back, leaving
 from ragmetrics.alerts.delivery import dashboard_link
-from ragmetrics.alerts.incidents import incidents
+from ragmetrics.alerts.incident_grouping import incidents
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.config.settings import load_settings
 from ragmetrics.errors import JudgePending, RagmetricsError

@@ -16,7 +16,7 @@ from ragmetrics.config.settings import Settings
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.scoring.process_pool import Part, WorkerDied
 from ragmetrics.storage.shards import RunRef
-from ragmetrics.text.sentences import sharing_splits
+from ragmetrics.text.sentence_splitter import sharing_splits
 from tasks.steps import score
 
 ROUNDS = 2

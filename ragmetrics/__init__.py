@@ -16,13 +16,13 @@ __all__ = [
     "make_settings",
 ]
 
-_PLACES = {"Comparison": "model.comparison", "compare": "pipeline.compare"}
+_PLACES = {"Comparison": "model.comparison", "compare": "pipeline.compare_sides"}
 
 if TYPE_CHECKING:
     from ragmetrics.config.settings import Settings, make_settings
     from ragmetrics.model.comparison import Comparison
-    from ragmetrics.pipeline.compare import compare
-    from ragmetrics.pipeline.evaluate import Result, aevaluate, estimate, evaluate
+    from ragmetrics.pipeline.compare_sides import compare
+    from ragmetrics.pipeline.evaluation import Result, aevaluate, estimate, evaluate
     from ragmetrics.scoring.budget.estimate import Estimate
 
 
@@ -31,6 +31,6 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         from importlib import import_module
 
-        module = import_module(f"ragmetrics.{_PLACES.get(name, 'pipeline.evaluate')}")
+        module = import_module(f"ragmetrics.{_PLACES.get(name, 'pipeline.evaluation')}")
         return getattr(module, name)
     raise AttributeError(f"module 'ragmetrics' has no attribute {name!r}")

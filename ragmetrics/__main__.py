@@ -1,5 +1,5 @@
 """`python -m ragmetrics` is `ragmetrics`."""
 
-from ragmetrics.cli.main import main
+from ragmetrics.cli.app import main
 
 main()

@@ -16,12 +16,12 @@ from ragmetrics.config.settings import Settings
 from ragmetrics.errors import JudgePending, RagmetricsError
 from ragmetrics.model.manifest import Manifest
 from ragmetrics.pipeline import nightly as night
-from ragmetrics.report.night_summary import night_markdown
+from ragmetrics.report.short_summary import night_markdown
 from ragmetrics.scoring.part import score_part
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.storage.files import Files, open_store
 from ragmetrics.storage.shards import RunRef
-from ragmetrics.text.sentences import sharing_splits
+from ragmetrics.text.sentence_splitter import sharing_splits
 from tasks.artifacts import artifact_key, leave_artifact
 from tasks.links import run_page
 

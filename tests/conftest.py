@@ -115,7 +115,7 @@ def run(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Run:
     """Runs the command line in this process, from `main` on, in an empty folder."""
-    from ragmetrics.cli import main as cli
+    from ragmetrics.cli import app as cli
 
     monkeypatch.chdir(tmp_path_factory.mktemp("cwd"))
 

@@ -6,7 +6,7 @@ import logging
 from functools import partial
 
 from ragmetrics.alerts.alert_store import Message
-from ragmetrics.alerts.channels import SLACK, channels
+from ragmetrics.alerts.notification_channels import SLACK, channels
 from ragmetrics.alerts.formats.slack_blocks import context, links, plain, section
 from ragmetrics.alerts.timeouts import LONGEST, Unconfirmed, within
 from ragmetrics.config.settings import Settings

@@ -22,10 +22,10 @@ from pydantic import ValidationError
 
 from ragmetrics.alerts import outbox
 from ragmetrics.alerts.alert_store import Book, Message, Undelivered
-from ragmetrics.alerts.channels import SLACK, Channel, Tell, channels
+from ragmetrics.alerts.notification_channels import SLACK, Channel, Tell, channels
 from ragmetrics.alerts.missed_nights import find_earlier, with_missed
 from ragmetrics.alerts.outbox_recovery import deliver
-from ragmetrics.alerts.silences import silences
+from ragmetrics.alerts.silencing import silences
 from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import advance
 from ragmetrics.alerts.timeouts import LONGEST, within

@@ -20,7 +20,7 @@ from ragmetrics.model.row import question_key
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.history import ref_of
 from ragmetrics.storage.shards import read_columns
-from ragmetrics.text.sentences import normalise
+from ragmetrics.text.sentence_splitter import normalise
 
 Ids: TypeAlias = NDArray[np.uint64]
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 from ragmetrics.alerts.alert_store import AlertState, Book
-from ragmetrics.alerts.silences import alert_id, holds
+from ragmetrics.alerts.silencing import alert_id, holds
 from ragmetrics.errors import InputError
 from ragmetrics.model.finding import Finding
 from ragmetrics.model.silence import Silence

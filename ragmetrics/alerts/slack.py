@@ -19,7 +19,7 @@ from ragmetrics.alerts.formats.slack_blocks import (
     plain,
     section,
 )
-from ragmetrics.alerts.incidents import Incident, incidents, limit_of
+from ragmetrics.alerts.incident_grouping import Incident, incidents, limit_of
 from ragmetrics.model.change_texts import compared_words, drop_words, fall_story, mix_text
 from ragmetrics.model.finding import Finding
 from ragmetrics.model.manifest import Manifest, WorstRow

@@ -25,7 +25,7 @@ from ragmetrics.metrics.bundled.faithfulness import GROUNDED
 from ragmetrics.model.prompt import Prompt
 from ragmetrics.model.request import Ask
 from ragmetrics.model.row import BadRow
-from ragmetrics.text.sentences import sentences
+from ragmetrics.text.sentence_splitter import sentences
 
 _WHOLE = 1.0
 

@@ -14,7 +14,7 @@ from ragmetrics.model.score import Status
 from ragmetrics.model.summary import Segment
 from ragmetrics.stats.agreement import alpha_statistic, confusion, kappa_statistic
 from ragmetrics.stats.ranking import auc_statistic, auc_within_statistic, spearman_statistic
-from ragmetrics.stats.reliability import reliability
+from ragmetrics.stats.reliability_curve import reliability
 from ragmetrics.stats.resampling import Floats, Statistic, bootstrap_intervals, once, ratio
 
 _MOST_SEGMENTS = 20

@@ -56,7 +56,7 @@ def list_alerts(
     from ragmetrics.alerts import outbox
     from ragmetrics.alerts.delivery import load_book
     from ragmetrics.alerts.listing import all_alerts, open_alerts
-    from ragmetrics.alerts.silences import silences
+    from ragmetrics.alerts.silencing import silences
     from ragmetrics.cli.output.alerts import print_alerts
 
     files = _store(settings_here(settings), store)
@@ -137,7 +137,7 @@ def snooze(
 @app.command()
 def unsilence(key: KeyArgument, settings: SettingsFlag = None, store: StoreFlag = None) -> None:
     """Take an acknowledgement or a snooze back."""
-    from ragmetrics.alerts import silences
+    from ragmetrics.alerts import silencing as silences
 
     files, _, alert = _meant(settings, store, key)
     if alert.silence is None:
@@ -205,7 +205,7 @@ def _meant(settings: Path | None, store: str | None, key: str) -> tuple[Files, B
     """The alert that a word means, in its store and its book."""
     from ragmetrics.alerts.delivery import load_book
     from ragmetrics.alerts.listing import all_alerts, meant
-    from ragmetrics.alerts.silences import silences
+    from ragmetrics.alerts.silencing import silences
 
     files = _store(settings_here(settings), store)
     book = load_book(files)
@@ -231,7 +231,7 @@ def _first_told(newest: date | None, days: int | None, until: date | None) -> da
 
 
 def _keep(files: Files, book: Book, one: Silence, alert: Alert) -> None:
-    from ragmetrics.alerts import silences
+    from ragmetrics.alerts import silencing as silences
 
     silences.sweep(files, book)
     silences.silence(files, one)

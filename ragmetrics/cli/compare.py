@@ -82,7 +82,7 @@ def compare(
 ) -> None:
     """Compare two logs, nights, runs or index builds: paired by question where they share them."""
     from ragmetrics.cli.output.comparison import print_comparison
-    from ragmetrics.pipeline.compare import compare as compare_sides
+    from ragmetrics.pipeline.compare_sides import compare as compare_sides
 
     chosen = settings_here(settings)
     with tables.progress(err, "staging", quiet=as_json) as progress:

@@ -82,7 +82,7 @@ def _serve(folder: Path, port: int) -> None:
 
 
 def _print_summary(files: Files, night: datetime) -> None:
-    from ragmetrics.report.night_summary import night_summary
+    from ragmetrics.report.short_summary import night_summary
 
     page = night_summary(files, night.date()).decode()
     # A terminal or a pipe of another encoding has the same page all the same.

@@ -111,7 +111,7 @@ def score(
 
 
 def _estimate(what: dict[str, Any], as_json: bool) -> None:
-    from ragmetrics.pipeline.evaluate import estimate
+    from ragmetrics.pipeline.evaluation import estimate
 
     expected = estimate(**what)
     if as_json:
@@ -122,7 +122,7 @@ def _estimate(what: dict[str, Any], as_json: bool) -> None:
 
 def _evaluate(what: dict[str, Any], record: Path | None, as_json: bool, kept: str) -> Any:
     """Score, and say where the replies are `kept`, also where the command is stopped."""
-    from ragmetrics.pipeline.evaluate import evaluate
+    from ragmetrics.pipeline.evaluation import evaluate
 
     try:
         with tables.progress(err, "scoring", quiet=as_json) as progress:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ragmetrics.config.gate import BUILD
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError, StoreError
-from ragmetrics.logs.golden_set import golden_set
+from ragmetrics.logs.golden import golden_set
 from ragmetrics.logs.inputs import Inputs
 from ragmetrics.logs.log_files import LogSet, find_logs, log_of
 from ragmetrics.model.row import LogRow

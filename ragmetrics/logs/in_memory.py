@@ -11,7 +11,7 @@ from typing import Any
 from ragmetrics.config.judge_names import file_and_judge
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.logs.golden_set import golden_set
+from ragmetrics.logs.golden import golden_set
 from ragmetrics.logs.inputs import Inputs, log_set
 from ragmetrics.logs.log_files import LogSet, is_among
 from ragmetrics.storage.files import same_file

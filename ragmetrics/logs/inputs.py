@@ -8,7 +8,7 @@ from datetime import date
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs.formats import ENDINGS
-from ragmetrics.logs.golden_set import golden_set
+from ragmetrics.logs.golden import golden_set
 from ragmetrics.logs.log_files import LogSet, find_logs, log_of
 from ragmetrics.storage.files import FileInfo, Files
 

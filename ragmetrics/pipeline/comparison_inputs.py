@@ -17,7 +17,7 @@ from ragmetrics.logs.in_memory import inputs_of
 from ragmetrics.logs.inputs import Inputs
 from ragmetrics.model.gate import is_name
 from ragmetrics.model.manifest import JudgeInfo, Manifest
-from ragmetrics.pipeline.evaluate import Result
+from ragmetrics.pipeline.evaluation import Result
 from ragmetrics.scoring.fingerprint import judge_info, metric_fingerprints
 from ragmetrics.storage.files import Files, open_store
 from ragmetrics.storage.history import find_manifest, named_run, run_of

@@ -13,7 +13,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.model.row import LogRow
 from ragmetrics.pipeline.comparison_inputs import Found, Logs, Stored
-from ragmetrics.pipeline.evaluate import Progress, score_inputs, temporary
+from ragmetrics.pipeline.evaluation import Progress, score_inputs, temporary
 from ragmetrics.scoring.run_summary import summarise_run
 from ragmetrics.scoring.staging import load_corpus
 from ragmetrics.storage.files import open_store

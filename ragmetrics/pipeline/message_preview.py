@@ -13,7 +13,7 @@ from rich.console import Console
 
 from ragmetrics.alerts import message_samples as samples
 from ragmetrics.alerts.alert_store import Message
-from ragmetrics.alerts.channels import channels
+from ragmetrics.alerts.notification_channels import channels
 from ragmetrics.alerts.delivery import messages, teller
 from ragmetrics.alerts.formats.slack_mrkdwn import spans, web
 from ragmetrics.alerts.formats.terminal import render

@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime
 
 from ragmetrics.alerts.dashboard_failure import tell_unshown
 from ragmetrics.alerts.delivery import Delivery, alert
-from ragmetrics.alerts.incidents import incidents
+from ragmetrics.alerts.incident_grouping import incidents
 from ragmetrics.alerts.validation import check_rules
 from ragmetrics.calibration.drift_check import judge_drift_set
 from ragmetrics.config.alerts import Rule

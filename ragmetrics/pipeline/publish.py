@@ -15,7 +15,7 @@ from ragmetrics.alerts.judge_movement import with_movements
 from ragmetrics.alerts.missed_nights import with_missed
 from ragmetrics.alerts.root_cause import explain
 from ragmetrics.alerts.rules import SEGMENT_DAYS, Night, evaluate
-from ragmetrics.alerts.silences import silences
+from ragmetrics.alerts.silencing import silences
 from ragmetrics.alerts.state import NO_SILENCES, advance
 from ragmetrics.alerts.unwatched_drops import find_falls
 from ragmetrics.calibration.history import History, load_history

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ragmetrics.metrics import registry
+from ragmetrics.metrics.registry import metrics
 from ragmetrics.model.manifest import Manifest
 from ragmetrics.model.summary import Summary
 
@@ -54,7 +54,7 @@ def coverage(manifest: Manifest) -> Coverage:
 
 def needs(metric: str) -> str:
     """The fields of a row that a metric cannot do without: `retrieved_contexts and reference`."""
-    known = registry.metrics().get(metric)
+    known = metrics().get(metric)
     *most, last = known.needs if known else ("",)
     told = f"{', '.join(most)} and {last}" if most else last
     return told.replace(" + ", " with ").replace(" | ", " or ")

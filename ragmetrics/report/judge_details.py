@@ -15,7 +15,7 @@ from ragmetrics.model.score import Score
 from ragmetrics.report.truncation import Budget, Passage
 from ragmetrics.storage.shards import ScoredRow
 from ragmetrics.text.numbers import NONE
-from ragmetrics.text.sentences import sentences
+from ragmetrics.text.sentence_splitter import sentences
 
 MOST_CLAIMS = 60
 _LONGEST_REFERENCE = 50_000

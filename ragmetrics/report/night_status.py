@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from ragmetrics.alerts.incidents import Incident, incidents
+from ragmetrics.alerts.incident_grouping import Incident, incidents
 from ragmetrics.model.change_texts import fall_story, fall_text
 from ragmetrics.model.changes import Fall
 from ragmetrics.model.finding import Finding

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING
 
-from ragmetrics.alerts.silences import alert_id
+from ragmetrics.alerts.silencing import alert_id
 from ragmetrics.model.finding import Finding
 from ragmetrics.model.manifest import Manifest
 from ragmetrics.model.summary import Summary

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from functools import partial
 from itertools import pairwise
 
-from ragmetrics.alerts.silences import silences, with_silences
+from ragmetrics.alerts.silencing import silences, with_silences
 from ragmetrics.calibration.history import History, load_history
 from ragmetrics.comparison.nights import Load, compare_nights, night_before, remembering
 from ragmetrics.errors import StoreError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from ragmetrics.metrics import registry
+from ragmetrics.metrics.registry import metrics
 from ragmetrics.model.change_texts import compared_words, over_questions
 from ragmetrics.report import assets, costs
 from ragmetrics.report import formatting as words
@@ -31,7 +31,7 @@ def render(template: str, depth: int, **values: Any) -> bytes:
 
 def meaning(metric: str) -> str:
     """What a metric measures, in one line; nothing for one that is not installed."""
-    known = registry.metrics().get(metric)
+    known = metrics().get(metric)
     return known.title.replace("`", "") if known else ""
 
 

@@ -15,7 +15,7 @@ from ragmetrics.model.request import Answer, Ask, Request
 from ragmetrics.model.row import LogRow
 from ragmetrics.model.score import Score, Status
 from ragmetrics.text.escaping import short
-from ragmetrics.text.sentences import weight
+from ragmetrics.text.sentence_splitter import weight
 
 log = logging.getLogger(__name__)
 

@@ -52,7 +52,7 @@ from ragmetrics.storage.shards import (
     score_record,
     workspace,
 )
-from ragmetrics.text.sentences import SplitCounter, counting_splits
+from ragmetrics.text.sentence_splitter import SplitCounter, counting_splits
 
 _PARTS_AT_ONCE = 4
 

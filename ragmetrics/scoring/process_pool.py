@@ -35,7 +35,7 @@ from ragmetrics.scoring.part import score_part, score_together
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.shards import RunRef
-from ragmetrics.text.sentences import sharing_splits
+from ragmetrics.text.sentence_splitter import sharing_splits
 
 Part = tuple[Sequence[str], int]
 """The names of a family of metrics, and a shard."""

@@ -21,7 +21,7 @@ from ragmetrics import __version__
 from ragmetrics.config.settings import Limits, Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.logs.golden_set import GoldenSet
+from ragmetrics.logs.golden import GoldenSet
 from ragmetrics.logs.inputs import Inputs
 from ragmetrics.logs.log_files import of_day
 from ragmetrics.model.manifest import BrokenFile, Record, Source

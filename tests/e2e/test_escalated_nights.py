@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ragmetrics.alerts.slack_bot import API
-from ragmetrics.cli.main import app
+from ragmetrics.cli.app import app
 from ragmetrics.config.settings import make_settings
 from ragmetrics.model.finding import Finding
 from ragmetrics.pipeline.nightly import NightResult, run_night

@@ -10,7 +10,7 @@ import pytest
 
 import ragmetrics
 from ragmetrics.config.settings import make_settings
-from ragmetrics.pipeline.evaluate import Result
+from ragmetrics.pipeline.evaluation import Result
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl

@@ -19,10 +19,10 @@ from markdown_it import MarkdownIt
 from prometheus_client.parser import text_string_to_metric_families
 
 from ragmetrics.alerts.formats.slack_mrkdwn import Span, spans
-from ragmetrics.alerts.silences import silence
+from ragmetrics.alerts.silencing import silence
 from ragmetrics.model.silence import Silence
 from ragmetrics.report.markdown import gate_markdown
-from ragmetrics.report.night_summary import night_markdown
+from ragmetrics.report.short_summary import night_markdown
 from ragmetrics.report.refresh import rebuild_dashboard
 from ragmetrics.storage.files import open_store
 from ragmetrics.storage.history import run_of

@@ -17,7 +17,7 @@ from ragmetrics.config.settings import make_settings
 from ragmetrics.model.manifest import Manifest
 from ragmetrics.pipeline.nightly import CoverageShort, NightResult, run_night
 from ragmetrics.report.night_status import condition
-from ragmetrics.report.night_summary import night_markdown, night_summary
+from ragmetrics.report.short_summary import night_markdown, night_summary
 from ragmetrics.storage.files import open_store
 from ragmetrics.storage.history import run_of
 from tests.fakes.clients import JudgeServer

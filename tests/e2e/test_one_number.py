@@ -14,7 +14,7 @@ from ragmetrics.alerts.slack import compose
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.config.settings import make_settings
 from ragmetrics.pipeline.nightly import run_night
-from ragmetrics.report.night_summary import night_markdown, night_summary
+from ragmetrics.report.short_summary import night_markdown, night_summary
 from ragmetrics.storage.files import open_store
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.unit.test_report import text

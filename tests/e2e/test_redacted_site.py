@@ -18,7 +18,7 @@ import pytest
 from ragmetrics.alerts.delivery import Delivery
 from ragmetrics.pipeline.nightly import shortfalls
 from ragmetrics.report.markdown import gate_markdown
-from ragmetrics.report.night_summary import night_markdown, night_summary
+from ragmetrics.report.short_summary import night_markdown, night_summary
 from ragmetrics.report.redacting import redacted
 from ragmetrics.report.refresh import rebuild_dashboard
 from ragmetrics.storage.files import open_store

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.calibration.labelled import LabelledRow, read_labelled
-from ragmetrics.logs.golden_set import GoldenSet
+from ragmetrics.logs.golden import GoldenSet
 from ragmetrics.logs.log_files import LogSet, find_logs
 from ragmetrics.logs.presets import PRESETS
 from ragmetrics.model.row import FIELDS, LogRow, Rejected

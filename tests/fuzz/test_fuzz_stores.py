@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from ragmetrics.alerts.alert_store import Book
 from ragmetrics.alerts.delivery import BOOK, load_book
-from ragmetrics.alerts.silences import silences
+from ragmetrics.alerts.silencing import silences
 from ragmetrics.alerts.threads import Threads, load_threads
 from ragmetrics.calibration.history import load_history
 from ragmetrics.errors import StoreError

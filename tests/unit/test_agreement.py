@@ -29,7 +29,7 @@ from ragmetrics.stats.ranking import (
     spearman,
     spearman_statistic,
 )
-from ragmetrics.stats.reliability import Bin, reliability
+from ragmetrics.stats.reliability_curve import Bin, reliability
 from ragmetrics.stats.resampling import Statistic, bootstrap_interval, bootstrap_intervals
 
 GAP = math.nan

@@ -23,7 +23,7 @@ from ragmetrics.alerts import outbox, webhook
 from ragmetrics.alerts.alert_store import AlertState, Book, Message, Undelivered
 from ragmetrics.alerts.delivery import BOOK, alert, load_book
 from ragmetrics.alerts.escalation import notifications
-from ragmetrics.alerts.silences import silence, silences, unsilence
+from ragmetrics.alerts.silencing import silence, silences, unsilence
 from ragmetrics.alerts.state import advance
 from ragmetrics.alerts.webhook import SlackError
 from ragmetrics.config.alerts import STEP

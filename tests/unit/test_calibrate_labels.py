@@ -19,7 +19,7 @@ from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs.inputs import log_set
 from ragmetrics.model.row import BadRow, Rejected
-from ragmetrics.text.sentences import sentences
+from ragmetrics.text.sentence_splitter import sentences
 from tests.fakes.labelled import make_labelled, relabelled
 from tests.fakes.logs import write_jsonl
 

@@ -16,7 +16,7 @@ import typer
 import yaml
 
 from ragmetrics import __version__
-from ragmetrics.cli import main as cli
+from ragmetrics.cli import app as cli
 from ragmetrics.config.settings import make_settings
 from ragmetrics.metrics.registry import metrics
 from ragmetrics.pipeline.nightly import run_night

@@ -15,7 +15,7 @@ from ragmetrics.alerts import delivery as deliver
 from ragmetrics.alerts import outbox
 from ragmetrics.alerts.alert_store import Message, Undelivered
 from ragmetrics.alerts.delivery import BOOK, alert, load_book
-from ragmetrics.alerts.silences import FOLDER, alert_id, silences
+from ragmetrics.alerts.silencing import FOLDER, alert_id, silences
 from ragmetrics.alerts.state import advance
 from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import StoreError

@@ -13,12 +13,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from ragmetrics.alerts import (
-    apprise_channel,
-    channels,
-    outbox,
-    webhook,
-)
+from ragmetrics.alerts import apprise_channel, notification_channels as channels, outbox, webhook
 from ragmetrics.alerts import (
     delivery as deliver,
 )

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.alerts.incidents import Incident, incidents
+from ragmetrics.alerts.incident_grouping import Incident, incidents
 from ragmetrics.model.finding import Finding
 from ragmetrics.model.manifest import JudgeInfo, Manifest, Source
 from ragmetrics.model.summary import Segment

@@ -10,7 +10,7 @@ import pytest
 import ragmetrics
 from ragmetrics.config.settings import make_settings
 from ragmetrics.pipeline.nightly import run_night
-from ragmetrics.text.sentences import LANGUAGE_CODES, sentences
+from ragmetrics.text.sentence_splitter import LANGUAGE_CODES, sentences
 from tests.fakes.logs import NIGHT, write_jsonl
 
 TEXTS: dict[str, tuple[str, str]] = {

@@ -18,7 +18,7 @@ from ragmetrics.model.prompt import Text
 from ragmetrics.model.request import Ask, Steps
 from ragmetrics.model.row import LogRow
 from ragmetrics.model.score import Score, Status
-from ragmetrics.text.sentences import sentences
+from ragmetrics.text.sentence_splitter import sentences
 
 CONTEXTS = ("The tower is tall. It opened in 1889.", "Paris is big. It rains.")
 WORDS = st.sampled_from(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.prediction_powered import cheap_scores, measure, measure_planned
 from ragmetrics.stats.intervals import mean_interval
-from ragmetrics.stats.prediction_powered import (
+from ragmetrics.stats.prediction_powered_mean import (
     Powered,
     allocate,
     prediction_powered,

@@ -21,8 +21,8 @@ from ragmetrics.logs.presets import PRESETS, Skipped
 from ragmetrics.logs.presets.traces import AGAIN, Traces
 from ragmetrics.logs.presets.values import answer_in, question_in
 from ragmetrics.model.row import BadRow, LogRow, Rejected
-from ragmetrics.pipeline.check_logs import check_logs
-from ragmetrics.pipeline.evaluate import evaluate
+from ragmetrics.pipeline.log_check import check_logs
+from ragmetrics.pipeline.evaluation import evaluate
 from tests.fakes.logs import write_jsonl
 from tests.fakes.processes import ROOT
 from tests.fakes.traces import run, span

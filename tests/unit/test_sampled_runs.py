@@ -27,7 +27,7 @@ from ragmetrics.model.prompt import Lexicon, Prompt
 from ragmetrics.model.request import Ask, Steps, ask
 from ragmetrics.model.row import LogRow
 from ragmetrics.model.score import Score, Status
-from ragmetrics.pipeline.evaluate import estimate
+from ragmetrics.pipeline.evaluation import estimate
 from ragmetrics.pipeline.nightly import CoverageShort, publish_night, run_night, stage_night
 from ragmetrics.report.night_status import condition
 from ragmetrics.scoring.panel import Member

@@ -35,7 +35,7 @@ from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean, strata_o
 from ragmetrics.scoring.sampling.plan import Group, Marks, SamplePlan, stratum_of
 from ragmetrics.scoring.sampling.report import whole_cost
 from ragmetrics.stats.intervals import mean_interval
-from ragmetrics.stats.prediction_powered import prediction_powered, rows_to_judge
+from ragmetrics.stats.prediction_powered_mean import prediction_powered, rows_to_judge
 from tests.fakes.nights import night, summary
 
 Record = dict[str, Any]

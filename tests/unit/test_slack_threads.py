@@ -9,7 +9,7 @@ import pytest
 
 from ragmetrics.alerts import delivery as deliver
 from ragmetrics.alerts import outbox
-from ragmetrics.alerts.channels import MOST_THREADS
+from ragmetrics.alerts.notification_channels import MOST_THREADS
 from ragmetrics.alerts.delivery import alert
 from ragmetrics.alerts.slack_bot import API
 from ragmetrics.alerts.threads import THREADS

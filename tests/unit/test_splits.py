@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from ragmetrics.metrics.registry import select
 from ragmetrics.model.row import LogRow
 from ragmetrics.scoring.metric_run import Play, is_heavy
-from ragmetrics.text import sentences as module
-from ragmetrics.text.sentences import sentences, sharing_splits
+from ragmetrics.text import sentence_splitter as module
+from ragmetrics.text.sentence_splitter import sentences, sharing_splits
 from ragmetrics.text.split_cache import Recent, Shared, Split, splits_file
 from tests.fakes.processes import ROOT
 
@@ -63,7 +63,7 @@ def kept(path: Path) -> None:
 
 def _in_another_process(path: Path, text: str) -> None:
     code = (
-        "import sys, pathlib; from ragmetrics.text.sentences import sentences, sharing_splits\n"
+        "import sys, pathlib; from ragmetrics.text.sentence_splitter import sentences, sharing_splits\n"
         "with sharing_splits(pathlib.Path(sys.argv[1])): sentences(sys.argv[2], 'en')"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

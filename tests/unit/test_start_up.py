@@ -23,7 +23,7 @@ def _imported(module: str) -> set[str]:
 
 def test_command_line_starts_without_heavy_libraries() -> None:
     """`ragmetrics --help` imports no library that takes a tenth of a second and more."""
-    assert not _imported("ragmetrics.cli.main") & {*HEAVY, "pyarrow"}
+    assert not _imported("ragmetrics.cli.app") & {*HEAVY, "pyarrow"}
 
 
 def test_a_night_starts_without_the_libraries_of_channels() -> None:
@@ -34,7 +34,7 @@ def test_a_night_starts_without_the_libraries_of_channels() -> None:
 
 def test_scoring_starts_without_what_only_a_night_needs() -> None:
     """`ragmetrics score` imports no templates, and nothing that talks to Slack, S3 or OpenAI."""
-    assert not _imported("ragmetrics.pipeline.evaluate") & {*HEAVY, "scipy.stats"} - {"scipy"}
+    assert not _imported("ragmetrics.pipeline.evaluation") & {*HEAVY, "scipy.stats"} - {"scipy"}
 
 
 @given(st.floats(1e-6, 1 - 1e-6), st.floats(0.5, 1e6))

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pysbd import Segmenter
 
-from ragmetrics.text import sentences as module
+from ragmetrics.text import sentence_splitter as module
 from ragmetrics.text.rule_splitter import plain_sentences
-from ragmetrics.text.sentences import (
+from ragmetrics.text.sentence_splitter import (
     SplitCounter,
     SplitCounts,
     counting_splits,
@@ -130,7 +130,7 @@ def test_the_same_text_has_the_same_sentences(text: str, language: str | None) -
 def test_hanging_texts_return() -> None:
     """Texts on which pysbd runs for ever are split; in a process, as no thread can stop it."""
     code = (
-        "import sys\nfrom ragmetrics.text.sentences import sentences\n"
+        "import sys\nfrom ragmetrics.text.sentence_splitter import sentences\n"
         "print(len(sentences(sys.argv[1])))"
     )
     for text in HANGING:

@@ -19,7 +19,7 @@ from ragmetrics.config.judge import JudgeSettings
 from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import JudgeError, JudgeRefused, RagmetricsError, StoreError, Unanswered
 from ragmetrics.logs.inputs import find_inputs
-from ragmetrics.pipeline.evaluate import evaluate
+from ragmetrics.pipeline.evaluation import evaluate
 from ragmetrics.pipeline.nightly import run_night
 from ragmetrics.scoring import process_pool as workers
 from ragmetrics.scoring.process_pool import WorkerDied, _LongestFirst, score_parts

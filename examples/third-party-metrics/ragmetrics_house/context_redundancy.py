@@ -6,7 +6,7 @@ from ragmetrics.metrics.registry import metric
 from ragmetrics.model.request import Steps
 from ragmetrics.model.row import LogRow
 from ragmetrics.model.score import Score
-from ragmetrics.text.sentences import sentences
+from ragmetrics.text.sentence_splitter import sentences
 
 
 @metric(version=1, needs=("retrieved_contexts",), calls="0", higher_is_better=False)

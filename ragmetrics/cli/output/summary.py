@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.progress import track as rich_track
 
 from ragmetrics.alerts.formats.terminal import render
-from ragmetrics.alerts.incidents import Incident, incidents
+from ragmetrics.alerts.incident_grouping import Incident, incidents
 from ragmetrics.cli.output.costs import print_budget, print_labelled, print_sample, print_usage
 from ragmetrics.cli.table import print_grid
 from ragmetrics.metrics.registry import Metric
@@ -25,7 +25,7 @@ from ragmetrics.report.cards import detectable
 from ragmetrics.text.escaping import clean
 
 if TYPE_CHECKING:
-    from ragmetrics.pipeline.check_logs import CheckReport
+    from ragmetrics.pipeline.log_check import CheckReport
     from ragmetrics.pipeline.nightly import NightResult
 
 T = TypeVar("T")

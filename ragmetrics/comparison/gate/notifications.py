@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from ragmetrics.alerts.alert_store import Message
-from ragmetrics.alerts.channels import SLACK, channels
+from ragmetrics.alerts.notification_channels import SLACK, channels
 from ragmetrics.alerts.delivery import page_link
 from ragmetrics.alerts.gate_message import compose_gate, compose_undecided
 from ragmetrics.alerts.timeouts import LONGEST, Unconfirmed, within

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.logs.golden_set import golden_set
+from ragmetrics.logs.golden import golden_set
 from ragmetrics.model.prompt import dumps
 from ragmetrics.model.row import LogRow, Rejected
 

@@ -21,7 +21,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.model.request import Steps
 from ragmetrics.model.row import LogRow
 from ragmetrics.model.score import Score
-from ragmetrics.text.sentences import normalise
+from ragmetrics.text.sentence_splitter import normalise
 
 Match: TypeAlias = Literal["auto", "ids", "text"]
 Runs: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint64]]

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
 from ragmetrics.model.prompt import Data, Lexicon
-from ragmetrics.text.sentences import sentences
+from ragmetrics.text.sentence_splitter import sentences
 
 SUPPORTED_FROM = 0.75
 

@@ -10,7 +10,7 @@ from ragmetrics.model.prompt import Data, Lexicon, Prompt
 from ragmetrics.model.request import Steps, ask
 from ragmetrics.model.row import LogRow
 from ragmetrics.model.score import Score
-from ragmetrics.text.sentences import sentences
+from ragmetrics.text.sentence_splitter import sentences
 
 CONTEXT_SAYS = 0.3
 NEEDED_FROM = 0.4

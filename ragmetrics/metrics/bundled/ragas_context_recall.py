@@ -17,7 +17,7 @@ from ragmetrics.model.prompt import Data, Lexicon, Prompt, Text, dumps
 from ragmetrics.model.request import Steps, ask
 from ragmetrics.model.row import LogRow
 from ragmetrics.model.score import Score, Status
-from ragmetrics.text.sentences import sentences
+from ragmetrics.text.sentence_splitter import sentences
 
 
 def _truncated(value: Any) -> Any:

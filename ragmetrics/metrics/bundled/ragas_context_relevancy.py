@@ -12,7 +12,7 @@ from ragmetrics.model.prompt import Data, Lexicon, Prompt, Text
 from ragmetrics.model.request import Steps, ask
 from ragmetrics.model.row import LogRow
 from ragmetrics.model.score import Score
-from ragmetrics.text.sentences import sentences
+from ragmetrics.text.sentence_splitter import sentences
 
 NONE_FOUND = "Insufficient Information."
 

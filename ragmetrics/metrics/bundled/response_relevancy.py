@@ -14,7 +14,7 @@ from ragmetrics.model.prompt import Data, Lexicon, Prompt
 from ragmetrics.model.request import Steps, Vector, ask, embed_each
 from ragmetrics.model.row import LogRow
 from ragmetrics.model.score import Score, Status
-from ragmetrics.text.sentences import normalise, sentences
+from ragmetrics.text.sentence_splitter import normalise, sentences
 
 # The embedded judge has no better way to see that a response does not commit itself.
 _EVASIVE = re.compile(

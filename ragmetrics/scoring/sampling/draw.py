@@ -40,7 +40,7 @@ from ragmetrics.scoring.sampling.plan import (
     save_sample,
     stratum_of,
 )
-from ragmetrics.stats.prediction_powered import FEWEST_OF_A_STRATUM, allocate, rows_to_judge
+from ragmetrics.stats.prediction_powered_mean import FEWEST_OF_A_STRATUM, allocate, rows_to_judge
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.history import outlines
 from ragmetrics.storage.shards import RunRef, read_records

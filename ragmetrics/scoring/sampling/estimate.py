@@ -14,7 +14,7 @@ from ragmetrics.model.score import Status
 from ragmetrics.model.summary import SampledMean
 from ragmetrics.scoring.sampling.plan import Group, stratum_of
 from ragmetrics.stats.intervals import Mean
-from ragmetrics.stats.prediction_powered import prediction_powered
+from ragmetrics.stats.prediction_powered_mean import prediction_powered
 
 if TYPE_CHECKING:
     import pandas as pd

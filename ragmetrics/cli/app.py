@@ -130,7 +130,7 @@ def check(
     as_json: JsonFlag = False,
 ) -> None:
     """Validate logs: rows, quarantine reasons, and which metrics can run on them."""
-    from ragmetrics.pipeline.check_logs import check_logs
+    from ragmetrics.pipeline.log_check import check_logs
 
     chosen = with_preset(settings_at(settings), preset)
     if golden:

@@ -11,7 +11,7 @@ from typing import Any
 from ragmetrics.alerts.validation import check_rules
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.logs.golden_set import GoldenSet, golden_set
+from ragmetrics.logs.golden import GoldenSet, golden_set
 from ragmetrics.logs.inputs import log_set
 from ragmetrics.metrics.registry import metrics
 from ragmetrics.model.row import FIELDS, LogRow, Rejected

@@ -13,7 +13,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.model.comparison import Change, Comparison
 from ragmetrics.pipeline.comparison_inputs import Found, Logs, find_side, fingerprints, judge_of
 from ragmetrics.pipeline.comparison_loading import load_sides
-from ragmetrics.pipeline.evaluate import Progress, settings_of
+from ragmetrics.pipeline.evaluation import Progress, settings_of
 from ragmetrics.scoring.metric_choice import chosen_metrics, scoring_only
 
 ROWS = 5

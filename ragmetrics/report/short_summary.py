@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from ragmetrics.alerts.silences import silences, with_silences
+from ragmetrics.alerts.silencing import silences, with_silences
 from ragmetrics.errors import InputError
 from ragmetrics.model.manifest import Manifest
 from ragmetrics.report.markdown import summary_markdown

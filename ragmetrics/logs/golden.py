@@ -8,7 +8,7 @@ from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs.log_files import LogSet, find_logs, log_of
 from ragmetrics.model.row import LogRow, Rejected
-from ragmetrics.text.sentences import normalise
+from ragmetrics.text.sentence_splitter import normalise
 
 
 def golden_set(settings: Settings) -> LogSet | None:
