@@ -16,7 +16,7 @@ from ragmetrics.config.settings import Settings, load_settings
 from ragmetrics.model.finding import Finding
 from ragmetrics.model.manifest import Manifest
 from ragmetrics.model.summary import Summary
-from ragmetrics.pipeline.demo import NIGHTS, unpack
+from ragmetrics.pipeline.demo import NIGHTS, unpack_demo
 from ragmetrics.pipeline.nightly import publish_night, show_night, stage_night
 from ragmetrics.scoring.process_pool import score_parts
 from ragmetrics.scoring.run_parts import parts
@@ -56,7 +56,7 @@ class Night:
 
 def make_night(folder: Path, rows: int = 0) -> Night:
     """Score a night of the demo; its rows are repeated until they are so many."""
-    settings = load_settings(unpack(folder))
+    settings = load_settings(unpack_demo(folder))
     staged = stage_night(settings, TONIGHT)
     if problems := score_parts(settings, staged, parts(settings, staged)):
         raise problems[0]

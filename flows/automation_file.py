@@ -14,7 +14,7 @@ from prefect.events.schemas.automations import AutomationCore
 from pydantic import ValidationError
 
 from ragmetrics.errors import InputError
-from ragmetrics.text.yaml_reader import load_yaml
+from ragmetrics.text import load_yaml
 
 if TYPE_CHECKING:
     from prefect.events.schemas.automations import Automation

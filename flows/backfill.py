@@ -24,16 +24,21 @@ from flows.attempts import bound_starts, first_start
 from flows.progress import Label
 from flows.runners import check_runner, sharing_ray
 from flows.scoring import score_all
-from ragmetrics.alerts.delivery import Delivery, page_link
-from ragmetrics.config.settings import Settings, load_settings
+from ragmetrics.alerts import Delivery, page_link
+from ragmetrics.config import Settings, load_settings
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.pipeline.backfill import Backfill, BackfillShort, PastNight, check_range, fill
-from ragmetrics.pipeline.nightly import check_settings
-from ragmetrics.scoring.run_parts import parts
-from ragmetrics.scoring.staging import Staged
-from ragmetrics.storage.files import open_store
-from ragmetrics.text.sentence_splitter import sharing_splits
+from ragmetrics.model import Manifest
+from ragmetrics.pipeline import (
+    Backfill,
+    BackfillShort,
+    PastNight,
+    check_range,
+    check_settings,
+    fill,
+)
+from ragmetrics.scoring import Staged, parts
+from ragmetrics.storage import open_store
+from ragmetrics.text import sharing_splits
 from tasks.artifacts import artifact_key
 from tasks.backfilling import publish_past, show_past
 from tasks.steps import alert, stage

@@ -13,11 +13,10 @@ from collections.abc import Iterator, Sequence
 from prefect import flow, get_run_logger
 from rich.console import Console
 
-from ragmetrics.calibration import Calibration, Drift
-from ragmetrics.cli.output.calibration import print_calibration
-from ragmetrics.config.settings import load_settings
+from ragmetrics.cli import print_calibration
+from ragmetrics.config import load_settings
 from ragmetrics.errors import InputError, RagmetricsError
-from ragmetrics.model.score import Status
+from ragmetrics.model import Calibration, Drift, Status
 from tasks.calibrating import calibrate as calibrate_judges
 from tasks.calibrating import find_drifts, publish
 from tasks.steps import failures

@@ -15,9 +15,9 @@ os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
 from rich.console import Console
 
 from flows.nightly import nightly
-from ragmetrics.cli.output import summary as tables
-from ragmetrics.config.settings import load_settings
-from ragmetrics.pipeline.demo import NIGHTS, unpack
+from ragmetrics.cli import print_messages, print_nights
+from ragmetrics.config import load_settings
+from ragmetrics.pipeline import NIGHTS, unpack_demo
 
 
 def main() -> None:
@@ -26,13 +26,13 @@ def main() -> None:
     parser.add_argument("--dir", type=Path, default=Path("demo-store"), help="default: %(default)s")
     folder = parser.parse_args().dir
     out, err = Console(highlight=False), Console(stderr=True, highlight=False)
-    path = unpack(folder)
+    path = unpack_demo(folder)
     results = []
     for day in NIGHTS:
         err.print(f"Night of {day} ...")
         results.append(nightly(str(path), day))
-    tables.print_nights(out, results)
-    tables.print_messages(out, results)
+    print_nights(out, results)
+    print_messages(out, results)
     store = Path(load_settings(path).store)
     out.print(f"Dashboard: {store.resolve() / 'dashboard' / 'index.html'}", soft_wrap=True)
 

@@ -17,12 +17,12 @@ from flows.failing import fail
 from flows.progress import Label
 from flows.scoring import score_all
 from flows.waiting import leaving, run_again
-from ragmetrics.comparison.gate.decision import StagedGate, gate_parts, gate_run_settings
-from ragmetrics.config.settings import Settings, load_settings
+from ragmetrics.comparison import StagedGate, gate_parts, gate_run_settings
+from ragmetrics.config import Settings, load_settings
 from ragmetrics.errors import InputError, JudgePending, RagmetricsError
-from ragmetrics.model.gate import Gate, make_index_build
-from ragmetrics.storage.shards import RunRef
-from ragmetrics.text.escaping import clean
+from ragmetrics.model import Gate, make_index_build
+from ragmetrics.storage import RunRef
+from ragmetrics.text import clean
 from tasks import gating
 
 Payload = dict[str, Any] | str

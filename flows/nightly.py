@@ -19,22 +19,21 @@ from flows.failing import fail
 from flows.runners import check_runner
 from flows.scoring import score_all
 from flows.waiting import come_back, leaving
-from ragmetrics.alerts.delivery import dashboard_link
-from ragmetrics.alerts.incident_grouping import incidents
-from ragmetrics.cli.output import summary as tables
-from ragmetrics.config.settings import load_settings
+from ragmetrics.alerts import dashboard_link, incidents
+from ragmetrics.cli import number, print_messages, print_summary
+from ragmetrics.config import load_settings
 from ragmetrics.errors import JudgePending, RagmetricsError
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.pipeline.nightly import (
+from ragmetrics.model import Manifest
+from ragmetrics.pipeline import (
     CoverageShort,
     NightResult,
     check_settings,
     coverage_short,
     shortfalls,
 )
-from ragmetrics.report.night_status import LABELS, by_state, rule_state
-from ragmetrics.scoring.run_parts import parts
-from ragmetrics.storage.files import open_store
+from ragmetrics.report import LABELS, by_state, rule_state
+from ragmetrics.scoring import parts
+from ragmetrics.storage import open_store
 from tasks.calibrating import judge_labelled
 from tasks.steps import alert, publish, show_or_tell, stage
 
@@ -92,7 +91,7 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
 def _outcome(manifest: Manifest, dashboard: str) -> str:
     """A night in one sentence, for the log."""
     scored = max((one.scored for one in manifest.metrics), default=0)
-    means = "".join(f", {one.metric} {tables.number(one.mean)}" for one in manifest.metrics)
+    means = "".join(f", {one.metric} {number(one.mean)}" for one in manifest.metrics)
     counts = Counter(LABELS[rule_state(one)] for one in by_state(manifest.findings))
     rules = ", ".join(f"{count} {state}" for state, count in counts.items())
     return (
@@ -124,8 +123,8 @@ def main() -> int:
     except RagmetricsError as error:
         err.print(str(error), style="red", markup=False, soft_wrap=True)
         return 2
-    tables.print_summary(out, result.manifest)
-    tables.print_messages(out, [result])
+    print_summary(out, result.manifest)
+    print_messages(out, [result])
     link = dashboard_link(settings, open_store(settings), result.manifest)
     out.print(f"Dashboard: {link}", soft_wrap=True)
     return int(any(finding.state == "firing" for finding in result.manifest.findings))

@@ -28,7 +28,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from ragmetrics.scoring.process_pool import Part
+from ragmetrics.scoring import Part
 from tasks.artifacts import artifact_key
 
 EVERY = 5.0

@@ -23,10 +23,9 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 
 from ragmetrics import __version__
-from ragmetrics.config.runner import RunnerSettings
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import RunnerSettings, Settings
 from ragmetrics.errors import RagmetricsError, SettingsError
-from ragmetrics.scoring.process_pool import cores
+from ragmetrics.scoring import cores
 
 log = logging.getLogger("ragmetrics.flows")
 THREADS = 8

@@ -12,11 +12,11 @@ from prefect.futures import PrefectFuture, as_completed
 
 from flows.progress import Label, Watch, watching
 from flows.runners import RunnerFailed, lost, open_runner
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.scoring.process_pool import Part, WorkerDied
-from ragmetrics.storage.shards import RunRef
-from ragmetrics.text.sentence_splitter import sharing_splits
+from ragmetrics.scoring import Part, WorkerDied
+from ragmetrics.storage import RunRef
+from ragmetrics.text import sharing_splits
 from tasks.steps import score
 
 ROUNDS = 2

@@ -17,9 +17,9 @@ from prefect.deployments import run_deployment
 from prefect.runtime import deployment, flow_run
 from prefect.states import Completed
 
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import JudgePending
-from ragmetrics.scoring.staging import Staged
+from ragmetrics.scoring import Staged
 
 WAIT_SECONDS = 60.0
 BACK_AFTER = dt.timedelta(minutes=10)

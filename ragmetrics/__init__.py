@@ -19,11 +19,10 @@ __all__ = [
 _PLACES = {"Comparison": "model.comparison", "compare": "pipeline.compare_sides"}
 
 if TYPE_CHECKING:
-    from ragmetrics.config.settings import Settings, make_settings
-    from ragmetrics.model.comparison import Comparison
-    from ragmetrics.pipeline.compare_sides import compare
-    from ragmetrics.pipeline.evaluation import Result, aevaluate, estimate, evaluate
-    from ragmetrics.scoring.budget.estimate import Estimate
+    from ragmetrics.config import Settings, make_settings
+    from ragmetrics.model import Comparison
+    from ragmetrics.pipeline import Result, aevaluate, compare, estimate, evaluate
+    from ragmetrics.scoring import Estimate
 
 
 def __getattr__(name: str) -> Any:

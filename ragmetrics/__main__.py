@@ -1,5 +1,5 @@
 """`python -m ragmetrics` is `ragmetrics`."""
 
-from ragmetrics.cli.app import main
+from ragmetrics.cli import main
 
 main()

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from prefect import task
 
-from ragmetrics.config.settings import Settings
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.pipeline import nightly as night
-from ragmetrics.scoring.staging import Staged
+from ragmetrics.config import Settings
+from ragmetrics.model import Manifest
+from ragmetrics.pipeline import publish_night, show_night
+from ragmetrics.scoring import Staged
 from tasks.steps import RETRIES
 
 
@@ -18,7 +18,7 @@ def publish_past(
     settings: Settings, staged: Staged, problems: Sequence[str], *, silent: bool
 ) -> Manifest:
     """Judge the night by its rules, and write its manifest."""
-    return night.publish_night(settings, staged, problems, silent=silent)
+    return publish_night(settings, staged, problems, silent=silent)
 
 
 @task(name="show", task_run_name="show · {manifest.date}", **RETRIES)
@@ -26,4 +26,4 @@ def show_past(settings: Settings, manifest: Manifest) -> None:
     """Write the night's pages. The artifact of the dataset stays that of last night, and the
     overview is written once, at the end.
     """
-    night.show_night(settings, manifest, overview=False)
+    show_night(settings, manifest, overview=False)

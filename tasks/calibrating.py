@@ -7,16 +7,14 @@ from datetime import datetime
 
 from prefect import task
 
-from ragmetrics import calibration
-from ragmetrics.alerts.delivery import page_link
-from ragmetrics.calibration import Calibration, Drift
-from ragmetrics.calibration.history import load_history
-from ragmetrics.config.settings import Settings
-from ragmetrics.pipeline import nightly as night
-from ragmetrics.report.calibration_page import PAGE
-from ragmetrics.report.markdown import calibration_markdown
-from ragmetrics.report.refresh import refresh_dashboard
-from ragmetrics.storage.files import open_store
+from ragmetrics.alerts import page_link
+from ragmetrics.calibration import ATTACKED, load_history
+from ragmetrics.calibration import calibrate as calibrate_judges
+from ragmetrics.config import Settings
+from ragmetrics.model import Calibration, Drift
+from ragmetrics.pipeline import judge_drift_labels
+from ragmetrics.report import PAGE, calibration_markdown, refresh_dashboard
+from ragmetrics.storage import open_store
 from tasks.artifacts import artifact_key, leave_artifact
 from tasks.steps import RETRIES
 
@@ -27,8 +25,8 @@ def calibrate(
 ) -> list[Calibration]:
     """Hold every judge against every set; a later attempt finds the replies of the one before."""
     files = open_store(settings)
-    attacks = calibration.ATTACKED
-    return calibration.calibrate(settings, labelled, metrics, now=at, files=files, attacks=attacks)
+    attacks = ATTACKED
+    return calibrate_judges(settings, labelled, metrics, now=at, files=files, attacks=attacks)
 
 
 @task(
@@ -40,7 +38,7 @@ def judge_labelled(settings: Settings, until: datetime | None = None) -> list[st
     """Judge the labelled set by which judge drift is told; return why it could not be. After
     `until` nothing is asked.
     """
-    return night.judge_labelled(settings, until)
+    return judge_drift_labels(settings, until)
 
 
 @task(name="find drift", task_run_name="find drift · {settings.dataset}", **RETRIES)

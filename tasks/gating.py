@@ -16,20 +16,31 @@ from prefect.exceptions import PrefectException
 from prefect.runtime import flow_run
 
 from ragmetrics import event_loop as loop
-from ragmetrics.comparison.gate import decision as gates
-from ragmetrics.comparison.gate import notifications as telling
-from ragmetrics.comparison.gate.auto_replay import replay_missing
-from ragmetrics.comparison.gate.staging import StagedGate
-from ragmetrics.config.settings import Settings
+from ragmetrics.comparison import (
+    StagedGate,
+    builds_link,
+    decide_gate,
+    replay_missing,
+    stage_gate,
+    tell_failed_gate,
+    tell_gate,
+)
+from ragmetrics.config import Settings
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.judges.deadline import deadline_at, ending
-from ragmetrics.model.gate import HELD, INCONCLUSIVE, PASSED, Gate, IndexBuild, Undecided, Verdict
-from ragmetrics.model.replay import Replayed
-from ragmetrics.report.markdown import gate_markdown
-from ragmetrics.report.redacting import redacted
-from ragmetrics.report.refresh import refresh_builds
-from ragmetrics.storage.files import open_store
-from ragmetrics.text.escaping import clean
+from ragmetrics.judges import deadline_at, ending
+from ragmetrics.model import (
+    HELD,
+    INCONCLUSIVE,
+    PASSED,
+    Gate,
+    IndexBuild,
+    Replayed,
+    Undecided,
+    Verdict,
+)
+from ragmetrics.report import gate_markdown, redacted, refresh_builds
+from ragmetrics.storage import open_store
+from ragmetrics.text import clean
 from tasks.artifacts import artifact_key, leave_artifact
 from tasks.links import run_page
 from tasks.steps import RETRIES
@@ -62,13 +73,13 @@ def replay(settings: Settings, build: IndexBuild, until: datetime | None = None)
 @task(name="stage gate", task_run_name="stage · {build.build}", **RETRIES)
 def stage(settings: Settings, build: IndexBuild) -> StagedGate:
     """Stage both builds' logs, or find them staged."""
-    return gates.stage_gate(settings, build)
+    return stage_gate(settings, build)
 
 
 @task(name="decide", task_run_name="verdict · {staged.build.build}", **RETRIES)
 def decide(settings: Settings, staged: StagedGate, problems: Sequence[str]) -> Gate:
     """Compare the builds and write the verdict."""
-    return gates.decide(settings, staged, problems)
+    return decide_gate(settings, staged, problems)
 
 
 @task(name="publish gate", task_run_name="publish · {gate.build}", **RETRIES)
@@ -77,7 +88,7 @@ def publish(settings: Settings, gate: Gate) -> Gate:
     refresh_builds(open_store(settings))
     shown = redacted(gate, settings.redact)
     leave_artifact(
-        gate_markdown(shown, telling.builds_link(settings, gate.build)),
+        gate_markdown(shown, builds_link(settings, gate.build)),
         key=f"ragmetrics-{artifact_key(gate.dataset)}-gate",
         description=f"Index build {gate.build} of {gate.dataset}",
     )
@@ -99,9 +110,7 @@ def announce(settings: Settings, gate: Gate) -> Gate:
             "prefect.resource.name": gate.build,
             "rag.dataset": gate.dataset,
         },
-        "payload": essentials(
-            redacted(gate, settings.redact), telling.builds_link(settings, gate.build)
-        ),
+        "payload": essentials(redacted(gate, settings.redact), builds_link(settings, gate.build)),
     }
     try:
         loop.run(_post(event))
@@ -125,7 +134,7 @@ async def _post(event: dict[str, Any]) -> None:
 @task(name="tell", task_run_name="tell · {gate.build}", **RETRIES)
 def tell(settings: Settings, gate: Gate) -> Gate:
     """Tell every channel what people have to hear of a gate, and note who was told."""
-    return telling.tell_gate(settings, gate, run_page())
+    return tell_gate(settings, gate, run_page())
 
 
 @task(name="tell of no verdict", task_run_name=_by_flow_run("tell"), **RETRIES)
@@ -133,7 +142,7 @@ def tell_undecided(
     settings: Settings, reason: str, carried: str, event_id: str | None
 ) -> Undecided:
     """Tell every channel that a build got no verdict."""
-    return telling.tell_undecided(settings, reason, carried, event_id, run_page())
+    return tell_failed_gate(settings, reason, carried, event_id, run_page())
 
 
 @task(name="publish no verdict", task_run_name=_by_flow_run("publish"), **RETRIES)

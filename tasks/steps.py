@@ -11,17 +11,21 @@ from typing import Any
 from prefect import task
 from prefect.client.schemas.objects import State
 
-from ragmetrics.alerts.delivery import Delivery, dashboard_link
-from ragmetrics.config.settings import Settings
+from ragmetrics.alerts import Delivery, dashboard_link
+from ragmetrics.config import Settings
 from ragmetrics.errors import JudgePending, RagmetricsError
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.pipeline import nightly as night
-from ragmetrics.report.short_summary import night_markdown
-from ragmetrics.scoring.part import score_part
-from ragmetrics.scoring.staging import Staged
-from ragmetrics.storage.files import Files, open_store
-from ragmetrics.storage.shards import RunRef
-from ragmetrics.text.sentence_splitter import sharing_splits
+from ragmetrics.model import Manifest
+from ragmetrics.pipeline import (
+    alert_night,
+    publish_night,
+    show_night,
+    stage_night,
+    tell_unshown_night,
+)
+from ragmetrics.report import night_markdown
+from ragmetrics.scoring import Staged, score_part
+from ragmetrics.storage import Files, RunRef, open_store
+from ragmetrics.text import sharing_splits
 from tasks.artifacts import artifact_key, leave_artifact
 from tasks.links import run_page
 
@@ -50,7 +54,7 @@ RETRIES: dict[str, Any] = {
 @task(name="stage", task_run_name="stage · {day}", **RETRIES)
 def stage(settings: Settings, day: date, begun: datetime) -> Staged:
     """Stage the night's logs, or find them staged; `begun` is when the flow was first started."""
-    return night.stage_night(settings, day, begun)
+    return stage_night(settings, day, begun)
 
 
 @task(name="score", **RETRIES)
@@ -78,19 +82,19 @@ def score(
 @task(name="publish", task_run_name="publish · {staged.ref.date}", **RETRIES)
 def publish(settings: Settings, staged: Staged, problems: Sequence[str]) -> Manifest:
     """Judge the night by its rules, and write its manifest."""
-    return night.publish_night(settings, staged, problems, flow_run=run_page() or "")
+    return publish_night(settings, staged, problems, flow_run=run_page() or "")
 
 
 @task(name="alert", task_run_name="alert · {manifest.date}", **RETRIES)
 def alert(settings: Settings, manifest: Manifest) -> Delivery:
     """Tell every channel what changed, before anything is done that people can do without."""
-    return night.alert_night(settings, manifest, run_page())
+    return alert_night(settings, manifest, run_page())
 
 
 @task(name="show", task_run_name="show · {manifest.date}", **RETRIES)
 def show(settings: Settings, manifest: Manifest) -> None:
     """Write the dashboard, and the headline as an artifact of the flow run."""
-    night.show_night(settings, manifest)
+    show_night(settings, manifest)
     files = open_store(settings)
     link = dashboard_link(settings, files, manifest)
     leave_artifact(
@@ -103,7 +107,7 @@ def show(settings: Settings, manifest: Manifest) -> None:
 @task(name="tell of no dashboard", task_run_name="tell of no dashboard · {manifest.date}")
 def tell_unshown(settings: Settings, manifest: Manifest, reason: str) -> bool:
     """Tell people that the dashboard does not show the night; return whether Slack was told."""
-    return night.tell_unshown_night(settings, manifest, reason, run_page())
+    return tell_unshown_night(settings, manifest, reason, run_page())
 
 
 def show_or_tell(settings: Settings, manifest: Manifest) -> tuple[list[str], bool]:

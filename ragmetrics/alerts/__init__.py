@@ -1,1 +1,9 @@
-"""Alerts: numbers become findings, findings transitions, transitions one message."""
+"""Alerts: rules turn numbers into findings, findings change alert states, channels are notified.
+
+It is for what fires, when, who is notified, and what silences it. It computes no scores
+(`scoring`) and draws no pages (`report`).
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from ragmetrics.model.finding import Finding, Notification, State
-from ragmetrics.model.manifest import Record
+from ragmetrics.model import Finding, Notification, Record, State
 
 Tone = Literal["info", "success", "warning", "failure"]
 """How services mark a message that know more than text."""

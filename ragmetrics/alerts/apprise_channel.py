@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.formats import generic as rendering
 from ragmetrics.alerts.timeouts import Unconfirmed, hidden
-from ragmetrics.text.escaping import clean
+from ragmetrics.text import clean
 
 if TYPE_CHECKING:
     from apprise.plugins.base import NotifyBase

@@ -17,8 +17,8 @@ from datetime import date
 
 from ragmetrics.alerts.context import Baseline, Night
 from ragmetrics.alerts.firing_history import MOST_NIGHTS, nights_out, spell_before
-from ragmetrics.config.alerts import Rule
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.config import Rule
+from ragmetrics.model import Manifest
 
 SERVING_NIGHTS = 7
 """Newest nights of the serving build that speak for it."""

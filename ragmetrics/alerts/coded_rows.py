@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.model.summary import Segment
-from ragmetrics.scoring.summary import MetricScores
-from ragmetrics.stats.mean_difference import Numbers
-from ragmetrics.stats.standardised import Codes
+from ragmetrics.model import Segment
+from ragmetrics.scoring import MetricScores
+from ragmetrics.stats import Codes, Numbers
 
 MOST_VALUES = 20
 """Of a tag that is chosen by itself: one of more values names things, not kinds."""

@@ -7,17 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from ragmetrics.alerts.coded_rows import RowCoder
-from ragmetrics.model.calibration import Drift
-from ragmetrics.model.changes import BUILDS, JudgeMovement
-from ragmetrics.model.finding import Notification
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Segment
-from ragmetrics.scoring.summary import MetricScores
-from ragmetrics.stats.night_comparison import Questions
+from ragmetrics.model import BUILDS, Drift, JudgeMovement, Manifest, Notification, Segment
+from ragmetrics.scoring import MetricScores
+from ragmetrics.stats import Questions
 
 if TYPE_CHECKING:
     from ragmetrics.alerts.document_ids import IdReader
-    from ragmetrics.calibration.judge_level import FixedSets
+    from ragmetrics.calibration import FixedSets
 
 
 Load: TypeAlias = Callable[[Manifest, str], MetricScores]

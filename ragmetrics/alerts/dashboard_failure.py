@@ -6,13 +6,13 @@ import logging
 from functools import partial
 
 from ragmetrics.alerts.alert_store import Message
-from ragmetrics.alerts.notification_channels import SLACK, channels
 from ragmetrics.alerts.formats.slack_blocks import context, links, plain, section
+from ragmetrics.alerts.notification_channels import SLACK, channels
 from ragmetrics.alerts.timeouts import LONGEST, Unconfirmed, within
-from ragmetrics.config.settings import Settings
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.storage.files import Files
-from ragmetrics.text.escaping import clean, escape
+from ragmetrics.config import Settings
+from ragmetrics.model import Manifest
+from ragmetrics.storage import Files
+from ragmetrics.text import clean, escape
 
 log = logging.getLogger(__name__)
 

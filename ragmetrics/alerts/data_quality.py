@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ragmetrics.alerts.judge_drift import SURE
-from ragmetrics.config.alerts import AlertSettings
-from ragmetrics.model.calibration import Drift, Figure, MetricDrift
-from ragmetrics.model.finding import Finding, Level
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.score import UNSETTLED, Status
-from ragmetrics.model.summary import Summary
+from ragmetrics.config import AlertSettings
+from ragmetrics.model import (
+    UNSETTLED,
+    Drift,
+    Figure,
+    Finding,
+    Level,
+    Manifest,
+    MetricDrift,
+    Status,
+    Summary,
+)
 
 
 def check_health(

@@ -22,20 +22,17 @@ from pydantic import ValidationError
 
 from ragmetrics.alerts import outbox
 from ragmetrics.alerts.alert_store import Book, Message, Undelivered
-from ragmetrics.alerts.notification_channels import SLACK, Channel, Tell, channels
 from ragmetrics.alerts.missed_nights import find_earlier, with_missed
+from ragmetrics.alerts.notification_channels import SLACK, Channel, Tell, channels
 from ragmetrics.alerts.outbox_recovery import deliver
 from ragmetrics.alerts.silencing import silences
 from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import advance
 from ragmetrics.alerts.timeouts import LONGEST, within
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.row import explain
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.night_selection import speaks
+from ragmetrics.model import Finding, Manifest, explain
+from ragmetrics.storage import Files, speaks
 
 BOOK = "alerts/state.json"
 log = logging.getLogger(__name__)
@@ -100,7 +97,7 @@ def alert(
         tell = teller(settings, files, manifest, run_url)
         message = tell(findings)
         again = {one.channel for one in before.outbox if one not in book.outbox}
-        told = messages(_asked(reached, again), findings, tell)
+        told = alert_messages(_asked(reached, again), findings, tell)
         queued = book.queue(told, before.outbox) if told else book
         book, names = queued, {name for name, _ in told}
 
@@ -163,7 +160,7 @@ def teller(
     )
 
 
-def messages(
+def alert_messages(
     reached: Sequence[Channel], findings: Sequence[Finding], tell: Tell
 ) -> list[tuple[str, Message]]:
     """What every channel is told of a night, each after the channel's name."""

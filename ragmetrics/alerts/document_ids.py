@@ -15,12 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.row import question_key
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import ref_of
-from ragmetrics.storage.shards import read_columns
-from ragmetrics.text.sentence_splitter import normalise
+from ragmetrics.model import Manifest, question_key
+from ragmetrics.storage import Files, read_columns, ref_of
+from ragmetrics.text import normalise
 
 Ids: TypeAlias = NDArray[np.uint64]
 T = TypeVar("T")

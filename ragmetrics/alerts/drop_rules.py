@@ -15,13 +15,18 @@ from ragmetrics.alerts.like_with_like import drop_between
 from ragmetrics.alerts.question_mix import Which
 from ragmetrics.alerts.rule_check import Case, Limit, no_data, start_finding, too_few
 from ragmetrics.alerts.stale_labels import less_stale_labels
-from ragmetrics.config.alerts import Rule, drop_name
-from ragmetrics.model.change_texts import compared_words, drop_text, mix_text, movement_text
-from ragmetrics.model.changes import ComparedMeans
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.summary import Segment, Summary
-from ragmetrics.stats.comparisons import Drop
-from ragmetrics.stats.night_comparison import Questions
+from ragmetrics.config import Rule, drop_name
+from ragmetrics.model import (
+    ComparedMeans,
+    Finding,
+    Segment,
+    Summary,
+    compared_words,
+    drop_text,
+    mix_text,
+    movement_text,
+)
+from ragmetrics.stats import Drop, Questions
 
 _TOLD_ALONE = 0.05
 """Share of questions with no like before, from which it is told."""

@@ -21,11 +21,9 @@ from ragmetrics.alerts.drop_rules import measure_drop
 from ragmetrics.alerts.multiple_testing import chance_of
 from ragmetrics.alerts.outbox_recovery import catch_up, take_back
 from ragmetrics.alerts.rule_check import Case
-from ragmetrics.config.alerts import Rule
-from ragmetrics.model.finding import Escalation, Finding, Notification
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.stats.comparisons import Drop, compare
-from ragmetrics.stats.multiple_testing import adjusted
+from ragmetrics.config import Rule
+from ragmetrics.model import Escalation, Finding, Manifest, Notification
+from ragmetrics.stats import Drop, adjusted, compare
 
 
 def notifications(book: Book, night: date) -> Mapping[str, Notification]:

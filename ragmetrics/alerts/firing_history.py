@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.model import Finding, Manifest
 
 MOST_NIGHTS = 7
 """Nights of a spell that are judged together: the newest ones."""

@@ -18,10 +18,16 @@ from ragmetrics.alerts.formats.slack_blocks import (
     plain,
     section,
 )
-from ragmetrics.model.change_texts import drop_text, drop_words
-from ragmetrics.model.gate import FallenQuestion, Gate, MetricVerdict
-from ragmetrics.model.redaction import hidden_of, without
-from ragmetrics.text.escaping import clean, escape
+from ragmetrics.model import (
+    FallenQuestion,
+    Gate,
+    MetricVerdict,
+    drop_text,
+    drop_words,
+    hidden_of,
+    without,
+)
+from ragmetrics.text import clean, escape
 
 SHOWN = 4
 """Metrics with all their numbers; of the others a line stands."""

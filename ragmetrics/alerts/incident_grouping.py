@@ -24,9 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from ragmetrics.model.finding import Finding, FindingKind, State, Transition
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.silence import Severity
+from ragmetrics.model import Finding, FindingKind, Manifest, Severity, State, Transition
 
 _NAMED = 4
 """Metrics that the line of what is folded names."""

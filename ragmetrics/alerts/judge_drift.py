@@ -20,15 +20,10 @@ from dataclasses import dataclass, replace
 from ragmetrics.alerts.context import Night
 from ragmetrics.alerts.judge_movement import level_between
 from ragmetrics.alerts.rule_check import Case
-from ragmetrics.calibration.judge_level import FEWEST_QUESTIONS, fresh_share
-from ragmetrics.metrics.verdict_bases import BASES
-from ragmetrics.model.finding import Finding, Level
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Summary
-from ragmetrics.stats.comparisons import Drop
-from ragmetrics.stats.mean_difference import Contrast
-from ragmetrics.stats.night_movement import with_movement
-from ragmetrics.stats.power import detectable
+from ragmetrics.calibration import FEWEST_QUESTIONS, fresh_share
+from ragmetrics.metrics import BASES
+from ragmetrics.model import Finding, Level, Manifest, Summary
+from ragmetrics.stats import Contrast, Drop, detectable, with_movement
 
 NIGHTS = 7
 """Before tonight, that the judges' level is held against."""

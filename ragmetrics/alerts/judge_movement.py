@@ -13,12 +13,10 @@ from datetime import date
 from scipy import special
 
 from ragmetrics.alerts.context import Night
-from ragmetrics.calibration.judge_movement import level_error, may_move, moving_share
-from ragmetrics.model.changes import JudgeMovement, Move
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Summary
-from ragmetrics.stats.levels import CONFIDENCE
-from ragmetrics.stats.night_movement import (
+from ragmetrics.calibration import level_error, may_move, moving_share
+from ragmetrics.model import JudgeMovement, Manifest, Move, Summary
+from ragmetrics.stats import (
+    CONFIDENCE,
     FEWEST_STEPS,
     LevelError,
     Step,

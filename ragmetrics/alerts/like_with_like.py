@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from ragmetrics.alerts.context import Baseline, Night
 from ragmetrics.alerts.judge_movement import level_between
 from ragmetrics.alerts.question_mix import Which, less_mix
-from ragmetrics.stats.comparisons import Drop
-from ragmetrics.stats.night_comparison import Questions, held_against
-from ragmetrics.stats.night_movement import with_movement
+from ragmetrics.stats import Drop, Questions, held_against, with_movement
 
 
 def drop_between(

@@ -10,8 +10,7 @@ from typing import Any
 from ragmetrics.alerts.alert_store import AlertState, Book
 from ragmetrics.alerts.silencing import alert_id, holds
 from ragmetrics.errors import InputError
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.silence import Silence
+from ragmetrics.model import Finding, Silence
 
 _ORDER = ("firing", "pending", "ok")
 _NAMED = 5

@@ -12,14 +12,28 @@ from ragmetrics.alerts.data_quality import check_health
 from ragmetrics.alerts.gate_message import compose_gate, compose_undecided
 from ragmetrics.alerts.slack import compose
 from ragmetrics.alerts.state import NO_SILENCES, advance
-from ragmetrics.config.alerts import AlertSettings
-from ragmetrics.model.change_texts import compared_words
-from ragmetrics.model.changes import CarrierShare, ComparedMeans, DatedChange
-from ragmetrics.model.finding import Escalation, Finding, Notification
-from ragmetrics.model.gate import FallenQuestion, Gate, MetricVerdict
-from ragmetrics.model.manifest import JudgeInfo, Manifest, Source, Usage, WorstRow
-from ragmetrics.model.silence import Silence
-from ragmetrics.model.summary import SampledMean, Segment, Summary
+from ragmetrics.config import AlertSettings
+from ragmetrics.model import (
+    CarrierShare,
+    ComparedMeans,
+    DatedChange,
+    Escalation,
+    FallenQuestion,
+    Finding,
+    Gate,
+    JudgeInfo,
+    Manifest,
+    MetricVerdict,
+    Notification,
+    SampledMean,
+    Segment,
+    Silence,
+    Source,
+    Summary,
+    Usage,
+    WorstRow,
+    compared_words,
+)
 
 NIGHT = date(2026, 11, 19)
 _PAGES = "https://dashboards.example.com/ragmetrics"
@@ -42,7 +56,7 @@ _QUESTIONS = (
 )
 
 
-def messages(redact: bool = False) -> list[tuple[str, Message]]:
+def sample_messages(redact: bool = False) -> list[tuple[str, Message]]:
     """Every kind of message under a title; `redact` as in the settings."""
     health, poor = AlertSettings(), _night(rows=700, quarantined=540)
     ill = _summary("context_recall", 0.84, status={"judge_failed": 310}, scored=930)

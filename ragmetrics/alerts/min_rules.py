@@ -7,9 +7,8 @@ from ragmetrics.alerts.firing_history import was_firing
 from ragmetrics.alerts.judge_drift import less_drift
 from ragmetrics.alerts.rule_check import Case, Limit, of_segment, start_finding, too_few
 from ragmetrics.alerts.stale_labels import less_stale_rows
-from ragmetrics.config.alerts import Rule, least_name
-from ragmetrics.model.finding import Level
-from ragmetrics.model.summary import Segment, Summary
+from ragmetrics.config import Rule, least_name
+from ragmetrics.model import Level, Segment, Summary
 
 
 def hold_min(

@@ -13,10 +13,8 @@ from datetime import date, timedelta
 
 from ragmetrics.alerts.alert_store import AlertState, Book
 from ragmetrics.alerts.state import advance
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import outlines, run_of
+from ragmetrics.model import Finding, Manifest
+from ragmetrics.storage import Files, outlines, run_of
 
 LONGEST = 60
 """Days back for which missed nights are looked for."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragmetrics.alerts.rule_check import Case, of_segment
-from ragmetrics.model.finding import Finding, Level
-from ragmetrics.stats.comparisons import Drop
-from ragmetrics.stats.multiple_testing import adjusted
+from ragmetrics.model import Finding, Level
+from ragmetrics.stats import Drop, adjusted
 
 
 def decide(cases: Sequence[Case], false_alarms: float) -> list[Finding]:

@@ -21,11 +21,9 @@ from ragmetrics.alerts.alert_store import Message, Tone
 from ragmetrics.alerts.formats.generic import without_blocks
 from ragmetrics.alerts.threads import load_threads
 from ragmetrics.alerts.timeouts import Unconfirmed
-from ragmetrics.config.alerts import AlertSettings
-from ragmetrics.config.judge import api_key
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.silence import Severity
-from ragmetrics.storage.files import Files
+from ragmetrics.config import AlertSettings, api_key
+from ragmetrics.model import Finding, Severity
+from ragmetrics.storage import Files
 
 SLACK = "slack"
 MOST_THREADS = 5

@@ -17,9 +17,8 @@ from datetime import date
 from pydantic import ValidationError
 
 from ragmetrics.alerts.alert_store import Undelivered
-from ragmetrics.model.row import explain
-from ragmetrics.storage.clearing import clear
-from ragmetrics.storage.files import Files
+from ragmetrics.model import explain
+from ragmetrics.storage import Files, clear
 
 FOLDER = "alerts/outbox"
 GIVEN_UP = "alerts/given-up"

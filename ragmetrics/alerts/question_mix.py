@@ -17,20 +17,21 @@ import numpy as np
 
 from ragmetrics.alerts.coded_rows import MOST_VALUES, CodedRows, joined
 from ragmetrics.alerts.context import Baseline, Night
-from ragmetrics.model.change_texts import WEEKDAY
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Segment
-from ragmetrics.stats.comparisons import Drop
-from ragmetrics.stats.cycles import same_level_chance, weekly_chance
-from ragmetrics.stats.mean_difference import Numbers
-from ragmetrics.stats.standardised import (
+from ragmetrics.model import WEEKDAY, Manifest, Segment
+from ragmetrics.stats import (
     Codes,
+    Drop,
+    Numbers,
+    Strata,
     StratifiedRows,
+    choose_strata,
     hardest_mix,
     like_for_like,
+    residuals,
+    same_level_chance,
+    weekly_chance,
 )
-from ragmetrics.stats.strata import Strata, choose_strata, residuals
-from ragmetrics.storage.history import trailing
+from ragmetrics.storage import trailing
 
 WEEK = 7
 SAME_DAYS = 28

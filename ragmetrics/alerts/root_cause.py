@@ -13,19 +13,21 @@ from ragmetrics.alerts.baselines import usual_nights
 from ragmetrics.alerts.context import Baseline, Night
 from ragmetrics.alerts.firing_history import MOST_NIGHTS, spell_before
 from ragmetrics.alerts.judge_movement import find_movement
-from ragmetrics.calibration.judge_movement import moving_share
+from ragmetrics.calibration import moving_share
 from ragmetrics.errors import StoreError
-from ragmetrics.model.changes import BUILDS, CarrierShare, DatedChange
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Segment
-from ragmetrics.scoring.summary import MetricScores
-from ragmetrics.stats.attribution import Carried, TaggedRows, find_carriers
-from ragmetrics.stats.change_point import Change, date_change
-from ragmetrics.stats.change_point_paired import date_change_in_order
-from ragmetrics.stats.night_comparison import question_means
-from ragmetrics.stats.night_movement import LevelError
-from ragmetrics.text.escaping import clean
+from ragmetrics.model import BUILDS, CarrierShare, DatedChange, Finding, Manifest, Segment
+from ragmetrics.scoring import MetricScores
+from ragmetrics.stats import (
+    Carried,
+    Change,
+    LevelError,
+    TaggedRows,
+    date_change,
+    date_change_in_order,
+    find_carriers,
+    question_means,
+)
+from ragmetrics.text import clean
 
 USUAL_NIGHTS = 7
 """Before the spell: those that a change is dated from."""

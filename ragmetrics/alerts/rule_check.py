@@ -6,13 +6,11 @@ from dataclasses import dataclass
 
 from ragmetrics.alerts.context import Baseline, Night
 from ragmetrics.alerts.firing_history import was_firing
-from ragmetrics.config.alerts import Rule
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.score import Status
-from ragmetrics.model.summary import Segment, Summary
-from ragmetrics.stats.comparisons import Drop
-from ragmetrics.storage.history import trailing
-from ragmetrics.text.escaping import clean
+from ragmetrics.config import Rule
+from ragmetrics.model import Finding, Segment, Status, Summary
+from ragmetrics.stats import Drop
+from ragmetrics.storage import trailing
+from ragmetrics.text import clean
 
 WEEK = 7
 """Nights before, by whose rows a segment is known to be one that can be watched."""

@@ -16,12 +16,11 @@ from ragmetrics.alerts.min_rules import hold_min
 from ragmetrics.alerts.multiple_testing import decide
 from ragmetrics.alerts.rule_check import Case
 from ragmetrics.alerts.stale_labels import turnover_finding
-from ragmetrics.config.alerts import AlertSettings, Rule
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.summary import Segment, Summary
-from ragmetrics.scoring.summary import find_segments, summarise
-from ragmetrics.storage.history import trailing
-from ragmetrics.text.escaping import clean
+from ragmetrics.config import AlertSettings, Rule
+from ragmetrics.model import Finding, Segment, Summary
+from ragmetrics.scoring import find_segments, summarise
+from ragmetrics.storage import trailing
+from ragmetrics.text import clean
 
 DEFAULT_RULES = (
     Rule(metric="context_relevance", max_drop=0.05, versus="trailing:7"),

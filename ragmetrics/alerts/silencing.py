@@ -16,12 +16,8 @@ from datetime import UTC, date
 from pydantic import ValidationError
 
 from ragmetrics.alerts.alert_store import Book
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.row import explain
-from ragmetrics.model.silence import Severity, Silence
-from ragmetrics.storage.clearing import clear
-from ragmetrics.storage.files import Files
+from ragmetrics.model import Finding, Manifest, Severity, Silence, explain
+from ragmetrics.storage import Files, clear
 
 FOLDER = "alerts/silences"
 ID_LENGTH = 8

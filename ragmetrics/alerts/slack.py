@@ -20,13 +20,20 @@ from ragmetrics.alerts.formats.slack_blocks import (
     section,
 )
 from ragmetrics.alerts.incident_grouping import Incident, incidents, limit_of
-from ragmetrics.model.change_texts import compared_words, drop_words, fall_story, mix_text
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest, WorstRow
-from ragmetrics.model.redaction import hidden_of, without
-from ragmetrics.model.summary import SampledMean
-from ragmetrics.scoring.low_segments import worse_segments
-from ragmetrics.text.escaping import clean, escape
+from ragmetrics.model import (
+    Finding,
+    Manifest,
+    SampledMean,
+    WorstRow,
+    compared_words,
+    drop_words,
+    fall_story,
+    hidden_of,
+    mix_text,
+    without,
+)
+from ragmetrics.scoring import worse_segments
+from ragmetrics.text import clean, escape
 
 SEGMENTS = 3
 """Of a metric: from so many on they share a line, which names so many."""

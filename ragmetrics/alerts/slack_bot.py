@@ -21,8 +21,8 @@ from ragmetrics.alerts.slack_http import BoundedWebClient
 from ragmetrics.alerts.threads import Thread, find_thread, keep_thread
 from ragmetrics.alerts.webhook import OF_CONTENT, RateLimit, SlackError
 from ragmetrics.errors import StoreError
-from ragmetrics.storage.files import Files
-from ragmetrics.text.escaping import clean
+from ragmetrics.storage import Files
+from ragmetrics.text import clean
 
 API = "SLACK_API_URL"
 """Variable that holds another address of Slack's API, as of its service for governments."""

@@ -25,12 +25,10 @@ from ragmetrics.alerts.document_ids import IdReader, Ids, SeenIds
 from ragmetrics.alerts.like_with_like import drop_between
 from ragmetrics.alerts.question_mix import Which
 from ragmetrics.alerts.rule_check import Case
-from ragmetrics.config.alerts import AlertSettings, Rule
-from ragmetrics.model.finding import Finding, Level
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Segment, Summary
-from ragmetrics.scoring.summary import summarise
-from ragmetrics.stats.night_comparison import Questions, held_against
+from ragmetrics.config import AlertSettings, Rule
+from ragmetrics.model import Finding, Level, Manifest, Segment, Summary
+from ragmetrics.scoring import summarise
+from ragmetrics.stats import Questions, held_against
 
 ID_METRICS = ("id_recall", "id_precision", "hit_rate", "mrr", "ndcg")
 NIGHTS = 7

@@ -25,8 +25,16 @@ from types import MappingProxyType
 
 from ragmetrics.alerts.alert_store import AlertState, Book
 from ragmetrics.alerts.outbox_recovery import catch_up, take_back
-from ragmetrics.model.finding import Finding, Level, Notification, State, Transition
-from ragmetrics.model.silence import Severity, Silence, worse
+from ragmetrics.model import (
+    Finding,
+    Level,
+    Notification,
+    Severity,
+    Silence,
+    State,
+    Transition,
+    worse,
+)
 
 UNJUDGED = 0
 """`for_nights` of findings that `advance` adds: nothing was judged. No rule says 0."""

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from pydantic import Field, ValidationError
 
-from ragmetrics.model.base import Record
-from ragmetrics.storage.files import Files
+from ragmetrics.model import Record
+from ragmetrics.storage import Files
 
 THREADS = "alerts/threads.json"
 _MOST = 2_000

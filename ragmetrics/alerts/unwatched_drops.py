@@ -13,15 +13,11 @@ from ragmetrics.alerts.judge_movement import level_between
 from ragmetrics.alerts.question_mix import Which, less_mix
 from ragmetrics.alerts.rules import DEFAULT_RULES, Night
 from ragmetrics.alerts.stale_labels import live_questions, stale_of
-from ragmetrics.config.alerts import AlertSettings, Rule
-from ragmetrics.model.changes import ComparedMeans, Fall
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Summary
-from ragmetrics.scoring.summary import MetricScores
-from ragmetrics.stats.comparisons import compare
-from ragmetrics.stats.night_movement import with_movement
-from ragmetrics.storage.history import trailing
+from ragmetrics.config import AlertSettings, Rule
+from ragmetrics.model import ComparedMeans, Fall, Finding, Manifest, Summary
+from ragmetrics.scoring import MetricScores
+from ragmetrics.stats import compare, with_movement
+from ragmetrics.storage import trailing
 
 LEAST = 0.05
 """A smaller drop is nothing to say of a night; that of the default rules."""

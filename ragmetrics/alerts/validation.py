@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.scoring.metric_choice import chosen_metrics
+from ragmetrics.scoring import chosen_metrics
 
 
 def check_rules(settings: Settings) -> None:

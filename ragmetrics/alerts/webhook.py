@@ -20,7 +20,7 @@ from slack_sdk.http_retry.builtin_handlers import ServerErrorRetryHandler
 from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.slack_http import BoundedWebhook
 from ragmetrics.alerts.timeouts import Unconfirmed, hidden
-from ragmetrics.text.escaping import clean
+from ragmetrics.text import clean
 
 LONGEST_WAIT = 10
 """Seconds: a longer Retry-After is left to the next run."""

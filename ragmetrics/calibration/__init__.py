@@ -1,25 +1,9 @@
-"""Calibration: any judge held against rows that people labelled.
+"""Calibration: judges against labelled rows, and how judges drift.
 
-found = calibrate(settings, ["labelled.jsonl"], files=open_store(settings))
-load_calibrations(files), compare(files, earlier, later), drifts(files)
+It is for agreement, reliability and drift of judges, by calibration or by the labelled set of each
+night. It is not for scoring traffic (`scoring`).
 """
 
-from ragmetrics.calibration.drift import compare, drifts, since_last
-from ragmetrics.calibration.recorded_verdicts import calibrate_replies
-from ragmetrics.calibration.run import ATTACKED, calibrate
-from ragmetrics.calibration.store import load_calibrations, load_units
-from ragmetrics.model.calibration import Calibration, Drift, as_json
+import lazy_loader
 
-__all__ = [
-    "ATTACKED",
-    "Calibration",
-    "Drift",
-    "as_json",
-    "calibrate",
-    "calibrate_replies",
-    "compare",
-    "drifts",
-    "load_calibrations",
-    "load_units",
-    "since_last",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

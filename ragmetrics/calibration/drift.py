@@ -11,7 +11,7 @@ from ragmetrics.calibration.label_mapping import TARGETS, Target
 from ragmetrics.calibration.store import load_calibrations, load_units
 from ragmetrics.calibration.units import Unit, columns, figure, has_strengths, statistics
 from ragmetrics.errors import InputError
-from ragmetrics.model.calibration import (
+from ragmetrics.model import (
     DRIFT_VERSION,
     Calibration,
     Drift,
@@ -20,9 +20,8 @@ from ragmetrics.model.calibration import (
     MetricDrift,
     Untold,
 )
-from ragmetrics.stats.intervals import mean_interval
-from ragmetrics.stats.resampling import SEED, Floats, Statistic, bootstrap_intervals, once
-from ragmetrics.storage.files import Files
+from ragmetrics.stats import SEED, Floats, Statistic, bootstrap_intervals, mean_interval, once
+from ragmetrics.storage import Files
 
 TELLING: tuple[FigureName, ...] = ("kappa_quadratic", "auc")
 """The figures whose change is called drift."""

@@ -13,14 +13,13 @@ from datetime import datetime
 from ragmetrics.calibration.run import calibrate
 from ragmetrics.calibration.sets import set_name
 from ragmetrics.calibration.store import load_calibrations, load_units
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, JudgeError, StoreError
-from ragmetrics.judges import make_judges
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.metrics.verdict_bases import BASES
-from ragmetrics.model.calibration import Calibration
-from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.storage.files import Files
+from ragmetrics.judges import Corpus, make_judges
+from ragmetrics.metrics import BASES
+from ragmetrics.model import Calibration
+from ragmetrics.scoring import chosen_metrics
+from ragmetrics.storage import Files
 
 log = logging.getLogger(__name__)
 

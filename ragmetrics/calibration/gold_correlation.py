@@ -11,11 +11,9 @@ from dataclasses import dataclass
 
 from ragmetrics.calibration.labelled import LabelledRow
 from ragmetrics.calibration.units import figure
-from ragmetrics.metrics.registry import metrics
-from ragmetrics.model.calibration import GoldRank
-from ragmetrics.model.score import Score
-from ragmetrics.stats.ranking import spearman_statistic
-from ragmetrics.stats.resampling import bootstrap_interval, once
+from ragmetrics.metrics import metrics
+from ragmetrics.model import GoldRank, Score
+from ragmetrics.stats import bootstrap_interval, once, spearman_statistic
 
 GOLD = {
     "char_recall": "context_recall",

@@ -16,9 +16,8 @@ from pydantic import ValidationError
 from ragmetrics.calibration.drift import compare_last
 from ragmetrics.calibration.store import load_calibrations, place_of
 from ragmetrics.errors import InputError
-from ragmetrics.model.calibration import Calibration, Drift, MetricDrift
-from ragmetrics.model.manifest import JudgeInfo
-from ragmetrics.storage.files import Files
+from ragmetrics.model import Calibration, Drift, JudgeInfo, MetricDrift
+from ragmetrics.storage import Files
 
 log = logging.getLogger(__name__)
 STEPS = 30

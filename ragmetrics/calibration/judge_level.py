@@ -20,18 +20,13 @@ from ragmetrics.calibration.history import judge_names, repeats
 from ragmetrics.calibration.sets import set_name
 from ragmetrics.calibration.store import load_units
 from ragmetrics.calibration.units import Unit
-from ragmetrics.config.settings import Aggregate, Settings
+from ragmetrics.config import Aggregate, Settings
 from ragmetrics.errors import InputError
-from ragmetrics.metrics.bundled._ranking import average_precision
-from ragmetrics.metrics.verdict_bases import BASES
-from ragmetrics.model.calibration import Calibration
-from ragmetrics.model.manifest import Manifest, Usage
-from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.scoring.panel import majority
-from ragmetrics.stats.comparisons import Drop
-from ragmetrics.stats.night_comparison import Questions, held_against
-from ragmetrics.stats.night_movement import Step, step_between
-from ragmetrics.storage.files import Files
+from ragmetrics.metrics import BASES, average_precision
+from ragmetrics.model import Calibration, Manifest, Usage
+from ragmetrics.scoring import chosen_metrics, majority
+from ragmetrics.stats import Drop, Questions, Step, held_against, step_between
+from ragmetrics.storage import Files
 
 NEAR = timedelta(hours=12)
 """From a run to a calibration that is still of its night; one of the same day (UTC) always is, as

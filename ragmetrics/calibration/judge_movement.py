@@ -18,11 +18,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
-from ragmetrics.metrics.registry import bundled_metrics
-from ragmetrics.metrics.verdict_bases import BASES
-from ragmetrics.model.changes import JudgeMovement
-from ragmetrics.model.manifest import EMBEDDINGS, Manifest, Usage
-from ragmetrics.stats.night_movement import LevelError
+from ragmetrics.metrics import BASES, bundled_metrics
+from ragmetrics.model import EMBEDDINGS, JudgeMovement, Manifest, Usage
+from ragmetrics.stats import LevelError
 
 
 def moving_share(night: Manifest, metric: str) -> float:

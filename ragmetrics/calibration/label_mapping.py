@@ -17,15 +17,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ragmetrics.calibration.labelled import LabelledRow, Span
-from ragmetrics.metrics.bundled._support import Support
-from ragmetrics.metrics.bundled.context_recall import SUPPORT
-from ragmetrics.metrics.bundled.context_relevance import GRADE
-from ragmetrics.metrics.bundled.context_relevancy import NEEDED
-from ragmetrics.metrics.bundled.faithfulness import GROUNDED
-from ragmetrics.model.prompt import Prompt
-from ragmetrics.model.request import Ask
-from ragmetrics.model.row import BadRow
-from ragmetrics.text.sentence_splitter import sentences
+from ragmetrics.metrics import GRADE, GROUNDED, NEEDED, SUPPORT, Support
+from ragmetrics.model import Ask, BadRow, Prompt
+from ragmetrics.text import sentences
 
 _WHOLE = 1.0
 

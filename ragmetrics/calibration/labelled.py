@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import from_json
 
-from ragmetrics.logs.log_files import LogSet
-from ragmetrics.model.row import BadRow, LogRow, Rejected, explain, question_key
+from ragmetrics.logs import LogSet
+from ragmetrics.model import BadRow, LogRow, Rejected, explain, question_key
 
 Span = tuple[int, int]
 _META_TAGS = ("run",)

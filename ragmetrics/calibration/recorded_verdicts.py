@@ -23,13 +23,11 @@ from ragmetrics.calibration.run_judges import JudgedSet, blank_units
 from ragmetrics.calibration.sets import AskedRow, LabelledSet, read_sets, targets
 from ragmetrics.calibration.store import keep
 from ragmetrics.calibration.units import Unit
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.judges.base import fingerprint
-from ragmetrics.model.calibration import Calibration
-from ragmetrics.model.manifest import JudgeInfo, Usage
-from ragmetrics.model.score import Status
-from ragmetrics.storage.files import Files
+from ragmetrics.judges import fingerprint
+from ragmetrics.model import Calibration, JudgeInfo, Status, Usage
+from ragmetrics.storage import Files
 
 _NOTE = "verdicts recorded in the labelled rows"
 _VERDICT = re.compile(r"(not|un|partially|partly)?[\s_-]*supported", re.IGNORECASE)

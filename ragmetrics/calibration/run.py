@@ -21,11 +21,11 @@ from ragmetrics.calibration.units import (
     columns,
     has_strengths,
 )
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.metrics.registry import metrics
-from ragmetrics.model.calibration import Calibration, Measured
-from ragmetrics.storage.files import Files
+from ragmetrics.metrics import metrics
+from ragmetrics.model import Calibration, Measured
+from ragmetrics.storage import Files
 
 ATTACKED = 20
 """Contexts of a set that are attacked where people calibrate; not so in a night."""

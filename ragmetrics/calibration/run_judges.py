@@ -25,26 +25,22 @@ from ragmetrics.calibration.label_mapping import Question, Target
 from ragmetrics.calibration.labelled import LabelledRow
 from ragmetrics.calibration.sets import AskedRow, LabelledSet, targets
 from ragmetrics.calibration.units import Unit
-from ragmetrics.config.judge import JudgeSettings
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import JudgeRefused, Unanswered
-from ragmetrics.judges import make_embedder, make_judges, names_of
-from ragmetrics.judges.base import Judge
-from ragmetrics.judges.cache.judgements import Judgements
-from ragmetrics.judges.client import Broker
-from ragmetrics.judges.embedding_client import Vectors
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.metrics.bundled.context_relevance import Grade
-from ragmetrics.metrics.registry import Metric, metrics
-from ragmetrics.model.calibration import Attacked
-from ragmetrics.model.manifest import JudgeInfo, Usage
-from ragmetrics.model.request import Answer, Ask, Request
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Status
-from ragmetrics.scoring.fingerprint import metric_fingerprint, priced
-from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.scoring.metric_run import play
-from ragmetrics.storage.files import Files
+from ragmetrics.judges import (
+    Broker,
+    Corpus,
+    Judge,
+    Judgements,
+    Vectors,
+    make_embedder,
+    make_judges,
+    names_of,
+)
+from ragmetrics.metrics import Grade, Metric, metrics
+from ragmetrics.model import Answer, Ask, Attacked, JudgeInfo, LogRow, Request, Status, Usage
+from ragmetrics.scoring import chosen_metrics, metric_fingerprint, play, priced
+from ragmetrics.storage import Files
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]

@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 
 from ragmetrics.calibration.label_mapping import TARGETS, Question, Target
 from ragmetrics.calibration.labelled import LabelledRow, read_labelled
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.logs.formats import FORMATS
-from ragmetrics.logs.inputs import log_set
-from ragmetrics.model.manifest import BrokenFile
-from ragmetrics.model.row import BadRow, Rejected
+from ragmetrics.logs import FORMATS, log_set
+from ragmetrics.model import BadRow, BrokenFile, Rejected
 
 _ODD = re.compile(r"[^A-Za-z0-9_.-]+")
 _WILD = re.compile(r"[*?\[]")

@@ -17,12 +17,8 @@ from pydantic import ValidationError
 
 from ragmetrics.calibration.units import Unit
 from ragmetrics.errors import InputError
-from ragmetrics.model.calibration import Calibration
-from ragmetrics.model.row import explain
-from ragmetrics.model.score import Status
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.parallel import find_all
-from ragmetrics.storage.shards import undamaged
+from ragmetrics.model import Calibration, Status, explain
+from ragmetrics.storage import Files, find_all, undamaged
 
 log = logging.getLogger(__name__)
 _RECORD = re.compile(r"^calibrations/set=[^/]+/judge=[^/]+/[^/]+\.json$")

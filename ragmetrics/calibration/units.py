@@ -9,13 +9,29 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.model.calibration import Agreement, Confusion, Figure, FigureName, ReliabilityBin
-from ragmetrics.model.score import Status
-from ragmetrics.model.summary import Segment
-from ragmetrics.stats.agreement import alpha_statistic, confusion, kappa_statistic
-from ragmetrics.stats.ranking import auc_statistic, auc_within_statistic, spearman_statistic
-from ragmetrics.stats.reliability_curve import reliability
-from ragmetrics.stats.resampling import Floats, Statistic, bootstrap_intervals, once, ratio
+from ragmetrics.model import (
+    Agreement,
+    Confusion,
+    Figure,
+    FigureName,
+    ReliabilityBin,
+    Segment,
+    Status,
+)
+from ragmetrics.stats import (
+    Floats,
+    Statistic,
+    alpha_statistic,
+    auc_statistic,
+    auc_within_statistic,
+    bootstrap_intervals,
+    confusion,
+    kappa_statistic,
+    once,
+    ratio,
+    reliability,
+    spearman_statistic,
+)
 
 _MOST_SEGMENTS = 20
 _FEWEST_UNITS = 10

@@ -10,15 +10,14 @@ import typer
 from rich.console import Console
 
 from ragmetrics.cli.options import JsonFlag, date_of, err, out, print_json, settings_here
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, StoreError
-from ragmetrics.model.silence import Silence
-from ragmetrics.storage.files import Files
-from ragmetrics.text.escaping import clean
+from ragmetrics.model import Silence
+from ragmetrics.storage import Files
+from ragmetrics.text import clean
 
 if TYPE_CHECKING:
-    from ragmetrics.alerts.alert_store import Book
-    from ragmetrics.alerts.listing import Alert
+    from ragmetrics.alerts import Alert, Book
 
 app = typer.Typer(
     help="List, acknowledge and snooze alerts, and preview messages.",
@@ -53,31 +52,36 @@ def list_alerts(
     as_json: JsonFlag = False,
 ) -> None:
     """List the alerts that are not ok: since when, when last told, and who keeps them quiet."""
-    from ragmetrics.alerts import outbox
-    from ragmetrics.alerts.delivery import load_book
-    from ragmetrics.alerts.listing import all_alerts, open_alerts
-    from ragmetrics.alerts.silencing import silences
+    from ragmetrics.alerts import (
+        GIVEN_UP,
+        LONGEST_DAYS,
+        all_alerts,
+        given_up,
+        load_book,
+        open_alerts,
+        silences,
+    )
     from ragmetrics.cli.output.alerts import print_alerts
 
     files = _store(settings_here(settings), store)
     book = load_book(files)
     alerts = all_alerts(book, silences(files))
     shown = alerts if everything else open_alerts(alerts)
-    given_up = outbox.given_up(files)
+    abandoned = given_up(files)
     if as_json:
         told = {
             "store": files.uri(),
             "night": book.night.isoformat() if book.night else None,
             "undelivered": len(book.outbox),
-            "given_up": given_up,
+            "given_up": abandoned,
             "alerts": [one.as_json() for one in shown],
         }
         print_json(told)
     else:
         print_alerts(out, book, shown, len(alerts))
-        if given_up:
-            days, where = outbox.LONGEST_DAYS, files.uri(outbox.GIVEN_UP)
-            _say(out, f"Given up after {days} nights: {given_up} undelivered, in {where}.")
+        if abandoned:
+            days, where = LONGEST_DAYS, files.uri(GIVEN_UP)
+            _say(out, f"Given up after {days} nights: {abandoned} undelivered, in {where}.")
 
 
 @app.command()
@@ -137,12 +141,12 @@ def snooze(
 @app.command()
 def unsilence(key: KeyArgument, settings: SettingsFlag = None, store: StoreFlag = None) -> None:
     """Take an acknowledgement or a snooze back."""
-    from ragmetrics.alerts import silencing as silences
+    from ragmetrics.alerts import unsilence
 
     files, _, alert = _meant(settings, store, key)
     if alert.silence is None:
         raise InputError(f"{alert.key} is neither acknowledged nor snoozed")
-    silences.unsilence(files, alert.key)
+    unsilence(files, alert.key)
     _say(out, f"told of again: {alert.message}")
     _show(files)
 
@@ -167,28 +171,24 @@ def preview(
     as_json: JsonFlag = False,
 ) -> None:
     """Show a message as Slack would, without sending it."""
-    from ragmetrics.pipeline import message_preview as previews
+    from ragmetrics.pipeline import of_build, of_night, of_samples, print_previews, write_page
 
     if sum((night is not None, build is not None, sample)) > 1:
         raise InputError("--date, --build and --sample: one of them at a time")
     chosen = settings_here(settings)
     if sample:
-        shown = previews.of_samples(chosen.redacts_messages)
+        shown = of_samples(chosen.redacts_messages)
     else:
         chosen = chosen.model_copy(update={"store": store or chosen.store})
         files = _store(chosen, None)
         day = date_of(night) if night else None
-        shown = (
-            [previews.of_build(chosen, files, build)]
-            if build
-            else previews.of_night(chosen, files, day)
-        )
+        shown = [of_build(chosen, files, build)] if build else of_night(chosen, files, day)
     if html:
-        previews.write_page(html, shown)
+        write_page(html, shown)
     if as_json:
         print_json({"messages": [one.as_json() for one in shown]})
         return
-    previews.print_previews(out, shown)
+    print_previews(out, shown)
     if html:
         _say(out, f"Page: {html}")
 
@@ -203,9 +203,7 @@ def _store(settings: Settings, store: str | None) -> Files:
 
 def _meant(settings: Path | None, store: str | None, key: str) -> tuple[Files, Book, Alert]:
     """The alert that a word means, in its store and its book."""
-    from ragmetrics.alerts.delivery import load_book
-    from ragmetrics.alerts.listing import all_alerts, meant
-    from ragmetrics.alerts.silencing import silences
+    from ragmetrics.alerts import all_alerts, load_book, meant, silences
 
     files = _store(settings_here(settings), store)
     book = load_book(files)
@@ -231,17 +229,17 @@ def _first_told(newest: date | None, days: int | None, until: date | None) -> da
 
 
 def _keep(files: Files, book: Book, one: Silence, alert: Alert) -> None:
-    from ragmetrics.alerts import silencing as silences
+    from ragmetrics.alerts import silence, sweep
 
-    silences.sweep(files, book)
-    silences.silence(files, one)
+    sweep(files, book)
+    silence(files, one)
     _say(out, f"{one}: {alert.message}")
     _show(files)
 
 
 def _show(files: Files) -> None:
     """Write the dashboard anew; what was said stands where that fails."""
-    from ragmetrics.report.refresh import refresh_dashboard
+    from ragmetrics.report import refresh_dashboard
 
     try:
         refresh_dashboard(files)

@@ -61,9 +61,9 @@ from ragmetrics.cli.options import (
 )
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.cli.streams import lasting
-from ragmetrics.config.settings import judged_by, load_settings, with_preset
+from ragmetrics.config import judged_by, load_settings, with_preset
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.scoring.garbage import collect_seldom
+from ragmetrics.scoring import collect_seldom
 
 _BROKE = 70
 _UNPRINTED = 74
@@ -109,10 +109,9 @@ def demo(
     ] = Path("ragmetrics-demo"),
 ) -> None:
     """Run ten bundled nights, one by a damaged index build: no key, no server, no network."""
-    from ragmetrics.pipeline.demo import NIGHTS, unpack
-    from ragmetrics.pipeline.nightly import run_night
+    from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
 
-    settings = load_settings(unpack(directory))
+    settings = load_settings(unpack_demo(directory))
     results = []
     for day in tables.track(NIGHTS, "nights", err):
         results.append(run_night(settings, day))
@@ -130,7 +129,7 @@ def check(
     as_json: JsonFlag = False,
 ) -> None:
     """Validate logs: rows, quarantine reasons, and which metrics can run on them."""
-    from ragmetrics.pipeline.log_check import check_logs
+    from ragmetrics.pipeline import check_logs
 
     chosen = with_preset(settings_at(settings), preset)
     if golden:
@@ -174,11 +173,11 @@ def calibrate(
     as_json: JsonFlag = False,
 ) -> None:
     """Hold a judge against labelled rows: agreement, AUC, reliability; exit code 1 on drift."""
-    from ragmetrics import calibration
-    from ragmetrics.calibration.history import load_history
+    from ragmetrics.calibration import calibrate, calibrate_replies, load_history
     from ragmetrics.cli.output import calibration as calibration_tables
-    from ragmetrics.report.refresh import refresh_dashboard
-    from ragmetrics.storage.files import Files
+    from ragmetrics.model import calibrations_json
+    from ragmetrics.report import refresh_dashboard
+    from ragmetrics.storage import Files
 
     chosen = settings_at(settings)
     files = None
@@ -187,16 +186,16 @@ def calibrate(
     names = names_of(metrics)
     with tables.progress(err, "judging", quiet=as_json) as progress:
         if judge == "labels":
-            found = calibration.calibrate_replies(chosen, labelled, names, limit, files=files)
+            found = calibrate_replies(chosen, labelled, names, limit, files=files)
         else:
             judged = judged_by(chosen, judge, model, base_url)
-            found = calibration.calibrate(
+            found = calibrate(
                 judged, labelled, names, limit, files=files, progress=progress, attacks=attacks
             )
     history = load_history(files) if files else None
     drifts = [history.drift_to(one) if history else None for one in found]
     if as_json:
-        told = calibration.as_json(found, drifts)
+        told = calibrations_json(found, drifts)
         print_json(told)
     else:
         for one, drift in zip(found, drifts, strict=True):
@@ -213,8 +212,8 @@ def metrics(
     as_json: JsonFlag = False,
 ) -> None:
     """List the metrics: what each measures, its formula, what it needs and asks."""
-    from ragmetrics.metrics.registry import metrics as all_metrics
-    from ragmetrics.metrics.registry import select
+    from ragmetrics.metrics import metrics as all_metrics
+    from ragmetrics.metrics import select
 
     chosen = select([name]) if name else list(all_metrics().values())
     if as_json:

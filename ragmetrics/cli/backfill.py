@@ -9,8 +9,7 @@ import typer
 
 from ragmetrics.cli.options import INTERRUPTED, JsonFlag, date_of, err, out, print_json
 from ragmetrics.cli.output import summary as tables
-from ragmetrics.config.runner import CLUSTERS
-from ragmetrics.config.settings import load_settings
+from ragmetrics.config import CLUSTERS, load_settings
 
 
 def backfill(
@@ -31,7 +30,7 @@ def backfill(
     as_json: JsonFlag = False,
 ) -> None:
     """Score and publish past nights; exit code 1 where some could not be done, 2 without a log."""
-    from ragmetrics.pipeline.backfill import BackfillShort, PastNight, run_backfill
+    from ragmetrics.pipeline import BackfillShort, PastNight, run_backfill
 
     chosen = load_settings(settings)
     if chosen.runner.name in CLUSTERS:

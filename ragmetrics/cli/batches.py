@@ -13,11 +13,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from ragmetrics.config.judge import JudgeSettings, api_key
-from ragmetrics.config.settings import judged_by, load_settings, make_settings
+from ragmetrics.config import JudgeSettings, api_key, judged_by, load_settings, make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.judges.cache.batches import BatchRecord, all_batches
-from ragmetrics.storage.files import Files
+from ragmetrics.judges import BatchRecord, all_batches
+from ragmetrics.storage import Files
 
 out = Console(highlight=False, emoji=False)
 
@@ -67,9 +66,7 @@ def batches(
 async def _told(
     judge: JudgeSettings, records: Sequence[BatchRecord], cancel: str | None
 ) -> list[dict[str, Any]]:
-    from ragmetrics.judges.batch_api import BatchApi
-    from ragmetrics.judges.endpoint_config import find_access
-    from ragmetrics.judges.sdk import make_client
+    from ragmetrics.judges import BatchApi, find_access, make_client
 
     access = find_access(judge, judge.base_url, api_key(judge.api_key_env, os.environ))
     api = BatchApi(make_client(access, judge))
@@ -80,7 +77,7 @@ async def _told(
 
 
 async def _one(api: Any, record: BatchRecord, cancel: str | None) -> dict[str, Any]:
-    from ragmetrics.judges.batch_api import ENDED, counted
+    from ragmetrics.judges import ENDED, counted
 
     # One that was killed before it could write the id down has a batch all the same.
     name = record.batch or (await api.find(record) if record.sent_at else None)

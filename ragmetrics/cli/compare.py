@@ -23,8 +23,8 @@ from ragmetrics.cli.options import (
 from ragmetrics.cli.output import summary as tables
 
 if TYPE_CHECKING:
-    from ragmetrics.config.settings import Settings
-    from ragmetrics.model.comparison import Comparison
+    from ragmetrics.config import Settings
+    from ragmetrics.model import Comparison
 
 _SIDES = "a log (file, folder, glob), a date, the id of a run, or build:NAME"
 SideA = Annotated[str, typer.Argument(metavar="A", help=f"What was before: {_SIDES}.")]
@@ -82,7 +82,7 @@ def compare(
 ) -> None:
     """Compare two logs, nights, runs or index builds: paired by question where they share them."""
     from ragmetrics.cli.output.comparison import print_comparison
-    from ragmetrics.pipeline.compare_sides import compare as compare_sides
+    from ragmetrics.pipeline import compare as compare_sides
 
     chosen = settings_here(settings)
     with tables.progress(err, "staging", quiet=as_json) as progress:
@@ -123,10 +123,9 @@ def _write_page(
     site: Path | None,
 ) -> str:
     """Write a comparison as a page; return where it is."""
-    from ragmetrics.alerts.delivery import page_link
-    from ragmetrics.report.compare_page import compare_path, write_comparison
-    from ragmetrics.report.redacting import redacted
-    from ragmetrics.storage.files import Files, open_store
+    from ragmetrics.alerts import page_link
+    from ragmetrics.report import compare_path, redacted, write_comparison
+    from ragmetrics.storage import Files, open_store
 
     path, found = compare_path(*sides), redacted(found, settings.redact)
     if site:

@@ -13,7 +13,7 @@ import typer
 
 from ragmetrics.cli.options import err, out
 from ragmetrics.errors import InputError
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 
 
 def dashboard(
@@ -42,7 +42,7 @@ def dashboard(
     ] = None,
 ) -> None:
     """Write the dashboard of a store anew."""
-    from ragmetrics.report.refresh import rebuild_dashboard
+    from ragmetrics.report import rebuild_dashboard
 
     files = Files(store)
     if not any(map(files.exists, ("runs", "calibrations", "gates"))):
@@ -82,7 +82,7 @@ def _serve(folder: Path, port: int) -> None:
 
 
 def _print_summary(files: Files, night: datetime) -> None:
-    from ragmetrics.report.short_summary import night_summary
+    from ragmetrics.report import night_summary
 
     page = night_summary(files, night.date()).decode()
     # A terminal or a pipe of another encoding has the same page all the same.

@@ -12,9 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from ragmetrics.errors import InputError
-from ragmetrics.logs.log_files import find_logs, is_among
-from ragmetrics.storage.files import Files, same_file
-from ragmetrics.storage.shards import PartWriter, workspace
+from ragmetrics.logs import find_logs, is_among
+from ragmetrics.storage import Files, PartWriter, same_file, workspace
 
 COLUMNS = ("id", "metric", "value", "status", "reason", "details", "tags")
 _SCHEMA = pa.schema(

@@ -9,9 +9,9 @@ import typer
 
 from ragmetrics.cli.options import JsonFlag, err, out, print_json, settings_here
 from ragmetrics.cli.progress import telling
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model.gate import Gate, make_index_build
+from ragmetrics.model import Gate, make_index_build
 
 BuildFlag = Annotated[str, typer.Option("--build", help="The new index build.")]
 AgainstFlag = Annotated[
@@ -46,7 +46,7 @@ def gate(
     It is scored in this process: `runner:` of the settings is for Prefect's flows, and not used.
     """
     from ragmetrics.cli.output.gate import print_gate
-    from ragmetrics.comparison.gate.decision import run_gate
+    from ragmetrics.comparison import run_gate
 
     chosen = settings_here(settings)
     asked = make_index_build(
@@ -80,7 +80,7 @@ def emit_build(
     as_json: JsonFlag = False,
 ) -> None:
     """Tell Prefect that an index build is there: the index-build flow gates it."""
-    from ragmetrics.pipeline.prefect_events import built_event, events_api, post_event
+    from ragmetrics.pipeline import built_event, events_api, post_event
 
     asked = make_index_build(
         {
@@ -101,8 +101,8 @@ def emit_build(
 
 def _told(settings: Settings, gate: Gate) -> Gate:
     """Tell of a gate that is news; return it with what became of that."""
-    from ragmetrics.alerts.timeouts import Unconfirmed
-    from ragmetrics.comparison.gate.notifications import tell_gate
+    from ragmetrics.alerts import Unconfirmed
+    from ragmetrics.comparison import tell_gate
 
     try:
         return tell_gate(settings, gate)
@@ -114,8 +114,8 @@ def _told(settings: Settings, gate: Gate) -> Gate:
 
 def _show(settings: Settings) -> None:
     """Refresh the dashboard; the verdict stands where that fails."""
-    from ragmetrics.report.refresh import refresh_builds
-    from ragmetrics.storage.files import open_store
+    from ragmetrics.report import refresh_builds
+    from ragmetrics.storage import open_store
 
     try:
         refresh_builds(open_store(settings))

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from ragmetrics.config.settings import Settings, load_settings, make_settings
+from ragmetrics.config import Settings, load_settings, make_settings
 from ragmetrics.errors import InputError
 
 out = Console(highlight=False, emoji=False)

@@ -10,19 +10,20 @@ import typer
 from rich.console import Console
 
 from ragmetrics.cli.options import print_json
-from ragmetrics.config.settings import judged_by, load_settings, make_settings
+from ragmetrics.config import judged_by, load_settings, make_settings
 from ragmetrics.errors import InputError, Unanswered
-from ragmetrics.metrics.prompt_overrides import (
+from ragmetrics.metrics import (
     WordingFile,
     as_yaml,
     file_name,
     find_file,
     is_tag,
+    prompts_of,
     read_folder,
+    select,
 )
-from ragmetrics.metrics.registry import metrics as all_metrics
-from ragmetrics.metrics.registry import prompts_of, select
-from ragmetrics.model.prompt import Prompt
+from ragmetrics.metrics import metrics as all_metrics
+from ragmetrics.model import Prompt
 
 app = typer.Typer(
     help="Write out, check and translate what judges are asked.",
@@ -110,7 +111,7 @@ def adapt(
 
     Each prompt is taken from the folder, or else as built in. --metrics names other metrics.
     """
-    from ragmetrics.judges.prompt_translation import translate
+    from ragmetrics.judges import translate
 
     if not is_tag(language):
         raise InputError(f"--language: {language!r} is no language tag, such as de or pt-BR")

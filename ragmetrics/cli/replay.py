@@ -20,7 +20,7 @@ from ragmetrics.cli.progress import telling
 from ragmetrics.errors import InputError
 
 if TYPE_CHECKING:
-    from ragmetrics.comparison.replay import Replayed
+    from ragmetrics.model import Replayed
 
 
 def replay(
@@ -46,8 +46,8 @@ def replay(
     as_json: JsonFlag = False,
 ) -> None:
     """Ask the golden questions of an index build, and write its log; goes on where it was."""
-    from ragmetrics.comparison.replay import ReplayShort
-    from ragmetrics.comparison.replay import replay as run
+    from ragmetrics.comparison import run_replay as run
+    from ragmetrics.model import ReplayShort
 
     chosen = settings_here(settings)
     if golden:

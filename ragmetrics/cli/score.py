@@ -23,7 +23,7 @@ from ragmetrics.cli.options import (
 )
 from ragmetrics.cli.output import costs as cost_tables
 from ragmetrics.cli.output import summary as tables
-from ragmetrics.config.settings import judged_by
+from ragmetrics.config import judged_by
 from ragmetrics.errors import InputError
 
 JudgeFlag = Annotated[
@@ -69,7 +69,7 @@ def score(
     as_json: JsonFlag = False,
 ) -> None:
     """Score logs and print the mean of each metric with its interval."""
-    from ragmetrics.scoring.budget.plan import is_paid
+    from ragmetrics.scoring import is_paid
 
     chosen = settings_at(settings)
     what: dict[str, Any] = {
@@ -111,7 +111,7 @@ def score(
 
 
 def _estimate(what: dict[str, Any], as_json: bool) -> None:
-    from ragmetrics.pipeline.evaluation import estimate
+    from ragmetrics.pipeline import estimate
 
     expected = estimate(**what)
     if as_json:
@@ -122,7 +122,7 @@ def _estimate(what: dict[str, Any], as_json: bool) -> None:
 
 def _evaluate(what: dict[str, Any], record: Path | None, as_json: bool, kept: str) -> Any:
     """Score, and say where the replies are `kept`, also where the command is stopped."""
-    from ragmetrics.pipeline.evaluation import evaluate
+    from ragmetrics.pipeline import evaluate
 
     try:
         with tables.progress(err, "scoring", quiet=as_json) as progress:

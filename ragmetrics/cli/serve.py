@@ -17,7 +17,7 @@ from threading import Thread
 from typing import BinaryIO, ClassVar
 
 from ragmetrics.errors import InputError
-from ragmetrics.storage.files import CONTENT_TYPES
+from ragmetrics.storage import CONTENT_TYPES
 
 HOST = "127.0.0.1"
 

@@ -1,1 +1,9 @@
-"""Comparing two sides, A and B: logs, nights, runs or index builds, whatever they are of."""
+"""Comparison: A against B, of nights, runs or index builds; the gate and the replay of builds.
+
+It is for what changed between two sides and whether an index build may serve. It is not for alert
+rules (`alerts`), nor for drawing a comparison (`report`).
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

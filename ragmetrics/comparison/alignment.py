@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.model.changes import BUILDS
-from ragmetrics.scoring.summary import MetricScores
-from ragmetrics.stats.mean_difference import Numbers
+from ragmetrics.model import BUILDS
+from ragmetrics.scoring import MetricScores
+from ragmetrics.stats import Numbers
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,15 +6,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ragmetrics.config.gate import BUILD
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import BUILD, Settings
 from ragmetrics.errors import InputError, StoreError
-from ragmetrics.logs.golden import golden_set
-from ragmetrics.logs.inputs import Inputs
-from ragmetrics.logs.log_files import LogSet, find_logs, log_of
-from ragmetrics.model.row import LogRow
-from ragmetrics.storage.files import FileInfo, Files, open_store
-from ragmetrics.storage.gates import load_gate
+from ragmetrics.logs import Inputs, LogSet, find_logs, golden_set, log_of
+from ragmetrics.model import LogRow
+from ragmetrics.storage import FileInfo, Files, load_gate, open_store
 
 _CHUNK = 1 << 20
 

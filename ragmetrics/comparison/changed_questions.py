@@ -9,9 +9,8 @@ import numpy as np
 from ragmetrics.comparison.alignment import Aligned
 from ragmetrics.comparison.context_diff import MOST_CONTEXTS, moved_contexts
 from ragmetrics.comparison.side_scores import Side
-from ragmetrics.model.comparison import LoneQuestion, MovedQuestion, MovedRow, OneSided, RowValue
-from ragmetrics.model.row import LogRow
-from ragmetrics.stats.mean_difference import Numbers
+from ragmetrics.model import LogRow, LoneQuestion, MovedQuestion, MovedRow, OneSided, RowValue
+from ragmetrics.stats import Numbers
 
 
 def find_moved(

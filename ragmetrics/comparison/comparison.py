@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ragmetrics.calibration.judge_movement import carried, level_error, newest_movement
+from ragmetrics.calibration import carried, level_error, newest_movement
 from ragmetrics.comparison.alignment import align_rows
 from ragmetrics.comparison.changed_questions import find_moved, find_one_sided
 from ragmetrics.comparison.measure import measure_sides
 from ragmetrics.comparison.question_mix import mix_notices
 from ragmetrics.comparison.side_scores import Side
-from ragmetrics.model.change_texts import movement_text
-from ragmetrics.model.changes import JudgeMovement
-from ragmetrics.model.comparison import Change, Comparison
+from ragmetrics.model import Change, Comparison, JudgeMovement, movement_text
 
 LONE = 8
 """Questions of one side alone that are told, of each side."""

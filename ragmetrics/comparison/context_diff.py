@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ragmetrics.model.comparison import MovedContext
-from ragmetrics.model.row import LogRow
+from ragmetrics.model import LogRow, MovedContext
 
 MOST_CONTEXTS = 20
 LONGEST = 400

@@ -9,12 +9,8 @@ import numpy as np
 
 from ragmetrics.comparison.alignment import Aligned
 from ragmetrics.comparison.question_mix import less_mix
-from ragmetrics.model.comparison import Change
-from ragmetrics.model.summary import Segment
-from ragmetrics.stats.comparisons import Drop, compare_aligned
-from ragmetrics.stats.mean_difference import Numbers
-from ragmetrics.stats.multiple_testing import adjusted
-from ragmetrics.stats.night_movement import LevelError, with_movement
+from ragmetrics.model import Change, Segment
+from ragmetrics.stats import Drop, LevelError, Numbers, adjusted, compare_aligned, with_movement
 
 
 def measure(

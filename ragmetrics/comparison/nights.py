@@ -15,17 +15,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ragmetrics.calibration.judge_movement import level_error
+from ragmetrics.calibration import level_error
 from ragmetrics.comparison.comparison import make_comparison
 from ragmetrics.comparison.measure import measure
 from ragmetrics.comparison.side_scores import Side, scored_side
 from ragmetrics.errors import StoreError
-from ragmetrics.model.changes import BUILDS, ComparedMeans, Move
-from ragmetrics.model.comparison import Change, Comparison
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.scoring.summary import MetricScores
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.retry import is_missing
+from ragmetrics.model import BUILDS, Change, ComparedMeans, Comparison, Manifest, Move
+from ragmetrics.scoring import MetricScores
+from ragmetrics.storage import Files, is_missing
 
 if TYPE_CHECKING:
     import pandas as pd

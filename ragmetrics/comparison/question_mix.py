@@ -8,11 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from ragmetrics.comparison.alignment import Aligned
-from ragmetrics.model.change_texts import mix_text
-from ragmetrics.model.comparison import Change
-from ragmetrics.stats.comparisons import Drop
-from ragmetrics.stats.standardised import Codes, StratifiedRows, like_for_like
-from ragmetrics.stats.strata import Strata, choose_strata
+from ragmetrics.model import Change, mix_text
+from ragmetrics.stats import Codes, Drop, Strata, StratifiedRows, choose_strata, like_for_like
 
 MOST_VALUES = 20
 """Of a tag that is chosen: one of more values names things, not kinds."""

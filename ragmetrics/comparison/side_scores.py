@@ -6,16 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ragmetrics.model.changes import BUILDS
-from ragmetrics.model.comparison import ComparedSide
-from ragmetrics.model.manifest import Manifest, Usage
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import UNSETTLED
-from ragmetrics.scoring.summary import MetricScores, load_scores
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import ref_of
-from ragmetrics.storage.row_lookup import scored_rows
-from ragmetrics.storage.shards import RunRef
+from ragmetrics.model import BUILDS, UNSETTLED, ComparedSide, LogRow, Manifest, Usage
+from ragmetrics.scoring import MetricScores, load_scores
+from ragmetrics.storage import Files, RunRef, ref_of, scored_rows
 
 
 @dataclass(frozen=True)

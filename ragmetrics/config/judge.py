@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from ragmetrics.errors import SettingsError
-from ragmetrics.model.row import explain
+from ragmetrics.model import explain
 
 _JUDGES = ("embedded", "local", "openai", "openai-batch")
 

@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 
 from ragmetrics.config.headers import check_header, check_named
 from ragmetrics.config.judge import Part
-from ragmetrics.model.row import MAX_CONTEXTS
+from ragmetrics.model import MAX_CONTEXTS
 
 HOLE = re.compile(r"\{(user_input|build|id|language)\}")
 """What a template is filled in at; all other braces stand for themselves."""

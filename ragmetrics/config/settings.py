@@ -35,9 +35,8 @@ from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.config.runner import RunnerSettings
 from ragmetrics.config.sampling import SampleSettings
 from ragmetrics.errors import SettingsError
-from ragmetrics.model.row import FIELDS, explain
-from ragmetrics.text.durations import Duration
-from ragmetrics.text.yaml_reader import load_yaml
+from ragmetrics.model import FIELDS, explain
+from ragmetrics.text import Duration, load_yaml
 
 DEFAULT_METRICS: tuple[str, ...] = (
     "context_relevance",

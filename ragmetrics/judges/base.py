@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
-from ragmetrics.model.request import Ask, Vector
+from ragmetrics.model import Ask, Vector
 
 
 @dataclass(frozen=True, slots=True)

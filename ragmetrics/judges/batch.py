@@ -34,14 +34,14 @@ from ragmetrics.judges.batch_registry import Item, Job, Jobs
 from ragmetrics.judges.cache.batches import BatchRecord, BatchRecords
 from ragmetrics.judges.chat_completions import FORMATS, chat_fingerprint, request_body
 from ragmetrics.judges.http_errors import no_model
-from ragmetrics.model.request import Ask
-from ragmetrics.storage.tempfiles import scratch
+from ragmetrics.model import Ask
+from ragmetrics.storage import scratch
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-    from ragmetrics.config.judge import JudgeSettings
-    from ragmetrics.storage.files import Files
+    from ragmetrics.config import JudgeSettings
+    from ragmetrics.storage import Files
 
 log = logging.getLogger(__name__)
 

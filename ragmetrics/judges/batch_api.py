@@ -16,8 +16,8 @@ from ragmetrics.judges.batch_files import ENDPOINT, Fault, add_outcome, is_refus
 from ragmetrics.judges.http_errors import incompatible
 from ragmetrics.judges.response_body import BadBody, TooLarge
 from ragmetrics.judges.transport import CONNECT_SECONDS
-from ragmetrics.storage.tempfiles import scratch
-from ragmetrics.text.escaping import short
+from ragmetrics.storage import scratch
+from ragmetrics.text import short
 
 if TYPE_CHECKING:
     from openai import APIConnectionError, APIStatusError, AsyncOpenAI

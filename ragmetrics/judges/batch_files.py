@@ -16,7 +16,7 @@ from ragmetrics.judges.base import Reply
 from ragmetrics.judges.chat_completions import PATH, read_reply
 from ragmetrics.judges.http_errors import UNREADABLE, is_filter
 from ragmetrics.judges.reported_usage import mapping
-from ragmetrics.text.escaping import short
+from ragmetrics.text import short
 
 ENDPOINT = f"/v1{PATH}"
 # Codes of the API that are about the account, the key or the model, and hit every request alike.

@@ -25,7 +25,7 @@ from ragmetrics.judges.cache.batches import BatchRecord, BatchRecords
 if TYPE_CHECKING:
     from openai.types import Batch
 
-    from ragmetrics.config.judge import JudgeSettings
+    from ragmetrics.config import JudgeSettings
 
 log = logging.getLogger(__name__)
 

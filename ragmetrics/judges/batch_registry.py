@@ -13,7 +13,7 @@ from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_files import Fault
 from ragmetrics.judges.cache.batches import BatchRecord
 from ragmetrics.judges.spend_limit import Purse, purse_in_use
-from ragmetrics.model.request import Ask
+from ragmetrics.model import Ask
 
 
 @dataclass

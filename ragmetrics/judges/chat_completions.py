@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.reported_usage import tokens_of
-from ragmetrics.model.prompt import Prompt
-from ragmetrics.model.request import Ask
+from ragmetrics.model import Ask, Prompt
 
 if TYPE_CHECKING:
-    from ragmetrics.config.judge import JudgeSettings
+    from ragmetrics.config import JudgeSettings
 
 PATH = "/chat/completions"
 FORMATS = ("json_schema", "json_object", "text")

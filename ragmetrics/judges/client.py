@@ -30,10 +30,8 @@ from ragmetrics.judges.fused_prompt import Fused, fusible
 from ragmetrics.judges.metered_judge import Account
 from ragmetrics.judges.single_flight import Asker, Once
 from ragmetrics.judges.usage_counter import Tallies, Tally
-from ragmetrics.model.request import Answer, Ask, Embed, Request
-from ragmetrics.model.score import Status
-from ragmetrics.text.escaping import short
-from ragmetrics.text.reply_json import is_refusal
+from ragmetrics.model import Answer, Ask, Embed, Request, Status
+from ragmetrics.text import is_refusal, short
 
 _REFUSALS = 2
 """Times that a request is refused before it is given up: it is asked again once."""

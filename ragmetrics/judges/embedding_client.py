@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 
 import numpy as np
 
-from ragmetrics.config.judge import EmbeddingSettings
+from ragmetrics.config import EmbeddingSettings
 from ragmetrics.errors import (
     Declined,
     JudgeError,
@@ -23,8 +23,7 @@ from ragmetrics.judges.single_flight import Asker, Once
 from ragmetrics.judges.spend_limit import Money, purse_in_use
 from ragmetrics.judges.usage_counter import Tallies, Tally
 from ragmetrics.judges.vector_checks import VectorChecks
-from ragmetrics.model.request import Answer, Embed, Vector
-from ragmetrics.model.score import Status
+from ragmetrics.model import Answer, Embed, Status, Vector
 
 TEXTS_PER_REQUEST = 16
 """Of those that are asked for at about the same time; 128 at most."""

@@ -22,13 +22,13 @@ from ragmetrics.judges.http_errors import UNREADABLE, Oversized, Rejected
 from ragmetrics.judges.reported_usage import count, mapping
 from ragmetrics.judges.spend_limit import Purse, purse_in_use, spending
 from ragmetrics.judges.word_frequencies import Corpus, words
-from ragmetrics.model.request import Vector
-from ragmetrics.text.escaping import short
+from ragmetrics.model import Vector
+from ragmetrics.text import short
 
 if TYPE_CHECKING:
-    from ragmetrics.config.judge import JudgeSettings
+    from ragmetrics.config import JudgeSettings
     from ragmetrics.judges.endpoint_config import Access
-    from ragmetrics.storage.files import Files
+    from ragmetrics.storage import Files
 
 _Waiting: TypeAlias = tuple[str, asyncio.Future[Embedded]]
 _Run: TypeAlias = tuple[Purse | None, Deadline | None]

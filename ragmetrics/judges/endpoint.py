@@ -41,12 +41,12 @@ from ragmetrics.judges.rate_limiter import Gate, shared_gate
 from ragmetrics.judges.reported_usage import tokens_of
 from ragmetrics.judges.response_body import TooLarge
 from ragmetrics.judges.transport import Answer, Dropped, Transport, Unreachable
-from ragmetrics.text.escaping import short
+from ragmetrics.text import short
 
 if TYPE_CHECKING:
-    from ragmetrics.config.judge import JudgeSettings
+    from ragmetrics.config import JudgeSettings
     from ragmetrics.judges.endpoint_config import Access
-    from ragmetrics.storage.files import Files
+    from ragmetrics.storage import Files
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pydantic import SecretStr
 
 from ragmetrics import __version__
-from ragmetrics.config.judge import JudgeSettings, usable_url
+from ragmetrics.config import JudgeSettings, usable_url
 from ragmetrics.errors import JudgeRefused, SettingsError
 
 _OPENAI = "https://api.openai.com/v1"

@@ -21,11 +21,8 @@ from typing import Any, TypeGuard
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.model.json_schema import strict
-from ragmetrics.model.prompt import Data, Prompt, dumps
-from ragmetrics.model.request import Ask, Request
-from ragmetrics.text.reply_json import objects
-from ragmetrics.text.untrusted import neutralise
+from ragmetrics.model import Ask, Data, Prompt, Request, dumps, strict
+from ragmetrics.text import neutralise, objects
 
 _SHORTEST = 16
 """Characters from which a text that occurs twice is worth a number."""

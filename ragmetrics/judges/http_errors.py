@@ -12,7 +12,7 @@ from typing import Any
 
 from ragmetrics.errors import Declined, JudgeError, JudgeRefused
 from ragmetrics.judges.transport import Answer
-from ragmetrics.text.escaping import short
+from ragmetrics.text import short
 
 Headers = Mapping[str, str]
 

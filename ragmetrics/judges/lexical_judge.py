@@ -13,7 +13,7 @@ from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.term_overlap import Overlap
 from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.model.request import Ask
+from ragmetrics.model import Ask
 
 VERSION = 3
 

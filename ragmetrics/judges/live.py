@@ -10,13 +10,12 @@ from ragmetrics.judges.base import Reply
 from ragmetrics.judges.chat_completions import PATH, Envelope, chat_fingerprint, read_reply
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.http_errors import Rejected
-from ragmetrics.model.prompt import Prompt
-from ragmetrics.model.request import Ask
+from ragmetrics.model import Ask, Prompt
 
 if TYPE_CHECKING:
-    from ragmetrics.config.judge import JudgeSettings
+    from ragmetrics.config import JudgeSettings
     from ragmetrics.judges.endpoint_config import Access
-    from ragmetrics.storage.files import Files
+    from ragmetrics.storage import Files
 
 
 _AT_HAND = 4

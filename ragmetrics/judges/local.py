@@ -20,7 +20,7 @@ from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.lexical_judge import VERSION as OVERLAP_VERSION
 from ragmetrics.judges.term_overlap import Overlap
 from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.model.request import Ask, Vector
+from ragmetrics.model import Ask, Vector
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

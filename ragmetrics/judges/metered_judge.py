@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from ragmetrics.config.judge import JudgeSettings
+from ragmetrics.config import JudgeSettings
 from ragmetrics.judges.base import Judge, Reply
 from ragmetrics.judges.spend_limit import Expectation, Purse
-from ragmetrics.model.request import Ask
+from ragmetrics.model import Ask
 
 
 class Account:

@@ -17,16 +17,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from ragmetrics import event_loop as loop
-from ragmetrics.config.judge import JudgeSettings
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import InputError, SettingsError, Unanswered, UnreadableReply
-from ragmetrics.judges import make_embedder, make_judge
 from ragmetrics.judges.client import Broker
 from ragmetrics.judges.embedding_client import Vectors
+from ragmetrics.judges.factory import make_embedder, make_judge
 from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.metrics.prompt_overrides import reword
-from ragmetrics.model.prompt import Data, Prompt
-from ragmetrics.model.request import Answer, Ask
+from ragmetrics.metrics import reword
+from ragmetrics.model import Answer, Ask, Data, Prompt
 
 _LEAST_TOKENS = 4_000  # a translation is longer than the verdicts that the settings have in mind
 

@@ -29,7 +29,7 @@ from typing import Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from ragmetrics.errors import StoreError
-from ragmetrics.storage.files import SECONDS, Files
+from ragmetrics.storage import SECONDS, Files
 
 log = logging.getLogger(__name__)
 

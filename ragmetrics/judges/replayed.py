@@ -17,11 +17,10 @@ from typing import Any, Self, TextIO
 
 from pydantic import BaseModel, ValidationError
 
-from ragmetrics.config.judge_names import file_and_judge
+from ragmetrics.config import file_and_judge
 from ragmetrics.errors import InputError, JudgeError
 from ragmetrics.judges.base import Reply, fingerprint
-from ragmetrics.model.prompt import dumps
-from ragmetrics.model.request import Ask
+from ragmetrics.model import Ask, dumps
 
 _LONGEST_LINE = 100_000_000
 """Bytes."""

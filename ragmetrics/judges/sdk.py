@@ -13,7 +13,7 @@ from ragmetrics.judges.transport import CONNECT_SECONDS
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-    from ragmetrics.config.judge import JudgeSettings
+    from ragmetrics.config import JudgeSettings
     from ragmetrics.judges.endpoint_config import Access
 
 MOST_FILE_BYTES = 1_000_000_000

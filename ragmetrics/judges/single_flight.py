@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
 from ragmetrics.errors import Unanswered
-from ragmetrics.model.request import Answer
+from ragmetrics.model import Answer
 
 REMEMBERED = 4_096
 """Answers that are kept at hand; those on their way are bounded by who asks."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Embedder, Judge, Reply
-from ragmetrics.model.request import Ask, Vector
+from ragmetrics.model import Ask, Vector
 
 
 class RefusedJudge:

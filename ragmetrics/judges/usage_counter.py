@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from ragmetrics.judges.base import Embedded, Reply
-from ragmetrics.model.manifest import Usage
+from ragmetrics.model import Usage
 
 _NEVER_ANSWERED = ("cancelled", "expired")  # of a batch: neither asked nor paid for
 

@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 
-from ragmetrics.model.request import Vector
+from ragmetrics.model import Vector
 
 
 class VectorChecks:

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from pydantic_core import from_json
 
-from ragmetrics.model.row import bad_row
+from ragmetrics.model import bad_row
 
 
 def csv_records(

@@ -17,8 +17,8 @@ from ragmetrics.errors import InputError
 from ragmetrics.logs import json_items
 from ragmetrics.logs.csv_records import csv_records
 from ragmetrics.logs.parquet_records import parquet_records
-from ragmetrics.model.row import EXCERPT, BadRow, bad_row
-from ragmetrics.storage.unpacking import FileTooLarge, unpacked
+from ragmetrics.model import EXCERPT, BadRow, bad_row
+from ragmetrics.storage import FileTooLarge, unpacked
 
 FORMATS = re.compile(r"\.(?P<format>jsonl|ndjson|json|csv|parquet)(?P<packed>\.gz|\.zst)?$", re.I)
 ENDINGS = ".jsonl, .csv, .json (all also .gz, .zst) or .parquet"

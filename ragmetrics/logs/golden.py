@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs.log_files import LogSet, find_logs, log_of
-from ragmetrics.model.row import LogRow, Rejected
-from ragmetrics.text.sentence_splitter import normalise
+from ragmetrics.model import LogRow, Rejected
+from ragmetrics.text import normalise
 
 
 def golden_set(settings: Settings) -> LogSet | None:

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.config.judge_names import file_and_judge
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings, file_and_judge
 from ragmetrics.errors import InputError
 from ragmetrics.logs.golden import golden_set
 from ragmetrics.logs.inputs import Inputs, log_set
 from ragmetrics.logs.log_files import LogSet, is_among
-from ragmetrics.storage.files import same_file
+from ragmetrics.storage import same_file
 
 
 def inputs_of(settings: Settings, rows: Any, folder: Path, limit: int | None) -> Inputs:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import date
 
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs.formats import ENDINGS
 from ragmetrics.logs.golden import golden_set
 from ragmetrics.logs.log_files import LogSet, find_logs, log_of
-from ragmetrics.storage.files import FileInfo, Files
+from ragmetrics.storage import FileInfo, Files
 
 
 @dataclass(frozen=True)

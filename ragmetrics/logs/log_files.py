@@ -16,7 +16,7 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs.field_mapping import map_columns
 from ragmetrics.logs.formats import (
@@ -31,9 +31,9 @@ from ragmetrics.logs.formats import (
     Reading,
     read_records,
 )
-from ragmetrics.logs.presets import PRESETS, Place, Skipped, interpret
-from ragmetrics.model.row import FIELDS, BadRow, LogRow, Rejected, printable, read_row
-from ragmetrics.storage.files import FileInfo, Files, same_file
+from ragmetrics.logs.presets.interpreter import PRESETS, Place, Skipped, interpret
+from ragmetrics.model import FIELDS, BadRow, LogRow, Rejected, printable, read_row
+from ragmetrics.storage import FileInfo, Files, same_file
 
 _DATE = re.compile(r"\{date(?::([^}]+))?\}")
 _MAGIC = frozenset("*?[")

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ragmetrics.logs.parquet_pages import Pages, read_pages
-from ragmetrics.model.row import BadRow, bad_row
-from ragmetrics.storage.unpacking import FileTooLarge
+from ragmetrics.model import BadRow, bad_row
+from ragmetrics.storage import FileTooLarge
 
 _BATCH = 256
 _BUFFER = 1 << 20

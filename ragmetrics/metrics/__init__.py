@@ -1,1 +1,9 @@
-"""Metrics: the registry, the wording of their prompts, and the bundled ones."""
+"""Metrics: the registry, the bundled metrics, and the user's wording of their prompts.
+
+A metric is a generator that yields requests and returns a score. It asks no judge itself and does
+no I/O: `scoring` drives it. Adding one is adding a file to `bundled/`, named like the metric.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -20,9 +20,8 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, ValidationError
 
 from ragmetrics.errors import SettingsError, UnreadableReply
-from ragmetrics.model.prompt import Data, Prompt, dumps
-from ragmetrics.model.row import explain
-from ragmetrics.text.yaml_reader import load_yaml
+from ragmetrics.model import Data, Prompt, dumps, explain
+from ragmetrics.text import load_yaml
 
 Prompts = Mapping[str, Prompt[Any]]
 """Prompts by name."""

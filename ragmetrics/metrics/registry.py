@@ -21,10 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 import ragmetrics.metrics.bundled
 from ragmetrics.errors import InputError
 from ragmetrics.metrics.prompt_overrides import BUILT_IN, Wording
-from ragmetrics.model.prompt import Prompt, dumps
-from ragmetrics.model.request import Ask, Request, Steps
-from ragmetrics.model.row import LogRow, explain
-from ragmetrics.model.score import Score
+from ragmetrics.model import Ask, LogRow, Prompt, Request, Score, Steps, dumps, explain
 
 if TYPE_CHECKING:
     pass

@@ -248,7 +248,9 @@ class Drift(Record):
         return not self.metrics or any(one.untold for one in self.metrics)
 
 
-def as_json(found: Sequence[Calibration], drifts: Sequence[Drift | None]) -> dict[str, Any]:
+def calibrations_json(
+    found: Sequence[Calibration], drifts: Sequence[Drift | None]
+) -> dict[str, Any]:
     """What `--json` prints: every calibration, each with its drift or null."""
     return {
         "calibrations": [

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from ragmetrics.model.manifest import JudgeInfo, Record, Usage
 from ragmetrics.model.summary import Segment
-from ragmetrics.stats.levels import ALPHA
+from ragmetrics.stats import ALPHA
 
 if TYPE_CHECKING:
     import pandas as pd

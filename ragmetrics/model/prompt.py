@@ -15,8 +15,7 @@ from pydantic import BaseModel, ValidationError
 from ragmetrics.errors import UnreadableReply
 from ragmetrics.model.json_schema import strict
 from ragmetrics.model.row import explain
-from ragmetrics.text.reply_json import objects
-from ragmetrics.text.untrusted import neutralise
+from ragmetrics.text import neutralise, objects
 
 V = TypeVar("V", bound=BaseModel)
 Data: TypeAlias = Mapping[str, Any]

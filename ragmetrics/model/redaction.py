@@ -17,7 +17,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 
 from ragmetrics.model.manifest import Source
-from ragmetrics.text.sentence_splitter import normalise
+from ragmetrics.text import normalise
 
 KEY = "RAGMETRICS_REDACTION_KEY"
 """The environment variable of the secret: with it a text has one hash on all nights' pages."""

@@ -61,7 +61,7 @@ class ReplayShort(RetrieverError):
         return type(self), (self.replayed, self.most)  # by default it is pickled by its text alone
 
 
-class State(Record):
+class ReplayState(Record):
     """How far the replay of a log is; kept beside it."""
 
     version: int = STATE_VERSION

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from ragmetrics.errors import Unanswered
 from ragmetrics.model.prompt import Data, Prompt, V, _hash, dumps
-from ragmetrics.text.untrusted import neutralise
+from ragmetrics.text import neutralise
 
 Vector: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float32]]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.text.sentence_splitter import normalise
+from ragmetrics.text import normalise
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal, Protocol, TypeVar
 
-from ragmetrics.alerts.delivery import Delivery, load_book
-from ragmetrics.config.settings import Settings
+from ragmetrics.alerts import Delivery, load_book
+from ragmetrics.config import Settings
 from ragmetrics.errors import (
     InputError,
     JudgePending,
@@ -25,15 +25,12 @@ from ragmetrics.errors import (
     RagmetricsError,
     StoreError,
 )
-from ragmetrics.logs.log_files import find_logs, of_day
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.logs import find_logs, of_day
+from ragmetrics.model import Manifest
 from ragmetrics.pipeline import nightly as night
-from ragmetrics.report.refresh import is_shown, refresh_dashboard
-from ragmetrics.scoring.process_pool import score_parts
-from ragmetrics.scoring.run_parts import parts
-from ragmetrics.scoring.staging import Staged
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.history import run_of
+from ragmetrics.report import is_shown, refresh_dashboard
+from ragmetrics.scoring import Staged, parts, score_parts
+from ragmetrics.storage import open_store, run_of
 
 T = TypeVar("T")
 
@@ -268,7 +265,7 @@ class _Work:
                 return PastNight(day, "kept")
             staged = self._steps.stage(day)
             # Once a day, for all nights judged that day.
-            night.judge_labelled(self._settings, datetime.now(UTC) + self._settings.deadline)
+            night.judge_drift_labels(self._settings, datetime.now(UTC) + self._settings.deadline)
         except RagmetricsError as error:
             return PastNight(day, "failed", str(error))
         return _Begun(staged, _in_thread(lambda: self._steps.score(staged)))

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.comparison.comparison import make_comparison
-from ragmetrics.config.settings import Judged, MetricChoice, Settings, with_preset
+from ragmetrics.comparison import make_comparison
+from ragmetrics.config import Judged, MetricChoice, Settings, with_preset
 from ragmetrics.errors import InputError
-from ragmetrics.model.comparison import Change, Comparison
+from ragmetrics.model import Change, Comparison
 from ragmetrics.pipeline.comparison_inputs import Found, Logs, find_side, fingerprints, judge_of
 from ragmetrics.pipeline.comparison_loading import load_sides
 from ragmetrics.pipeline.evaluation import Progress, settings_of
-from ragmetrics.scoring.metric_choice import chosen_metrics, scoring_only
+from ragmetrics.scoring import chosen_metrics, scoring_only
 
 ROWS = 5
 """Questions shown per metric."""

@@ -9,18 +9,14 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.comparison.build_logs import find_build_log
-from ragmetrics.comparison.gate.staging import find_build_nights
-from ragmetrics.config.settings import Settings
+from ragmetrics.comparison import find_build_log, find_build_nights
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.logs.in_memory import inputs_of
-from ragmetrics.logs.inputs import Inputs
-from ragmetrics.model.gate import is_name
-from ragmetrics.model.manifest import JudgeInfo, Manifest
+from ragmetrics.logs import Inputs, inputs_of
+from ragmetrics.model import JudgeInfo, Manifest, is_name
 from ragmetrics.pipeline.evaluation import Result
-from ragmetrics.scoring.fingerprint import judge_info, metric_fingerprints
-from ragmetrics.storage.files import Files, open_store
-from ragmetrics.storage.history import find_manifest, named_run, run_of
+from ragmetrics.scoring import judge_info, metric_fingerprints
+from ragmetrics.storage import Files, find_manifest, named_run, open_store, run_of
 
 BUILD = "build:"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")

@@ -7,17 +7,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ragmetrics.comparison.side_scores import Side, read_nights, scored_side
-from ragmetrics.config.settings import Settings
+from ragmetrics.comparison import Side, read_nights, scored_side
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.model.row import LogRow
+from ragmetrics.judges import Corpus
+from ragmetrics.model import LogRow
 from ragmetrics.pipeline.comparison_inputs import Found, Logs, Stored
 from ragmetrics.pipeline.evaluation import Progress, score_inputs, temporary
-from ragmetrics.scoring.run_summary import summarise_run
-from ragmetrics.scoring.staging import load_corpus
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.history import ref_of
+from ragmetrics.scoring import load_corpus, summarise_run
+from ragmetrics.storage import open_store, ref_of
 
 _OWN_WORDS = (
     "it is weighed by its own words, as those of the other side are no longer in the store: equal "

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
-from ragmetrics.config.settings import (
+from ragmetrics.config import (
     Judged,
     MetricChoice,
     Settings,
@@ -23,22 +23,24 @@ from ragmetrics.config.settings import (
     with_preset,
 )
 from ragmetrics.errors import InputError
-from ragmetrics.judges.replayed import Recorder
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.logs.in_memory import inputs_of, overwrites
-from ragmetrics.logs.inputs import Inputs
-from ragmetrics.model.manifest import Manifest, Usage
-from ragmetrics.model.score import UNSETTLED
-from ragmetrics.scoring.budget.estimate import Estimate, estimate_run, plan_budget
-from ragmetrics.scoring.fingerprint import judge_info
-from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.scoring.process_pool import score_parts
-from ragmetrics.scoring.run_parts import parts
-from ragmetrics.scoring.run_summary import summarise_run
-from ragmetrics.scoring.sampling.draw import plan_sample
-from ragmetrics.scoring.staging import Staged, plan, stage
-from ragmetrics.storage.files import Files, open_store
-from ragmetrics.storage.shards import RunRef, read_records
+from ragmetrics.judges import Corpus, Recorder
+from ragmetrics.logs import Inputs, inputs_of, overwrites
+from ragmetrics.model import UNSETTLED, Manifest, Usage
+from ragmetrics.scoring import (
+    Estimate,
+    Staged,
+    chosen_metrics,
+    estimate_run,
+    judge_info,
+    parts,
+    plan,
+    plan_budget,
+    plan_sample,
+    score_parts,
+    stage,
+    summarise_run,
+)
+from ragmetrics.storage import Files, RunRef, open_store, read_records
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,15 +8,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from ragmetrics.alerts.validation import check_rules
-from ragmetrics.config.settings import Settings
+from ragmetrics.alerts import check_rules
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.logs.golden import GoldenSet, golden_set
-from ragmetrics.logs.inputs import log_set
-from ragmetrics.metrics.registry import metrics
-from ragmetrics.model.row import FIELDS, LogRow, Rejected
-from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.scoring.sampling.draw import Known, wanted_rows
+from ragmetrics.logs import GoldenSet, golden_set, log_set
+from ragmetrics.metrics import metrics
+from ragmetrics.model import FIELDS, LogRow, Rejected
+from ragmetrics.scoring import Known, chosen_metrics, wanted_rows
 
 
 @dataclass

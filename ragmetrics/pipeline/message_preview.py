@@ -11,20 +11,22 @@ from typing import Any
 
 from rich.console import Console
 
-from ragmetrics.alerts import message_samples as samples
-from ragmetrics.alerts.alert_store import Message
-from ragmetrics.alerts.notification_channels import channels
-from ragmetrics.alerts.delivery import messages, teller
-from ragmetrics.alerts.formats.slack_mrkdwn import spans, web
-from ragmetrics.alerts.formats.terminal import render
-from ragmetrics.comparison.gate.notifications import gate_message, is_news
-from ragmetrics.config.settings import Settings
+from ragmetrics.alerts import (
+    Message,
+    alert_messages,
+    channels,
+    sample_messages,
+    spans,
+    teller,
+    terminal_text,
+    web,
+)
+from ragmetrics.comparison import gate_message, is_news
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.model.gate import is_name
-from ragmetrics.report import templating as pages
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.gates import load_gate
-from ragmetrics.storage.history import nights, run_of
+from ragmetrics.model import is_name
+from ragmetrics.report import render_page
+from ragmetrics.storage import Files, load_gate, nights, run_of
 
 MOST_BLOCKS = 50
 LONGEST_TEXT = 3_000
@@ -68,7 +70,7 @@ def of_night(settings: Settings, files: Files, day: date | None) -> list[Preview
         raise InputError(f"no night{f' of {day}' if day else ''} in {files.uri()}{known}")
     tell, reached = teller(settings, files, manifest), channels(settings.alerts, files)
     alike: dict[str, tuple[Message, list[str]]] = {}
-    for name, message in messages(reached, manifest.findings, tell):
+    for name, message in alert_messages(reached, manifest.findings, tell):
         alike.setdefault(json.dumps(message.blocks), (message, []))[1].append(name)
     title = f"Night of {manifest.date}"
     if len(alike) > 1:
@@ -95,7 +97,7 @@ def of_build(settings: Settings, files: Files, build: str) -> Preview:
 
 def of_samples(redact: bool) -> list[Preview]:
     """One message of every kind, of a made-up dataset."""
-    return [Preview(title, message) for title, message in samples.messages(redact)]
+    return [Preview(title, message) for title, message in sample_messages(redact)]
 
 
 def print_previews(console: Console, shown: Sequence[Preview]) -> None:
@@ -105,13 +107,13 @@ def print_previews(console: Console, shown: Sequence[Preview]) -> None:
             console.print(f"{one.title}.", markup=False, soft_wrap=True)
             continue
         console.rule(one.title.replace("[", "\\["), align="left")
-        console.print(render(one.message), markup=False, soft_wrap=True)
+        console.print(terminal_text(one.message), markup=False, soft_wrap=True)
         console.print()
 
 
 def write_page(path: Path, shown: Sequence[Preview]) -> None:
     """One page with all of them, which fetches nothing. Raises InputError where it cannot be."""
-    page = pages.render(
+    page = render_page(
         "messages.html",
         0,
         previews=shown,

@@ -13,37 +13,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from ragmetrics.alerts.dashboard_failure import tell_unshown
-from ragmetrics.alerts.delivery import Delivery, alert
-from ragmetrics.alerts.incident_grouping import incidents
-from ragmetrics.alerts.validation import check_rules
-from ragmetrics.calibration.drift_check import judge_drift_set
-from ragmetrics.config.alerts import Rule
-from ragmetrics.config.settings import Settings
+from ragmetrics.alerts import Delivery, alert, check_rules, incidents, tell_unshown
+from ragmetrics.calibration import judge_drift_set
+from ragmetrics.config import Rule, Settings
 from ragmetrics.errors import (
     JudgePending,
     JudgeRefused,
     RagmetricsError,
     StoreError,
 )
-from ragmetrics.judges.deadline import deadline_at, ending
-from ragmetrics.logs.inputs import Inputs, find_inputs
-from ragmetrics.model.manifest import JudgeInfo, Manifest
+from ragmetrics.judges import deadline_at, ending
+from ragmetrics.logs import Inputs, find_inputs
+from ragmetrics.model import JudgeInfo, Manifest
 from ragmetrics.pipeline.publish import publish
 from ragmetrics.pipeline.show import show
-from ragmetrics.report.redacting import redacted
-from ragmetrics.scoring.budget.estimate import plan_budget
-from ragmetrics.scoring.budget.plan import BudgetPlan, check_prices
-from ragmetrics.scoring.fingerprint import judge_info, metric_fingerprint
-from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.scoring.process_pool import score_parts
-from ragmetrics.scoring.reuse import attempt_at, look_back, staged_runs
-from ragmetrics.scoring.run_parts import parts
-from ragmetrics.scoring.sampling.draw import plan_sample
-from ragmetrics.scoring.sampling.plan import SamplePlan
-from ragmetrics.scoring.staging import Staged, plan, stage
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.shards import RunRef
+from ragmetrics.report import redacted
+from ragmetrics.scoring import (
+    BudgetPlan,
+    SamplePlan,
+    Staged,
+    attempt_at,
+    check_prices,
+    chosen_metrics,
+    judge_info,
+    look_back,
+    metric_fingerprint,
+    parts,
+    plan,
+    plan_budget,
+    plan_sample,
+    score_parts,
+    stage,
+    staged_runs,
+)
+from ragmetrics.storage import RunRef, open_store
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +97,7 @@ def stage_night(settings: Settings, day: date, begun: datetime | None = None) ->
     return staged
 
 
-def judge_labelled(settings: Settings, until: datetime | None = None) -> list[str]:
+def judge_drift_labels(settings: Settings, until: datetime | None = None) -> list[str]:
     """Judge the labelled set that the settings name for judge drift, unless it was judged today;
     return why it could not be. After `until` nothing is asked.
     """
@@ -192,7 +195,7 @@ def run_night(settings: Settings, day: date) -> NightResult:
     """
     until = datetime.now(UTC) + settings.deadline
     staged = stage_night(settings, day)
-    unjudged = judge_labelled(settings, until)
+    unjudged = judge_drift_labels(settings, until)
     try:
         problems = score_parts(settings, staged, parts(settings, staged), until=until)
     except JudgeRefused as error:

@@ -20,8 +20,8 @@ from pydantic import SecretStr
 
 from ragmetrics import event_loop as loop
 from ragmetrics.errors import InputError, RagmetricsError
-from ragmetrics.model.gate import BUILT, IndexBuild
-from ragmetrics.text.escaping import clean
+from ragmetrics.model import BUILT, IndexBuild
+from ragmetrics.text import clean
 
 CONNECT_SECONDS = 3.0
 _TOTAL_SECONDS = 30.0

@@ -7,41 +7,43 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from functools import cache, partial
 
-from ragmetrics.alerts.alert_store import Book
-from ragmetrics.alerts.delivery import load_book
-from ragmetrics.alerts.document_ids import IdReader
-from ragmetrics.alerts.escalation import notifications
-from ragmetrics.alerts.judge_movement import with_movements
-from ragmetrics.alerts.missed_nights import with_missed
-from ragmetrics.alerts.root_cause import explain
-from ragmetrics.alerts.rules import SEGMENT_DAYS, Night, evaluate
-from ragmetrics.alerts.silencing import silences
-from ragmetrics.alerts.state import NO_SILENCES, advance
-from ragmetrics.alerts.unwatched_drops import find_falls
-from ragmetrics.calibration.history import History, load_history
-from ragmetrics.calibration.judge_level import fixed_sets
-from ragmetrics.comparison.nights import find_moves, night_before, remembering
-from ragmetrics.config.settings import Settings
+from ragmetrics.alerts import (
+    NO_SILENCES,
+    SEGMENT_DAYS,
+    Book,
+    IdReader,
+    Night,
+    advance,
+    evaluate,
+    explain,
+    find_falls,
+    load_book,
+    notifications,
+    silences,
+    with_missed,
+    with_movements,
+)
+from ragmetrics.calibration import History, fixed_sets, load_history
+from ragmetrics.comparison import find_moves, night_before, remembering
+from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest, WorstRow
-from ragmetrics.scoring.run_summary import summarise_run, watched_tags
-from ragmetrics.scoring.staging import Staged
-from ragmetrics.scoring.summary import MetricScores, load_scores
-from ragmetrics.storage.files import Files, open_store
-from ragmetrics.storage.gates import find_serving
-from ragmetrics.storage.history import (
+from ragmetrics.model import Finding, Manifest, WorstRow
+from ragmetrics.scoring import MetricScores, Staged, load_scores, summarise_run, watched_tags
+from ragmetrics.storage import (
+    Files,
+    Months,
     find_manifest,
+    find_serving,
     in_full,
     named_run,
+    open_store,
     outlines,
     ref_of,
     save_manifest,
+    scored_rows,
+    superseding,
     trailing,
 )
-from ragmetrics.storage.night_selection import superseding
-from ragmetrics.storage.row_lookup import scored_rows
-from ragmetrics.storage.run_index import Months
 
 WORST = 10
 """Rows shown per metric."""

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from functools import partial
 
-from ragmetrics.calibration.history import load_history
-from ragmetrics.config.settings import Settings
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.report.pushgateway import push
-from ragmetrics.report.refresh import write_dashboard, write_pages
-from ragmetrics.storage.files import Files, open_store
-from ragmetrics.storage.history import find_manifest, outlines, ref_of, save_manifest
-from ragmetrics.storage.retry import do_all
-from ragmetrics.storage.run_index import Months
+from ragmetrics.calibration import load_history
+from ragmetrics.config import Settings
+from ragmetrics.model import Manifest
+from ragmetrics.report import push, write_dashboard, write_pages
+from ragmetrics.storage import (
+    Files,
+    Months,
+    do_all,
+    find_manifest,
+    open_store,
+    outlines,
+    ref_of,
+    save_manifest,
+)
 
 _TREND_NIGHTS = 60
 

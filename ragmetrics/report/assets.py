@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 
 _STYLES = (
     "tokens.css",

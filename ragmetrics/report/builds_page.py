@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from ragmetrics.model.change_texts import movement_text
-from ragmetrics.model.comparison import Comparison
-from ragmetrics.model.gate import Gate, MetricVerdict, Undecided, Verdict
+from ragmetrics.model import Comparison, Gate, MetricVerdict, Undecided, Verdict, movement_text
 from ragmetrics.report.compare_view import compare_view
 from ragmetrics.report.formatting import duration
-from ragmetrics.report.templating import render
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.gates import build_path
+from ragmetrics.report.templating import render_page
+from ragmetrics.storage import Files, build_path
 
 PAGE = "builds.html"
 _MOST_LINES = 100
@@ -50,7 +47,7 @@ def write_builds(
     shown, lost = list(islice(newest, _MOST_LINES)), list(islice(undecided, _MOST_UNDECIDED))
     if not shown and not lost:
         return None
-    page = render(
+    page = render_page(
         "builds.html",
         0,
         dataset=dataset,
@@ -72,7 +69,7 @@ def write_build(site: Files, gate: Gate, found: Comparison | None) -> str:
 
     `found` is how the builds differ, where they could be compared and the store has it.
     """
-    page = render(
+    page = render_page(
         "build.html",
         1,
         gate=gate,

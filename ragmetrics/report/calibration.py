@@ -7,21 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ragmetrics.calibration.history import STEPS, History, judge_names, repeats
-from ragmetrics.judges.base import fingerprint
-from ragmetrics.model.calibration import (
+from ragmetrics.calibration import STEPS, History, judge_names, repeats
+from ragmetrics.judges import fingerprint
+from ragmetrics.model import (
     Calibration,
     Drift,
     Figure,
     FigureName,
+    JudgeInfo,
+    Manifest,
     Measured,
     MetricDrift,
+    Status,
 )
-from ragmetrics.model.manifest import JudgeInfo, Manifest
-from ragmetrics.model.score import Status
 from ragmetrics.report.coverage import STATUS
 from ragmetrics.report.formatting import count
-from ragmetrics.text.escaping import slug
+from ragmetrics.text import slug
 
 
 @dataclass(frozen=True)

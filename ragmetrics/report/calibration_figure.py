@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from ragmetrics.model.calibration import FigureName, ReliabilityBin
+from ragmetrics.model import FigureName, ReliabilityBin
 from ragmetrics.report.calibration import Point
 from ragmetrics.report.figure_layout import QUIET, SERIES, Figure, frame, rounded, upright
 from ragmetrics.report.formatting import interval, number, plural

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragmetrics.calibration.history import History
-from ragmetrics.model.calibration import ATTACK_WORDS, FIGURES, FigureName
+from ragmetrics.calibration import History
+from ragmetrics.model import ATTACK_WORDS, FIGURES, FigureName
 from ragmetrics.report.calibration import Standing, standings, unanswered
 from ragmetrics.report.calibration_figure import MAIN, drift_figure, reliability_figure
 from ragmetrics.report.calibration_segments import segment_tables
-from ragmetrics.report.templating import render
-from ragmetrics.storage.files import Files
+from ragmetrics.report.templating import render_page
+from ragmetrics.storage import Files
 
 PAGE = "calibration.html"
 MOST_IN_FULL = 12
@@ -50,7 +50,7 @@ def write_calibrations(site: Files, history: History, dataset: str | None = None
     if not found:
         return None
     shown = found[:_MOST_LINES]
-    page = render(
+    page = render_page(
         "calibration.html",
         0,
         dataset=dataset,

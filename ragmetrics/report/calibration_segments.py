@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragmetrics.model.calibration import Agreement, Calibration, Figure, FigureName
+from ragmetrics.model import Agreement, Calibration, Figure, FigureName
 
 MOST_TAGS = 6
 _STEPS = (0.0, 0.1, 0.2)

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ragmetrics.model.change_texts import mix_text, movement_text
-from ragmetrics.model.changes import ComparedMeans
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Summary
+from ragmetrics.model import ComparedMeans, Manifest, Summary, mix_text, movement_text
 from ragmetrics.report.coverage import STATUS
 from ragmetrics.report.formatting import brief, number, plural
 from ragmetrics.report.histogram import bin_label
 from ragmetrics.report.night_status import metric_states, needing_reader
 from ragmetrics.report.trends import change, scored
-from ragmetrics.text.numbers import share
+from ragmetrics.text import share
 
 MOST_DRAWN = 20
 """Metrics with their distribution: a page stays below 300 kB with twice as many."""

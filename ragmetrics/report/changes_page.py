@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragmetrics.model.comparison import Comparison
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.model import Comparison, Manifest
 from ragmetrics.report.compare_view import Means, compare_view
-from ragmetrics.report.templating import render
-from ragmetrics.storage.files import Files
+from ragmetrics.report.templating import render_page
+from ragmetrics.storage import Files
 
 NAME = "changes.html"
 
@@ -27,7 +26,7 @@ def write_changes(
 
     Without one that compares, the page says why there is none, given the `earlier` nights.
     """
-    page = render(
+    page = render_page(
         "changes.html",
         1,
         manifest=manifest,

@@ -10,12 +10,12 @@ import re
 from datetime import UTC, datetime
 
 from ragmetrics import __version__
-from ragmetrics.model.comparison import Comparison
+from ragmetrics.model import Comparison
 from ragmetrics.report.assets import write_assets
 from ragmetrics.report.compare_view import compare_view
 from ragmetrics.report.glossary import write_glossary
-from ragmetrics.report.templating import render
-from ragmetrics.storage.files import Files
+from ragmetrics.report.templating import render_page
+from ragmetrics.storage import Files
 
 FOLDER = "compare"
 _LONGEST = 60
@@ -44,7 +44,7 @@ def write_comparison(site: Files, path: str, found: Comparison) -> str:
     """
     write_assets(site, charts=False)
     write_glossary(site)
-    page = render(
+    page = render_page(
         "compare.html",
         1,
         view=compare_view(found),

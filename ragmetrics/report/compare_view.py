@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TypeAlias
 
-from ragmetrics.model.comparison import Change, Comparison, MovedContext, MovedRow, RowValue
+from ragmetrics.model import Change, Comparison, MovedContext, MovedRow, RowValue
 from ragmetrics.report.earlier_retrieval import became
 from ragmetrics.report.formatting import digits, number, plural
 from ragmetrics.report.truncation import Budget, Passage
-from ragmetrics.text.numbers import finite
+from ragmetrics.text import finite
 
 Means: TypeAlias = tuple[float | None, float | None]
 """Of A and of B."""

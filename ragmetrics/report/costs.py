@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ragmetrics.model.manifest import (
+from ragmetrics.model import (
     EMBEDDINGS,
     BudgetReport,
     Limits,
     Manifest,
     SampleReport,
+    Summary,
     Usage,
 )
-from ragmetrics.model.summary import Summary
 from ragmetrics.report.formatting import brief, plain, plural
-from ragmetrics.text.numbers import NONE, share
+from ragmetrics.text import NONE, share
 
 _TOLERATED = 1.1
 """Times the half width that was asked for: the next night's spread is not that of the last ones."""

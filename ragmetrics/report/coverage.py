@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ragmetrics.metrics.registry import metrics
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Summary
+from ragmetrics.metrics import metrics
+from ragmetrics.model import Manifest, Summary
 
 STATUS = {
     "scored": "scored",

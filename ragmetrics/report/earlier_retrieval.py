@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from ragmetrics.model.comparison import MovedContext
+from ragmetrics.model import MovedContext
 
 NIGHTS = 3
 """Earlier nights that a row is held against."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
-from ragmetrics.text.numbers import finite
+from ragmetrics.text import finite
 
 Figure = dict[str, Any]
 INK, QUIET = "var(--ink-2)", "var(--ink-3)"

@@ -6,9 +6,8 @@ import hashlib
 import re
 from datetime import timedelta
 
-from ragmetrics.model.change_texts import NO_CHANGE, WIDE, drop_words
-from ragmetrics.text.escaping import slug
-from ragmetrics.text.numbers import NONE, finite
+from ragmetrics.model import NO_CHANGE, WIDE, drop_words
+from ragmetrics.text import NONE, finite, slug
 
 LONGEST = 4_000
 """Characters of one text that are shown; what is longer is cut and says so."""

@@ -7,17 +7,17 @@ The same lines stand at hover and focus wherever a page uses the term: `_parts.h
 
 from __future__ import annotations
 
-from ragmetrics.metrics.registry import metrics
+from ragmetrics.metrics import metrics
 from ragmetrics.report.glossary_terms import GROUPS
-from ragmetrics.report.templating import render
-from ragmetrics.storage.files import Files
+from ragmetrics.report.templating import render_page
+from ragmetrics.storage import Files
 
 PAGE = "glossary.html"
 
 
 def write_glossary(site: Files) -> str:
     """Write the page, unless the site has it as it would be; return its path."""
-    page = render("glossary.html", 0, groups=GROUPS, metrics=metrics())
+    page = render_page("glossary.html", 0, groups=GROUPS, metrics=metrics())
     if site.find(PAGE) != page:
         site.write(PAGE, page)
     return PAGE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragmetrics.text.escaping import slug
+from ragmetrics.text import slug
 
 NUMBERS = {
     "mean": "The average of a metric over the rows that were scored; rows without a score are "

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ragmetrics.model.summary import Summary
+from ragmetrics.model import Summary
 from ragmetrics.report.figure_layout import SERIES, Figure, count_axis, frame, upright
 from ragmetrics.report.formatting import plural
-from ragmetrics.text.numbers import finite
+from ragmetrics.text import finite
 
 
 def histogram_figure(summary: Summary) -> Figure:

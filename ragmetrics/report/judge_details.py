@@ -10,12 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
+from ragmetrics.model import LogRow, Score
 from ragmetrics.report.truncation import Budget, Passage
-from ragmetrics.storage.shards import ScoredRow
-from ragmetrics.text.numbers import NONE
-from ragmetrics.text.sentence_splitter import sentences
+from ragmetrics.storage import ScoredRow
+from ragmetrics.text import NONE, sentences
 
 MOST_CLAIMS = 60
 _LONGEST_REFERENCE = 50_000

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ragmetrics.model.calibration import Calibration, Drift, Figure, Measured
-from ragmetrics.model.gate import Gate, MetricVerdict
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.model import Calibration, Drift, Figure, Gate, Manifest, Measured, MetricVerdict
 from ragmetrics.report.formatting import brief, count, drop, interval, number, plain
 from ragmetrics.report.night_status import condition
 from ragmetrics.report.summary_lines import Line, headline

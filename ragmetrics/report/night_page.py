@@ -11,8 +11,7 @@ from urllib.parse import quote
 
 import yaml
 
-from ragmetrics.model.calibration import Calibration
-from ragmetrics.model.manifest import Manifest, WorstRow
+from ragmetrics.model import Calibration, Manifest, WorstRow
 from ragmetrics.report.calibration import trusted
 from ragmetrics.report.calibration_page import PAGE as CALIBRATIONS
 from ragmetrics.report.cards import cards
@@ -31,7 +30,7 @@ from ragmetrics.report.night_status import (
 from ragmetrics.report.row_selection import KeptRow
 from ragmetrics.report.rows_page import PAGE as ROWS
 from ragmetrics.report.segments import STEPS, tag_tables
-from ragmetrics.report.templating import render
+from ragmetrics.report.templating import render_page
 
 _SHOWN = 5
 """Rows of a metric that the night's page names; all of them are on the page of rows."""
@@ -72,7 +71,7 @@ def night_page(
     as Parquet.
     """
     numbers, rules = has_numbers(manifest), shown_rules(manifest, earlier)
-    return render(
+    return render_page(
         "night.html",
         1,
         manifest=manifest,

@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from ragmetrics.alerts.incident_grouping import Incident, incidents
-from ragmetrics.model.change_texts import fall_story, fall_text
-from ragmetrics.model.changes import Fall
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Summary
+from ragmetrics.alerts import Incident, incidents
+from ragmetrics.model import Fall, Finding, Manifest, Summary, fall_story, fall_text
 from ragmetrics.report.costs import judged_rows, sampled, was_over
 from ragmetrics.report.formatting import plural
-from ragmetrics.scoring.low_segments import worse_segments
-from ragmetrics.text.numbers import finite
+from ragmetrics.scoring import worse_segments
+from ragmetrics.text import finite
 
 RuleState = Literal["firing", "pending", "no_data", "uncompared", "ok"]
 MetricState = RuleState | Literal["fell"]

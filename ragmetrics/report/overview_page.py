@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Sequence
 from datetime import date
 
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.model import Manifest
 from ragmetrics.report.calendar import WEEKDAYS, months
 from ragmetrics.report.night_status import (
     LABELS,
@@ -19,10 +19,10 @@ from ragmetrics.report.night_status import (
     shown_rules,
 )
 from ragmetrics.report.overview_table import by_night, money_figure, requests_figure, rows_figure
-from ragmetrics.report.templating import render
+from ragmetrics.report.templating import render_page
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import trends
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 
 PAGE = "index.html"
 
@@ -41,12 +41,12 @@ def write_overview(
     which a run began that left no night.
     """
     if not nights:
-        site.write(PAGE, render("empty.html", 0, calibrations=calibrations, builds=builds))
+        site.write(PAGE, render_page("empty.html", 0, calibrations=calibrations, builds=builds))
         return PAGE
     found = [(night, condition(night)) for night in nights]
     newest, state = found[-1]
     drawn, rules = trends(nights), shown_rules(newest, nights[:-1])
-    page = render(
+    page = render_page(
         "overview.html",
         0,
         manifest=newest,

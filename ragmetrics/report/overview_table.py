@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.model import Manifest
 from ragmetrics.report.costs import paid
 from ragmetrics.report.coverage import STATUS
 from ragmetrics.report.figure_layout import BAND, SERIES, Figure, count_axis, days_axis, frame

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING
 
-from ragmetrics.alerts.silencing import alert_id
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Summary
+from ragmetrics.alerts import alert_id
+from ragmetrics.model import Finding, Manifest, Summary
 from ragmetrics.report.night_status import LABELS, RuleState, by_state, condition, rule_state
 from ragmetrics.report.prometheus_labels import label
-from ragmetrics.storage.files import Files
-from ragmetrics.text.numbers import finite
+from ragmetrics.storage import Files
+from ragmetrics.text import finite
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from ragmetrics.text.escaping import clean
+from ragmetrics.text import clean
 
 LONGEST = 120
 _DIGEST_BYTES = 16

@@ -14,12 +14,11 @@ from collections.abc import Callable, Mapping
 from http.client import HTTPException
 from urllib.error import HTTPError
 
-from ragmetrics.config.headers import filled
-from ragmetrics.config.prometheus import PushSettings
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.config import PushSettings, filled
+from ragmetrics.model import Manifest
 from ragmetrics.report.prometheus import Night
 from ragmetrics.report.prometheus_labels import label
-from ragmetrics.text.escaping import clean
+from ragmetrics.text import clean
 
 PAUSES = (1.0, 4.0)
 """Seconds before the second and the third attempt."""

@@ -11,18 +11,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ragmetrics.calibration.history import History
-from ragmetrics.model.base import Record
-from ragmetrics.model.calibration import Calibration
-from ragmetrics.model.comparison import Comparison
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.gate import Gate, Undecided
-from ragmetrics.model.manifest import BrokenFile, Manifest
-from ragmetrics.model.redaction import hashed, hashed_place, hashed_quote, hidden_of, without
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
+from ragmetrics.calibration import History
+from ragmetrics.model import (
+    BrokenFile,
+    Calibration,
+    Comparison,
+    Finding,
+    Gate,
+    LogRow,
+    Manifest,
+    Record,
+    Score,
+    Undecided,
+    hashed,
+    hashed_place,
+    hashed_quote,
+    hidden_of,
+    without,
+)
 from ragmetrics.report.row_selection import KeptRow
-from ragmetrics.storage.shards import ScoredRow
+from ragmetrics.storage import ScoredRow
 
 R = TypeVar("R", bound=Record)
 

@@ -8,12 +8,11 @@ from datetime import date, timedelta
 from functools import partial
 from itertools import pairwise
 
-from ragmetrics.alerts.silencing import silences, with_silences
-from ragmetrics.calibration.history import History, load_history
-from ragmetrics.comparison.nights import Load, compare_nights, night_before, remembering
+from ragmetrics.alerts import silences, with_silences
+from ragmetrics.calibration import History, load_history
+from ragmetrics.comparison import Load, compare_nights, night_before, remembering
 from ragmetrics.errors import StoreError
-from ragmetrics.model.gate import Gate
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.model import Gate, Manifest
 from ragmetrics.report.builds_page import PAGE as BUILDS
 from ragmetrics.report.builds_page import shown_gates, write_build
 from ragmetrics.report.calibration_page import PAGE as CALIBRATIONS
@@ -33,16 +32,27 @@ from ragmetrics.report.site import (
     write_overview,
 )
 from ragmetrics.report.store_snapshot import Saved, saved, until_settled
-from ragmetrics.scoring.summary import load_scores
-from ragmetrics.storage.clearing import clear
-from ragmetrics.storage.failed_gates import load_undecided
-from ragmetrics.storage.files import FileInfo, Files
-from ragmetrics.storage.gates import BUILD_PAGES, build_path, gate_path, load_compared, load_gates
-from ragmetrics.storage.history import in_full, outlines, ref_of, run_of
-from ragmetrics.storage.manifests import path_of
-from ragmetrics.storage.parallel import side_by_side
-from ragmetrics.storage.retry import do_all, is_missing
-from ragmetrics.storage.run_index import Months
+from ragmetrics.scoring import load_scores
+from ragmetrics.storage import (
+    BUILD_PAGES,
+    FileInfo,
+    Files,
+    Months,
+    build_path,
+    clear,
+    do_all,
+    gate_path,
+    in_full,
+    is_missing,
+    load_compared,
+    load_gates,
+    load_undecided,
+    outlines,
+    path_of,
+    ref_of,
+    run_of,
+    side_by_side,
+)
 
 HEALED = 14
 """Nights back for which pages are looked for that a run could not write."""

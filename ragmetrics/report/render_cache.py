@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragmetrics import __version__
 from ragmetrics.report.assets import own_name
-from ragmetrics.storage.files import FileInfo, Files
+from ragmetrics.storage import FileInfo, Files
 
 PATH = "made-of.json"
 Beside: TypeAlias = Sequence[str | bool | None]

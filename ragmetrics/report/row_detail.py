@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from ragmetrics.model.comparison import MovedContext
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
+from ragmetrics.model import LogRow, MovedContext, Score
 from ragmetrics.report.earlier_retrieval import Earlier, became
 from ragmetrics.report.formatting import LONGEST
 from ragmetrics.report.judge_details import (

@@ -9,17 +9,23 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ragmetrics.comparison.context_diff import moved_contexts
+from ragmetrics.comparison import moved_contexts
 from ragmetrics.errors import StoreError
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.row import LogRow, question_key
+from ragmetrics.model import LogRow, Manifest, question_key
 from ragmetrics.report.earlier_retrieval import NIGHTS, Earlier
 from ragmetrics.report.redacting import redacted
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import ref_of
-from ragmetrics.storage.parallel import side_by_side
-from ragmetrics.storage.row_lookup import Place, by_shard, records_at, scores_at
-from ragmetrics.storage.shards import RunRef, read_columns, row_of
+from ragmetrics.storage import (
+    Files,
+    Place,
+    RunRef,
+    by_shard,
+    read_columns,
+    records_at,
+    ref_of,
+    row_of,
+    scores_at,
+    side_by_side,
+)
 
 log = logging.getLogger(__name__)
 _ROW_COLUMNS = ["id", "user_input", "retrieved_contexts", "retrieved_context_ids", "index_build"]

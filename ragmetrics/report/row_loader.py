@@ -8,15 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from ragmetrics.comparison.nights import Load, night_before, question_means
+from ragmetrics.comparison import Load, night_before, question_means
 from ragmetrics.errors import StoreError
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.model import Manifest
 from ragmetrics.report.row_history import earlier_nights, names_of
 from ragmetrics.report.row_selection import KeptRow, RowTable, pick_rows, unique_keys
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import ref_of
-from ragmetrics.storage.retry import is_missing
-from ragmetrics.storage.row_lookup import Place, by_shard, scored_rows
+from ragmetrics.storage import Files, Place, by_shard, is_missing, ref_of, scored_rows
 
 log = logging.getLogger(__name__)
 

@@ -14,13 +14,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.model.manifest import WorstRow
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
+from ragmetrics.model import LogRow, Score, WorstRow
 from ragmetrics.report.earlier_retrieval import Earlier
 from ragmetrics.report.formatting import clean
-from ragmetrics.storage.row_lookup import Place
-from ragmetrics.storage.shards import ScoredRow
+from ragmetrics.storage import Place, ScoredRow
 
 MOST = 500
 """Rows of one night."""

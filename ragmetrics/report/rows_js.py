@@ -11,7 +11,7 @@ from typing import Any
 
 from ragmetrics.report.formatting import anchor, clean
 from ragmetrics.report.row_detail import Evidence
-from ragmetrics.text.numbers import finite
+from ragmetrics.text import finite
 
 MOST_FILES = 3
 MOST_BYTES = 1_000_000

@@ -12,17 +12,14 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ragmetrics.model.manifest import Manifest, WorstRow
+from ragmetrics.model import Manifest, WorstRow
 from ragmetrics.report.formatting import anchor
 from ragmetrics.report.night_status import condition, metric_states, needing_reader
 from ragmetrics.report.row_detail import Evidence, evidence
 from ragmetrics.report.row_selection import KeptRow
 from ragmetrics.report.rows_js import MOST_FILES, entry, pages_of, script, shown_tags
-from ragmetrics.report.templating import render
-from ragmetrics.storage.clearing import clear
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import ref_of
-from ragmetrics.storage.row_lookup import Place
+from ragmetrics.report.templating import render_page
+from ragmetrics.storage import Files, Place, clear, ref_of
 
 PAGE = "rows.html"
 MOST_BYTES = 295_000
@@ -79,7 +76,7 @@ def _evidence(kept: KeptRow) -> Evidence:
 
 
 def _article(found: Evidence) -> Markup:
-    return Markup(render("_row.html", 1, found=found).decode())  # noqa: S704 - by a template
+    return Markup(render_page("_row.html", 1, found=found).decode())  # noqa: S704 - by a template
 
 
 def _worst_groups(manifest: Manifest, found: Mapping[Place, Evidence]) -> list[WorstGroup]:
@@ -105,7 +102,7 @@ def _page(
     ref = ref_of(manifest)
 
     def page(full: Mapping[str, Markup]) -> bytes:
-        return render(
+        return render_page(
             "rows.html",
             1,
             manifest=manifest,

@@ -6,10 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Summary
-from ragmetrics.scoring.low_segments import worse_segments
-from ragmetrics.text.numbers import finite
+from ragmetrics.model import Manifest, Summary
+from ragmetrics.scoring import worse_segments
+from ragmetrics.text import finite
 
 MOST_VALUES = 50
 MOST_TAGS = 20

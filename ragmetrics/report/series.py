@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ragmetrics.model.summary import Summary
+from ragmetrics.model import Summary
 from ragmetrics.report.figure_layout import BAND, SERIES, Figure, rounded
 from ragmetrics.report.formatting import interval
 from ragmetrics.report.trends import Point, Trend
-from ragmetrics.text.escaping import slug
+from ragmetrics.text import slug
 
 _FEW = 45
 """Nights whose points are drawn large: more would hide the line."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from datetime import date
 
-from ragmetrics.alerts.silencing import silences, with_silences
+from ragmetrics.alerts import silences, with_silences
 from ragmetrics.errors import InputError
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.model import Manifest
 from ragmetrics.report.markdown import summary_markdown
 from ragmetrics.report.redacting import redacted
 from ragmetrics.report.summary_page import summary_page
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import in_full, outlines, run_of
+from ragmetrics.storage import Files, in_full, outlines, run_of
 
 _EARLIER = 60
 """Nights in which the newest one that compares is looked for."""

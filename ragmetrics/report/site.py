@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ragmetrics.model.calibration import Calibration
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.model import Calibration, Manifest
 from ragmetrics.report import assets
 from ragmetrics.report.builds_page import write_builds
 from ragmetrics.report.calibration_page import write_calibrations
@@ -30,7 +29,7 @@ from ragmetrics.report.row_selection import KeptRow
 from ragmetrics.report.rows_page import write_rows
 from ragmetrics.report.summary_page import NAME as SUMMARY
 from ragmetrics.report.summary_page import summary_page
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 
 __all__ = [
     "summary_markdown",

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ragmetrics.storage.files import FileInfo, Files
-from ragmetrics.storage.manifests import RUNS
+from ragmetrics.storage import RUNS, FileInfo, Files
 
 T = TypeVar("T")
 

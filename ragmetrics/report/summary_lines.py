@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Summary
+from ragmetrics.model import Manifest, Summary
 from ragmetrics.report.cards import Card, cards
 from ragmetrics.report.formatting import brief, count, interval, moved, number, plain
 from ragmetrics.report.night_status import LABELS
-from ragmetrics.scoring.low_segments import worse_segments
+from ragmetrics.scoring import worse_segments
 
 _NO_RULE = "no rule"
 _NAME = 80

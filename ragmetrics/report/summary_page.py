@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.model import Manifest
 from ragmetrics.report.costs import bill
 from ragmetrics.report.formatting import brief, plain, plural
 from ragmetrics.report.night_status import LABELS, condition
 from ragmetrics.report.summary_lines import headline, lowest_segments
-from ragmetrics.report.templating import render, web
+from ragmetrics.report.templating import render_page, web
 
 NAME = "summary.html"
 _MOST_TOLD = 12
@@ -39,7 +39,7 @@ def summary_page(manifest: Manifest, earlier: Sequence[Manifest]) -> bytes:
     """
     state = condition(manifest)
     told = [*state.told, *state.notes]
-    return render(
+    return render_page(
         "summary.html",
         1,
         manifest=manifest,

@@ -9,22 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from ragmetrics.metrics.registry import metrics
-from ragmetrics.model.change_texts import compared_words, over_questions
+from ragmetrics.metrics import metrics
+from ragmetrics.model import compared_words, over_questions
 from ragmetrics.report import assets, costs
 from ragmetrics.report import formatting as words
 from ragmetrics.report.coverage import STATUS, needs
 from ragmetrics.report.figure_layout import Figure
 from ragmetrics.report.glossary_terms import TERMS, anchor_of
 from ragmetrics.report.night_status import LABELS, rule_state
-from ragmetrics.text.escaping import slug
-from ragmetrics.text.numbers import share
+from ragmetrics.text import share, slug
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def render(template: str, depth: int, **values: Any) -> bytes:
+def render_page(template: str, depth: int, **values: Any) -> bytes:
     """A page as bytes; `depth` is the number of folders between it and the site's root."""
     return _environment(depth).get_template(template).render(**values).encode()
 

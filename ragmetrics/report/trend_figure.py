@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from ragmetrics.report.figure_layout import INK, Figure, days_axis, frame, midnight, upright
 from ragmetrics.report.series import traces
 from ragmetrics.report.trends import Trend
-from ragmetrics.text.numbers import finite
+from ragmetrics.text import finite
 
 LEAST_SPAN = 0.2
 """Of the axis: less would make noise look like news."""

@@ -9,12 +9,9 @@ from datetime import date
 from itertools import pairwise
 from math import hypot
 
-from ragmetrics.model.changes import ComparedMeans
-from ragmetrics.model.finding import Finding, Transition
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Summary
+from ragmetrics.model import ComparedMeans, Finding, Manifest, Summary, Transition
 from ragmetrics.report.night_status import metric_states, needing_reader
-from ragmetrics.text.numbers import finite
+from ragmetrics.text import finite
 
 NIGHTS = 90
 """Most nights that are drawn; older ones stay reachable from the calendar."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import escape
 
 from ragmetrics.report.formatting import LONGEST, clean
-from ragmetrics.text.sentence_splitter import sentences
+from ragmetrics.text import sentences
 
 _LONGEST_SPLIT = 50_000
 """Characters up to which a text is split again to find its sentences."""

@@ -11,10 +11,10 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Sequence
 from typing import Any
 
-from ragmetrics.metrics.registry import Metric
-from ragmetrics.model.row import LogRow
+from ragmetrics.metrics import Metric
+from ragmetrics.model import LogRow
 from ragmetrics.scoring.panel import Panel
-from ragmetrics.storage.shards import ScoredRow
+from ragmetrics.storage import ScoredRow
 
 _WAITING = 4
 """Times as many rows may wait to come out as may be in play."""

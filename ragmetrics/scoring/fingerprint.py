@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragmetrics.config.judge import EmbeddingSettings, JudgeSettings
-from ragmetrics.config.settings import Settings
-from ragmetrics.judges import make_embedder, make_judges, names_of
-from ragmetrics.judges.base import Judge, fingerprint
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.metrics.registry import Metric
-from ragmetrics.model.manifest import JudgeInfo, Usage
+from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
+from ragmetrics.judges import Corpus, Judge, fingerprint, make_embedder, make_judges, names_of
+from ragmetrics.metrics import Metric
+from ragmetrics.model import JudgeInfo, Usage
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.panel import panel_fingerprint
 

@@ -13,14 +13,19 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from ragmetrics.config.judge import JudgeSettings, api_key
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import JudgeSettings, Settings, api_key
 from ragmetrics.event_loop import Shared
-from ragmetrics.judges import expect_some, make_embedder, make_member, names_of
-from ragmetrics.judges.base import Embedder, Judge
-from ragmetrics.judges.single_flight import Once
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.storage.files import Files
+from ragmetrics.judges import (
+    Corpus,
+    Embedder,
+    Judge,
+    Once,
+    expect_some,
+    make_embedder,
+    make_member,
+    names_of,
+)
+from ragmetrics.storage import Files
 
 
 @dataclass(frozen=True)

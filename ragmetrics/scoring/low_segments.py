@@ -12,10 +12,8 @@ Source: Benjamini and Hochberg 1995.
 
 from __future__ import annotations
 
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Summary
-from ragmetrics.stats.levels import ALPHA, CONFIDENCE
-from ragmetrics.stats.multiple_testing import adjusted
+from ragmetrics.model import Manifest, Summary
+from ragmetrics.stats import ALPHA, CONFIDENCE, adjusted
 
 
 def worse_segments(manifest: Manifest) -> list[Summary]:

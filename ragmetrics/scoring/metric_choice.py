@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import TYPE_CHECKING
 
-from ragmetrics.config.settings import MetricChoice, Settings
-from ragmetrics.metrics.prompt_overrides import Wording
-from ragmetrics.metrics.registry import Metric, metrics, prompts_of, select
+from ragmetrics.config import MetricChoice, Settings
+from ragmetrics.metrics import Metric, Wording, metrics, prompts_of, select
 
 if TYPE_CHECKING:
-    from ragmetrics.config.settings import Settings
+    from ragmetrics.config import Settings
 
 
 def chosen_metrics(settings: Settings) -> list[Metric]:

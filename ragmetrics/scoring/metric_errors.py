@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from ragmetrics.model.score import Score, Status
+from ragmetrics.model import Score, Status
 
 
 class MetricErrors:

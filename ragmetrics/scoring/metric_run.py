@@ -10,12 +10,9 @@ from pathlib import Path
 from traceback import extract_tb
 
 from ragmetrics.errors import RagmetricsError, Unanswered, UnreadableReply
-from ragmetrics.metrics.registry import Metric
-from ragmetrics.model.request import Answer, Ask, Request
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
-from ragmetrics.text.escaping import short
-from ragmetrics.text.sentence_splitter import weight
+from ragmetrics.metrics import Metric
+from ragmetrics.model import Answer, Ask, LogRow, Request, Score, Status
+from ragmetrics.text import short, weight
 
 log = logging.getLogger(__name__)
 

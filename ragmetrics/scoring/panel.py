@@ -16,14 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ragmetrics.config.settings import Aggregate
+from ragmetrics.config import Aggregate
 from ragmetrics.errors import JudgeRefused, Unanswered
-from ragmetrics.judges.base import Judge, fingerprint
-from ragmetrics.judges.client import Broker, Wanted
-from ragmetrics.metrics.registry import Metric
-from ragmetrics.model.request import Answer
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import UNSETTLED, Score, Status
+from ragmetrics.judges import Broker, Judge, Wanted, fingerprint
+from ragmetrics.metrics import Metric
+from ragmetrics.model import UNSETTLED, Answer, LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.metric_run import Play, is_heavy
 

@@ -11,22 +11,27 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ragmetrics import event_loop as loop
-from ragmetrics.config.judge import EmbeddingSettings, JudgeSettings
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.judges.base import Embedder, Judge
-from ragmetrics.judges.cache.judgements import EMBEDDING, Judgements
-from ragmetrics.judges.client import Broker, Record
-from ragmetrics.judges.deadline import deadline_at, ending
-from ragmetrics.judges.embedding_client import Vectors
-from ragmetrics.judges.metered_judge import Account
-from ragmetrics.judges.quota_sharing import depart
-from ragmetrics.judges.spend_limit import purse_in_use, spending
-from ragmetrics.judges.usage_counter import Tallies
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.metrics.registry import Metric, families
-from ragmetrics.model.manifest import EMBEDDINGS
-from ragmetrics.model.row import LogRow
+from ragmetrics.judges import (
+    EMBEDDING,
+    Account,
+    Broker,
+    Corpus,
+    Embedder,
+    Judge,
+    Judgements,
+    Record,
+    Tallies,
+    Vectors,
+    deadline_at,
+    depart,
+    ending,
+    purse_in_use,
+    spending,
+)
+from ragmetrics.metrics import Metric, families
+from ragmetrics.model import EMBEDDINGS, LogRow
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.budget.pool import funds_of
 from ragmetrics.scoring.driver import drive
@@ -40,19 +45,20 @@ from ragmetrics.scoring.sampling.panel import SampledPanel
 from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.scoring.staging import load_corpus
-from ragmetrics.storage.files import Files, open_store
-from ragmetrics.storage.retry import expect
-from ragmetrics.storage.shards import (
+from ragmetrics.storage import (
     SCORE_SCHEMA,
+    Files,
     PartWriter,
     RunRef,
+    expect,
     is_whole,
+    open_store,
     question_keys,
     read_row_batches,
     score_record,
     workspace,
 )
-from ragmetrics.text.sentence_splitter import SplitCounter, counting_splits
+from ragmetrics.text import SplitCounter, counting_splits
 
 _PARTS_AT_ONCE = 4
 

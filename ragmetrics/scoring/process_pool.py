@@ -26,16 +26,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import ParamSpec, TypeVar
 
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import JudgeRefused, RagmetricsError
-from ragmetrics.judges.client import Record
+from ragmetrics.judges import Record
 from ragmetrics.scoring.garbage import collect_seldom
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.part import score_part, score_together
 from ragmetrics.scoring.staging import Staged
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.shards import RunRef
-from ragmetrics.text.sentence_splitter import sharing_splits
+from ragmetrics.storage import Files, RunRef
+from ragmetrics.text import sharing_splits
 
 Part = tuple[Sequence[str], int]
 """The names of a family of metrics, and a shard."""

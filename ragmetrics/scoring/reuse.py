@@ -22,21 +22,18 @@ from datetime import date, datetime
 from pydantic import Field, ValidationError
 
 from ragmetrics import __version__
-from ragmetrics.config.settings import Settings
-from ragmetrics.judges.base import fingerprint
-from ragmetrics.metrics.registry import Metric
-from ragmetrics.model.manifest import Record
-from ragmetrics.model.row import explain
-from ragmetrics.model.score import UNSETTLED, Status
-from ragmetrics.model.summary import Summary
+from ragmetrics.config import Settings
+from ragmetrics.judges import fingerprint
+from ragmetrics.metrics import Metric
+from ragmetrics.model import UNSETTLED, Record, Status, Summary, explain
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.staging import Staged, find_staged
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import find_manifest
-from ragmetrics.storage.shards import (
+from ragmetrics.storage import (
     DamagedPart,
+    Files,
     RunRef,
     copy_part,
+    find_manifest,
     is_whole,
     read_columns,
     read_notes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.scoring.part import score_families
 from ragmetrics.scoring.staging import Staged
 

@@ -8,10 +8,9 @@ from functools import reduce
 from operator import or_
 
 from ragmetrics import __version__
-from ragmetrics.config.settings import Settings
-from ragmetrics.config.snapshot import told as told_settings
-from ragmetrics.model.manifest import EMBEDDINGS, BudgetReport, JudgeInfo, Manifest, Usage
-from ragmetrics.model.score import Status
+from ragmetrics.config import Settings
+from ragmetrics.config import told as told_settings
+from ragmetrics.model import EMBEDDINGS, BudgetReport, JudgeInfo, Manifest, Status, Usage
 from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, pays_for_embeddings
 from ragmetrics.scoring.fingerprint import judge_info, metric_fingerprint
 from ragmetrics.scoring.metric_choice import chosen_metrics
@@ -20,7 +19,7 @@ from ragmetrics.scoring.sampling.report import report_of
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.scoring.summary import MetricScores, find_segments, load_scores, summarise
 from ragmetrics.scoring.usage_report import Costs, costs_of
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 
 
 def summarise_run(

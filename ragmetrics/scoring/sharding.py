@@ -16,14 +16,13 @@ from typing import BinaryIO, cast
 
 import pyarrow as pa
 
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.logs.log_files import LogSet
-from ragmetrics.logs.parquet_records import parquet_extent
-from ragmetrics.metrics.registry import families
-from ragmetrics.model.row import LogRow
+from ragmetrics.logs import LogSet, parquet_extent
+from ragmetrics.metrics import families
+from ragmetrics.model import LogRow
 from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.storage.files import FileInfo, Files
+from ragmetrics.storage import FileInfo, Files
 
 MOST_TASKS = 400
 """Of a night: families of metrics times shards. Each costs the server some 30 ms."""

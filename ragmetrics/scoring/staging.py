@@ -18,23 +18,20 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ragmetrics import __version__
-from ragmetrics.config.settings import Limits, Settings
+from ragmetrics.config import Limits, Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.logs.golden import GoldenSet
-from ragmetrics.logs.inputs import Inputs
-from ragmetrics.logs.log_files import of_day
-from ragmetrics.model.manifest import BrokenFile, Record, Source
-from ragmetrics.model.prompt import dumps
-from ragmetrics.model.row import LogRow, Rejected, explain
+from ragmetrics.judges import Corpus
+from ragmetrics.logs import GoldenSet, Inputs, of_day
+from ragmetrics.model import BrokenFile, LogRow, Record, Rejected, Source, dumps, explain
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.sharding import shard_of, shards_for
-from ragmetrics.storage.clearing import clear
-from ragmetrics.storage.files import Files, open_store
-from ragmetrics.storage.shards import (
+from ragmetrics.storage import (
     ROW_SCHEMA,
+    Files,
     PartWriter,
     RunRef,
+    clear,
+    open_store,
     row_record,
     row_size,
     workspace,

@@ -11,15 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragmetrics.model.row import question_key
-from ragmetrics.model.score import Status
-from ragmetrics.model.summary import JudgeSummary, Segment, Summary
+from ragmetrics.model import JudgeSummary, Segment, Status, Summary, question_key
 from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean, strata_of
 from ragmetrics.scoring.sampling.plan import Group, Marks, SamplePlan
-from ragmetrics.stats.agreement import krippendorff_alpha
-from ragmetrics.stats.intervals import mean_interval
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.shards import RunRef, read_columns
+from ragmetrics.stats import krippendorff_alpha, mean_interval
+from ragmetrics.storage import Files, RunRef, read_columns
 
 if TYPE_CHECKING:  # both take a tenth of a second and more: only what reads scores pays it
     import pandas as pd

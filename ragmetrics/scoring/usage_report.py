@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from ragmetrics.config.settings import Settings
-from ragmetrics.model.manifest import Usage
+from ragmetrics.config import Settings
+from ragmetrics.model import Usage
 from ragmetrics.scoring.metric_errors import MetricErrors
 from ragmetrics.scoring.part import score_families
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.shards import RunRef, read_notes
+from ragmetrics.storage import Files, RunRef, read_notes
 
 
 @dataclass

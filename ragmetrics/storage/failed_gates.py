@@ -14,7 +14,7 @@ from functools import partial
 from pydantic import ValidationError
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model.gate import FAILED_GATES, Undecided
+from ragmetrics.model import FAILED_GATES, Undecided
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.newest_first import newest_first
 

@@ -14,13 +14,11 @@ from functools import partial
 
 from pydantic import ValidationError
 
-from ragmetrics.model.comparison import Comparison
-from ragmetrics.model.gate import Gate, is_name
-from ragmetrics.model.row import explain
+from ragmetrics.model import Comparison, Gate, explain, is_name
 from ragmetrics.storage.clearing import clear
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.newest_first import newest_first
-from ragmetrics.text.escaping import slug
+from ragmetrics.text import slug
 
 GATES = "gates"
 log = logging.getLogger(__name__)

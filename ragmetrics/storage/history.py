@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.model import Manifest
 from ragmetrics.storage.files import FileInfo, Files
 from ragmetrics.storage.manifests import RUNS, by_date, path_of, read_manifests, run_name
 from ragmetrics.storage.run_index import Months

@@ -9,8 +9,7 @@ from datetime import date
 
 from pydantic import ValidationError
 
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.row import explain
+from ragmetrics.model import Manifest, explain
 from ragmetrics.storage.files import FileInfo, Files
 from ragmetrics.storage.parallel import find_all
 from ragmetrics.storage.shards import RunRef

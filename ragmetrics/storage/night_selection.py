@@ -6,8 +6,7 @@ import logging
 from collections.abc import Sequence
 from datetime import timedelta
 
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.score import UNSETTLED
+from ragmetrics.model import UNSETTLED, Manifest
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.history import is_ahead, run_of, runs_of, said_seen, seen
 

@@ -22,10 +22,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model.base import Record
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.row import explain
+from ragmetrics.model import Finding, Manifest, Record, explain
 from ragmetrics.storage.files import FileInfo, Files
 from ragmetrics.storage.manifests import RUNS, by_date, read_manifests
 from ragmetrics.storage.parallel import find_all

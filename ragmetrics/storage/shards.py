@@ -22,10 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model.manifest import Record
-from ragmetrics.model.prompt import dumps
-from ragmetrics.model.row import LogRow, question_key
-from ragmetrics.model.score import Score, Status
+from ragmetrics.model import LogRow, Record, Score, Status, dumps, question_key
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.retry import is_missing
 from ragmetrics.storage.tempfiles import scratch

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.calibration import Calibration, calibrate, calibrate_replies
+from ragmetrics.calibration.recorded_verdicts import calibrate_replies
+from ragmetrics.calibration.run import calibrate
 from ragmetrics.config.settings import make_settings
-from ragmetrics.model.calibration import FigureName
+from ragmetrics.model.calibration import Calibration, FigureName
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.calibration import load_calibrations
+from ragmetrics.calibration.store import load_calibrations
 from ragmetrics.config.settings import load_settings
 from ragmetrics.model.manifest import Manifest
 from ragmetrics.pipeline.nightly import run_night

@@ -22,8 +22,8 @@ from ragmetrics.alerts.formats.slack_mrkdwn import Span, spans
 from ragmetrics.alerts.silencing import silence
 from ragmetrics.model.silence import Silence
 from ragmetrics.report.markdown import gate_markdown
-from ragmetrics.report.short_summary import night_markdown
 from ragmetrics.report.refresh import rebuild_dashboard
+from ragmetrics.report.short_summary import night_markdown
 from ragmetrics.storage.files import open_store
 from ragmetrics.storage.history import run_of
 from tests.fakes.browsing import Visit

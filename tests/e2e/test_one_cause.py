@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from ragmetrics.alerts.delivery import Delivery
-from ragmetrics.alerts.formats.terminal import render
+from ragmetrics.alerts.formats.terminal import terminal_text
 from ragmetrics.alerts.slack import compose
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.config.settings import make_settings
@@ -91,7 +91,7 @@ class Site:
             for name, page in pages.items()
         }
         return {
-            "slack": render(message) if message else "",
+            "slack": terminal_text(message) if message else "",
             "terminal": out.getvalue(),
             "artifact": night_markdown(files, manifest, "https://example.com/"),
             "e-mail": text(night_summary(files, manifest.date).decode()),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ragmetrics.alerts.formats.terminal import render
+from ragmetrics.alerts.formats.terminal import terminal_text
 from ragmetrics.alerts.slack import compose
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.config.settings import make_settings
@@ -57,7 +57,7 @@ def test_all_views_have_the_same_mean_and_name_what_is_of_other_rows(tmp_path: P
     }
     told = {
         "notification": message.text,
-        "slack": render(message),
+        "slack": terminal_text(message),
         "terminal": out.getvalue(),
         "artifact": night_markdown(files, manifest, ""),
         "e-mail": text(night_summary(files, NIGHT).decode()),

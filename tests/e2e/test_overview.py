@@ -12,7 +12,7 @@ import pytest
 
 from ragmetrics.config.settings import load_settings
 from ragmetrics.model.manifest import JudgeInfo, Usage
-from ragmetrics.pipeline.demo import NIGHTS, unpack
+from ragmetrics.pipeline.demo import NIGHTS, unpack_demo
 from ragmetrics.pipeline.nightly import run_night
 from ragmetrics.report.site import write_assets, write_night, write_overview
 from ragmetrics.storage.files import Files
@@ -45,7 +45,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of the demo's last four nights, of which the second is by a damaged index build."""
-    settings = load_settings(unpack(tmp_path_factory.mktemp("demo")))
+    settings = load_settings(unpack_demo(tmp_path_factory.mktemp("demo")))
     for day in NIGHTS[-4:]:
         run_night(settings, day)
     return Path(settings.store) / "dashboard"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.formats.terminal import render
+from ragmetrics.alerts.formats.terminal import terminal_text
 from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.model.finding import Finding
 from ragmetrics.model.gate import Gate
@@ -83,7 +83,7 @@ def test_a_run_that_nobody_has_is_told_as_no_data(tmp_path: Path) -> None:
     result = run_night(settings(tmp_path, "pinned:0123456789"), DAYS[0])
     assert recall(result).level == "no_data"
     assert result.delivery.message is not None
-    assert "no run 0123456789 in the store" in render(result.delivery.message)
+    assert "no run 0123456789 in the store" in terminal_text(result.delivery.message)
 
 
 def test_a_build_that_nobody_promoted_is_held_against_the_one_that_serves(tmp_path: Path) -> None:

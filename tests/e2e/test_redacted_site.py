@@ -18,9 +18,9 @@ import pytest
 from ragmetrics.alerts.delivery import Delivery
 from ragmetrics.pipeline.nightly import shortfalls
 from ragmetrics.report.markdown import gate_markdown
-from ragmetrics.report.short_summary import night_markdown, night_summary
 from ragmetrics.report.redacting import redacted
 from ragmetrics.report.refresh import rebuild_dashboard
+from ragmetrics.report.short_summary import night_markdown, night_summary
 from ragmetrics.storage.files import open_store
 from ragmetrics.storage.history import run_of
 from tests.fakes.clients import JudgeServer

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.formats.terminal import render
+from ragmetrics.alerts.formats.terminal import terminal_text
 from ragmetrics.config.settings import make_settings
 from ragmetrics.model.finding import Finding
 from ragmetrics.pipeline.nightly import NightResult, run_night
@@ -80,10 +80,10 @@ def test_the_message_dates_the_change(nights: list[NightResult]) -> None:
     """Since night 6; and when it is over, the message says since when it was firing."""
     fired, over = (nights[number].delivery.message for number in (6, 8))
     assert fired is not None
-    assert f"Since: {day(6)}" in render(fired)
-    assert f"lower since the night of {day(6)}" in " ".join(render(fired).split())
+    assert f"Since: {day(6)}" in terminal_text(fired)
+    assert f"lower since the night of {day(6)}" in " ".join(terminal_text(fired).split())
     assert over is not None
-    assert f"was firing since {day(6)}" in " ".join(render(over).split())
+    assert f"was firing since {day(6)}" in " ".join(terminal_text(over).split())
 
 
 @pytest.mark.parametrize(("number", "others"), [(6, [4, 5]), (7, [])])

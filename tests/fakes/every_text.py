@@ -16,7 +16,7 @@ from typing import Any
 
 from ragmetrics.calibration.run import calibrate
 from ragmetrics.comparison.gate.decision import run_gate
-from ragmetrics.comparison.gate.notifications import tell_gate, tell_undecided
+from ragmetrics.comparison.gate.notifications import tell_failed_gate, tell_gate
 from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.model.gate import Gate, IndexBuild
 from ragmetrics.pipeline.nightly import CoverageShort, run_night
@@ -93,7 +93,7 @@ def _gate(folder: Path, settings: Settings, say: Say) -> Gate:
         write_jsonl(folder / "builds" / f"{build}.jsonl", rows)
     gate = run_gate(settings, IndexBuild(dataset="towers", build="b2", serving="b1"))
     tell_gate(settings, gate)
-    tell_undecided(settings, f"index build: {say('reason')}", say("event"), "event-1")
+    tell_failed_gate(settings, f"index build: {say('reason')}", say("event"), "event-1")
     refresh_builds(open_store(settings))
     return gate
 

@@ -16,7 +16,7 @@ from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.delivery import alert, load_book
 from ragmetrics.alerts.formats.slack_blocks import bullets
 from ragmetrics.alerts.formats.slack_mrkdwn import Span, spans
-from ragmetrics.alerts.formats.terminal import render
+from ragmetrics.alerts.formats.terminal import terminal_text
 from ragmetrics.alerts.slack_bot import API
 from ragmetrics.alerts.state import advance
 from ragmetrics.config.settings import load_settings
@@ -106,7 +106,7 @@ def preview(run: Run, files: Files, *words: object) -> Any:
 @pytest.mark.parametrize("redact", [False, True])
 def test_every_kind_of_message_has_a_sample(redact: bool) -> None:
     """Written by the code that writes the real ones, within Slack's limits, and fit to be drawn."""
-    told = samples.messages(redact)
+    told = samples.sample_messages(redact)
     assert tuple(title for title, _ in told) == KINDS
     for _, message in told:
         validate(message)
@@ -116,7 +116,7 @@ def test_every_kind_of_message_has_a_sample(redact: bool) -> None:
 
 def test_samples_show_what_their_title_says() -> None:
     """By the headline, and what a reader of the channel has to see."""
-    told = {title: json.dumps(message.blocks) for title, message in samples.messages()}
+    told = {title: json.dumps(message.blocks) for title, message in samples.sample_messages()}
     for title, said in {
         "Fired": "Critical: context_recall fell",
         "Fired, a warning": "Warning: context_relevance is low",
@@ -137,12 +137,12 @@ def test_samples_show_what_their_title_says() -> None:
 
 def test_many_alerts_are_one_message_worst_first() -> None:
     """45 of five metrics: wholes before segments, which share a line, the furthest fallen first."""
-    (message,) = (one for title, one in samples.messages() if title == "Many at once")
+    (message,) = (one for title, one in samples.sample_messages() if title == "Many at once")
     validate(message)
     sections = [block for block in message.blocks if "fields" in block]
     shown = [section["text"]["text"].split(" ")[0].strip("*") for section in sections]
     assert shown == ["context_recall", "faithfulness", "context_relevance", "response_relevancy"]
-    (too,) = (one for one in render(message).split("\n\n") if one.startswith("Fired too"))
+    (too,) = (one for one in terminal_text(message).split("\n\n") if one.startswith("Fired too"))
     first, second = too.split("\n• ")[1:3]
     assert first.startswith("context_precision fell from 0.806 to 0.745")
     assert " ".join(second.split()) == (
@@ -159,7 +159,7 @@ def test_what_has_no_room_is_on_the_dashboard(tmp_path: Path) -> None:
     assert linked["text"]["text"].endswith("\n<https://dash.example/a?b=1&amp;c=2|and 2 more>")
     assert told["text"]["text"].endswith("\nand 2 more")
     assert page_of(tmp_path, message_of(linked)).links == [page]
-    assert render(message_of(linked)).endswith("• line 9\nand 2 more")
+    assert terminal_text(message_of(linked)).endswith("• line 9\nand 2 more")
     long = "https://dash.example/" + "x" * 3_000
     assert len(bullets("Many", lines, long)[0]["text"]["text"]) < 3_000
 
@@ -264,7 +264,7 @@ def test_a_slip_is_one_clear_sentence(run: Run, files: Files, words: list[str], 
 
 def test_a_page_fetches_and_runs_nothing(tmp_path: Path) -> None:
     """Its links wait for somebody to follow them, and tell nobody where they stood."""
-    page = page_of(tmp_path, *(message for _, message in samples.messages()))
+    page = page_of(tmp_path, *(message for _, message in samples.sample_messages()))
     assert page.fetched == []
     assert not page.tags & {"script", "img", "iframe", "object", "form", "base"}
     assert page.links

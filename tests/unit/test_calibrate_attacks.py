@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.calibration import Calibration, calibrate
 from ragmetrics.calibration.attacks import ATTACKS, attack, irrelevant_contexts
+from ragmetrics.calibration.run import calibrate
 from ragmetrics.calibration.sets import read_sets
 from ragmetrics.config.settings import make_settings
 from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.model.calibration import Calibration
 from ragmetrics.model.request import Ask
 from ragmetrics.model.row import LogRow
 from ragmetrics.storage.files import Files

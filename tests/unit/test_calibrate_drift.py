@@ -11,20 +11,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from ragmetrics.calibration import (
-    Calibration,
-    calibrate,
-    compare,
-    drifts,
-    load_calibrations,
-    load_units,
-    since_last,
-)
+from ragmetrics.calibration.drift import compare, drifts, since_last
 from ragmetrics.calibration.history import load_history
 from ragmetrics.calibration.label_mapping import Question
+from ragmetrics.calibration.run import calibrate
+from ragmetrics.calibration.store import load_calibrations, load_units
 from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.model.calibration import Figure
+from ragmetrics.model.calibration import Calibration, Figure
 from ragmetrics.storage.files import Files
 from tests.fakes.command import Run
 from tests.fakes.labelled import Reply, make_labelled, right, write_judge, wrong

@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from ragmetrics import event_loop as loop
-from ragmetrics.comparison.replay import replay
+from ragmetrics.comparison.replay.run import run_replay
 from ragmetrics.config.judge import JudgeSettings
 from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import JudgeError, JudgeRefused, OverDeadline
@@ -196,9 +196,9 @@ def test_a_retriever_is_asked_until_the_deadline(
     settings = replaying(tmp_path, search_server, concurrency=1)
     until = datetime.now(UTC) + timedelta(seconds=0.5)
     with pytest.raises(ReplayShort, match="the run's deadline"), ending(deadline_at(until)):
-        replay(settings, BUILD)
+        run_replay(settings, BUILD)
     search_server.faults(latency_ms=0)
-    done = replay(settings, BUILD)
+    done = run_replay(settings, BUILD)
     assert done.rows == 12 and done.found + done.asked == 12
 
 

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from ragmetrics.alerts import apprise_channel, notification_channels as channels, outbox, webhook
+from ragmetrics.alerts import apprise_channel, outbox, webhook
 from ragmetrics.alerts import (
     delivery as deliver,
 )
+from ragmetrics.alerts import notification_channels as channels
 from ragmetrics.alerts import (
     timeouts as sending,
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.formats.terminal import render
+from ragmetrics.alerts.formats.terminal import terminal_text
 from ragmetrics.alerts.root_cause import explain
 from ragmetrics.alerts.rules import evaluate
 from ragmetrics.config.alerts import AlertSettings
@@ -145,7 +145,7 @@ def test_text_of_logs_is_cleaned_in_messages() -> None:
     told = story(RULE, *nights, scores([*fallen(0.3, NOISY[:20]), *NOISY[20:]], section=evil))
     assert "section= [31mbilling <!channel> (100% of the drop)" in told[4].message
     assert "\x1b" not in told[4].message
-    message = render(write(told[4].model_copy(update={"transition": "fired"})))
+    message = terminal_text(write(told[4].model_copy(update={"transition": "fired"})))
     assert "\x1b" not in message
 
 
@@ -159,7 +159,7 @@ def test_slack_shows_both() -> None:
     ]
     message = write(a_finding(change=change, carriers=carriers))
     validate(message)
-    shown = " ".join(render(message).split())
+    shown = " ".join(terminal_text(message).split())
     assert f"Level: lower since the night of {TONIGHT} (or 2026-11-18)" in shown
     assert "Carried by: section=billing (62% of the drop), new index build idx-42 (30%" in shown
     assert "rows without channel (10% of the drop)" in shown
@@ -168,7 +168,7 @@ def test_slack_shows_both() -> None:
 def test_a_reminder_tells_them_too() -> None:
     """In its one line, which is longer than those of alerts that are only listed."""
     message = "context_recall fell from 0.821 to 0.714; " + "x" * 200 + "; lower since the night"
-    assert "lower since" in render(write(a_finding(transition="reminded", message=message)))
+    assert "lower since" in terminal_text(write(a_finding(transition="reminded", message=message)))
 
 
 def test_manifests_of_before_stay_readable() -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from ragmetrics.alerts.alert_store import Message
-from ragmetrics.alerts.formats.terminal import render
+from ragmetrics.alerts.formats.terminal import terminal_text
 from ragmetrics.alerts.gate_message import compose_gate, compose_undecided
 from ragmetrics.alerts.timeouts import Unconfirmed
-from ragmetrics.comparison.gate.notifications import tell_gate, tell_undecided
+from ragmetrics.comparison.gate.notifications import tell_failed_gate, tell_gate
 from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.model.gate import Gate
@@ -37,7 +37,7 @@ def write(given: Gate, **options: Any) -> Message:
 def test_a_held_build_is_told_with_its_numbers() -> None:
     """Build against build, each metric that holds it with all it rests on, the worst questions."""
     message = write(gate(), run_url="https://prefect.example/run/1")
-    assert render(message) == EXPECTED
+    assert terminal_text(message) == EXPECTED
     assert message.text == (
         "🔴 Critical: index build idx-43 is held: context_recall 0.821 → 0.714 "
         "(helpdesk against idx-42)"
@@ -76,7 +76,7 @@ Judge: embedded (a baseline)"""
 def test_only_what_holds_the_build_names_its_questions() -> None:
     """A question that fell in a metric within its limit is not what the build is held for."""
     fallen = [one.model_copy(update={"metric": "context_relevance"}) for one in gate().fallen]
-    assert "Fallen questions" not in render(write(gate(fallen=fallen)))
+    assert "Fallen questions" not in terminal_text(write(gate(fallen=fallen)))
 
 
 def test_a_question_is_shown_once() -> None:
@@ -84,7 +84,7 @@ def test_a_question_is_shown_once() -> None:
     fallen = gate().fallen
     again = [one.model_copy(update={"metric": "context_relevance"}) for one in fallen]
     held = [metric_verdict(), metric_verdict("context_relevance")]
-    text = render(write(gate(metrics=held, fallen=[*fallen, *again])))
+    text = terminal_text(write(gate(metrics=held, fallen=[*fallen, *again])))
     assert text.count("refund 0?") == 1
     assert "refund 2?" in text
 
@@ -93,20 +93,20 @@ def test_a_redacted_message_has_row_ids_alone() -> None:
     """With `redact` no question is in the message."""
     message = write(gate(), redact=True)
     assert "refund" not in json.dumps(message.blocks)
-    assert "• 1.000 → 0.000 context_recall (row-0)" in render(message)
+    assert "• 1.000 → 0.000 context_recall (row-0)" in terminal_text(message)
 
 
 def test_a_build_that_cannot_be_compared_is_a_warning() -> None:
     """Nothing dropped, but somebody has to look."""
     message = write(incomparable())
     assert message.text.startswith("🟡 Warning: index build idx-45 cannot be judged (helpdesk")
-    assert "• build idx-45: no log at builds/idx-45/" in render(message)
+    assert "• build idx-45: no log at builds/idx-45/" in terminal_text(message)
 
 
 def test_missing_questions_and_quarantined_rows_are_counted() -> None:
     """A build may be held, or not, for what its log lacks."""
     metrics = [metric_verdict(missing=9, questions=141)]
-    text = render(write(gate(missing=9, quarantined=2, metrics=metrics)))
+    text = terminal_text(write(gate(missing=9, quarantined=2, metrics=metrics)))
     assert "150 rows, 2 in quarantine, 9 questions missing" in text
     assert "Questions: 141, 9 missing" in text
 
@@ -116,7 +116,7 @@ def test_many_metrics_are_cut() -> None:
     held = [metric_verdict(f"metric_{number}") for number in range(60)]
     others = [passed(f"other_{number}") for number in range(60)]
     reasons = [f"metric_{number} fell " + "by so much " * 40 for number in range(60)]
-    text = render(write(gate(metrics=[*held, *others], reasons=reasons)))
+    text = terminal_text(write(gate(metrics=[*held, *others], reasons=reasons)))
     assert text.count("got worse") == 4
     assert "more" in text
 
@@ -137,7 +137,7 @@ def test_an_event_without_a_build_is_told_with_what_it_carried() -> None:
         "helpdesk", "index build: build: not there", '{"dataset": "helpdesk"}', "e-1"
     )
     validate(message)
-    text = render(message)
+    text = terminal_text(message)
     assert "Why\nindex build: build: not there" in text
     assert 'The event carried: {"dataset": "helpdesk"}' in text
     assert "Event e-1" in text
@@ -211,10 +211,10 @@ def test_a_pager_hears_what_is_critical_of_builds(
     assert pager.received == []
     pager.status = 500
     with pytest.raises(Unconfirmed, match="PAGER_URL"):
-        tell_undecided(chosen, "build: not there", "{}", "e-1")
+        tell_failed_gate(chosen, "build: not there", "{}", "e-1")
     pager.status = 200
     for _ in range(2):
-        assert tell_undecided(chosen, "build: not there", "{}", "e-1").told
+        assert tell_failed_gate(chosen, "build: not there", "{}", "e-1").told
     assert [len(one.received) for one in (team, pager)] == [2, 1]
     assert len(slack_server.delivered) == 2
 
@@ -284,9 +284,9 @@ def test_without_a_webhook_nothing_is_noted_as_told(settings: Settings) -> None:
 def test_the_same_event_is_told_once(settings: Settings, slack_server: SlackServer) -> None:
     """A retried run does not repeat itself; the next event that fails alike is told again."""
     for event in ("e-1", "e-1", "e-2"):
-        assert tell_undecided(settings, "build: not there", "{}", event).told
+        assert tell_failed_gate(settings, "build: not there", "{}", event).told
     assert len(slack_server.delivered) == 2
-    tell_undecided(settings, "build: should be a valid string", "{}", "e-1")
+    tell_failed_gate(settings, "build: should be a valid string", "{}", "e-1")
     assert len(slack_server.delivered) == 3
     assert [one.event_id for one in load_undecided(open_store(settings))] == ["e-1", "e-2", "e-1"]
 
@@ -297,9 +297,9 @@ def test_an_unconfirmed_event_is_told_by_the_repeat(
     """It is in the store all the same, as not told."""
     slack_server.fail("not_ok", times=1)
     with pytest.raises(Unconfirmed):
-        tell_undecided(settings, "build: not there", "{}", "e-1")
+        tell_failed_gate(settings, "build: not there", "{}", "e-1")
     assert [one.told for one in load_undecided(open_store(settings))] == [False]
-    tell_undecided(settings, "build: not there", "{}", "e-1")
+    tell_failed_gate(settings, "build: not there", "{}", "e-1")
     assert [one.told for one in load_undecided(open_store(settings))] == [True]
 
 
@@ -309,7 +309,7 @@ def test_a_store_that_cannot_be_written_keeps_nobody_from_being_told(
     """The message goes out, and the log says that it may do so twice."""
     (tmp_path / "store").write_text("a file, where a folder should be")
     broken = make_settings({"store": str(tmp_path / "store")})
-    assert tell_undecided(broken, "build: not there", "{}", "e-1").told
+    assert tell_failed_gate(broken, "build: not there", "{}", "e-1").told
     assert len(slack_server.delivered) == 1
     assert "may be told twice" in caplog.text
 
@@ -317,6 +317,6 @@ def test_a_store_that_cannot_be_written_keeps_nobody_from_being_told(
 def test_redacted_settings_keep_the_payload_out(tmp_path: Path, slack_server: SlackServer) -> None:
     """What an event carried is as private as a question; its id is told."""
     hidden = {"store": str(tmp_path / "store"), "alerts": {"redact": True}}
-    tell_undecided(make_settings(hidden), "build: not there", '{"x": "secret"}', "e-1")
+    tell_failed_gate(make_settings(hidden), "build: not there", '{"x": "secret"}', "e-1")
     assert "secret" not in json.dumps(slack_server.delivered)
     assert "e-1" in json.dumps(slack_server.delivered)

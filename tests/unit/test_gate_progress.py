@@ -14,7 +14,7 @@ from ragmetrics.cli import gate as cli_gate
 from ragmetrics.cli import progress as cli_progress
 from ragmetrics.cli.progress import telling
 from ragmetrics.comparison.gate.decision import run_gate
-from ragmetrics.comparison.replay import replay
+from ragmetrics.comparison.replay.run import run_replay
 from ragmetrics.model.gate import IndexBuild
 from tests.fakes.build_logs import METRICS, golden, write_build
 from tests.fakes.command import Run
@@ -27,7 +27,7 @@ def test_questions_are_counted_and_then_parts(tmp_path: Path, search_server: Sea
     settings = replaying(tmp_path, search_server).model_copy(
         update={"store": str(tmp_path / "store")}
     )
-    replay(settings, "b1")
+    run_replay(settings, "b1")
     told: list[tuple[str, int, int]] = []
     asked = IndexBuild(dataset=settings.dataset, build="b2", serving="b1")
     run_gate(settings, asked, lambda *one: told.append(one))

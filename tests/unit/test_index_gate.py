@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.comparison.gate.decision import (
-    decide,
+    decide_gate,
     gate_parts,
     gate_run_settings,
     load_gate,
@@ -431,7 +431,7 @@ def test_a_gate_can_be_taken_in_steps(tmp_path: Path) -> None:
     for ref, parts in todo:
         for family, shard in parts:
             score_part(gate_run_settings(settings), ref, family, shard, kept=open_store(settings))
-    assert decide(settings, staged).verdict == "hold"
+    assert decide_gate(settings, staged).verdict == "hold"
 
 
 def test_a_gate_in_a_bucket(tmp_path: Path, s3: Bucket) -> None:

@@ -8,10 +8,11 @@ import pytest
 
 from ragmetrics.comparison.gate.auto_replay import check_below, replay_missing
 from ragmetrics.comparison.gate.decision import run_gate
-from ragmetrics.comparison.replay import ReplayShort, replay
+from ragmetrics.comparison.replay.run import run_replay
 from ragmetrics.config.settings import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.model.gate import IndexBuild
+from ragmetrics.model.replay import ReplayShort
 from tests.fakes.replays import hurry, log_rows, replaying
 from tests.fakes.retriever import SearchServer
 from tests.fakes.s3 import Bucket
@@ -26,7 +27,7 @@ def settings(
     settings = replaying(tmp_path, search_server).model_copy(
         update={"store": str(tmp_path / "store")}
     )
-    replay(settings, "b1")
+    run_replay(settings, "b1")
     search_server.reset()
     return settings
 
@@ -130,7 +131,7 @@ def test_with_a_log_a_gate_reads_it_anywhere(
 ) -> None:
     """Only what it would write is bound to a folder; `replay --out` writes where its user says."""
     place = str(tmp_path / "elsewhere")
-    replay(settings, "b2", place)
+    run_replay(settings, "b2", place)
     assert run_gate(settings, asked(settings, logs=place)).source.rows == 12
 
 

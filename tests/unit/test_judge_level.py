@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from ragmetrics.alerts.judge_drift import left_of
-from ragmetrics.calibration import load_calibrations
 from ragmetrics.calibration.drift_check import judge_drift_set
 from ragmetrics.calibration.judge_level import fixed_sets
+from ragmetrics.calibration.store import load_calibrations
 from ragmetrics.config.settings import load_settings, make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.model.manifest import Usage

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import JudgeRefused, SettingsError
-from ragmetrics.judges import local, make_embedder
+from ragmetrics.judges import local
 from ragmetrics.judges.embeddings import HashedEmbedder
+from ragmetrics.judges.factory import make_embedder
 from ragmetrics.judges.local import MODEL, Encoder, LocalEmbedder, load_encoder
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.model.request import Vector

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from ragmetrics.config.judge import JudgeSettings
 from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import JudgeRefused, SettingsError
-from ragmetrics.judges import make_judge
+from ragmetrics.judges.factory import make_judge
 from ragmetrics.judges.local import EmbeddingLexicon, LocalJudge, load_encoder, windows
 from ragmetrics.judges.term_overlap import Overlap
 from ragmetrics.judges.word_frequencies import Corpus

@@ -10,9 +10,9 @@ import pytest
 
 from ragmetrics.alerts.judge_drift import level_finding
 from ragmetrics.alerts.rules import Night
-from ragmetrics.calibration import load_calibrations
 from ragmetrics.calibration.drift_check import judge_drift_set
 from ragmetrics.calibration.judge_level import fixed_sets
+from ragmetrics.calibration.store import load_calibrations
 from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.model.finding import Finding
 from ragmetrics.model.manifest import Manifest, Usage

@@ -12,14 +12,14 @@ import pytest
 
 from ragmetrics.calibration.run import calibrate
 from ragmetrics.comparison.gate.decision import run_gate
-from ragmetrics.comparison.gate.notifications import tell_undecided
+from ragmetrics.comparison.gate.notifications import tell_failed_gate
 from ragmetrics.config.settings import load_settings, make_settings
 from ragmetrics.model.comparison import MovedContext
 from ragmetrics.model.gate import FallenQuestion, IndexBuild
 from ragmetrics.model.manifest import BrokenFile, Source
 from ragmetrics.model.row import question_key
 from ragmetrics.model.score import Score
-from ragmetrics.pipeline.demo import NIGHTS, unpack
+from ragmetrics.pipeline.demo import NIGHTS, unpack_demo
 from ragmetrics.pipeline.nightly import run_night
 from ragmetrics.report.earlier_retrieval import Earlier
 from ragmetrics.report.redacting import hashed, redacted, redacted_row
@@ -126,7 +126,7 @@ def test_messages_are_redacted_too() -> None:
 @pytest.mark.parametrize("later", [False, True])
 def test_no_published_byte_has_a_sentence_of_the_logs(tmp_path: Path, later: bool) -> None:
     """Neither where the nights ran with the setting, nor after it was added and all was rebuilt."""
-    settings = load_settings(unpack(tmp_path))
+    settings = load_settings(unpack_demo(tmp_path))
     hidden = settings.model_copy(update={"redact": True})
     for number, day in enumerate(NIGHTS[:3]):
         run_night(hidden if number == 2 or not later else settings, day)
@@ -202,7 +202,7 @@ def test_a_build_is_redacted_where_no_night_says_so(tmp_path: Path) -> None:
     settings = gate_settings(tmp_path, redact=True)
     gate = run_gate(settings, IndexBuild(dataset="towers", build="b2", serving="b1"))
     assert gate.fallen
-    tell_undecided(settings, f"index build: {SECRET}", SECRET)
+    tell_failed_gate(settings, f"index build: {SECRET}", SECRET)
     files = Files(settings.store)
     refresh_builds(files)
     site = published(files)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.comparison.replay import replay
 from ragmetrics.comparison.replay.questions import Question
 from ragmetrics.comparison.replay.response_mapping import read_answer
+from ragmetrics.comparison.replay.run import run_replay
 from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import InputError
@@ -32,7 +32,7 @@ def test_a_replay_writes_a_row_for_each_golden_question(
 ) -> None:
     """In the golden set's order, with contexts, ids, scores, response, build, time and tags."""
     before = datetime.now(UTC)
-    done = replay(replaying(tmp_path, search_server), BUILD)
+    done = run_replay(replaying(tmp_path, search_server), BUILD)
     assert (done.rows, done.questions, done.asked, done.found) == (12, 12, 12, 0)
     assert (done.failed, done.empty, done.setbacks) == ({}, 0, {})
     assert done.place == str(tmp_path / "builds" / BUILD / "replay.jsonl")
@@ -57,7 +57,7 @@ def test_a_replay_writes_a_row_for_each_golden_question(
 def test_the_log_is_one_of_ours(tmp_path: Path, search_server: SearchServer) -> None:
     """Every reader of logs takes it, and sees nothing else beside it."""
     settings = replaying(tmp_path, search_server)
-    replay(settings, BUILD)
+    run_replay(settings, BUILD)
     logs = log_set(settings, str(tmp_path / "builds" / BUILD))
     assert [info.path for info in logs.infos] == ["replay.jsonl"]
     rows = list(logs.read())
@@ -77,7 +77,7 @@ def test_a_replay_by_get(tmp_path: Path, search_server: SearchServer) -> None:
         body=None,
         params={"q": "{user_input}", "build": "{build}", "k": 3, "in": ["a", "{language}"]},
     )
-    assert replay(settings, BUILD).rows == 1
+    assert run_replay(settings, BUILD).rows == 1
     expected = [("q", hostile), ("build", BUILD), ("k", "3"), ("in", "a"), ("in", "de")]
     assert [tuple(pair) for pair in search_server.stats()["last_query"]] == expected
 
@@ -95,7 +95,7 @@ def test_the_body_is_json_made_from_the_template(
     }
     hostile = '"}, "k": 9, {build} {{id}} \\ \u2028 \x00'
     settings = replaying(tmp_path, search_server, [{"id": 7, "user_input": hostile}], body=body)
-    assert replay(settings, BUILD).rows == 1
+    assert run_replay(settings, BUILD).rows == 1
     assert json.loads(search_server.stats()["last_body"]) == {
         "query": hostile,
         "k": 3,
@@ -111,7 +111,7 @@ def test_a_search_that_finds_nothing_has_rows_without_contexts(
 ) -> None:
     """No hits, as an empty list or as null, is an answer, and a bad one: no failure."""
     search_server.faults(fail={"no hits": 0.5, "null hits": 0.5})
-    done = replay(replaying(tmp_path, search_server), BUILD)
+    done = run_replay(replaying(tmp_path, search_server), BUILD)
     assert (done.rows, done.empty, done.failed) == (12, 12, {})
     rows = log_rows(Path(done.place))
     assert all(row["retrieved_contexts"] == [] for row in rows)
@@ -120,14 +120,14 @@ def test_a_search_that_finds_nothing_has_rows_without_contexts(
 def test_questions_are_asked_side_by_side(tmp_path: Path, search_server: SearchServer) -> None:
     """As many as the settings say, and no more."""
     search_server.faults(latency_ms=60)
-    replay(replaying(tmp_path, search_server, concurrency=3), BUILD)
+    run_replay(replaying(tmp_path, search_server, concurrency=3), BUILD)
     assert search_server.stats()["max_in_flight"] == 3
 
 
 def test_requests_a_second_are_kept_to(tmp_path: Path, search_server: SearchServer) -> None:
     """Eight questions at twenty a second take at least seven twentieths of one."""
     settings = replaying(tmp_path, search_server, golden_rows(8), requests_per_second=20)
-    assert replay(settings, BUILD).seconds >= 0.35
+    assert run_replay(settings, BUILD).seconds >= 0.35
 
 
 def test_keys_come_from_the_environment(
@@ -142,7 +142,7 @@ def test_keys_come_from_the_environment(
         headers={"X-Tenant": "shop", "user-agent": "mine"},
         headers_env={"Authorization": "Bearer {SEARCH_TOKEN}", "X-Api-Key": "SEARCH_TOKEN"},
     )
-    assert replay(settings, BUILD).rows == 12
+    assert run_replay(settings, BUILD).rows == 12
     headers = search_server.stats()["last_headers"]
     assert headers["x-api-key"] == "s3cr3t-token"
     assert (headers["x-tenant"], headers["user-agent"]) == ("shop", "mine")
@@ -158,7 +158,7 @@ def test_the_golden_set_is_asked_once_each(tmp_path: Path, search_server: Search
         {"id": "c", "user_input": "  "},
         {"id": "d"},
     ]
-    done = replay(replaying(tmp_path, search_server, rows), BUILD)
+    done = run_replay(replaying(tmp_path, search_server, rows), BUILD)
     assert (done.questions, done.rows, done.unreadable) == (2, 2, 2)
 
 
@@ -166,14 +166,14 @@ def test_the_log_may_be_a_file(tmp_path: Path, search_server: SearchServer) -> N
     """The place may hold the build's name; logs of several builds may lie in one folder."""
     settings = replaying(tmp_path, search_server)
     for build in ("b1", "b2"):
-        done = replay(settings, build, str(tmp_path / "logs" / "{build}.jsonl"))
+        done = run_replay(settings, build, str(tmp_path / "logs" / "{build}.jsonl"))
         assert done.place == str(tmp_path / "logs" / f"{build}.jsonl")
     assert search_server.stats()["builds"] == {"b1": 12, "b2": 12}
 
 
 def test_a_bucket_is_a_place(tmp_path: Path, search_server: SearchServer, s3: Bucket) -> None:
     """The log and what is said of it are objects; the parts are gone."""
-    done = replay(replaying(tmp_path, search_server), BUILD, f"{s3.uri}/builds/{BUILD}/")
+    done = run_replay(replaying(tmp_path, search_server), BUILD, f"{s3.uri}/builds/{BUILD}/")
     assert done.place == f"{s3.uri}/builds/{BUILD}/replay.jsonl"
     assert s3.keys() == [
         f"builds/{BUILD}/_replay/replay.jsonl/state.json",
@@ -184,13 +184,13 @@ def test_a_bucket_is_a_place(tmp_path: Path, search_server: SearchServer, s3: Bu
 def test_progress_is_told(tmp_path: Path, search_server: SearchServer) -> None:
     """At the start and after each question: how many are done, of how many."""
     told: list[tuple[str, int, int]] = []
-    replay(replaying(tmp_path, search_server), BUILD, progress=lambda *one: told.append(one))
+    run_replay(replaying(tmp_path, search_server), BUILD, progress=lambda *one: told.append(one))
     assert sorted(told) == [("asking", number, 12) for number in range(13)]
 
 
 def test_a_try_asks_a_few(tmp_path: Path, search_server: SearchServer) -> None:
     """`limit` takes the first questions."""
-    done = replay(replaying(tmp_path, search_server), BUILD, str(tmp_path / "try"), limit=2)
+    done = run_replay(replaying(tmp_path, search_server), BUILD, str(tmp_path / "try"), limit=2)
     assert (done.questions, done.rows) == (2, 2)
     assert search_server.stats()["requests"] == 2
 
@@ -201,7 +201,7 @@ def test_a_place_that_cannot_be_written_to_is_told(
 ) -> None:
     """Globs, templates of nights and other formats."""
     with pytest.raises(InputError, match="a replay writes"):
-        replay(replaying(tmp_path, search_server), BUILD, str(tmp_path / place))
+        run_replay(replaying(tmp_path, search_server), BUILD, str(tmp_path / place))
     assert search_server.stats()["requests"] == 0
 
 
@@ -209,18 +209,18 @@ def test_a_place_that_cannot_be_written_to_is_told(
 def test_a_build_is_a_plain_name(tmp_path: Path, search_server: SearchServer, build: str) -> None:
     """It becomes part of paths and URLs."""
     with pytest.raises(InputError, match="should be at most 100 letters"):
-        replay(replaying(tmp_path, search_server), build)
+        run_replay(replaying(tmp_path, search_server), build)
 
 
 def test_what_a_replay_needs_is_told(tmp_path: Path, search_server: SearchServer) -> None:
     """A retriever, a golden set, and a question in it."""
     settings = replaying(tmp_path, search_server)
     with pytest.raises(InputError, match="needs a retriever: say `retriever:`"):
-        replay(make_settings({}), BUILD)
+        run_replay(make_settings({}), BUILD)
     with pytest.raises(InputError, match="name them by `golden:`"):
-        replay(settings.model_copy(update={"golden": None}), BUILD)
+        run_replay(settings.model_copy(update={"golden": None}), BUILD)
     with pytest.raises(InputError, match="there is no question in it"):
-        replay(replaying(tmp_path, search_server, [{"user_input": ""}]), BUILD)
+        run_replay(replaying(tmp_path, search_server, [{"user_input": ""}]), BUILD)
 
 
 def test_a_golden_set_that_is_cut_short_is_told(
@@ -231,7 +231,7 @@ def test_a_golden_set_that_is_cut_short_is_told(
     packed.write_bytes(packed.read_bytes()[:-20])
     settings = replaying(tmp_path, search_server).model_copy(update={"golden": str(packed)})
     with pytest.raises(InputError, match="the file is cut short"):
-        replay(settings, BUILD)
+        run_replay(settings, BUILD)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.comparison.replay import ReplayShort, replay
 from ragmetrics.comparison.replay import retriever_client as asking
+from ragmetrics.comparison.replay.run import run_replay
 from ragmetrics.errors import InputError, RetrieverRefused
+from ragmetrics.model.replay import ReplayShort
 from tests.fakes.replays import BUILD, golden_rows, hurry, log_rows, replaying
 from tests.fakes.retriever import SearchServer
 
@@ -38,28 +39,28 @@ def test_what_passes_is_asked_again(
 ) -> None:
     """Every question meets it twice, and is answered all the same; the attempts are counted."""
     search_server.faults(fail={fault: 1.0}, fail_attempts=2)
-    done = replay(replaying(tmp_path, search_server), BUILD)
+    done = run_replay(replaying(tmp_path, search_server), BUILD)
     assert (done.rows, done.failed, done.setbacks) == (12, {}, {kind: 24})
 
 
 def test_a_search_that_hangs_is_asked_again(tmp_path: Path, search_server: SearchServer) -> None:
     """After `timeout_seconds`."""
     search_server.faults(fail={"hang": 1.0}, fail_attempts=1, match="tower 003")
-    done = replay(replaying(tmp_path, search_server, timeout_seconds=1), BUILD)
+    done = run_replay(replaying(tmp_path, search_server, timeout_seconds=1), BUILD)
     assert (done.rows, set(done.setbacks)) == (12, {"timeout"})
 
 
 def test_a_429_is_no_failure(tmp_path: Path, search_server: SearchServer) -> None:
     """More of them than there are retries, and every question is answered."""
     search_server.faults(fail={"429": 1.0}, fail_attempts=6, retry_after=0.01)
-    done = replay(replaying(tmp_path, search_server, retries=1), BUILD)
+    done = run_replay(replaying(tmp_path, search_server, retries=1), BUILD)
     assert (done.rows, done.setbacks["rate_limited"]) == (12, 72)
 
 
 def test_a_wait_that_is_asked_for_holds_all(tmp_path: Path, search_server: SearchServer) -> None:
     """`Retry-After: 0.4` for one question: nothing is sent meanwhile, though seven wait."""
     search_server.faults(fail={"429": 1.0}, fail_attempts=1, match="tower 000", retry_after=0.4)
-    done = replay(replaying(tmp_path, search_server, golden_rows(8)), BUILD)
+    done = run_replay(replaying(tmp_path, search_server, golden_rows(8)), BUILD)
     assert done.seconds >= 0.4
     assert done.setbacks == {"rate_limited": 1}
 
@@ -70,7 +71,7 @@ def test_a_wait_beyond_the_deadline_is_not_waited_for(
     """A day's Retry-After gives the question up at once."""
     search_server.faults(fail={"429": 1.0}, retry_after=86_400)
     with pytest.raises(ReplayShort, match=r"rate_limited .*given up after 5 s"):
-        replay(replaying(tmp_path, search_server, deadline_seconds=5), BUILD)
+        run_replay(replaying(tmp_path, search_server, deadline_seconds=5), BUILD)
     assert search_server.stats()["requests"] == 1
 
 
@@ -79,7 +80,7 @@ def test_a_few_failures_are_told_and_leave_no_row(
 ) -> None:
     """Up to `max_failed` the log is written without them; the reason says what the server did."""
     search_server.faults(fail={"500": 1.0}, match="tower 003")
-    done = replay(replaying(tmp_path, search_server, max_failed=0.1, retries=2), BUILD)
+    done = run_replay(replaying(tmp_path, search_server, max_failed=0.1, retries=2), BUILD)
     assert (done.rows, done.failed, done.setbacks) == (11, {"server_error": 1}, {"server_error": 3})
     assert done.examples == {"server_error": "the retriever answered 500: not now, or not so"}
     assert "gold-003" not in {row["id"] for row in log_rows(Path(done.place))}
@@ -90,7 +91,7 @@ def test_many_failures_are_no_log(tmp_path: Path, search_server: SearchServer) -
     search_server.faults(fail={"500": 1.0}, after=50)
     settings = replaying(tmp_path, search_server, golden_rows(200), retries=0)
     with pytest.raises(ReplayShort) as short:
-        replay(settings, BUILD)
+        run_replay(settings, BUILD)
     assert str(short.value).startswith(
         f"replay of build {BUILD}: 5 of 200 questions have no answer, and `retriever: max_failed:` "
         "is 0.02: 5 server_error (the retriever answered 500: not now, or not so); no log is "
@@ -99,19 +100,19 @@ def test_many_failures_are_no_log(tmp_path: Path, search_server: SearchServer) -
     assert no_log(tmp_path)
     assert search_server.stats()["requests"] <= 50 + 5 + 8
     search_server.faults(fail={})
-    assert 50 - 8 <= replay(settings, BUILD).found <= 50  # eight may have been on their way
+    assert 50 - 8 <= run_replay(settings, BUILD).found <= 50  # eight may have been on their way
 
 
 def test_all_questions_never_may_fail(tmp_path: Path, search_server: SearchServer) -> None:
     """Not with `max_failed: 1` either: an empty log is none."""
     search_server.faults(fail={"400": 1.0})
     with pytest.raises(ReplayShort, match="12 rejected"):
-        replay(replaying(tmp_path, search_server, max_failed=1), BUILD)
+        run_replay(replaying(tmp_path, search_server, max_failed=1), BUILD)
 
 
 def test_a_shortfall_survives_a_process_pool() -> None:
     """Runners pickle errors."""
-    from ragmetrics.comparison.replay import Replayed
+    from ragmetrics.model.replay import Replayed
 
     told = Replayed(build="b", place="p", questions=9, rows=1, failed={"x": 8}, examples={"x": "y"})
     again = pickle.loads(pickle.dumps(ReplayShort(told, 0.02)))
@@ -133,7 +134,7 @@ def test_a_refusal_ends_the_replay_at_once(
     """After one request, with one sentence, and without a log."""
     search_server.faults(fail={fault: 1.0})
     with pytest.raises(RetrieverRefused) as refused:
-        replay(replaying(tmp_path, search_server), BUILD)
+        run_replay(replaying(tmp_path, search_server), BUILD)
     assert told in str(refused.value)
     assert not refused.value.transient
     assert search_server.stats()["requests"] == 1
@@ -146,7 +147,7 @@ def test_one_question_may_be_refused_alone(
 ) -> None:
     """A firewall that dislikes its words, say: others were answered, so the access is right."""
     search_server.faults(fail={fault: 1.0}, match="tower 003")
-    done = replay(replaying(tmp_path, search_server, max_failed=0.1), BUILD)
+    done = run_replay(replaying(tmp_path, search_server, max_failed=0.1), BUILD)
     assert (done.rows, done.failed, done.setbacks) == (11, {"rejected": 1}, {})
 
 
@@ -154,14 +155,14 @@ def test_nobody_listening_is_told_at_once(tmp_path: Path, search_server: SearchS
     """With the address, after a second try."""
     settings = replaying(tmp_path, search_server, url="http://127.0.0.1:9/search")
     with pytest.raises(RetrieverRefused, match=r"no connection to http://127\.0\.0\.1:9/search: "):
-        replay(settings, BUILD)
+        run_replay(settings, BUILD)
 
 
 def test_a_variable_that_is_not_set_is_told(tmp_path: Path, search_server: SearchServer) -> None:
     """By its name, before anything is asked or written."""
     settings = replaying(tmp_path, search_server, headers_env={"Authorization": "NO_SUCH_TOKEN"})
     with pytest.raises(RetrieverRefused, match="needs the environment variable NO_SUCH_TOKEN"):
-        replay(settings, BUILD)
+        run_replay(settings, BUILD)
     assert not (tmp_path / "builds").exists()
 
 
@@ -175,7 +176,7 @@ def test_a_key_is_in_no_message_and_no_file(
         tmp_path, search_server, headers_env={"Authorization": "Bearer {SEARCH_TOKEN}"}
     )
     with pytest.raises(RetrieverRefused, match=r"no access with Bearer \*\*\*"):
-        replay(settings, BUILD)
+        run_replay(settings, BUILD)
     kept = [path.read_bytes() for path in (tmp_path / "builds").rglob("*") if path.is_file()]
     assert kept
     assert not any(b"s3cr3t" in content for content in kept)
@@ -198,7 +199,7 @@ def test_an_answer_that_is_none_fails_its_question(
     """It is not asked again, for the same would come; nothing is cut to fit."""
     search_server.faults(fail={fault: 1.0}, match="tower 003")
     settings = replaying(tmp_path, search_server, max_failed=0.1, max_answer_bytes=1_000_000)
-    done = replay(settings, BUILD)
+    done = run_replay(settings, BUILD)
     assert (done.rows, done.failed, done.setbacks) == (11, {kind: 1}, {})
     assert told in done.examples[kind]
 
@@ -206,7 +207,7 @@ def test_an_answer_that_is_none_fails_its_question(
 def test_half_a_character_spoils_nothing(tmp_path: Path, search_server: SearchServer) -> None:
     """As texts have that were cut between two surrogates: it becomes a question mark."""
     search_server.faults(fail={"half a character": 1.0})
-    done = replay(replaying(tmp_path, search_server), BUILD)
+    done = run_replay(replaying(tmp_path, search_server), BUILD)
     assert log_rows(Path(done.place))[0]["retrieved_contexts"] == ["cut ?"]
 
 
@@ -214,7 +215,7 @@ def test_a_build_in_the_host_is_one_part_of_it(tmp_path: Path, search_server: Se
     """A name with dots would lead to another host."""
     settings = replaying(tmp_path, search_server, url="http://search-{build}.example.com/")
     with pytest.raises(InputError, match="cannot be part of the host"):
-        replay(settings, "evil.org")
+        run_replay(settings, "evil.org")
 
 
 def test_retries_are_spread(tmp_path: Path, search_server: SearchServer) -> None:

@@ -10,8 +10,9 @@ from textwrap import dedent
 
 import pytest
 
-from ragmetrics.comparison.replay import Replayed, ReplayShort, replay
+from ragmetrics.comparison.replay.run import run_replay
 from ragmetrics.errors import InputError, RetrieverRefused
+from ragmetrics.model.replay import Replayed, ReplayShort
 from tests.fakes.replays import BUILD, golden_rows, hurry, log_rows, replaying
 
 COUNTING = """
@@ -38,7 +39,7 @@ def replayed(module: Path, source: str, name: str = "ask", **retriever: object) 
     """The replay by a function of that source."""
     module.write_text(dedent(COUNTING) + dedent(source))
     settings = replaying(module.parent, None, **{"entrypoint": f"mine:{name}", **retriever})
-    return replay(settings, BUILD)
+    return run_replay(settings, BUILD)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_functions_run_side_by_side(written: Path) -> None:
     """
     written.write_text(dedent(COUNTING) + dedent(source))
     settings = replaying(written.parent, None, golden_rows(9), entrypoint="mine:ask", concurrency=4)
-    assert replay(settings, BUILD).rows == 9
+    assert run_replay(settings, BUILD).rows == 9
 
 
 @pytest.mark.parametrize(
@@ -224,7 +225,7 @@ def test_a_wrong_entrypoint_is_told_at_once(written: Path, entrypoint: str, told
     (written.parent / "broken.py").write_text("raise RuntimeError('no index here')")
     (written.parent / "lacking.py").write_text("import nosuch")
     with pytest.raises(InputError) as error:
-        replay(replaying(written.parent, None, entrypoint=entrypoint), BUILD)
+        run_replay(replaying(written.parent, None, entrypoint=entrypoint), BUILD)
     assert str(error.value).startswith("retriever: entrypoint: ")
     assert told in str(error.value)
     assert not (written.parent / "builds").exists()

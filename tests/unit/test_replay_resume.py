@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ragmetrics.comparison.replay import ReplayShort, replay
 from ragmetrics.comparison.replay import checkpoint as kept
+from ragmetrics.comparison.replay.run import run_replay
 from ragmetrics.config.settings import Settings, make_settings
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs.log_files import find_logs
+from ragmetrics.model.replay import ReplayShort
 from tests.fakes.clients import Bucket
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.processes import ROOT
@@ -59,7 +60,7 @@ def half_done(settings: Settings, place: str, server: SearchServer) -> None:
     """A replay that answers the first six questions of twelve, and fails."""
     server.faults(fail={"400": 1.0}, after=6)
     with pytest.raises(ReplayShort):
-        replay(settings, BUILD, place)
+        run_replay(settings, BUILD, place)
     server.reset()
 
 
@@ -72,7 +73,7 @@ def test_a_replay_killed_at_any_moment_goes_on(
     rows = golden_rows(QUESTIONS)
     settings = replaying(tmp_path, search_server, rows, concurrency=CONCURRENCY)
     undisturbed = str(tmp_path / "undisturbed")
-    replay(settings, BUILD, undisturbed)
+    run_replay(settings, BUILD, undisturbed)
     search_server.reset()
     search_server.faults(latency_ms=30)
     file = tmp_path / "ragmetrics.yaml"
@@ -108,7 +109,7 @@ def test_a_replay_that_failed_goes_on(
     settings = replaying(tmp_path, search_server, concurrency=1)
     half_done(settings, place, search_server)
     assert logs_at(place) == []
-    done = replay(settings, BUILD, place)
+    done = run_replay(settings, BUILD, place)
     assert (done.found, done.asked, done.rows) == (6, 6, 12)
     assert search_server.stats()["requests"] == 6
     assert len(content(place)) == 12
@@ -120,8 +121,8 @@ def test_a_replay_that_is_done_is_found(
     """Nothing is asked, and what it came to is told again."""
     search_server.faults(fail={"400": 1.0}, match="tower 003")
     settings = replaying(tmp_path, search_server, max_failed=0.1)
-    first = replay(settings, BUILD, place)
-    again = replay(settings, BUILD, place)
+    first = run_replay(settings, BUILD, place)
+    again = run_replay(settings, BUILD, place)
     assert (again.rows, again.asked, again.found, again.failed) == (11, 0, 11, first.failed)
     assert search_server.stats()["requests"] == 12
 
@@ -138,30 +139,30 @@ def test_another_way_to_ask_begins_anew(
     tmp_path: Path, search_server: SearchServer, change: dict[str, object]
 ) -> None:
     """A log that was made in another way is out of date, and goes as soon as the new one begins."""
-    replay(replaying(tmp_path, search_server), BUILD)
+    run_replay(replaying(tmp_path, search_server), BUILD)
     search_server.reset()
     changed = replaying(tmp_path, search_server, **change)
     search_server.faults(fail={"400": 1.0}, after=6)
     with pytest.raises(ReplayShort):
-        replay(changed, BUILD)
+        run_replay(changed, BUILD)
     assert logs_at(str(tmp_path / "builds" / BUILD)) == []
     search_server.faults(fail={})
-    assert replay(changed, BUILD).rows == 12
+    assert run_replay(changed, BUILD).rows == 12
 
 
 def test_other_limits_change_nothing(tmp_path: Path, search_server: SearchServer) -> None:
     """How fast and how often it is asked is not what is asked."""
-    replay(replaying(tmp_path, search_server), BUILD)
+    run_replay(replaying(tmp_path, search_server), BUILD)
     other = replaying(tmp_path, search_server, concurrency=2, retries=9, max_failed=0.5)
-    assert replay(other, BUILD).asked == 0
+    assert run_replay(other, BUILD).asked == 0
 
 
 def test_another_golden_set_begins_anew(tmp_path: Path, search_server: SearchServer) -> None:
     """A further question, or another tag."""
     rows = golden_rows()
-    replay(replaying(tmp_path, search_server, rows), BUILD)
+    run_replay(replaying(tmp_path, search_server, rows), BUILD)
     rows[0]["tags"] = {"section": "castles"}
-    done = replay(replaying(tmp_path, search_server, rows), BUILD)
+    done = run_replay(replaying(tmp_path, search_server, rows), BUILD)
     assert (done.asked, done.found) == (12, 0)
     assert log_rows(Path(done.place))[0]["tags"] == {"section": "castles"}
 
@@ -170,13 +171,13 @@ def test_again_asks_anew(tmp_path: Path, search_server: SearchServer, place: str
     """A replay that is done, and one that is half done; then it goes on without `again`."""
     settings = replaying(tmp_path, search_server, concurrency=1)
     half_done(settings, place, search_server)
-    assert replay(settings, BUILD, place, again=True).asked == 12
+    assert run_replay(settings, BUILD, place, again=True).asked == 12
     search_server.faults(fail={"400": 1.0}, after=18)
     with pytest.raises(ReplayShort):
-        replay(settings, BUILD, place, again=True)
+        run_replay(settings, BUILD, place, again=True)
     assert logs_at(place) == []
     search_server.faults(fail={})
-    done = replay(settings, BUILD, place)
+    done = run_replay(settings, BUILD, place)
     assert (done.found, done.rows) == (6, 12)
 
 
@@ -185,13 +186,13 @@ def test_a_replay_killed_as_it_begins_anew_leaves_no_log(
 ) -> None:
     """What is out of date is gone before anything says that the new one has begun."""
     settings = replaying(tmp_path, search_server)
-    replay(settings, BUILD)
+    run_replay(settings, BUILD)
     with monkeypatch.context() as killed:
         killed.setattr(kept.Target, "write_state", lambda *_: os.kill(os.getpid(), signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
-            replay(settings, BUILD, again=True)
+            run_replay(settings, BUILD, again=True)
     assert logs_at(str(tmp_path / "builds" / BUILD)) == []
-    assert replay(settings, BUILD).asked == 12
+    assert run_replay(settings, BUILD).asked == 12
 
 
 def test_a_log_of_somebody_else_is_left_alone(tmp_path: Path, search_server: SearchServer) -> None:
@@ -200,7 +201,7 @@ def test_a_log_of_somebody_else_is_left_alone(tmp_path: Path, search_server: Sea
     settings = replaying(tmp_path, search_server)
     for place in (None, str(theirs)):
         with pytest.raises(InputError, match=r"log\.jsonl is there, and was not written by a rep"):
-            replay(settings, BUILD, place)
+            run_replay(settings, BUILD, place)
     assert search_server.stats()["requests"] == 0
     assert [path.name for path in theirs.parent.iterdir()] == ["log.jsonl"]
 
@@ -216,7 +217,7 @@ def test_a_log_that_comes_meanwhile_is_left_alone(
             write_jsonl(theirs, make_rows(3))
 
     with pytest.raises(InputError, match=r"log\.jsonl is there"):
-        replay(replaying(tmp_path, search_server), BUILD, progress=progress)
+        run_replay(replaying(tmp_path, search_server), BUILD, progress=progress)
     assert logs_at(str(theirs.parent)) == ["log.jsonl"]
 
 
@@ -227,7 +228,7 @@ def test_two_replays_at_once_leave_one_whole_log(
     search_server.faults(latency_ms=20)
     settings = replaying(tmp_path, search_server, golden_rows(40))
     with ThreadPoolExecutor(2) as pool:
-        both = [pool.submit(replay, settings, BUILD, place) for _ in range(2)]
+        both = [pool.submit(run_replay, settings, BUILD, place) for _ in range(2)]
         assert [one.result().rows for one in both] == [40, 40]
     assert logs_at(place) == ["replay.jsonl"]
     assert len(set(content(place))) == len(content(place)) == 40
@@ -241,11 +242,11 @@ def test_many_small_parts_become_few(
     settings = replaying(tmp_path, search_server, golden_rows(30), concurrency=1)
     search_server.faults(fail={"400": 1.0}, after=27)
     with pytest.raises(ReplayShort):
-        replay(settings, BUILD)
+        run_replay(settings, BUILD)
     parts = list((tmp_path / "builds").rglob("part-*.jsonl"))
     assert len(parts) == 27 // 4 + 27 % 4
     search_server.faults(fail={})
-    assert replay(settings, BUILD).found == 27
+    assert run_replay(settings, BUILD).found == 27
 
 
 def test_a_damaged_part_is_asked_again(tmp_path: Path, search_server: SearchServer) -> None:
@@ -255,7 +256,7 @@ def test_a_damaged_part_is_asked_again(tmp_path: Path, search_server: SearchServ
     parts = sorted((tmp_path / "builds").rglob("part-*.jsonl"))
     parts[0].write_bytes(parts[0].read_bytes()[:-5])
     parts[1].write_bytes(b"\xff\xfe\n[1]\n{}\n" + parts[1].read_bytes())
-    done = replay(settings, BUILD)
+    done = run_replay(settings, BUILD)
     assert (done.found, done.rows) == (5, 12)
 
 
@@ -271,24 +272,24 @@ def test_a_place_that_fails_ends_the_replay(tmp_path: Path, search_server: Searc
 
     settings = replaying(tmp_path, search_server, concurrency=1)
     with pytest.raises(StoreError, match=r"writing .*_replay"):
-        replay(settings, BUILD, progress=progress)
+        run_replay(settings, BUILD, progress=progress)
     assert search_server.stats()["requests"] == 7
     folder.unlink()
     away.rename(folder)
-    done = replay(settings, BUILD)
+    done = run_replay(settings, BUILD)
     assert (done.found, done.rows) == (6, 12)
 
 
 def test_a_state_that_cannot_be_read_is_none(tmp_path: Path, search_server: SearchServer) -> None:
     """Then nobody knows whose log it is: the user decides."""
     settings = replaying(tmp_path, search_server)
-    log = Path(replay(settings, BUILD).place)
+    log = Path(run_replay(settings, BUILD).place)
     state = log.parent / "_replay" / log.name / "state.json"
     state.write_text("{")
     with pytest.raises(InputError, match="is there, and was not written by a replay"):
-        replay(settings, BUILD)
+        run_replay(settings, BUILD)
     log.unlink()
-    assert replay(settings, BUILD).rows == 12
+    assert run_replay(settings, BUILD).rows == 12
 
 
 def test_the_settings_file_decides_where_builds_are(
@@ -300,4 +301,4 @@ def test_the_settings_file_decides_where_builds_are(
         "gate": {"logs": str(tmp_path / "of-{build}.jsonl")},
         "retriever": search_server.settings,
     }
-    assert replay(make_settings(values), BUILD).place == str(tmp_path / f"of-{BUILD}.jsonl")
+    assert run_replay(make_settings(values), BUILD).place == str(tmp_path / f"of-{BUILD}.jsonl")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.calibration import calibrate
 from ragmetrics.calibration.history import History, load_history
+from ragmetrics.calibration.run import calibrate
 from ragmetrics.config.judge import JudgeSettings
 from ragmetrics.config.settings import make_settings
-from ragmetrics.judges import make_judge
+from ragmetrics.judges.factory import make_judge
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.model.calibration import Calibration, Measured, MetricDrift, Untold
 from ragmetrics.model.manifest import BrokenFile, JudgeInfo, Manifest

@@ -18,7 +18,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from ragmetrics.config.settings import load_settings
-from ragmetrics.pipeline.demo import NIGHTS, unpack
+from ragmetrics.pipeline.demo import NIGHTS, unpack_demo
 from ragmetrics.pipeline.nightly import run_night
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.history import save_manifest
@@ -140,7 +140,7 @@ def test_nothing_but_the_site_is_served(tmp_path: Path) -> None:
 @pytest.mark.e2e
 def test_no_page_of_another_place_can_load_the_rows(tmp_path: Path, chromium: str) -> None:
     """They are scripts, which a page may load from anywhere: only those of the site itself do."""
-    settings = load_settings(unpack(tmp_path))
+    settings = load_settings(unpack_demo(tmp_path))
     run_night(settings, NIGHTS[0])
     with ExitStack() as stack:
         site = stack.enter_context(opened(tmp_path, settings.store))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.alerts.alert_store import Message
-from ragmetrics.alerts.formats.terminal import render
+from ragmetrics.alerts.formats.terminal import terminal_text
 from ragmetrics.alerts.slack import compose
 from ragmetrics.model.changes import ComparedMeans
 from ragmetrics.model.finding import Finding
@@ -191,7 +191,7 @@ def test_fired_message_says_what_and_how_much() -> None:
     """A drop is told with its numbers, segments, questions, build, judge and link."""
     message = write(a_finding())
     validate(message)
-    assert render(message) == EXPECTED
+    assert terminal_text(message) == EXPECTED
     assert message.text == (
         "🔴 Critical: context_recall fell: 0.714, drop 0.107 (docs, night of 2026-11-19)"
     )
@@ -217,7 +217,7 @@ def test_a_sampled_night_says_so_beside_the_judge() -> None:
         message = compose(manifest, [a_finding()], dashboard=None, redact=False)
         assert message is not None
         validate(message)
-        assert render(message).endswith(told)
+        assert terminal_text(message).endswith(told)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_a_mean_of_a_sample_is_called_an_estimate(rows: int | None, said: str) -
     )
     message = write(a_finding(), manifest=sampled)
     validate(message)
-    text = render(message)
+    text = terminal_text(message)
     assert f"Scored: {said}, 880 questions" in text
     of = "" if rows is None else f" of {rows:,}"
     assert f"section=billing: 0.500 (estimated from 300{of} rows; all rows 0.714)" in text
@@ -284,7 +284,7 @@ def test_where_lower_is_better_the_worst_are_the_highest() -> None:
             for name, summaries in (("metrics", whole.metrics), ("segments", whole.segments))
         }
     )
-    text = render(write(a_finding(), manifest=flipped))
+    text = terminal_text(write(a_finding(), manifest=flipped))
     assert "Worst segments\n• section=setup: 0.800 (300 rows; all rows 0.714)\n\n" in text
     assert "Worst questions\n• 0.400 “How do I get refund 4?” (row-4)\n• 0.300" in text
 
@@ -293,7 +293,7 @@ def test_what_differs_within_a_message_is_named() -> None:
     """Builds with their rows where there are several, metrics where two fell."""
     source = a_manifest().source.model_copy(update={"index_builds": {"idx-42": 900, "idx-41": 340}})
     fired = [a_finding(), a_finding(metric="faithfulness", key="b")]
-    text = render(write(*fired, manifest=a_manifest(source=source)))
+    text = terminal_text(write(*fired, manifest=a_manifest(source=source)))
     assert "index build idx-42 (900 rows), idx-41 (340 rows)" in " ".join(text.split())
     assert "context_recall fell\nRule: context_recall: drop of" in text
     assert "faithfulness fell\n" in text
@@ -305,7 +305,7 @@ def test_only_segments_below_all_rows_are_among_the_lowest() -> None:
     """The one segment that all rows are of says nothing of where."""
     means = {"golden": 0.714, "api": 0.9, "billing": 0.5}
     segments = [a_summary(mean, Segment(tag="source", value=v)) for v, mean in means.items()]
-    text = render(write(a_finding(), manifest=a_manifest(segments=segments)))
+    text = terminal_text(write(a_finding(), manifest=a_manifest(segments=segments)))
     assert "• source=billing: 0.500" in text
     assert "source=golden" not in text
     assert "source=api" not in text
@@ -313,7 +313,9 @@ def test_only_segments_below_all_rows_are_among_the_lowest() -> None:
 
 def test_where_data_are_lacking_no_segment_is_the_worst() -> None:
     """Nothing is known to have fallen, so there is nowhere to look."""
-    text = render(write(a_finding(level="no_data", message="recall: 3 rows scored, 20 needed")))
+    text = terminal_text(
+        write(a_finding(level="no_data", message="recall: 3 rows scored, 20 needed"))
+    )
     assert "3 rows scored" in text
     assert "Worst" not in text
 
@@ -325,7 +327,7 @@ def test_what_fell_without_a_rule_is_said_too() -> None:
     assert compose(manifest, [], dashboard=None, redact=False) is None
     message = write(a_finding(transition="resolved", state="ok", level="ok"), manifest=manifest)
     validate(message)
-    text = " ".join(render(message).split())
+    text = " ".join(terminal_text(message).split())
     assert "Worse, and no rule alerts • faithfulness has no drop rule and fell by 0.30" in text
 
 
@@ -333,10 +335,10 @@ def test_segment_is_named() -> None:
     """A finding about a segment says so in its title, and the header counts segments."""
     one = a_finding(segment=BILLING)
     assert "context_recall fell in a segment" in write(one).text
-    assert "Mean of its rows:" in render(write(one))
-    assert "Mean of all rows:" not in render(write(one))
+    assert "Mean of its rows:" in terminal_text(write(one))
+    assert "Mean of all rows:" not in terminal_text(write(one))
     other = Segment(tag="section", value="api")
-    text = render(write(one, a_finding(segment=other, key="b")))
+    text = terminal_text(write(one, a_finding(segment=other, key="b")))
     assert "context_recall fell in 2 segments" in text
     assert "context_recall fell in section=billing" in text
 
@@ -344,7 +346,7 @@ def test_segment_is_named() -> None:
 def test_min_rule_is_low() -> None:
     """Without a baseline nothing fell: the metric is low."""
     finding = a_finding(baseline=None, baseline_label=None, drop=None, severity="warning")
-    text = render(write(finding))
+    text = terminal_text(write(finding))
     assert text.startswith("🟡 Warning: context_recall is low")
     assert "Drop" not in text
 
@@ -356,7 +358,7 @@ def test_a_metric_that_fell_is_named_once() -> None:
         message = write(*fired)
         validate(message)
         assert message.text.startswith("🔴 Critical: context_recall fell: 0.714, drop 0.107 (docs")
-        text = " ".join(render(message).split())
+        text = " ".join(terminal_text(message).split())
         assert "Rules: context_recall: drop of more than 0.05 against the 7 nights" in text
         assert "before; below 0.8" in text
         for label in ("Mean of all rows:", "Scored:", "Since:", "Compared:", "Drop:"):
@@ -377,8 +379,8 @@ def test_findings_in_words(update: dict[str, Any], title: str) -> None:
     """Findings that are no means are told by their sentence."""
     message = write(a_finding(mean=None, message="12 of 100 rows & more", **update))
     validate(message)
-    assert render(message).startswith(f"🔴 Critical: {title}\n")
-    assert "12 of 100 rows & more\nSince 2026-11-19" in render(message)
+    assert terminal_text(message).startswith(f"🔴 Critical: {title}\n")
+    assert "12 of 100 rows & more\nSince 2026-11-19" in terminal_text(message)
 
 
 def test_resolved_and_closed() -> None:
@@ -389,7 +391,7 @@ def test_resolved_and_closed() -> None:
         a_finding(**done, level="no_data", mean=None, message="x: not checked since 2026-11-10"),
     )
     validate(message)
-    text = render(message)
+    text = terminal_text(message)
     assert text.startswith("🟢 Resolved: context_recall\n")
     assert (
         "Back to normal\n• context_recall went from 0.8 to 0.8, was firing since 2026-11-19" in text
@@ -402,7 +404,7 @@ def test_reminder_and_still_firing() -> None:
     """A reminder lists all that still fires, with since when."""
     message = write(a_finding(transition="reminded"), a_finding(transition=None, message="other"))
     validate(message)
-    text = render(message)
+    text = terminal_text(message)
     assert text.startswith("🔔 Reminder: context_recall fell\n")
     assert (
         "• context_recall fell from 0.821 to 0.714, firing since 2026-11-19\n• other, firing"
@@ -414,7 +416,7 @@ def test_redacted_message_has_ids_only() -> None:
     """With `redact` no question is in the message, and the row ids are."""
     message = write(a_finding(), redact=True)
     assert "refund" not in json.dumps(message.blocks)
-    assert "• 0.000 (row-0)" in render(message)
+    assert "• 0.000 (row-0)" in terminal_text(message)
 
 
 def test_a_redacted_message_has_no_word_of_the_judge() -> None:
@@ -424,8 +426,8 @@ def test_a_redacted_message_has_no_word_of_the_judge() -> None:
         kind="judge_failures", mean=None, message=f"recall: 30 of 100 rows: {echo}", n=100
     )
     manifest = a_manifest(problems=[echo])
-    assert "refund 7" in render(write(failed, manifest=manifest))
-    shown = render(write(failed, manifest=manifest, redact=True))
+    assert "refund 7" in terminal_text(write(failed, manifest=manifest))
+    shown = terminal_text(write(failed, manifest=manifest, redact=True))
     assert "refund" not in shown
     assert re.search(r"recall: 30 of 100 rows: the judge answered 422: \[[0-9a-f]{16}\]", shown)
 
@@ -436,13 +438,13 @@ def test_places_no_browser_opens_are_text(place: str) -> None:
     message = write(a_finding(), dashboard=place)
     validate(message)
     assert not [block for block in message.blocks if block["type"] == "actions"]
-    assert f"Dashboard: {place}" in render(message)
+    assert f"Dashboard: {place}" in terminal_text(message)
 
 
 def test_run_url_is_a_second_button() -> None:
     """The run is linked beside the dashboard; an address too long for a button is text."""
     message = write(a_finding(), run_url="http://prefect.example/run/1")
-    assert "Open the run http://prefect.example/run/1" in render(message)
+    assert "Open the run http://prefect.example/run/1" in terminal_text(message)
     long = write(a_finding(), dashboard="https://e.example/" + "x" * 3_000)
     validate(long)
 
@@ -457,8 +459,8 @@ def test_many_findings_are_grouped_and_cut() -> None:
     message = write(*findings)
     validate(message)
     assert len(message.blocks) < 20
-    assert "🔴 Critical: metric_0 fell, metric_1 fell and 198 more" in render(message)
-    assert "and 186 more" in render(message)
+    assert "🔴 Critical: metric_0 fell, metric_1 fell and 198 more" in terminal_text(message)
+    assert "and 186 more" in terminal_text(message)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -473,7 +475,7 @@ def test_hostile_text_is_inert(text: str) -> None:
     message = write(*fired, manifest=manifest)
     validate(message)
     assert acting(message) == []
-    assert "\x1b" not in render(message)
+    assert "\x1b" not in terminal_text(message)
 
 
 def test_text_that_acts_as_markup_is_seen() -> None:
@@ -510,7 +512,7 @@ def test_names_keep_their_underscores() -> None:
 def test_terminal_wraps_and_decodes() -> None:
     """Long lines wrap at 88 columns, bullets keep their indent, entities are decoded."""
     text = {"type": "mrkdwn", "text": "*T &amp; &lt;b&gt;*\n• " + "word " * 40}
-    lines = render(Message("", [{"type": "section", "text": text}])).splitlines()
+    lines = terminal_text(Message("", [{"type": "section", "text": text}])).splitlines()
     assert lines[0] == "T & <b>"
     assert max(map(len, lines)) <= 88
     assert lines[2].startswith("  word")

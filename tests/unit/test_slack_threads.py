@@ -9,11 +9,11 @@ import pytest
 
 from ragmetrics.alerts import delivery as deliver
 from ragmetrics.alerts import outbox
-from ragmetrics.alerts.notification_channels import MOST_THREADS
 from ragmetrics.alerts.delivery import alert
+from ragmetrics.alerts.notification_channels import MOST_THREADS
 from ragmetrics.alerts.slack_bot import API
 from ragmetrics.alerts.threads import THREADS
-from ragmetrics.comparison.gate.notifications import tell_undecided
+from ragmetrics.comparison.gate.notifications import tell_failed_gate
 from ragmetrics.config.settings import make_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.model.manifest import Manifest
@@ -228,7 +228,7 @@ def test_what_gates_tell_comes_by_the_bot_too(
     """There may be no webhook."""
     monkeypatch.delenv("SLACK_WEBHOOK_URL")
     chosen = SETTINGS.model_copy(update={"store": files.uri()})
-    assert tell_undecided(chosen, "no log", "build 7").told
+    assert tell_failed_gate(chosen, "no log", "build 7").told
     assert "got no verdict" in slack.posted[0]["text"]
 
 
@@ -247,6 +247,6 @@ def test_a_store_that_is_down_keeps_no_build_untold(
     """The bot needs no thread for it, and so no store."""
     (tmp_path / "store").write_text("a file, where a folder should be")
     broken = SETTINGS.model_copy(update={"store": str(tmp_path / "store")})
-    assert tell_undecided(broken, "build: not there", "{}", "e-1").told
+    assert tell_failed_gate(broken, "build: not there", "{}", "e-1").told
     assert "got no verdict" in slack.posted[0]["text"]
     assert "may be told twice" in caplog.text

@@ -63,7 +63,8 @@ def kept(path: Path) -> None:
 
 def _in_another_process(path: Path, text: str) -> None:
     code = (
-        "import sys, pathlib; from ragmetrics.text.sentence_splitter import sentences, sharing_splits\n"
+        "import sys, pathlib\n"
+        "from ragmetrics.text.sentence_splitter import sentences, sharing_splits\n"
         "with sharing_splits(pathlib.Path(sys.argv[1])): sentences(sys.argv[2], 'en')"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -11,8 +11,8 @@ from ragmetrics.errors import InputError
 from ragmetrics.model.manifest import JudgeInfo, Manifest, Source
 from ragmetrics.model.summary import Segment
 from ragmetrics.report.markdown import summary_markdown
-from ragmetrics.report.short_summary import night_markdown, night_summary
 from ragmetrics.report.redacting import redacted
+from ragmetrics.report.short_summary import night_markdown, night_summary
 from ragmetrics.report.summary_page import summary_page
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.history import save_manifest

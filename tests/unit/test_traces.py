@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.logs.presets import PRESETS, Place, Skipped
+from ragmetrics.logs.presets.interpreter import PRESETS, Place, Skipped
 from ragmetrics.logs.presets.traces import AGAIN, INSIDE, Traces
 from ragmetrics.model.row import BadRow
 from tests.fakes.traces import run, span

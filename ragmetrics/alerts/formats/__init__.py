@@ -1,1 +1,1 @@
-"""TODO."""
+"""Formats of messages: Slack blocks, and the same message for terminals, web pages and others."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ragmetrics.text.escaping import clean
+from ragmetrics.text import clean
 
 LISTED = 10
 LIST_LENGTH = 1_200

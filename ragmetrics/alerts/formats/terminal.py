@@ -13,7 +13,7 @@ from ragmetrics.alerts.alert_store import Message
 WIDTH = 88
 
 
-def render(message: Message) -> str:
+def terminal_text(message: Message) -> str:
     """The blocks as plain text, wrapped; one blank line between them, no newline at the end."""
     return "\n\n".join("\n".join(_wrapped(block)) for block in message.blocks)
 
@@ -47,4 +47,4 @@ def _plain(text: dict[str, Any]) -> str:
     return html.unescape(shown.replace("*", "").replace("\u2060", ""))
 
 
-__all__ = ["render"]
+__all__ = ["terminal_text"]

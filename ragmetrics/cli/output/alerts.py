@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from ragmetrics.alerts.alert_store import Book
-from ragmetrics.alerts.listing import Alert
+from ragmetrics.alerts import Alert, Book
 from ragmetrics.cli.table import print_grid
-from ragmetrics.text.escaping import clean
+from ragmetrics.text import clean
 
 _LONGEST = 300
 _STYLES = {"firing": "red", "pending": "yellow"}

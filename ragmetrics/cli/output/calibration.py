@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ragmetrics.cli.output.summary import number
-from ragmetrics.model.calibration import (
+from ragmetrics.model import (
     ATTACK_WORDS,
     FIGURES,
     Agreement,
@@ -22,9 +22,9 @@ from ragmetrics.model.calibration import (
     GoldRank,
     Measured,
     MetricDrift,
+    Status,
 )
-from ragmetrics.model.score import Status
-from ragmetrics.text.escaping import clean
+from ragmetrics.text import clean
 
 _SHORT: dict[FigureName, str] = {
     "auc": "AUC",

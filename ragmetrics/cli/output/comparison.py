@@ -10,9 +10,9 @@ from rich.console import Console
 from ragmetrics.cli.output.costs import print_usage
 from ragmetrics.cli.output.summary import number
 from ragmetrics.cli.table import print_grid
-from ragmetrics.model.comparison import Change, ComparedSide, Comparison
-from ragmetrics.report.formatting import plural
-from ragmetrics.text.escaping import clean
+from ragmetrics.model import Change, ComparedSide, Comparison
+from ragmetrics.report import plural
+from ragmetrics.text import clean
 
 _HEADERS = ("A", "B", "B - A [95%]", "p", "adjusted", "MDE", "questions")
 _MOST_SEGMENTS = 20

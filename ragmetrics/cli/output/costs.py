@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from ragmetrics.cli.table import print_grid
-from ragmetrics.model.manifest import BudgetReport, Manifest, Usage
-from ragmetrics.report.costs import (
+from ragmetrics.model import BudgetReport, Manifest, Usage
+from ragmetrics.report import (
     bill,
     budget,
     cached_share,
@@ -22,11 +22,10 @@ from ragmetrics.report.costs import (
     too_wide,
     was_over,
 )
-from ragmetrics.text.escaping import clean
-from ragmetrics.text.numbers import share
+from ragmetrics.text import clean, share
 
 if TYPE_CHECKING:
-    from ragmetrics.scoring.budget.estimate import Estimate
+    from ragmetrics.scoring import Estimate
 
 _COUNTS = {
     "asked": "requests",

@@ -6,9 +6,8 @@ from rich.console import Console
 
 from ragmetrics.cli.output.summary import number, print_source
 from ragmetrics.cli.table import print_grid
-from ragmetrics.model.change_texts import drop_words, movement_text
-from ragmetrics.model.gate import Gate, MetricVerdict
-from ragmetrics.text.escaping import clean
+from ragmetrics.model import Gate, MetricVerdict, drop_words, movement_text
+from ragmetrics.text import clean
 
 _STYLES = {"promote": "bold green", "hold": "bold red", "inconclusive": "bold yellow"}
 _QUESTIONS = 3

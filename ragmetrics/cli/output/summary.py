@@ -12,21 +12,16 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.progress import track as rich_track
 
-from ragmetrics.alerts.formats.terminal import render
-from ragmetrics.alerts.incident_grouping import Incident, incidents
+from ragmetrics.alerts import Incident, incidents, terminal_text
 from ragmetrics.cli.output.costs import print_budget, print_labelled, print_sample, print_usage
 from ragmetrics.cli.table import print_grid
-from ragmetrics.metrics.registry import Metric
-from ragmetrics.model.change_texts import fall_text
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.score import Status
-from ragmetrics.model.summary import Summary
-from ragmetrics.report.cards import detectable
-from ragmetrics.text.escaping import clean
+from ragmetrics.metrics import Metric
+from ragmetrics.model import Manifest, Status, Summary, fall_text
+from ragmetrics.report import detectable
+from ragmetrics.text import clean
 
 if TYPE_CHECKING:
-    from ragmetrics.pipeline.log_check import CheckReport
-    from ragmetrics.pipeline.nightly import NightResult
+    from ragmetrics.pipeline import CheckReport, NightResult
 
 T = TypeVar("T")
 _EXAMPLES = 10
@@ -241,7 +236,7 @@ def print_messages(console: Console, results: Sequence[NightResult]) -> None:
         if delivery.errors:
             said = f"not delivered: {delivery.errors[0]}"
         console.rule(escape(f"Slack message of {result.manifest.date} ({said})"), align="left")
-        console.print(render(delivery.message), markup=False, soft_wrap=True)
+        console.print(terminal_text(delivery.message), markup=False, soft_wrap=True)
         console.print()
 
 

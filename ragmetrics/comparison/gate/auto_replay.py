@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from ragmetrics.comparison.gate.staging import check_dataset
-from ragmetrics.comparison.replay import Replayed, replay
-from ragmetrics.comparison.replay.run import Progress
-from ragmetrics.config.gate import BUILD
-from ragmetrics.config.settings import Settings
+from ragmetrics.comparison.replay.run import Progress, run_replay
+from ragmetrics.config import BUILD, Settings
 from ragmetrics.errors import InputError
-from ragmetrics.logs.log_files import find_logs
-from ragmetrics.model.gate import IndexBuild
-from ragmetrics.storage.files import Files
+from ragmetrics.logs import find_logs
+from ragmetrics.model import IndexBuild, Replayed
+from ragmetrics.storage import Files
 
 
 def replay_missing(
@@ -33,7 +31,7 @@ def replay_missing(
         return None
     if build.logs:
         check_below(settings, place)
-    return replay(settings, build.build, build.logs, progress)
+    return run_replay(settings, build.build, build.logs, progress)
 
 
 def check_below(settings: Settings, place: str) -> None:

@@ -13,11 +13,9 @@ from ragmetrics.comparison.gate.staging import Side
 from ragmetrics.comparison.nights import ROWS, shown_tags
 from ragmetrics.comparison.side_scores import Side as Scored
 from ragmetrics.comparison.side_scores import read_nights, scored_side
-from ragmetrics.config.settings import Settings
-from ragmetrics.model.changes import JudgeMovement
-from ragmetrics.model.comparison import Comparison
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.history import find_manifest
+from ragmetrics.config import Settings
+from ragmetrics.model import Comparison, JudgeMovement
+from ragmetrics.storage import find_manifest, open_store
 
 
 def compare_builds(

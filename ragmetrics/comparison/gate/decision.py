@@ -33,7 +33,7 @@ from ragmetrics.comparison.gate.rules import gate_rules, gate_run_settings
 from ragmetrics.comparison.gate.staging import Side, StagedGate, stage_gate
 from ragmetrics.comparison.gate.verdict import conclude, weigh
 from ragmetrics.comparison.replay.run import Progress
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import (
     InputError,
     JudgePending,
@@ -41,17 +41,17 @@ from ragmetrics.errors import (
     RagmetricsError,
     StoreError,
 )
-from ragmetrics.judges.deadline import deadline_at, ending
-from ragmetrics.model.comparison import Comparison
-from ragmetrics.model.gate import FallenQuestion, Gate, IndexBuild
-from ragmetrics.model.manifest import Source
-from ragmetrics.scoring.fingerprint import judge_info, metric_fingerprints
-from ragmetrics.scoring.part import score_families
-from ragmetrics.scoring.process_pool import Part, score_parts
-from ragmetrics.scoring.staging import Staged
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.gates import load_gate, load_gates, save_compared, save_gate
-from ragmetrics.storage.shards import RunRef
+from ragmetrics.judges import deadline_at, ending
+from ragmetrics.model import Comparison, FallenQuestion, Gate, IndexBuild, Source
+from ragmetrics.scoring import (
+    Part,
+    Staged,
+    judge_info,
+    metric_fingerprints,
+    score_families,
+    score_parts,
+)
+from ragmetrics.storage import RunRef, load_gate, load_gates, open_store, save_compared, save_gate
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ def _parts(settings: Settings, staged: Staged) -> list[Part]:
     return [(family, shard) for family in families for shard in range(staged.ref.shards)]
 
 
-def decide(settings: Settings, staged: StagedGate, problems: Sequence[str] = ()) -> Gate:
+def decide_gate(settings: Settings, staged: StagedGate, problems: Sequence[str] = ()) -> Gate:
     """Compare the two builds, write the verdict to `gates/BUILD.json` and return it.
 
     `problems` say why parts could not be scored; their rows count as `judge_failed`. Repeating it
@@ -120,7 +120,7 @@ def run_gate(settings: Settings, build: IndexBuild, progress: Progress | None = 
     for problem in problems:
         if isinstance(problem, JudgePending):
             raise problem
-    return decide(settings, staged, [str(problem) for problem in problems])
+    return decide_gate(settings, staged, [str(problem) for problem in problems])
 
 
 def _telling(progress: Progress | None, parts: int) -> Callable[[Sequence[str]], None]:
@@ -299,7 +299,7 @@ def _fell_further(known: Gate, gate: Gate) -> bool:
 
 __all__ = [
     "StagedGate",
-    "decide",
+    "decide_gate",
     "gate_parts",
     "gate_run_settings",
     "load_gate",

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ragmetrics.comparison.gate.question_scores import SideScores
 from ragmetrics.comparison.gate.staging import Side
-from ragmetrics.config.settings import Settings
-from ragmetrics.logs.golden import GoldenSet, golden_set
+from ragmetrics.config import Settings
+from ragmetrics.logs import GoldenSet, golden_set
 
 Scored = tuple[Side, SideScores]
 """One of the two builds, and what became of its rows."""

@@ -10,20 +10,22 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
-from ragmetrics.alerts.alert_store import Message
-from ragmetrics.alerts.notification_channels import SLACK, channels
-from ragmetrics.alerts.delivery import page_link
-from ragmetrics.alerts.gate_message import compose_gate, compose_undecided
-from ragmetrics.alerts.timeouts import LONGEST, Unconfirmed, within
-from ragmetrics.config.settings import Settings
+from ragmetrics.alerts import (
+    LONGEST,
+    SLACK,
+    Message,
+    Unconfirmed,
+    channels,
+    compose_gate,
+    compose_undecided,
+    page_link,
+    within,
+)
+from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model.gate import Gate, Undecided
-from ragmetrics.model.redaction import hashed_quote
-from ragmetrics.model.silence import Severity
-from ragmetrics.storage.failed_gates import keep, kept_before
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.gates import build_path, load_gate, save_gate
-from ragmetrics.text.escaping import clean
+from ragmetrics.model import Gate, Severity, Undecided, hashed_quote
+from ragmetrics.storage import build_path, keep, kept_before, load_gate, open_store, save_gate
+from ragmetrics.text import clean
 
 _LONGEST = 2_000
 
@@ -70,7 +72,7 @@ def tell_gate(settings: Settings, gate: Gate, run_url: str | None = None) -> Gat
     return gate
 
 
-def tell_undecided(
+def tell_failed_gate(
     settings: Settings,
     reason: str,
     carried: str,

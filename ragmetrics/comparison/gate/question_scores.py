@@ -9,26 +9,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import fmean
 
-from ragmetrics.calibration.judge_movement import (
-    carried,
-    is_of_one_day,
-    level_error,
-    newest_movement,
-)
+from ragmetrics.calibration import carried, is_of_one_day, level_error, newest_movement
 from ragmetrics.comparison.gate.staging import Side
 from ragmetrics.comparison.gate.verdict import Evidence, measure
-from ragmetrics.config.gate import GateRule
-from ragmetrics.config.settings import Settings
-from ragmetrics.model.changes import JudgeMovement
-from ragmetrics.model.gate import FallenQuestion
-from ragmetrics.model.manifest import Manifest, Usage
-from ragmetrics.model.score import Status
-from ragmetrics.scoring.run_summary import summarise_run
-from ragmetrics.scoring.summary import MetricScores
-from ragmetrics.storage.files import Files, open_store
-from ragmetrics.storage.history import find_manifest, outlines
-from ragmetrics.storage.row_lookup import scored_rows
-from ragmetrics.storage.shards import RunRef, read_columns
+from ragmetrics.config import GateRule, Settings
+from ragmetrics.model import FallenQuestion, JudgeMovement, Manifest, Status, Usage
+from ragmetrics.scoring import MetricScores, summarise_run
+from ragmetrics.storage import (
+    Files,
+    RunRef,
+    find_manifest,
+    open_store,
+    outlines,
+    read_columns,
+    scored_rows,
+)
 
 MOST_FALLEN = 10
 """Questions shown per metric."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ragmetrics.comparison.gate.verdict import too_much_missing
-from ragmetrics.config.gate import GateSettings
-from ragmetrics.model.change_texts import drop_text
-from ragmetrics.model.gate import MetricVerdict, Verdict
-from ragmetrics.model.manifest import Source
-from ragmetrics.text.escaping import clean
+from ragmetrics.config import GateSettings
+from ragmetrics.model import MetricVerdict, Source, Verdict, drop_text
+from ragmetrics.text import clean
 
 _LONGEST = 500
 

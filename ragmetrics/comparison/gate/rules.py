@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from ragmetrics.config.gate import GateRule
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import GateRule, Settings
 from ragmetrics.errors import InputError
-from ragmetrics.scoring.metric_choice import chosen_metrics, scoring_only
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.gates import GATES
+from ragmetrics.scoring import chosen_metrics, scoring_only
+from ragmetrics.storage import GATES, open_store
 
 DEFAULT_RULES = (GateRule(metric="context_relevance"), GateRule(metric="context_recall"))
 

@@ -20,22 +20,34 @@ from ragmetrics.comparison.build_logs import (
     same_log,
 )
 from ragmetrics.comparison.gate.rules import gate_run_settings
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.logs.inputs import Inputs
-from ragmetrics.model.gate import Gate, IndexBuild, is_name
-from ragmetrics.model.manifest import Manifest, Record, Source
-from ragmetrics.scoring.budget.estimate import plan_budget
-from ragmetrics.scoring.budget.plan import check_prices
-from ragmetrics.scoring.fingerprint import judge_info, metric_fingerprints
-from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.scoring.reuse import lacks_verdicts
-from ragmetrics.scoring.staging import Staged, load_corpus, plan, stage
-from ragmetrics.storage.files import Files, open_store
-from ragmetrics.storage.gates import load_gate, load_gates
-from ragmetrics.storage.history import nights, outlines, ref_of
-from ragmetrics.storage.shards import RunRef, is_whole
+from ragmetrics.judges import Corpus
+from ragmetrics.logs import Inputs
+from ragmetrics.model import Gate, IndexBuild, Manifest, Record, Source, is_name
+from ragmetrics.scoring import (
+    Staged,
+    check_prices,
+    chosen_metrics,
+    judge_info,
+    lacks_verdicts,
+    load_corpus,
+    metric_fingerprints,
+    plan,
+    plan_budget,
+    stage,
+)
+from ragmetrics.storage import (
+    Files,
+    RunRef,
+    is_whole,
+    load_gate,
+    load_gates,
+    nights,
+    open_store,
+    outlines,
+    ref_of,
+)
 
 NO_NIGHT = date(1970, 1, 1)
 """A gate's run has no day: repeated on another, it finds what is done."""

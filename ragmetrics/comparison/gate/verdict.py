@@ -19,14 +19,18 @@ from statistics import fmean
 import numpy as np
 from scipy import special
 
-from ragmetrics.model.changes import JudgeMovement
-from ragmetrics.model.gate import MetricVerdict, Verdict
-from ragmetrics.stats.comparisons import compare
-from ragmetrics.stats.levels import ALPHA
-from ragmetrics.stats.mean_difference import Contrast
-from ragmetrics.stats.multiple_testing import adjusted
-from ragmetrics.stats.night_movement import LevelError, widened, with_movement
-from ragmetrics.stats.power import detectable, smallest
+from ragmetrics.model import JudgeMovement, MetricVerdict, Verdict
+from ragmetrics.stats import (
+    ALPHA,
+    Contrast,
+    LevelError,
+    adjusted,
+    compare,
+    detectable,
+    smallest,
+    widened,
+    with_movement,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,13 +25,11 @@ from uuid import uuid4
 from pydantic import ValidationError
 
 from ragmetrics.comparison.replay.questions import Question, key_of
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.logs.formats import FORMATS
-from ragmetrics.logs.log_files import find_logs
-from ragmetrics.model.replay import STATE_VERSION, Replayed, State
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.tempfiles import scratch
+from ragmetrics.logs import FORMATS, find_logs
+from ragmetrics.model import STATE_VERSION, Replayed, ReplayState
+from ragmetrics.storage import Files, scratch
 
 log = logging.getLogger(__name__)
 
@@ -60,23 +58,23 @@ class Target:
         """Of what is kept."""
         return f"_replay/{self.log}"
 
-    def state(self) -> State | None:
+    def state(self) -> ReplayState | None:
         """How far it is; None where no replay has begun, or one that this version cannot read."""
         data = self.files.find(f"{self.folder}/state.json")
         if data is None:
             return None
         try:
-            state = State.model_validate_json(data)
+            state = ReplayState.model_validate_json(data)
         except ValidationError:
             return None
         return state if state.version == STATE_VERSION else None
 
     def write_state(self, digest: str, replayed: Replayed | None = None) -> None:
         """Say what the replay depends on, and, at its end, what it came to."""
-        data = State(digest=digest, replayed=replayed).model_dump_json(indent=1).encode()
+        data = ReplayState(digest=digest, replayed=replayed).model_dump_json(indent=1).encode()
         self.files.write(f"{self.folder}/state.json", data)
 
-    def check_free(self, state: State | None) -> None:
+    def check_free(self, state: ReplayState | None) -> None:
         """Raise InputError where another than a replay has written a log to the place."""
         _, infos = find_logs(self.place, self.files.options)
         theirs = [info.path for info in infos if state is None or info.path != self.log]
@@ -86,7 +84,7 @@ class Target:
                 "has a log; remove it, or name another place"
             )
 
-    def begin(self, digest: str, state: State | None, *, anew: bool) -> None:
+    def begin(self, digest: str, state: ReplayState | None, *, anew: bool) -> None:
         """Remove what earlier replays left that depends on other things; `anew`: all of it.
 
         Their log goes as well: it is out of date, and no build should be judged by it.

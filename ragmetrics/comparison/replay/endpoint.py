@@ -15,22 +15,24 @@ from ragmetrics.comparison.replay.protocols import NoAnswer, Setback
 from ragmetrics.comparison.replay.questions import Question
 from ragmetrics.comparison.replay.response_mapping import UNREADABLE
 from ragmetrics.comparison.replay.template import fill_body, fill_params
-from ragmetrics.config.headers import filled
-from ragmetrics.config.retriever import RetrieverSettings
+from ragmetrics.config import RetrieverSettings, filled
 from ragmetrics.errors import InputError, RetrieverRefused
-from ragmetrics.judges.http_errors import error_of, retry_after
-from ragmetrics.judges.response_body import ENCODINGS, BodyReader, TooLarge
-from ragmetrics.judges.transport import (
+from ragmetrics.judges import (
     CONNECT_SECONDS,
+    ENCODINGS,
     Answer,
+    BodyReader,
     Dropped,
+    TooLarge,
     Unreachable,
     certificates,
+    error_of,
     failures_told,
     proxy_of,
     read_answer,
+    retry_after,
 )
-from ragmetrics.text.escaping import short
+from ragmetrics.text import short
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession

@@ -13,9 +13,9 @@ from typing import Any
 
 from ragmetrics.comparison.replay.protocols import NoAnswer, Setback
 from ragmetrics.comparison.replay.questions import Question
-from ragmetrics.config.retriever import RetrieverSettings
+from ragmetrics.config import RetrieverSettings
 from ragmetrics.errors import InputError, RetrieverRefused
-from ragmetrics.text.escaping import short
+from ragmetrics.text import short
 
 _Outcome = tuple[Any, BaseException | None]
 

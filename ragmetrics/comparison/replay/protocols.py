@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from ragmetrics.comparison.replay.questions import Question
-from ragmetrics.judges.http_errors import Setback
+from ragmetrics.judges import Setback
 
 
 class NoAnswer(Exception):

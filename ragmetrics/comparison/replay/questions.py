@@ -6,11 +6,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.logs.golden import golden_set
-from ragmetrics.model.prompt import dumps
-from ragmetrics.model.row import LogRow, Rejected
+from ragmetrics.logs import golden_set
+from ragmetrics.model import LogRow, Rejected, dumps
 
 
 @dataclass(frozen=True, slots=True)

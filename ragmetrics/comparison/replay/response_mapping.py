@@ -14,9 +14,9 @@ from typing import Any
 
 from ragmetrics.comparison.replay.protocols import NoAnswer
 from ragmetrics.comparison.replay.questions import Question
-from ragmetrics.config.retriever import RetrieverSettings
-from ragmetrics.logs.field_mapping import dig
-from ragmetrics.model.row import FIELDS, BadRow, LogRow, read_row
+from ragmetrics.config import RetrieverSettings
+from ragmetrics.logs import dig
+from ragmetrics.model import FIELDS, BadRow, LogRow, read_row
 
 UNREADABLE = "unreadable"
 

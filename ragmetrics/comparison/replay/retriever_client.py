@@ -14,7 +14,7 @@ from typing import Any
 
 from ragmetrics.comparison.replay.protocols import NoAnswer, Retriever, Setback
 from ragmetrics.comparison.replay.questions import Question
-from ragmetrics.config.retriever import RetrieverSettings
+from ragmetrics.config import RetrieverSettings
 
 _FIRST_PAUSE = 0.5  # seconds
 _LONGEST_PAUSE = 20.0

@@ -17,14 +17,12 @@ from ragmetrics.comparison.replay.protocols import NoAnswer, Retriever
 from ragmetrics.comparison.replay.questions import Question, Questions, digest_of, golden_questions
 from ragmetrics.comparison.replay.response_mapping import line_of, read_answer
 from ragmetrics.comparison.replay.retriever_client import Asker
-from ragmetrics.config.retriever import RetrieverSettings
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import RetrieverSettings, Settings
 from ragmetrics.errors import InputError, OverDeadline
-from ragmetrics.judges.deadline import before_deadline
-from ragmetrics.model.gate import is_name
-from ragmetrics.model.replay import Replayed, ReplayShort
-from ragmetrics.storage.shards import workspace
-from ragmetrics.text.escaping import short
+from ragmetrics.judges import before_deadline
+from ragmetrics.model import Replayed, ReplayShort, is_name
+from ragmetrics.storage import workspace
+from ragmetrics.text import short
 
 Progress = Callable[[str, int, int], None]
 
@@ -43,7 +41,7 @@ _HOW = {  # what changes how a retriever is asked, and not what
 }
 
 
-def replay(
+def run_replay(
     settings: Settings,
     build: str,
     place: str | None = None,

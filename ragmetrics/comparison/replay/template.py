@@ -12,7 +12,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from ragmetrics.config.retriever import HOLE, Param
+from ragmetrics.config import HOLE, Param
 
 
 def fill(template: JsonValue, values: Mapping[str, str]) -> JsonValue:

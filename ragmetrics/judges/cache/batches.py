@@ -20,9 +20,8 @@ from uuid import uuid4
 
 from pydantic import AwareDatetime, Field, ValidationError
 
-from ragmetrics.model.manifest import Record
-from ragmetrics.storage.clearing import clear
-from ragmetrics.storage.files import Files
+from ragmetrics.model import Record
+from ragmetrics.storage import Files, clear
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,7 @@ from functools import partial
 from ragmetrics.judges.cache.reply_files import FULL, Kept, Seen, read_all, write
 from ragmetrics.judges.cache.reply_index import Gathered, Wanted
 from ragmetrics.judges.cache.write_ahead_log import held
-from ragmetrics.storage.clearing import clear
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files, clear
 
 MOST_FILES = 8
 """Parquet files in a range, and as many that reach beyond it; where there are more, they become

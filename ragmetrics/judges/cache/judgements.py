@@ -35,8 +35,8 @@ from ragmetrics.judges.cache.write_ahead_log import (
     Judgement,
     new_name,
 )
-from ragmetrics.model.request import Vector
-from ragmetrics.storage.files import Files
+from ragmetrics.model import Vector
+from ragmetrics.storage import Files
 
 __all__ = ["EMBEDDING", "Judgement", "Judgements"]
 

@@ -25,8 +25,7 @@ import pyarrow.parquet as pq
 from ragmetrics.errors import StoreError
 from ragmetrics.judges.cache.reply_index import SCHEMA, Gathered, Wanted
 from ragmetrics.judges.cache.write_ahead_log import new_name, read_lines
-from ragmetrics.storage.files import FileInfo, Files
-from ragmetrics.storage.tempfiles import scratch
+from ragmetrics.storage import FileInfo, Files, scratch
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ragmetrics.storage.tempfiles import scratch
+from ragmetrics.storage import scratch
 
 # Replies are bytes: UTF-8, which may hold lone surrogates and so is no text to Parquet, or the
 # float32 numbers of a vector, least significant byte first.

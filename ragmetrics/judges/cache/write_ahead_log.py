@@ -32,8 +32,8 @@ import pyarrow as pa
 
 from ragmetrics.errors import StoreError
 from ragmetrics.judges.cache.reply_index import SCHEMA
-from ragmetrics.model.request import Vector
-from ragmetrics.storage.files import Files
+from ragmetrics.model import Vector
+from ragmetrics.storage import Files
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from ragmetrics.model.row import BadRow
+from ragmetrics.model import BadRow
 
 
 class Place(NamedTuple):

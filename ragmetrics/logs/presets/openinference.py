@@ -25,7 +25,7 @@ from ragmetrics.logs.presets.values import (
     structured,
     tried,
 )
-from ragmetrics.model.row import BadRow
+from ragmetrics.model import BadRow
 
 _KINDS = frozenset(
     [

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragmetrics.logs.presets.base import Skipped
 from ragmetrics.logs.presets.values import from_nanoseconds
-from ragmetrics.model.row import BadRow
+from ragmetrics.model import BadRow
 
 _OTHER_SIGNALS = {"resourceMetrics": "metrics", "resourceLogs": "logs"}
 

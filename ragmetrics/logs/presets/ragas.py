@@ -11,7 +11,7 @@ from typing import Any
 
 from ragmetrics.logs.presets.base import Preset, Skipped, Span
 from ragmetrics.logs.presets.values import about, at
-from ragmetrics.model.row import FIELDS
+from ragmetrics.model import FIELDS
 
 _OLD = {
     "user_input": "question",

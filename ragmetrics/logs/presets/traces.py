@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ragmetrics.logs.presets.base import Place, Skipped, Span
-from ragmetrics.model.row import BadRow
+from ragmetrics.model import BadRow
 
 MOST_TRACES = 10_000
 MOST_TEXT = 64 << 20

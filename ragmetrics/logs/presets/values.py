@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from ragmetrics.logs.field_mapping import dig
-from ragmetrics.model.row import BadRow
+from ragmetrics.model import BadRow
 
 # In the order in which they are looked for.
 _QUESTION = tuple(

@@ -18,10 +18,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ragmetrics.errors import InputError
-from ragmetrics.model.request import Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
-from ragmetrics.text.sentence_splitter import normalise
+from ragmetrics.model import LogRow, Score, Steps
+from ragmetrics.text import normalise
 
 Match: TypeAlias = Literal["auto", "ids", "text"]
 Runs: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint64]]

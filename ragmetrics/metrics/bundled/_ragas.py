@@ -8,8 +8,7 @@ from typing import TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.model.prompt import Data, Lexicon, Prompt
-from ragmetrics.model.row import LogRow, explain
+from ragmetrics.model import Data, Lexicon, LogRow, Prompt, explain
 
 T = TypeVar("T")
 V = TypeVar("V", bound=BaseModel)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragmetrics.model.score import Score
+from ragmetrics.model import Score
 
 
 def average_precision(relevant: Sequence[bool]) -> Score:

@@ -11,8 +11,8 @@ from typing import Literal
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.model.prompt import Data, Lexicon
-from ragmetrics.text.sentence_splitter import sentences
+from ragmetrics.model import Data, Lexicon
+from ragmetrics.text import sentences
 
 SUPPORTED_FROM = 0.75
 

@@ -9,11 +9,8 @@ from collections.abc import Iterator
 from pydantic import BaseModel
 
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.prompt import Data, Lexicon, Prompt
-from ragmetrics.model.request import Steps, ask, ask_each
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
-from ragmetrics.text.sentence_splitter import normalise
+from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps, ask, ask_each
+from ragmetrics.text import normalise
 
 # Of English, German, Dutch, French, Spanish, Italian and Portuguese. Both sides lose them alike,
 # so that a name which only looks like one, as in "Die Hard", is found all the same.

@@ -7,9 +7,7 @@ from typing import Literal
 from ragmetrics.metrics.bundled._ranking import average_precision
 from ragmetrics.metrics.bundled.context_relevance import GRADE, grades
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.request import Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
+from ragmetrics.model import LogRow, Score, Steps
 
 
 @metric(version=1, prompts=[GRADE], calls="0: reuses the grades of context_relevance")

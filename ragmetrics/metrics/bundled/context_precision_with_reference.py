@@ -8,10 +8,7 @@ from pydantic import BaseModel
 
 from ragmetrics.metrics.bundled._ranking import average_precision
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.prompt import Data, Lexicon, Prompt
-from ragmetrics.model.request import Steps, ask_each
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
+from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps, ask_each
 
 USEFUL_FROM = 0.5
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from ragmetrics.metrics.bundled._ranking import average_precision
 from ragmetrics.metrics.bundled.context_precision_with_reference import USEFUL, usefulness
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.request import Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
+from ragmetrics.model import LogRow, Score, Steps
 
 
 @metric(

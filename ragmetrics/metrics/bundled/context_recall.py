@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from ragmetrics.metrics.bundled._support import Support, by_coverage, claims, covered, one_each
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.prompt import Prompt
-from ragmetrics.model.request import Steps, ask
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
+from ragmetrics.model import LogRow, Prompt, Score, Steps, ask
 
 SUPPORT = Prompt(
     name="support",

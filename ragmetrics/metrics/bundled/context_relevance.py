@@ -7,10 +7,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.prompt import Data, Lexicon, Prompt
-from ragmetrics.model.request import Steps, ask_each
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
+from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps, ask_each
 
 HELPS_FROM, ANSWERS_FROM = 0.2, 0.4
 BANDS = ((0.9, "excellent"), (0.7, "good"), (0.5, "moderate"))

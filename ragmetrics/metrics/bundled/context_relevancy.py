@@ -6,11 +6,8 @@ from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.prompt import Data, Lexicon, Prompt
-from ragmetrics.model.request import Steps, ask
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
-from ragmetrics.text.sentence_splitter import sentences
+from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps, ask
+from ragmetrics.text import sentences
 
 CONTEXT_SAYS = 0.3
 NEEDED_FROM = 0.4

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from ragmetrics.metrics.bundled.context_relevancy import NEEDED, needed, split
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.request import Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
+from ragmetrics.model import LogRow, Score, Steps
 
 
 @metric(version=1, prompts=[NEEDED], calls="0: reuses the verdict of context_relevancy")

@@ -7,10 +7,7 @@ from pydantic import BaseModel
 from ragmetrics.errors import UnreadableReply
 from ragmetrics.metrics.bundled._support import Support, by_coverage, claims, covered, one_each
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.prompt import Data, Lexicon, Prompt
-from ragmetrics.model.request import Steps, ask
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
+from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps, ask
 
 
 class Statements(BaseModel):

@@ -7,9 +7,7 @@ from math import log2
 
 from ragmetrics.metrics.bundled._matching import NEEDS, SIMILAR_FROM, Match, Ranking, score_by
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.request import Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
+from ragmetrics.model import LogRow, Score, Steps
 
 
 def _ndcg(ranking: Ranking, k: int | None) -> float:

@@ -9,9 +9,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.metrics.bundled._support import claims
 from ragmetrics.metrics.bundled.faithfulness import GROUNDED, STATEMENTS, statements
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.request import Steps, ask_each
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
+from ragmetrics.model import LogRow, Score, Steps, ask_each
 
 MODES = ("relevant", "irrelevant")
 

@@ -13,11 +13,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter
 from ragmetrics.metrics.bundled._ragas import baseline_of, joined, read
 from ragmetrics.metrics.bundled.context_recall import SUPPORT
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.prompt import Data, Lexicon, Prompt, Text, dumps
-from ragmetrics.model.request import Steps, ask
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
-from ragmetrics.text.sentence_splitter import sentences
+from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Status, Steps, Text, ask, dumps
+from ragmetrics.text import sentences
 
 
 def _truncated(value: Any) -> Any:

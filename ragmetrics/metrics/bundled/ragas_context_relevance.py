@@ -11,10 +11,7 @@ from ragmetrics.errors import InputError, Unanswered, UnreadableReply
 from ragmetrics.metrics.bundled._ragas import baseline_of, joined
 from ragmetrics.metrics.bundled.context_relevance import GRADE
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.prompt import Data, Lexicon, Prompt, Text
-from ragmetrics.model.request import Answer, Ask, Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
+from ragmetrics.model import Answer, Ask, Data, Lexicon, LogRow, Prompt, Score, Status, Steps, Text
 
 Alone = Literal["either", "first"]
 NO_GRADE = "no 2, 1 or 0 in the reply"

@@ -8,11 +8,8 @@ from __future__ import annotations
 from ragmetrics.metrics.bundled._ragas import baseline_of, joined
 from ragmetrics.metrics.bundled.context_relevancy import NEEDED
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.prompt import Data, Lexicon, Prompt, Text
-from ragmetrics.model.request import Steps, ask
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
-from ragmetrics.text.sentence_splitter import sentences
+from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps, Text, ask
+from ragmetrics.text import sentences
 
 NONE_FOUND = "Insufficient Information."
 

@@ -15,10 +15,20 @@ from ragmetrics.errors import InputError
 from ragmetrics.metrics.bundled._ragas import baseline_of, read
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.prompt import Data, Lexicon, Prompt, Text, dumps
-from ragmetrics.model.request import Steps, Vector, ask_times, embed_each
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
+from ragmetrics.model import (
+    Data,
+    Lexicon,
+    LogRow,
+    Prompt,
+    Score,
+    Status,
+    Steps,
+    Text,
+    Vector,
+    ask_times,
+    dumps,
+    embed_each,
+)
 
 Rule = Literal["all", "any"]
 

@@ -10,11 +10,19 @@ from pydantic import BaseModel
 
 from ragmetrics.errors import InputError, UnreadableReply
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model.prompt import Data, Lexicon, Prompt
-from ragmetrics.model.request import Steps, Vector, ask, embed_each
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
-from ragmetrics.text.sentence_splitter import normalise, sentences
+from ragmetrics.model import (
+    Data,
+    Lexicon,
+    LogRow,
+    Prompt,
+    Score,
+    Status,
+    Steps,
+    Vector,
+    ask,
+    embed_each,
+)
+from ragmetrics.text import normalise, sentences
 
 # The embedded judge has no better way to see that a response does not commit itself.
 _EVASIVE = re.compile(

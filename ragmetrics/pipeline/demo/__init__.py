@@ -29,7 +29,7 @@ alerts:
 """
 
 
-def unpack(folder: Path) -> Path:
+def unpack_demo(folder: Path) -> Path:
     """Lay the bundled logs, golden set and settings out in a folder; return the settings file.
 
     A store of an earlier demo in the folder is removed: the demo begins with the first night.

@@ -14,20 +14,22 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import BaseModel
 
-from ragmetrics.config.judge import JudgeSettings
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.judges import make_embedder, make_judges, names_of
-from ragmetrics.judges.cache.batches import BatchRecords
-from ragmetrics.judges.cache.judgements import Judgements
-from ragmetrics.judges.client import Wanted
-from ragmetrics.judges.embedding_client import expected_of
-from ragmetrics.judges.spend_limit import Money
-from ragmetrics.judges.usage_counter import Tallies
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.model.prompt import dumps
-from ragmetrics.model.request import Answer, Ask, Embed
-from ragmetrics.storage.files import Files
+from ragmetrics.judges import (
+    BatchRecords,
+    Corpus,
+    Judgements,
+    Money,
+    Tallies,
+    Wanted,
+    expected_of,
+    make_embedder,
+    make_judges,
+    names_of,
+)
+from ragmetrics.model import Answer, Ask, Embed, dumps
+from ragmetrics.storage import Files
 
 _OPENAI = "https://api.openai.com/v1"
 _REMEMBERED = 4_096  # answers that a run, too, has at hand for equal requests of other questions

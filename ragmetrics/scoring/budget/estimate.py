@@ -16,15 +16,11 @@ from functools import reduce
 from itertools import count
 from typing import Any
 
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import Unanswered
-from ragmetrics.judges.client import Wanted
-from ragmetrics.judges.fused_prompt import Fused, fusible
-from ragmetrics.metrics.registry import Metric
-from ragmetrics.model.manifest import EMBEDDINGS, Limits, Usage
-from ragmetrics.model.request import Answer, Ask, Embed
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Status
+from ragmetrics.judges import Fused, Wanted, fusible
+from ragmetrics.metrics import Metric
+from ragmetrics.model import EMBEDDINGS, Answer, Ask, Embed, Limits, LogRow, Status, Usage
 from ragmetrics.scoring.budget.dry_run import (
     NOWHERE,
     Desk,
@@ -52,8 +48,7 @@ from ragmetrics.scoring.metric_run import Play
 from ragmetrics.scoring.part import score_families
 from ragmetrics.scoring.sampling.plan import Marks, SamplePlan, load_sample
 from ragmetrics.scoring.sharding import shard_range
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.shards import RunRef, read_rows
+from ragmetrics.storage import Files, RunRef, read_rows
 
 _UNKNOWN = "not asked: this is an estimate"
 

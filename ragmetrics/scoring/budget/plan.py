@@ -19,14 +19,12 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, ValidationError
 
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import SettingsError, StoreError
-from ragmetrics.judges.spend_limit import Money, Purse
-from ragmetrics.model.manifest import Limits, Record, Usage
-from ragmetrics.model.row import explain
+from ragmetrics.judges import Money, Purse
+from ragmetrics.model import Limits, Record, Usage, explain
 from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.shards import RunRef
+from ragmetrics.storage import Files, RunRef
 
 PLACES = 1_024
 """A question has one of so many places, by its hash; the sample is a number of them."""

@@ -13,11 +13,10 @@ from contextlib import asynccontextmanager
 from functools import reduce
 
 from ragmetrics.event_loop import Shared
-from ragmetrics.judges.spend_limit import Money
-from ragmetrics.model.manifest import Usage
+from ragmetrics.judges import Money
+from ragmetrics.model import Usage
 from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, part_key
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.shards import RunRef, is_whole, read_notes
+from ragmetrics.storage import Files, RunRef, is_whole, read_notes
 
 Part = tuple[Sequence[str], int]
 """The names of a family of metrics, and a shard."""

@@ -23,12 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.config.sampling import SampleSettings
-from ragmetrics.config.settings import Settings
-from ragmetrics.metrics.registry import Metric
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.row import FIELDS, question_key
-from ragmetrics.model.summary import Summary
+from ragmetrics.config import SampleSettings, Settings
+from ragmetrics.metrics import Metric
+from ragmetrics.model import FIELDS, Manifest, Summary, question_key
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.part import score_families
 from ragmetrics.scoring.sampling.plan import (
@@ -40,10 +37,8 @@ from ragmetrics.scoring.sampling.plan import (
     save_sample,
     stratum_of,
 )
-from ragmetrics.stats.prediction_powered_mean import FEWEST_OF_A_STRATUM, allocate, rows_to_judge
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import outlines
-from ragmetrics.storage.shards import RunRef, read_records
+from ragmetrics.stats import FEWEST_OF_A_STRATUM, allocate, rows_to_judge
+from ragmetrics.storage import Files, RunRef, outlines, read_records
 
 log = logging.getLogger(__name__)
 

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.model.score import Status
-from ragmetrics.model.summary import SampledMean
+from ragmetrics.model import SampledMean, Status
 from ragmetrics.scoring.sampling.plan import Group, stratum_of
-from ragmetrics.stats.intervals import Mean
-from ragmetrics.stats.prediction_powered_mean import prediction_powered
+from ragmetrics.stats import Mean, prediction_powered
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,14 +11,10 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ragmetrics.config.settings import Aggregate
-from ragmetrics.judges.client import Broker
-from ragmetrics.judges.embedding_client import Vectors
-from ragmetrics.judges.lexical_judge import EmbeddedJudge
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.metrics.registry import Metric
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
+from ragmetrics.config import Aggregate
+from ragmetrics.judges import Broker, Corpus, EmbeddedJudge, Vectors
+from ragmetrics.metrics import Metric
+from ragmetrics.model import LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.metric_run import Play, is_heavy
 from ragmetrics.scoring.panel import Member, Panel
@@ -82,6 +78,6 @@ def _both(score: Score | None, guess: Play | None) -> Score:
 
 def _broker(corpus: Corpus) -> Broker:
     """The embedded judge at work, which nobody pays and nobody keeps the answers of."""
-    from ragmetrics.judges.embeddings import HashedEmbedder
+    from ragmetrics.judges import HashedEmbedder
 
     return Broker(EmbeddedJudge(corpus), Vectors(HashedEmbedder(corpus)))

@@ -17,10 +17,8 @@ from functools import cached_property
 from pydantic import ValidationError
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model.manifest import Record
-from ragmetrics.model.row import explain
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.shards import RunRef
+from ragmetrics.model import Record, explain
+from ragmetrics.storage import Files, RunRef
 
 LANGUAGE = "language"
 """A row without a tag of this name says it itself."""

@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
 
-from ragmetrics.config.sampling import SampleSettings
-from ragmetrics.judges.embedding_client import TEXTS_PER_REQUEST
-from ragmetrics.model.manifest import EMBEDDINGS, SampleReport, Usage
-from ragmetrics.model.score import UNSETTLED, Status
-from ragmetrics.model.summary import Summary
+from ragmetrics.config import SampleSettings
+from ragmetrics.judges import TEXTS_PER_REQUEST
+from ragmetrics.model import EMBEDDINGS, UNSETTLED, SampleReport, Status, Summary, Usage
 from ragmetrics.scoring.sampling.plan import SamplePlan
 from ragmetrics.scoring.summary import MetricScores
 

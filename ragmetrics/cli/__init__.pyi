@@ -1,0 +1,8 @@
+from .app import main as main
+from .output.calibration import print_calibration as print_calibration
+from .output.summary import (
+    number as number,
+    print_messages as print_messages,
+    print_nights as print_nights,
+    print_summary as print_summary,
+)

@@ -1,0 +1,32 @@
+from .comparison import make_comparison as make_comparison
+from .side_scores import Side as Side, read_nights as read_nights, scored_side as scored_side
+from .nights import (
+    Load as Load,
+    compare_nights as compare_nights,
+    find_moves as find_moves,
+    night_before as night_before,
+    question_means as question_means,
+    remembering as remembering,
+)
+from .gate.staging import (
+    StagedGate as StagedGate,
+    find_build_nights as find_build_nights,
+    stage_gate as stage_gate,
+)
+from .gate.decision import (
+    decide_gate as decide_gate,
+    gate_parts as gate_parts,
+    run_gate as run_gate,
+)
+from .replay.run import run_replay as run_replay
+from .build_logs import find_build_log as find_build_log
+from .context_diff import moved_contexts as moved_contexts
+from .gate.auto_replay import replay_missing as replay_missing
+from .gate.notifications import (
+    builds_link as builds_link,
+    gate_message as gate_message,
+    is_news as is_news,
+    tell_failed_gate as tell_failed_gate,
+    tell_gate as tell_gate,
+)
+from .gate.rules import gate_run_settings as gate_run_settings

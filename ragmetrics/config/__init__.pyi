@@ -1,0 +1,32 @@
+from .settings import (
+    Aggregate as Aggregate,
+    Judged as Judged,
+    Limits as Limits,
+    MetricChoice as MetricChoice,
+    Settings as Settings,
+    bounded as bounded,
+    judged_by as judged_by,
+    load_settings as load_settings,
+    make_settings as make_settings,
+    with_preset as with_preset,
+)
+from .judge import (
+    EmbeddingSettings as EmbeddingSettings,
+    JudgeSettings as JudgeSettings,
+    api_key as api_key,
+    usable_url as usable_url,
+)
+from .judge_names import file_and_judge as file_and_judge
+from .alerts import (
+    AlertSettings as AlertSettings,
+    Rule as Rule,
+    drop_name as drop_name,
+    least_name as least_name,
+)
+from .gate import GateRule as GateRule, GateSettings as GateSettings, BUILD as BUILD
+from .headers import filled as filled
+from .prometheus import PushSettings as PushSettings
+from .retriever import Param as Param, RetrieverSettings as RetrieverSettings, HOLE as HOLE
+from .runner import RunnerSettings as RunnerSettings, CLUSTERS as CLUSTERS
+from .sampling import SampleSettings as SampleSettings
+from .snapshot import told as told

@@ -1,0 +1,131 @@
+"""Judges: who answers what the metrics ask."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+
+from pydantic import SecretStr
+
+from ragmetrics.config import JudgeSettings, Settings, api_key
+from ragmetrics.errors import JudgeRefused
+from ragmetrics.judges.base import Embedder, Judge, fingerprint
+from ragmetrics.judges.endpoint_config import find_access
+from ragmetrics.judges.fused_prompt import INSTRUCTION
+from ragmetrics.judges.lexical_judge import EmbeddedJudge
+from ragmetrics.judges.local import MODEL as LOCAL_MODEL
+from ragmetrics.judges.local import LocalEmbedder, LocalJudge, model_of
+from ragmetrics.judges.replayed import RecordedJudge
+from ragmetrics.judges.unavailable import RefusedEmbedder, RefusedJudge
+from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.storage import Files
+
+
+def make_judges(settings: Settings, corpus: Corpus, files: Files | None = None) -> list[Judge]:
+    """The judges that the settings name; JudgeRefused where none of them has its key."""
+    made = [make_member(one, corpus, settings.fuse, files) for one in settings.panel]
+    expect_some(made)
+    return made
+
+
+def expect_some(judges: Sequence[Judge]) -> None:
+    """Raise JudgeRefused where none of a panel can be asked."""
+    refused = [one for one in judges if isinstance(one, RefusedJudge)]
+    if len(refused) == len(judges):
+        raise refused[0].refusal
+
+
+def names_of(judges: Sequence[Judge]) -> list[str]:
+    """A name of its own for each judge of a panel."""
+    seen: Counter[str] = Counter()
+    names = []
+    for judge in judges:
+        seen[judge.name] += 1
+        times = seen[judge.name]
+        names.append(judge.name if times == 1 else f"{judge.name} #{times}")
+    return names
+
+
+def make_member(
+    judge: JudgeSettings, corpus: Corpus, fuse: str | None = None, files: Files | None = None
+) -> Judge:
+    """One judge of a panel; where it lacks its key, one that refuses whatever it is asked."""
+    try:
+        return make_judge(judge, corpus, fuse, files)
+    except JudgeRefused as error:
+        if not judge.remote:
+            raise
+        return RefusedJudge(_remote(judge, fuse, files, _NO_KEY), error)
+
+
+def make_judge(
+    judge: JudgeSettings, corpus: Corpus, fuse: str | None = None, files: Files | None = None
+) -> Judge:
+    """One judge; JudgeRefused where it lacks its key, or its extra.
+
+    `files` is the store in which a batch judge notes what it waits for, and by which the processes
+    that ask a live one share its limits.
+    """
+    if judge.name == "embedded":
+        return EmbeddedJudge(corpus)
+    if judge.name.partition(":")[0] == "local":
+        return LocalJudge(corpus, model_of(judge.name))
+    if judge.name.startswith("recorded:"):
+        return RecordedJudge(judge.name.removeprefix("recorded:"))
+    return _remote(judge, fuse, files, api_key(judge.api_key_env, os.environ))
+
+
+_NO_KEY = SecretStr("none")  # of those that are never asked
+
+
+def _remote(
+    judge: JudgeSettings, fuse: str | None, files: Files | None, key: SecretStr | None
+) -> Judge:
+    from ragmetrics.judges.live import LiveJudge
+
+    access = find_access(judge, judge.base_url, key)
+    made: Judge
+    if judge.name == "openai-batch":
+        from ragmetrics.judges.batch import BatchJudge
+        from ragmetrics.judges.sdk import make_client
+
+        made = BatchJudge(make_client(access, judge), judge, files)
+    else:
+        made = LiveJudge(access, judge, files)
+    if fuse:  # verdicts that were asked for together may differ from those asked for alone
+        made.fingerprint = fingerprint("fused", fuse, INSTRUCTION, made.fingerprint)
+    return made
+
+
+def make_embedder(settings: Settings, corpus: Corpus, files: Files | None = None) -> Embedder:
+    """The embedder that the settings name, or that goes with the judge.
+
+    `files` is the store by which the processes that ask an endpoint share its limits.
+    JudgeRefused where it lacks its key; that of a panel refuses whatever it is asked.
+    """
+    from ragmetrics.judges.embeddings import OPENAI_MODEL, HashedEmbedder, OpenAIEmbedder
+
+    chosen = settings.embeddings
+    by_kind = {
+        "openai" if one.remote else one.name.partition(":")[0]: one
+        for one in reversed(settings.panel)
+    }
+    kind: str = chosen.name or next(
+        (one for one in ("openai", "local") if one in by_kind), "hashed"
+    )
+    if kind == "hashed":
+        return HashedEmbedder(corpus)
+    judge = by_kind.get(kind, settings.panel[0])
+    if kind == "local":
+        model = model_of(judge.name) if "local" in by_kind else LOCAL_MODEL
+        return LocalEmbedder(chosen.model or model, chosen.threads)
+    key = api_key(chosen.api_key_env or judge.api_key_env, os.environ)
+    base_url, model = chosen.base_url or judge.base_url, chosen.model or OPENAI_MODEL
+    try:
+        return OpenAIEmbedder(find_access(judge, base_url, key), model, judge, files)
+    except JudgeRefused as error:
+        if len(settings.panel) == 1:
+            raise
+        never_asked = OpenAIEmbedder(find_access(judge, base_url, _NO_KEY), model, judge)
+        return RefusedEmbedder(never_asked, error)

@@ -1,0 +1,43 @@
+from .nightly import (
+    CoverageShort as CoverageShort,
+    NightResult as NightResult,
+    alert_night as alert_night,
+    check_settings as check_settings,
+    coverage_short as coverage_short,
+    judge_drift_labels as judge_drift_labels,
+    publish_night as publish_night,
+    run_night as run_night,
+    shortfalls as shortfalls,
+    show_night as show_night,
+    stage_night as stage_night,
+    tell_unshown_night as tell_unshown_night,
+)
+from .evaluation import (
+    Result as Result,
+    aevaluate as aevaluate,
+    estimate as estimate,
+    evaluate as evaluate,
+)
+from .compare_sides import compare as compare
+from .backfill import (
+    Backfill as Backfill,
+    BackfillShort as BackfillShort,
+    PastNight as PastNight,
+    check_range as check_range,
+    fill as fill,
+    run_backfill as run_backfill,
+)
+from .demo import unpack_demo as unpack_demo, NIGHTS as NIGHTS
+from .log_check import CheckReport as CheckReport, check_logs as check_logs
+from .message_preview import (
+    of_build as of_build,
+    of_night as of_night,
+    of_samples as of_samples,
+    print_previews as print_previews,
+    write_page as write_page,
+)
+from .prefect_events import (
+    built_event as built_event,
+    events_api as events_api,
+    post_event as post_event,
+)

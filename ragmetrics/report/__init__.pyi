@@ -1,0 +1,31 @@
+from .refresh import (
+    is_shown as is_shown,
+    rebuild_dashboard as rebuild_dashboard,
+    refresh_builds as refresh_builds,
+    refresh_dashboard as refresh_dashboard,
+    write_dashboard as write_dashboard,
+    write_pages as write_pages,
+)
+from .calibration_page import PAGE as PAGE
+from .cards import detectable as detectable
+from .compare_page import compare_path as compare_path, write_comparison as write_comparison
+from .costs import (
+    bill as bill,
+    budget as budget,
+    cached_share as cached_share,
+    cost_lines as cost_lines,
+    limits as limits,
+    narrowed as narrowed,
+    sample_cost as sample_cost,
+    sampled as sampled,
+    spent as spent,
+    too_wide as too_wide,
+    was_over as was_over,
+)
+from .formatting import plural as plural
+from .markdown import calibration_markdown as calibration_markdown, gate_markdown as gate_markdown
+from .night_status import by_state as by_state, rule_state as rule_state, LABELS as LABELS
+from .pushgateway import push as push
+from .redacting import redacted as redacted
+from .short_summary import night_markdown as night_markdown, night_summary as night_summary
+from .templating import render_page as render_page

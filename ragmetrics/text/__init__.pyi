@@ -1,0 +1,14 @@
+from .sentence_splitter import (
+    SplitCounter as SplitCounter,
+    counting_splits as counting_splits,
+    normalise as normalise,
+    sentences as sentences,
+    sharing_splits as sharing_splits,
+    weight as weight,
+)
+from .numbers import finite as finite, share as share, NONE as NONE
+from .escaping import clean as clean, escape as escape, short as short, slug as slug
+from .untrusted import neutralise as neutralise
+from .durations import Duration as Duration
+from .reply_json import is_refusal as is_refusal, objects as objects
+from .yaml_reader import load_yaml as load_yaml
