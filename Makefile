@@ -35,6 +35,7 @@ check: $(BIN)/.dev-installed ## lint, formatting, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/package_map.py
 
 format: $(BIN)/.dev-installed ## format the code and fix what can be fixed
 	$(BIN)/ruff check --fix .

@@ -21,20 +21,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragmetrics.alerts.alert_store import Book
-from ragmetrics.alerts.context import Night
-from ragmetrics.alerts.escalation import escalate, notifications
+from ragmetrics.alerts import Book, Night, advance, evaluate, notifications
+from ragmetrics.alerts.escalation import escalate
 from ragmetrics.alerts.rule_check import Case
-from ragmetrics.alerts.rules import evaluate
-from ragmetrics.alerts.state import advance
-from ragmetrics.config.alerts import AlertSettings, Rule
-from ragmetrics.model.finding import Finding, Notification
-from ragmetrics.model.manifest import JudgeInfo, Manifest, Source, Usage
-from ragmetrics.model.score import Status
-from ragmetrics.model.summary import Segment, Summary
-from ragmetrics.scoring.summary import MetricScores
-from ragmetrics.stats.attribution import Carried, TaggedRows, find_carriers
-from ragmetrics.stats.intervals import mean_interval
+from ragmetrics.config import AlertSettings, Rule
+from ragmetrics.model import (
+    Finding,
+    JudgeInfo,
+    Manifest,
+    Notification,
+    Segment,
+    Source,
+    Status,
+    Summary,
+)
+from ragmetrics.model.manifest import Usage
+from ragmetrics.scoring import MetricScores
+from ragmetrics.stats import Carried, TaggedRows, find_carriers, mean_interval
 
 Values: TypeAlias = NDArray[np.float64]
 """Questions x metrics."""

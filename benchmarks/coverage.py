@@ -26,9 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ragmetrics.stats.comparisons import compare
-from ragmetrics.stats.intervals import mean_interval
-from ragmetrics.stats.levels import ALPHA, CONFIDENCE
+from ragmetrics.stats import ALPHA, CONFIDENCE, compare, mean_interval
 from ragmetrics.stats.mean_difference import paired_contrast
 from ragmetrics.stats.power import POWER
 

@@ -35,7 +35,7 @@ from benchmarks.engine_runs import (
     ours,
 )
 from benchmarks.engine_table import Figure, table
-from ragmetrics.config.judge import JudgeSettings
+from ragmetrics.config import JudgeSettings
 
 _LLM = {"latency_ms": 400, "token_ms": 10}
 _LLM_ROWS = 200

@@ -15,13 +15,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from unittest.mock import patch
 
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import make_settings
+from ragmetrics.judges import Corpus
 from ragmetrics.judges import word_frequencies as word_counts
 from ragmetrics.judges.term_overlap import Overlap
-from ragmetrics.judges.word_frequencies import Corpus, words
-from ragmetrics.logs.inputs import log_set
+from ragmetrics.judges.word_frequencies import words
+from ragmetrics.logs import log_set
 from ragmetrics.metrics.bundled.context_relevance import ANSWERS_FROM, HELPS_FROM
-from ragmetrics.model.row import LogRow
+from ragmetrics.model import LogRow
 
 SHARE = 0.05
 Row = tuple[str, Sequence[str]]

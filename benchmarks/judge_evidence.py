@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from ragmetrics.calibration.label_mapping import Target
 from ragmetrics.calibration.sets import AskedRow, LabelledSet, targets
-from ragmetrics.metrics.bundled.context_relevancy import NEEDED, relevances
-from ragmetrics.model.prompt import Lexicon
-from ragmetrics.model.request import Ask
-from ragmetrics.text.sentence_splitter import sentences
+from ragmetrics.metrics import NEEDED
+from ragmetrics.metrics.bundled.context_relevancy import relevances
+from ragmetrics.model import Ask, Lexicon
+from ragmetrics.text import sentences
 
 METRICS = ("context_relevance", "context_relevancy", "context_recall")
 

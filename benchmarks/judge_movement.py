@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.moving_world import LIMIT, METRICS, Golden, Values, World, real_scores
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.model import Manifest
 
 LEVELS = (0.0, 0.01, 0.02)
 HISTORY = 28

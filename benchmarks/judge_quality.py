@@ -25,22 +25,20 @@ from numpy.typing import NDArray
 from benchmarks.judge_evidence import Evidence, Recall, gather, gather_recall
 from benchmarks.plain_overlap import PlainOverlap
 from ragmetrics.calibration.sets import LabelledSet, read_sets
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import make_settings
+from ragmetrics.judges import Corpus
 from ragmetrics.judges.term_overlap import TUNING, Overlap, Tuning
-from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics.bundled._support import SUPPORTED_FROM
 from ragmetrics.metrics.bundled.context_relevance import ANSWERS_FROM, HELPS_FROM
 from ragmetrics.metrics.bundled.context_relevancy import CONTEXT_SAYS, NEAR_BEST, NEEDED_FROM
-from ragmetrics.stats.agreement import cohen_kappa
-from ragmetrics.stats.ranking import (
-    auc,
+from ragmetrics.stats import (
     auc_statistic,
-    auc_within,
     auc_within_statistic,
-    spearman,
+    bootstrap_interval,
     spearman_statistic,
 )
-from ragmetrics.stats.resampling import bootstrap_interval
+from ragmetrics.stats.agreement import cohen_kappa
+from ragmetrics.stats.ranking import auc, auc_within, spearman
 
 GRADED, NEEDED, SUPPORT = "context_relevance", "context_relevancy", "context_recall"
 TUNINGS = [

@@ -11,10 +11,9 @@ import random
 import time
 from collections.abc import Iterator
 
-from ragmetrics.judges.lexical_judge import EmbeddedJudge
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.metrics.bundled.context_relevance import GRADE
-from ragmetrics.model.request import Ask
+from ragmetrics.judges import Corpus, EmbeddedJudge
+from ragmetrics.metrics import GRADE
+from ragmetrics.model import Ask
 
 _SIZES = (400, 600, 1_600)
 _CONTEXTS = 5

@@ -23,19 +23,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragmetrics import evaluate
-from ragmetrics.alerts.alert_store import Book
-from ragmetrics.alerts.context import Night
-from ragmetrics.alerts.judge_movement import with_movements
-from ragmetrics.alerts.rules import evaluate as hold_rules
-from ragmetrics.alerts.state import advance
-from ragmetrics.comparison.nights import find_moves
-from ragmetrics.config.alerts import AlertSettings, Rule
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import JudgeInfo, Manifest, Source, Usage
-from ragmetrics.model.score import Status
-from ragmetrics.model.summary import Summary
-from ragmetrics.scoring.summary import MetricScores
-from ragmetrics.stats.intervals import mean_interval
+from ragmetrics.alerts import Book, Night, advance, with_movements
+from ragmetrics.alerts import evaluate as hold_rules
+from ragmetrics.comparison import find_moves
+from ragmetrics.config import AlertSettings, Rule
+from ragmetrics.model import Finding, JudgeInfo, Manifest, Source, Status, Summary
+from ragmetrics.model.manifest import Usage
+from ragmetrics.scoring import MetricScores
+from ragmetrics.stats import mean_interval
 
 Values: TypeAlias = NDArray[np.float64]
 METRICS = ("context_relevance", "context_recall", "faithfulness")

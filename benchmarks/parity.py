@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import ragmetrics
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import make_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.processes import running
 

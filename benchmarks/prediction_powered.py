@@ -21,12 +21,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragmetrics.config.sampling import SampleSettings
-from ragmetrics.model.summary import Summary
-from ragmetrics.scoring.sampling.draw import draw, known, wanted_rows
+from ragmetrics.config import SampleSettings
+from ragmetrics.model import Summary
+from ragmetrics.scoring import MetricScores, summarise, wanted_rows
+from ragmetrics.scoring.sampling.draw import draw, known
 from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean
-from ragmetrics.scoring.summary import MetricScores, summarise
-from ragmetrics.stats.prediction_powered_mean import Powered, allocate, prediction_powered
+from ragmetrics.stats import allocate, prediction_powered
+from ragmetrics.stats.prediction_powered_mean import Powered
 
 NIGHTS = 2_000
 SEED = 20_071

@@ -24,11 +24,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from ragmetrics.judges.cache.judgements import EMBEDDING, Judgements
+from ragmetrics.judges import EMBEDDING, Judgements
 from ragmetrics.judges.cache.reply_files import write
 from ragmetrics.judges.cache.reply_index import SCHEMA, Gathered
 from ragmetrics.scoring.sharding import shard_range
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 
 _JUDGE = "0123456789ab"
 _FAMILIES = (("grade",), ("support",), ("questions", EMBEDDING))

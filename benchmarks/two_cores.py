@@ -29,9 +29,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from benchmarks.scale import make_rows
-from ragmetrics.config.settings import make_settings
-from ragmetrics.logs.inputs import Inputs, log_set
-from ragmetrics.scoring.staging import plan, stage
+from ragmetrics.config import make_settings
+from ragmetrics.logs import Inputs, log_set
+from ragmetrics.scoring import plan, stage
 
 _SAMPLE_SECONDS = 0.5
 _TURN_SECONDS = 20.0

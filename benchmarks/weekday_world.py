@@ -23,17 +23,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragmetrics.alerts.alert_store import Book
-from ragmetrics.alerts.context import Night
-from ragmetrics.alerts.rules import evaluate
-from ragmetrics.alerts.state import advance
-from ragmetrics.config.alerts import AlertSettings
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import JudgeInfo, Manifest, Source, Usage
-from ragmetrics.model.score import Status
-from ragmetrics.model.summary import Segment, Summary
-from ragmetrics.scoring.summary import MetricScores
-from ragmetrics.stats.intervals import mean_interval
+from ragmetrics.alerts import Book, Night, advance, evaluate
+from ragmetrics.config import AlertSettings
+from ragmetrics.model import Finding, JudgeInfo, Manifest, Segment, Source, Status, Summary
+from ragmetrics.model.manifest import Usage
+from ragmetrics.scoring import MetricScores
+from ragmetrics.stats import mean_interval
 
 Values: TypeAlias = NDArray[np.float64]
 Sections: TypeAlias = Mapping[str, Values]

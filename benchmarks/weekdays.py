@@ -26,7 +26,7 @@ from benchmarks.weekday_world import (
     shares,
     week_after_week,
 )
-from ragmetrics.model.finding import Finding
+from ragmetrics.model import Finding
 
 STRENGTHS = {"no cycle": 0.0, "a weekly cycle": 0.42, "a cycle twice as strong": 0.84}
 FALLS = (0.05, 0.1)

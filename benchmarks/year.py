@@ -26,7 +26,7 @@ from unittest.mock import patch
 from benchmarks.year_store import TONIGHT, Night, fill, make_night, unpublish
 from ragmetrics.pipeline.publish import publish
 from ragmetrics.pipeline.show import show
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes import s3
 from tests.fakes.processes import running
 

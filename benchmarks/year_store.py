@@ -12,25 +12,22 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragmetrics.config.settings import Settings, load_settings
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Summary
-from ragmetrics.pipeline.demo import NIGHTS, unpack_demo
-from ragmetrics.pipeline.nightly import publish_night, show_night, stage_night
-from ragmetrics.scoring.process_pool import score_parts
-from ragmetrics.scoring.run_parts import parts
-from ragmetrics.scoring.staging import Staged
-from ragmetrics.storage.files import Files, open_store
-from ragmetrics.storage.history import ref_of, save_manifest
-from ragmetrics.storage.run_index import Months
-from ragmetrics.storage.shards import (
+from ragmetrics.config import Settings, load_settings
+from ragmetrics.model import Finding, Manifest, Summary
+from ragmetrics.pipeline import NIGHTS, publish_night, show_night, stage_night, unpack_demo
+from ragmetrics.scoring import Staged, parts, score_parts
+from ragmetrics.storage import (
     ROW_SCHEMA,
     SCORE_SCHEMA,
+    Files,
+    Months,
     PartWriter,
     RunRef,
+    open_store,
     read_columns,
     read_notes,
+    ref_of,
+    save_manifest,
     workspace,
 )
 

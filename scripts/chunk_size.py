@@ -25,8 +25,8 @@ from rich.table import Table
 
 import ragmetrics
 from ragmetrics.calibration.sets import AskedRow, read_sets
-from ragmetrics.config.settings import make_settings
-from ragmetrics.stats.intervals import mean_interval
+from ragmetrics.config import make_settings
+from ragmetrics.stats import mean_interval
 
 METRICS = ("context_relevancy", "context_relevancy_chunks", "context_recall")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]

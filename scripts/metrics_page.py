@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ragmetrics.config.settings import DEFAULT_METRICS
-from ragmetrics.metrics.registry import Metric, bundled_metrics
+from ragmetrics.metrics import Metric, bundled_metrics
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
 
 _HEAD = """\
 # Metrics
 
-Every metric is one file in `ragmetrics/metrics/`; this page is made of their docstrings by
+Every metric is one file in `ragmetrics/metrics/bundled/`; this page is made of their docstrings by
 `python -m scripts.metrics_page`. `ragmetrics metrics` lists the same, and those that other packages
 add: [third-party metrics](third-party-metrics.md). What ragas and DeepEval call the same thing:
 [migrating](migrating-from-ragas.md).

@@ -95,10 +95,7 @@ def hidden() -> Iterator[str]:
         modules = {one.stem for one in folder.iterdir() if one.suffix == ".py" or one.is_dir()}
         stub = ast.parse((folder / "__init__.pyi").read_text(encoding="utf-8"))
         names = [
-            one.name
-            for node in stub.body
-            if isinstance(node, ast.ImportFrom)
-            for one in node.names
+            one.name for node in stub.body if isinstance(node, ast.ImportFrom) for one in node.names
         ]
         yield from (f"{package}.{name}" for name in names if name in modules)
         yield from (f"{package}.{name} twice" for name in set(names) if names.count(name) > 1)

@@ -17,9 +17,8 @@ from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
-from ragmetrics.config.settings import load_settings
-from ragmetrics.pipeline.demo import NIGHTS
-from ragmetrics.pipeline.nightly import CoverageShort, run_night
+from ragmetrics.config import load_settings
+from ragmetrics.pipeline import NIGHTS, CoverageShort, run_night
 
 BEFORE, GOOD, BAD = "2026-11-15", "2026-11-16", "2026-11-17"
 MISSING = date(2026, 11, 20)

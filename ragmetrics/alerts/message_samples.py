@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from ragmetrics import __version__
 from ragmetrics.alerts.alert_store import Book, Message
 from ragmetrics.alerts.data_quality import check_health
 from ragmetrics.alerts.gate_message import compose_gate, compose_undecided
@@ -34,6 +33,7 @@ from ragmetrics.model import (
     WorstRow,
     compared_words,
 )
+from ragmetrics.version import __version__
 
 NIGHT = date(2026, 11, 19)
 _PAGES = "https://dashboards.example.com/ragmetrics"

@@ -7,6 +7,10 @@ from .history import (
     repeats as repeats,
     STEPS as STEPS,
 )
+from .drift import (
+    calibration_drifts as calibration_drifts,
+    compare_calibrations as compare_calibrations,
+)
 from .drift_check import judge_drift_set as judge_drift_set
 from .judge_level import (
     FixedSets as FixedSets,
@@ -22,3 +26,4 @@ from .judge_movement import (
     moving_share as moving_share,
     newest_movement as newest_movement,
 )
+from .store import load_calibrations as load_calibrations

@@ -37,7 +37,7 @@ _AT_ONCE = 2_000_000
 Pairs = list[tuple[Unit, Unit]]
 
 
-def compare(files: Files, earlier: Calibration, later: Calibration) -> Drift:
+def compare_calibrations(files: Files, earlier: Calibration, later: Calibration) -> Drift:
     """How the judge's figures changed from one calibration to another: see `compare_last`."""
     return compare_last(files, [earlier], later)
 
@@ -77,7 +77,9 @@ def compare_last(files: Files, earlier: Sequence[Calibration], later: Calibratio
     )
 
 
-def drifts(files: Files, *, name: str | None = None, judge: str | None = None) -> list[Drift]:
+def calibration_drifts(
+    files: Files, *, name: str | None = None, judge: str | None = None
+) -> list[Drift]:
     """Each calibration of a store against those before it, oldest first."""
     before: dict[tuple[str, str], list[Calibration]] = {}
     found = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ragmetrics import __version__
 from ragmetrics import event_loop as loop
 from ragmetrics.calibration.attacks import METRIC as ATTACKED_METRIC
 from ragmetrics.calibration.gold_correlation import gold_ranks
@@ -26,6 +25,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.metrics import metrics
 from ragmetrics.model import Calibration, Measured
 from ragmetrics.storage import Files
+from ragmetrics.version import __version__
 
 ATTACKED = 20
 """Contexts of a set that are attacked where people calibrate; not so in a night."""

@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ragmetrics import __version__
 from ragmetrics.cli import (
     alerts as cli_alerts,
 )
@@ -64,6 +63,7 @@ from ragmetrics.cli.streams import lasting
 from ragmetrics.config import judged_by, load_settings, with_preset
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.scoring import collect_seldom
+from ragmetrics.version import __version__
 
 _BROKE = 70
 _UNPRINTED = 74

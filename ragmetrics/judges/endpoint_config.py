@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from pydantic import SecretStr
 
-from ragmetrics import __version__
 from ragmetrics.config import JudgeSettings, usable_url
 from ragmetrics.errors import JudgeRefused, SettingsError
+from ragmetrics.version import __version__
 
 _OPENAI = "https://api.openai.com/v1"
 _NAMED = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}

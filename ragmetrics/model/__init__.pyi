@@ -22,6 +22,7 @@ from .request import (
     ask as ask,
     ask_each as ask_each,
     ask_times as ask_times,
+    embed as embed,
     embed_each as embed_each,
 )
 from .score import Score as Score, Status as Status, UNSETTLED as UNSETTLED

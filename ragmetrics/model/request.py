@@ -77,6 +77,12 @@ def ask_times(prompt: Prompt[V], times: int, **data: Any) -> Steps[list[V]]:
     return [_expect(prompt.verdict, answer) for answer in answers]
 
 
+def embed(text: str) -> Steps[Vector]:
+    """Ask for the embedding of one text; raise Unanswered where there is none."""
+    (vector,) = yield from embed_each([text])
+    return vector
+
+
 def embed_each(texts: Sequence[str]) -> Steps[list[Vector]]:
     """Ask for one embedding per text, in order; raise the first Unanswered."""
     answers = yield [Embed(text) for text in texts]

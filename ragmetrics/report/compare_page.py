@@ -9,13 +9,13 @@ import hashlib
 import re
 from datetime import UTC, datetime
 
-from ragmetrics import __version__
 from ragmetrics.model import Comparison
 from ragmetrics.report.assets import write_assets
 from ragmetrics.report.compare_view import compare_view
 from ragmetrics.report.glossary import write_glossary
 from ragmetrics.report.templating import render_page
 from ragmetrics.storage import Files
+from ragmetrics.version import __version__
 
 FOLDER = "compare"
 _LONGEST = 60

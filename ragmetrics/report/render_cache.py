@@ -14,9 +14,9 @@ from typing import TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragmetrics import __version__
 from ragmetrics.report.assets import own_name
 from ragmetrics.storage import FileInfo, Files
+from ragmetrics.version import __version__
 
 PATH = "made-of.json"
 Beside: TypeAlias = Sequence[str | bool | None]

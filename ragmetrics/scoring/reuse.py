@@ -21,7 +21,6 @@ from datetime import date, datetime
 
 from pydantic import Field, ValidationError
 
-from ragmetrics import __version__
 from ragmetrics.config import Settings
 from ragmetrics.judges import fingerprint
 from ragmetrics.metrics import Metric
@@ -38,6 +37,7 @@ from ragmetrics.storage import (
     read_columns,
     read_notes,
 )
+from ragmetrics.version import __version__
 
 log = logging.getLogger(__name__)
 

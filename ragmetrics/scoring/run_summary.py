@@ -7,7 +7,6 @@ from datetime import datetime
 from functools import reduce
 from operator import or_
 
-from ragmetrics import __version__
 from ragmetrics.config import Settings
 from ragmetrics.config import told as told_settings
 from ragmetrics.model import EMBEDDINGS, BudgetReport, JudgeInfo, Manifest, Status, Usage
@@ -20,6 +19,7 @@ from ragmetrics.scoring.staging import Staged
 from ragmetrics.scoring.summary import MetricScores, find_segments, load_scores, summarise
 from ragmetrics.scoring.usage_report import Costs, costs_of
 from ragmetrics.storage import Files
+from ragmetrics.version import __version__
 
 
 def summarise_run(

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ragmetrics import __version__
 from ragmetrics.config import Limits, Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus
@@ -36,6 +35,7 @@ from ragmetrics.storage import (
     row_size,
     workspace,
 )
+from ragmetrics.version import __version__
 
 log = logging.getLogger(__name__)
 

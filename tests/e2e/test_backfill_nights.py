@@ -16,11 +16,10 @@ import pandas as pd
 import pytest
 import yaml
 
-from ragmetrics.config.settings import load_settings
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.pipeline.nightly import run_night
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import nights
+from ragmetrics.config import load_settings
+from ragmetrics.model import Manifest
+from ragmetrics.pipeline import run_night
+from ragmetrics.storage import Files, nights
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.prefect_live import Live, prefect_live, started

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 import yaml
 
-from ragmetrics.config.settings import load_settings
+from ragmetrics.config import load_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.pipeline.nightly import run_night
-from ragmetrics.storage.files import Files
+from ragmetrics.pipeline import run_night
+from ragmetrics.storage import Files
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.flaky_s3 import FlakyS3
 from tests.fakes.logs import NIGHT, make_rows

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from ragmetrics.calibration import load_calibrations
 from ragmetrics.calibration.label_mapping import Question
-from ragmetrics.calibration.store import load_calibrations
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.labelled import make_labelled, right, write_judge, wrong
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.calibration.recorded_verdicts import calibrate_replies
-from ragmetrics.calibration.run import calibrate
-from ragmetrics.config.settings import make_settings
-from ragmetrics.model.calibration import Calibration, FigureName
+from ragmetrics.calibration import calibrate, calibrate_replies
+from ragmetrics.config import make_settings
+from ragmetrics.model import Calibration, FigureName
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e]
 

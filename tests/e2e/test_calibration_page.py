@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model.manifest import JudgeInfo
+from ragmetrics.model import JudgeInfo
 from ragmetrics.report.site import write_assets, write_calibrations, write_night, write_overview
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.e2e.test_dashboard import STROKE
 from tests.fakes.browsing import Visit
 from tests.fakes.calibrations import calibration, history, in_language, measured

@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model.changes import Fall
-from ragmetrics.model.manifest import JudgeInfo, Source, WorstRow
-from ragmetrics.model.summary import JudgeSummary, Segment
+from ragmetrics.model import Fall, JudgeInfo, JudgeSummary, Segment, Source, WorstRow
 from ragmetrics.report.site import write_assets, write_night, write_overview
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import (
     METRICS,

@@ -20,12 +20,12 @@ from prefect import flow
 
 from flows.runners import RunnerFailed
 from flows.scoring import score_all
-from ragmetrics.config.settings import load_settings
+from ragmetrics.config import load_settings
 from ragmetrics.errors import RagmetricsError, StoreError
-from ragmetrics.model.gate import Gate
-from ragmetrics.pipeline.nightly import stage_night
-from ragmetrics.scoring.run_parts import parts
-from ragmetrics.storage.files import open_store
+from ragmetrics.model import Gate
+from ragmetrics.pipeline import stage_night
+from ragmetrics.scoring import parts
+from ragmetrics.storage import open_store
 from tests.fakes.build_logs import METRICS, damaged, golden, write_build
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT

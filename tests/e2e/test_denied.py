@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.alerts.delivery import load_book
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import nights
+from ragmetrics.alerts import load_book
+from ragmetrics.storage import Files, nights
 from tests.fakes import s3 as fake_s3
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.labelled import make_labelled

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.calibration.store import load_calibrations
-from ragmetrics.config.settings import load_settings
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.pipeline.nightly import run_night
-from ragmetrics.storage.files import Files
+from ragmetrics.calibration import load_calibrations
+from ragmetrics.config import load_settings
+from ragmetrics.model import Manifest
+from ragmetrics.pipeline import run_night
+from ragmetrics.storage import Files
 from tests.fakes.clients import JudgeServer
 from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

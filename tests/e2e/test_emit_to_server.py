@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.model.gate import BUILT, HELD, IndexBuild
-from ragmetrics.pipeline.prefect_events import EventError, built_event, events_api, post_event
+from ragmetrics.model import BUILT, HELD, IndexBuild
+from ragmetrics.pipeline import built_event, events_api, post_event
+from ragmetrics.pipeline.prefect_events import EventError
 from tasks.gating import NotEmitted, announce
 from tests.fakes import gated
 from tests.fakes.command import Run

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from ragmetrics.alerts.slack_bot import API
 from ragmetrics.cli.app import app
-from ragmetrics.config.settings import make_settings
-from ragmetrics.model.finding import Finding
-from ragmetrics.pipeline.nightly import NightResult, run_night
+from ragmetrics.config import make_settings
+from ragmetrics.model import Finding
+from ragmetrics.pipeline import NightResult, run_night
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.slack import TOKEN, SlackServer
 

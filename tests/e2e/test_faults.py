@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import ragmetrics
-from ragmetrics.config.settings import make_settings
-from ragmetrics.pipeline.evaluation import Result
+from ragmetrics.config import make_settings
+from ragmetrics.pipeline import Result
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl

@@ -14,10 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from ragmetrics.config.settings import load_settings
-from ragmetrics.pipeline.nightly import CoverageShort, run_night
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.history import run_of
+from ragmetrics.config import load_settings
+from ragmetrics.pipeline import CoverageShort, run_night
+from ragmetrics.storage import open_store, run_of
 from tests.fakes.command import Run
 from tests.fakes.logs import NIGHT
 from tests.fakes.slack import SlackServer

@@ -18,14 +18,11 @@ import pytest
 from markdown_it import MarkdownIt
 from prometheus_client.parser import text_string_to_metric_families
 
-from ragmetrics.alerts.formats.slack_mrkdwn import Span, spans
-from ragmetrics.alerts.silencing import silence
-from ragmetrics.model.silence import Silence
-from ragmetrics.report.markdown import gate_markdown
-from ragmetrics.report.refresh import rebuild_dashboard
-from ragmetrics.report.short_summary import night_markdown
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.history import run_of
+from ragmetrics.alerts import silence, spans
+from ragmetrics.alerts.formats.slack_mrkdwn import Span
+from ragmetrics.model import Silence
+from ragmetrics.report import gate_markdown, night_markdown, rebuild_dashboard
+from ragmetrics.storage import open_store, run_of
 from tests.fakes.browsing import Visit
 from tests.fakes.clients import JudgeServer
 from tests.fakes.every_text import NIGHTS, Told, tell_everything

@@ -15,9 +15,7 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.gates import load_gate
-from ragmetrics.storage.history import nights
+from ragmetrics.storage import Files, load_gate, nights
 from tests.fakes import s3 as fake_s3
 from tests.fakes.builds import make_builds
 from tests.fakes.clients import Bucket, JudgeServer

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.comparison.gate.decision import run_gate
-from ragmetrics.config.settings import make_settings
-from ragmetrics.model.gate import IndexBuild
+from ragmetrics.comparison import run_gate
+from ragmetrics.config import make_settings
+from ragmetrics.model import IndexBuild
 from tests.fakes.builds import make_builds
 
 pytestmark = pytest.mark.e2e

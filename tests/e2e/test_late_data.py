@@ -16,24 +16,20 @@ import pandas as pd
 import pytest
 import yaml
 
-from ragmetrics.alerts.delivery import load_book
-from ragmetrics.config.settings import Settings, make_settings
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.pipeline.backfill import run_backfill
-from ragmetrics.pipeline.nightly import (
+from ragmetrics.alerts import load_book
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.model import Finding, Manifest
+from ragmetrics.pipeline import (
     CoverageShort,
     alert_night,
     publish_night,
+    run_backfill,
     run_night,
     show_night,
     stage_night,
 )
-from ragmetrics.scoring.process_pool import score_parts
-from ragmetrics.scoring.run_parts import parts
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.history import nights
-from ragmetrics.storage.shards import read_notes
+from ragmetrics.scoring import parts, score_parts
+from ragmetrics.storage import nights, open_store, read_notes
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.slack import SlackServer

@@ -16,13 +16,12 @@ import pytest
 import yaml
 
 from flows import attempts
-from ragmetrics.config.settings import load_settings
+from ragmetrics.config import load_settings
 from ragmetrics.judges import circuit_breaker as breaker
 from ragmetrics.judges import rate_limiter as gate
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.pipeline.nightly import CoverageShort
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.history import run_of
+from ragmetrics.model import Manifest
+from ragmetrics.pipeline import CoverageShort
+from ragmetrics.storage import open_store, run_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.slack import SlackServer

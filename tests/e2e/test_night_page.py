@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model.manifest import Source
-from ragmetrics.model.summary import Segment
+from ragmetrics.model import Segment, Source
 from ragmetrics.report.site import write_assets, write_night, write_overview
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import night, summary, worst_rows
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from ragmetrics.pipeline.nightly import CoverageShort
+from ragmetrics.pipeline import CoverageShort
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, make_rows
 from tests.fakes.slack import SlackServer

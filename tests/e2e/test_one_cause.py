@@ -9,17 +9,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ragmetrics.alerts.delivery import Delivery
-from ragmetrics.alerts.formats.terminal import terminal_text
+from ragmetrics.alerts import Delivery, terminal_text
 from ragmetrics.alerts.slack import compose
 from ragmetrics.cli.output import summary as tables
-from ragmetrics.config.settings import make_settings
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.pipeline.nightly import CoverageShort, NightResult, run_night
+from ragmetrics.config import make_settings
+from ragmetrics.model import Manifest
+from ragmetrics.pipeline import CoverageShort, NightResult, run_night
+from ragmetrics.report import night_markdown, night_summary
 from ragmetrics.report.night_status import condition
-from ragmetrics.report.short_summary import night_markdown, night_summary
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.history import run_of
+from ragmetrics.storage import open_store, run_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.unit.test_report import text

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ragmetrics.alerts.formats.terminal import terminal_text
+from ragmetrics.alerts import terminal_text
 from ragmetrics.alerts.slack import compose
 from ragmetrics.cli.output import summary as tables
-from ragmetrics.config.settings import make_settings
-from ragmetrics.pipeline.nightly import run_night
-from ragmetrics.report.short_summary import night_markdown, night_summary
-from ragmetrics.storage.files import open_store
+from ragmetrics.config import make_settings
+from ragmetrics.pipeline import run_night
+from ragmetrics.report import night_markdown, night_summary
+from ragmetrics.storage import open_store
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.unit.test_report import text
 

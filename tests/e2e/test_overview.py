@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.config.settings import load_settings
-from ragmetrics.model.manifest import JudgeInfo, Usage
-from ragmetrics.pipeline.demo import NIGHTS, unpack_demo
-from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.config import load_settings
+from ragmetrics.model import JudgeInfo
+from ragmetrics.model.manifest import Usage
+from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
 from ragmetrics.report.site import write_assets, write_night, write_overview
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import FIRST, night
 

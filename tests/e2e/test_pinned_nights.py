@@ -8,14 +8,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.formats.terminal import terminal_text
-from ragmetrics.config.settings import Settings, make_settings
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.gate import Gate
-from ragmetrics.model.manifest import JudgeInfo, Source
-from ragmetrics.pipeline.nightly import NightResult, run_night
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.gates import save_gate
+from ragmetrics.alerts import terminal_text
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.model import Finding, Gate, JudgeInfo, Source
+from ragmetrics.pipeline import NightResult, run_night
+from ragmetrics.storage import open_store, save_gate
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 pytestmark = pytest.mark.e2e

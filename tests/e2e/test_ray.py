@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ragmetrics.pipeline.backfill import Backfill
+from ragmetrics.pipeline import Backfill
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT
 from tests.fakes.processes import ROOT

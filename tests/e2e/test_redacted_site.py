@@ -15,14 +15,16 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.delivery import Delivery
-from ragmetrics.pipeline.nightly import shortfalls
-from ragmetrics.report.markdown import gate_markdown
-from ragmetrics.report.redacting import redacted
-from ragmetrics.report.refresh import rebuild_dashboard
-from ragmetrics.report.short_summary import night_markdown, night_summary
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.history import run_of
+from ragmetrics.alerts import Delivery
+from ragmetrics.pipeline import shortfalls
+from ragmetrics.report import (
+    gate_markdown,
+    night_markdown,
+    night_summary,
+    rebuild_dashboard,
+    redacted,
+)
+from ragmetrics.storage import open_store, run_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.every_text import NIGHTS, Told, tell_everything
 from tests.fakes.slack import SlackServer

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model.comparison import MovedContext
-from ragmetrics.model.score import Score
+from ragmetrics.model import MovedContext, Score
 from ragmetrics.report.earlier_retrieval import Earlier
 from ragmetrics.report.row_selection import SAMPLED, KeptRow, Why
 from ragmetrics.report.site import write_assets, write_night, write_overview
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import HOSTILE, as_worst, night, worst_row
 

@@ -11,14 +11,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.config.settings import Settings, make_settings
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Summary
-from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.model import Finding, Manifest, Summary
+from ragmetrics.pipeline import run_night
 from ragmetrics.scoring.sampling.plan import load_sample
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.history import ref_of
+from ragmetrics.storage import open_store, ref_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.formats.terminal import terminal_text
-from ragmetrics.config.settings import make_settings
-from ragmetrics.model.finding import Finding
-from ragmetrics.pipeline.nightly import NightResult, run_night
+from ragmetrics.alerts import terminal_text
+from ragmetrics.config import make_settings
+from ragmetrics.model import Finding
+from ragmetrics.pipeline import NightResult, run_night
 from tests.fakes.logs import write_jsonl
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]

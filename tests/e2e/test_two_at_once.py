@@ -16,9 +16,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import nights
+from ragmetrics.model import Manifest
+from ragmetrics.storage import Files, nights
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, make_rows
 from tests.fakes.processes import ROOT

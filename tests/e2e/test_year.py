@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.year import publish_tonight
 from benchmarks.year_store import TONIGHT, Night, fill, make_night, unpublish
-from ragmetrics.storage.files import FileInfo, Files
+from ragmetrics.storage import FileInfo, Files
 from tests.fakes.clients import Bucket
 
 pytestmark = pytest.mark.e2e

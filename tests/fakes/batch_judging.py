@@ -9,11 +9,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from ragmetrics.config.judge import JudgeSettings
+from ragmetrics.config import JudgeSettings
 from ragmetrics.judges.batch import BatchJudge
-from ragmetrics.model.prompt import Prompt
-from ragmetrics.model.request import Ask
-from ragmetrics.storage.files import Files
+from ragmetrics.model import Ask, Prompt
+from ragmetrics.storage import Files
 from tests.fakes.clients import JudgeServer
 
 T = TypeVar("T")

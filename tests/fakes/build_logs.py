@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.config import Settings, make_settings
 from tests.fakes.logs import make_rows, write_jsonl
 
 METRICS = ["context_relevance", "context_recall"]

@@ -5,20 +5,20 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ragmetrics.calibration.history import History
-from ragmetrics.model.calibration import (
+from ragmetrics.calibration import History
+from ragmetrics.model import (
     Agreement,
     Calibration,
     Confusion,
     Drift,
     Figure,
     FigureName,
+    JudgeInfo,
     Measured,
     MetricDrift,
     ReliabilityBin,
+    Segment,
 )
-from ragmetrics.model.manifest import JudgeInfo
-from ragmetrics.model.summary import Segment
 
 FIRST = datetime(2026, 11, 2, 4, tzinfo=UTC)
 NAMES: tuple[FigureName, ...] = (

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragmetrics.model.comparison import (
+from ragmetrics.model import (
     Change,
     ComparedSide,
     Comparison,
+    JudgeInfo,
     LoneQuestion,
     MovedContext,
     MovedRow,
     OneSided,
     RowValue,
+    Segment,
 )
-from ragmetrics.model.manifest import JudgeInfo
-from ragmetrics.model.summary import Segment
 
 JUDGE = JudgeInfo(name="embedded", fingerprint="f1", note="a baseline")
 

@@ -6,18 +6,14 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.alerts.delivery import alert
-from ragmetrics.calibration.drift_check import judge_drift_set
-from ragmetrics.config.settings import Settings, make_settings
-from ragmetrics.logs.inputs import find_inputs
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.alerts import alert
+from ragmetrics.calibration import judge_drift_set
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.logs import find_inputs
+from ragmetrics.model import Finding, Manifest
 from ragmetrics.pipeline.publish import publish
-from ragmetrics.scoring.fingerprint import judge_info
-from ragmetrics.scoring.part import score_part
-from ragmetrics.scoring.run_parts import parts
-from ragmetrics.scoring.staging import plan, stage
-from ragmetrics.storage.files import open_store
+from ragmetrics.scoring import judge_info, parts, plan, score_part, stage
+from ragmetrics.storage import open_store
 from tests.fakes.clients import JudgeServer
 from tests.fakes.labelled import OTHER, make_labelled
 from tests.fakes.logs import write_jsonl

@@ -14,14 +14,13 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.calibration.run import calibrate
-from ragmetrics.comparison.gate.decision import run_gate
-from ragmetrics.comparison.gate.notifications import tell_failed_gate, tell_gate
-from ragmetrics.config.settings import Settings, make_settings
-from ragmetrics.model.gate import Gate, IndexBuild
-from ragmetrics.pipeline.nightly import CoverageShort, run_night
-from ragmetrics.report.refresh import refresh_builds, refresh_dashboard
-from ragmetrics.storage.files import open_store
+from ragmetrics.calibration import calibrate
+from ragmetrics.comparison import run_gate, tell_failed_gate, tell_gate
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.model import Gate, IndexBuild
+from ragmetrics.pipeline import CoverageShort, run_night
+from ragmetrics.report import refresh_builds, refresh_dashboard
+from ragmetrics.storage import open_store
 from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import NIGHT, write_jsonl
 

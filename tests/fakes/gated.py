@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ragmetrics.model.gate import FallenQuestion, Gate, MetricVerdict, Undecided
-from ragmetrics.model.manifest import JudgeInfo, Source
+from ragmetrics.model import FallenQuestion, Gate, JudgeInfo, MetricVerdict, Source, Undecided
 
 FINISHED = datetime(2026, 11, 20, 3, 4, tzinfo=UTC)
 

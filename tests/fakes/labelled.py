@@ -9,9 +9,9 @@ from typing import Any
 
 from ragmetrics.calibration.label_mapping import TARGETS, Question
 from ragmetrics.calibration.labelled import read_labelled
-from ragmetrics.config.settings import make_settings
-from ragmetrics.logs.inputs import log_set
-from ragmetrics.model.row import Rejected
+from ragmetrics.config import make_settings
+from ragmetrics.logs import log_set
+from ragmetrics.model import Rejected
 from tests.fakes.logs import write_jsonl
 
 OTHER = "Ferries leave the harbour every hour. They carry bicycles."

@@ -5,14 +5,22 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from ragmetrics.model.changes import Fall
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import JudgeInfo, Manifest, Source, Usage, WorstRow
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
-from ragmetrics.model.summary import Segment, Summary
+from ragmetrics.model import (
+    Fall,
+    Finding,
+    JudgeInfo,
+    LogRow,
+    Manifest,
+    Score,
+    Segment,
+    Source,
+    Status,
+    Summary,
+    WorstRow,
+)
+from ragmetrics.model.manifest import Usage
 from ragmetrics.report.row_selection import KeptRow, Why
-from ragmetrics.storage.shards import ScoredRow
+from ragmetrics.storage import ScoredRow
 
 FIRST = date(2026, 11, 10)
 METRICS = {"context_recall": 0.93, "context_relevance": 0.78}

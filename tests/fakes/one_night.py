@@ -11,12 +11,12 @@ import argparse
 import datetime as dt
 import time
 
-from ragmetrics.comparison.gate.decision import run_gate
-from ragmetrics.config.settings import load_settings
-from ragmetrics.model.gate import IndexBuild
-from ragmetrics.pipeline.nightly import run_night
-from ragmetrics.report.refresh import refresh_builds
-from ragmetrics.storage.files import open_store
+from ragmetrics.comparison import run_gate
+from ragmetrics.config import load_settings
+from ragmetrics.model import IndexBuild
+from ragmetrics.pipeline import run_night
+from ragmetrics.report import refresh_builds
+from ragmetrics.storage import open_store
 
 
 def main() -> None:

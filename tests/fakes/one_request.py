@@ -15,25 +15,20 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from ragmetrics.alerts.alert_store import Message
+from ragmetrics.alerts import Message
 from ragmetrics.alerts.slack_bot import API, Bot
 from ragmetrics.alerts.webhook import send
 from ragmetrics.comparison.replay.endpoint import Endpoint
 from ragmetrics.comparison.replay.protocols import NoAnswer
 from ragmetrics.comparison.replay.questions import Question
-from ragmetrics.config.judge import JudgeSettings
-from ragmetrics.config.retriever import RetrieverSettings
+from ragmetrics.config import JudgeSettings, RetrieverSettings
 from ragmetrics.errors import RagmetricsError, Unanswered
-from ragmetrics.judges.batch_api import BatchApi
-from ragmetrics.judges.client import Broker
-from ragmetrics.judges.embedding_client import Vectors
+from ragmetrics.judges import BatchApi, Broker, Vectors, find_access, make_client
 from ragmetrics.judges.embeddings import OpenAIEmbedder
-from ragmetrics.judges.endpoint_config import find_access
 from ragmetrics.judges.live import LiveJudge
-from ragmetrics.judges.sdk import make_client
-from ragmetrics.metrics.bundled.context_relevance import GRADE
-from ragmetrics.model.request import Ask
-from ragmetrics.storage.files import Files
+from ragmetrics.metrics import GRADE
+from ragmetrics.model import Ask
+from ragmetrics.storage import Files
 from tests.fakes.scripted import CountingEmbedder
 
 ASK = Ask(GRADE, {"question": "When was it opened?", "context": "It was opened in 1889."})

@@ -7,10 +7,10 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.model import Manifest
 from ragmetrics.report.row_selection import KeptRow
 from ragmetrics.report.site import write_night, write_overview
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.nights import FIRST, as_worst, night
 
 

@@ -9,16 +9,12 @@ from typing import Any
 
 import pandas as pd
 
-from ragmetrics.alerts.alert_store import Book
-from ragmetrics.alerts.escalation import notifications
-from ragmetrics.alerts.root_cause import explain
-from ragmetrics.alerts.rules import Night, evaluate
-from ragmetrics.alerts.state import advance
-from ragmetrics.config.alerts import AlertSettings, Rule
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import JudgeInfo, Manifest, Source, Usage
-from ragmetrics.model.score import Status
-from ragmetrics.scoring.summary import MetricScores, find_segments, summarise
+from ragmetrics.alerts import Book, advance, evaluate, explain, notifications
+from ragmetrics.alerts.rules import Night
+from ragmetrics.config import AlertSettings, Rule
+from ragmetrics.model import Finding, JudgeInfo, Manifest, Source, Status
+from ragmetrics.model.manifest import Usage
+from ragmetrics.scoring import MetricScores, find_segments, summarise
 
 TONIGHT = date(2026, 11, 19)
 NOISY = [0.6, 1.0] * 20

@@ -9,9 +9,8 @@ import pytest
 import pytrec_eval
 from hypothesis import strategies as st
 
-from ragmetrics.metrics.registry import Metric
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
+from ragmetrics.metrics import Metric
+from ragmetrics.model import LogRow, Score
 
 POOL = [f"d{n}" for n in range(12)]
 CUT_OFFS = st.none() | st.integers(1, 15)

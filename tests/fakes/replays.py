@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.comparison.replay import retriever_client as asking
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.config import Settings, make_settings
 from tests.fakes.logs import write_jsonl
 from tests.fakes.retriever import SearchServer
 

@@ -16,9 +16,9 @@ import psutil
 import yaml
 
 from flows.runners import check_runner
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import make_settings
 from ragmetrics.errors import SettingsError
-from ragmetrics.pipeline.nightly import NightResult
+from ragmetrics.pipeline import NightResult
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.offline import skip_or_fail

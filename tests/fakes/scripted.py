@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from ragmetrics.errors import JudgeError, JudgeRefused
+from ragmetrics.judges import Broker, Vectors
 from ragmetrics.judges.base import Reply
-from ragmetrics.judges.client import Broker
-from ragmetrics.judges.embedding_client import Vectors
-from ragmetrics.model.request import Ask, Vector
+from ragmetrics.model import Ask, Vector
 from ragmetrics.scoring.panel import Member, Panel
 
 GOOD, BAD = '{"grade": 2}', "I would rather not."

@@ -7,7 +7,7 @@ import json
 
 import pyarrow.parquet as pq
 
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 
 
 def assert_sound(files: Files) -> None:

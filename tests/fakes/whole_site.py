@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from ragmetrics.model.manifest import JudgeInfo, Source
-from ragmetrics.pipeline.message_preview import of_samples, write_page
+from ragmetrics.model import JudgeInfo, Source
+from ragmetrics.pipeline import of_samples, write_page
+from ragmetrics.report import write_comparison
 from ragmetrics.report.builds_page import write_build
 from ragmetrics.report.changes_page import write_changes
-from ragmetrics.report.compare_page import write_comparison
 from ragmetrics.report.site import (
     write_assets,
     write_builds,
@@ -17,7 +17,7 @@ from ragmetrics.report.site import (
     write_night,
     write_overview,
 )
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.calibrations import calibration, history, in_language, measured
 from tests.fakes.comparisons import comparison
 from tests.fakes.gated import gate, incomparable, promoted, undecided

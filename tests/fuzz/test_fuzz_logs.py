@@ -17,11 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.calibration.labelled import LabelledRow, read_labelled
-from ragmetrics.logs.golden import GoldenSet
-from ragmetrics.logs.log_files import LogSet, find_logs
+from ragmetrics.logs import GoldenSet, LogSet, find_logs
 from ragmetrics.logs.presets.interpreter import PRESETS
-from ragmetrics.model.row import FIELDS, LogRow, Rejected
-from ragmetrics.storage.shards import ROW_SCHEMA, row_of, row_record
+from ragmetrics.model import FIELDS, LogRow, Rejected
+from ragmetrics.storage import ROW_SCHEMA, row_of, row_record
 from tests.fakes.fuzzing import JSON, damaged, fuzzed
 
 pytestmark = pytest.mark.fuzz

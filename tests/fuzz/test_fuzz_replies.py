@@ -20,31 +20,22 @@ from hypothesis import strategies as st
 from ragmetrics.comparison.replay.protocols import NoAnswer
 from ragmetrics.comparison.replay.questions import Question
 from ragmetrics.comparison.replay.response_mapping import read_answer
-from ragmetrics.config.retriever import RetrieverSettings
+from ragmetrics.config import RetrieverSettings
 from ragmetrics.errors import InputError, JudgeError, UnreadableReply
+from ragmetrics.judges import Answer, Fused, Setback, error_of, retry_after
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_files import Fault, read_outputs
 from ragmetrics.judges.cache.write_ahead_log import Judgement, read_lines
 from ragmetrics.judges.chat_completions import read_reply
 from ragmetrics.judges.embeddings import _embedded
-from ragmetrics.judges.fused_prompt import Fused
-from ragmetrics.judges.http_errors import (
-    UNREADABLE,
-    Setback,
-    error_of,
-    problem,
-    retry_after,
-    used_up,
-)
+from ragmetrics.judges.http_errors import UNREADABLE, problem, used_up
 from ragmetrics.judges.replayed import RecordedJudge
 from ragmetrics.judges.reported_usage import MOST_TOKENS
-from ragmetrics.judges.transport import Answer
-from ragmetrics.metrics.bundled.context_relevance import GRADE
-from ragmetrics.metrics.bundled.context_relevancy import NEEDED
+from ragmetrics.metrics import GRADE, NEEDED
 from ragmetrics.metrics.bundled.faithfulness import STATEMENTS
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
-from ragmetrics.model.request import Ask
-from ragmetrics.text.reply_json import is_refusal, objects
+from ragmetrics.model import Ask
+from ragmetrics.text import is_refusal, objects
 
 pytestmark = pytest.mark.fuzz
 NOW = datetime(2026, 11, 19, tzinfo=UTC)

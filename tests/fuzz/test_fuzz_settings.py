@@ -12,9 +12,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.config.settings import Settings, load_settings
+from ragmetrics.config import Settings, load_settings
 from ragmetrics.errors import SettingsError
-from ragmetrics.metrics.prompt_overrides import read_folder
+from ragmetrics.metrics import read_folder
 from tests.fakes.fuzzing import JSON, damaged, fuzzed
 
 pytestmark = pytest.mark.fuzz

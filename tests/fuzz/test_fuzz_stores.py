@@ -14,35 +14,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from ragmetrics.alerts.alert_store import Book
-from ragmetrics.alerts.delivery import BOOK, load_book
-from ragmetrics.alerts.silencing import silences
+from ragmetrics.alerts import Book, load_book, silences
+from ragmetrics.alerts.delivery import BOOK
 from ragmetrics.alerts.threads import Threads, load_threads
-from ragmetrics.calibration.history import load_history
+from ragmetrics.calibration import load_history
 from ragmetrics.errors import StoreError
-from ragmetrics.judges.cache.judgements import Judgements
+from ragmetrics.judges import Corpus, Judgements
 from ragmetrics.judges.cache.write_ahead_log import Judgement
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.model.manifest import Limits, Source
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
-from ragmetrics.model.usage import Usage
-from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan
-from ragmetrics.scoring.reuse import staged_runs
+from ragmetrics.model import Limits, LogRow, Score, Source, Usage
+from ragmetrics.scoring import BudgetPlan, Staged, load_corpus, staged_runs
+from ragmetrics.scoring.budget.plan import load_plan
 from ragmetrics.scoring.sampling.plan import load_sample
-from ragmetrics.scoring.staging import Staged, load_corpus
-from ragmetrics.storage.failed_gates import load_undecided
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.gates import load_compared, load_gates
-from ragmetrics.storage.history import find_manifest, nights, outlines
-from ragmetrics.storage.row_lookup import scored_rows
-from ragmetrics.storage.shards import (
+from ragmetrics.storage import (
     ROW_SCHEMA,
     SCORE_SCHEMA,
+    Files,
     PartWriter,
     RunRef,
     copy_part,
+    find_manifest,
     is_whole,
+    load_compared,
+    load_gates,
+    load_undecided,
+    nights,
+    outlines,
     question_keys,
     read_columns,
     read_notes,
@@ -50,6 +46,7 @@ from ragmetrics.storage.shards import (
     read_rows,
     row_record,
     score_record,
+    scored_rows,
     workspace,
 )
 from tests.fakes.fuzzing import JSON, damaged, fuzzed

@@ -13,24 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ragmetrics.stats.agreement import (
-    Level,
+from ragmetrics.stats import (
+    Statistic,
     alpha_statistic,
-    cohen_kappa,
+    auc_statistic,
+    auc_within_statistic,
+    bootstrap_interval,
+    bootstrap_intervals,
     confusion,
     kappa_statistic,
     krippendorff_alpha,
-)
-from ragmetrics.stats.ranking import (
-    auc,
-    auc_statistic,
-    auc_within,
-    auc_within_statistic,
-    spearman,
+    reliability,
     spearman_statistic,
 )
-from ragmetrics.stats.reliability_curve import Bin, reliability
-from ragmetrics.stats.resampling import Statistic, bootstrap_interval, bootstrap_intervals
+from ragmetrics.stats.agreement import Level, cohen_kappa
+from ragmetrics.stats.ranking import auc, auc_within, spearman
+from ragmetrics.stats.reliability_curve import Bin
 
 GAP = math.nan
 # Krippendorff 2011, section C/D: four observers, twelve units, with gaps.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragmetrics.config.alerts import Rule
+from ragmetrics.config import Rule
 from tests.fakes.past import NOISY, a_night, fallen, metric_findings, scores, uneven
 
 OTHER = "context_relevance"

@@ -11,19 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragmetrics.alerts import Message, advance, alert, load_book, spans, terminal_text
 from ragmetrics.alerts import message_samples as samples
-from ragmetrics.alerts.alert_store import Message
-from ragmetrics.alerts.delivery import alert, load_book
 from ragmetrics.alerts.formats.slack_blocks import bullets
-from ragmetrics.alerts.formats.slack_mrkdwn import Span, spans
-from ragmetrics.alerts.formats.terminal import terminal_text
+from ragmetrics.alerts.formats.slack_mrkdwn import Span
 from ragmetrics.alerts.slack_bot import API
-from ragmetrics.alerts.state import advance
-from ragmetrics.config.settings import load_settings
-from ragmetrics.pipeline.message_preview import Preview, of_samples, write_page
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.gates import save_gate
-from ragmetrics.storage.history import save_manifest
+from ragmetrics.config import load_settings
+from ragmetrics.pipeline import of_samples, write_page
+from ragmetrics.pipeline.message_preview import Preview
+from ragmetrics.storage import Files, save_gate, save_manifest
 from tests.fakes.command import Run
 from tests.fakes.gated import gate, promoted
 from tests.fakes.nights import FIRST, HOSTILE, finding, night

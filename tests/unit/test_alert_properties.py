@@ -18,21 +18,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from ragmetrics.alerts import (
+    Book,
+    Message,
+    advance,
+    alert,
+    load_book,
+    notifications,
+    outbox,
+    silence,
+    silences,
+    unsilence,
+    webhook,
+)
 from ragmetrics.alerts import delivery as deliver
-from ragmetrics.alerts import outbox, webhook
-from ragmetrics.alerts.alert_store import AlertState, Book, Message, Undelivered
-from ragmetrics.alerts.delivery import BOOK, alert, load_book
-from ragmetrics.alerts.escalation import notifications
-from ragmetrics.alerts.silencing import silence, silences, unsilence
-from ragmetrics.alerts.state import advance
+from ragmetrics.alerts.alert_store import AlertState, Undelivered
+from ragmetrics.alerts.delivery import BOOK
 from ragmetrics.alerts.webhook import SlackError
+from ragmetrics.config import make_settings
 from ragmetrics.config.alerts import STEP
-from ragmetrics.config.settings import make_settings
-from ragmetrics.model.finding import Escalation, Finding, Notification
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.silence import Silence
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import save_manifest
+from ragmetrics.model import Escalation, Finding, Manifest, Notification, Silence
+from ragmetrics.storage import Files, save_manifest
 from tests.fakes.nights import FIRST, night
 
 SETTINGS = make_settings({"alerts": {"remind_days": 3}})

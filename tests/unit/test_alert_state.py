@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.alerts.alert_store import AlertState, Book, Message
+from ragmetrics.alerts import Book, Message, advance
+from ragmetrics.alerts.alert_store import AlertState
 from ragmetrics.alerts.outbox_recovery import deliver
-from ragmetrics.alerts.state import advance
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.model.finding import Finding, Level
-from ragmetrics.model.silence import Severity, Silence
+from ragmetrics.model import Finding, Level, Severity, Silence
 
 MONDAY = date(2026, 11, 16)
 HELLO = Message(text="hello", blocks=[{"type": "divider"}])

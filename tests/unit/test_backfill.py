@@ -17,15 +17,14 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.alerts.delivery import Delivery
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.alerts import Delivery
+from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError, JudgePending, RagmetricsError, StoreError
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.model import Manifest
+from ragmetrics.pipeline import Backfill, BackfillShort, fill, run_backfill
 from ragmetrics.pipeline import nightly as night
-from ragmetrics.pipeline.backfill import Backfill, BackfillShort, fill, run_backfill
-from ragmetrics.scoring.staging import Staged
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.history import nights
+from ragmetrics.scoring import Staged
+from ragmetrics.storage import nights, open_store
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Ended
 from tests.fakes.logs import make_rows, write_jsonl
@@ -430,7 +429,7 @@ def test_without_a_last_night_it_goes_to_yesterday(tmp_path: Path) -> None:
 
 def test_many_that_are_left_are_told_in_short() -> None:
     """Twenty of them; the result has all."""
-    from ragmetrics.pipeline.backfill import PastNight
+    from ragmetrics.pipeline import PastNight
 
     left = [PastNight(FIRST + timedelta(days=n), "failed", "why") for n in range(30)]
     with pytest.raises(BackfillShort, match=r"30 of 30 nights .*; and 10 more$"):

@@ -15,14 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.logs.log_files import LogSet, find_logs
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.row import LogRow, Rejected
-from ragmetrics.pipeline.nightly import CoverageShort, run_night
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.history import nights
+from ragmetrics.logs import LogSet, find_logs
+from ragmetrics.model import LogRow, Manifest, Rejected
+from ragmetrics.pipeline import CoverageShort, run_night
+from ragmetrics.storage import nights, open_store
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

@@ -7,13 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.config.alerts import Rule
-from ragmetrics.config.settings import make_settings
-from ragmetrics.model.gate import Gate, Verdict
-from ragmetrics.model.manifest import JudgeInfo, Source
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.gates import find_serving, save_gate
-from ragmetrics.storage.history import named_run, save_manifest
+from ragmetrics.config import Rule, make_settings
+from ragmetrics.model import Gate, JudgeInfo, Source, Verdict
+from ragmetrics.storage import Files, find_serving, named_run, save_gate, save_manifest
 from tests.fakes.past import (
     NOISY,
     TONIGHT,

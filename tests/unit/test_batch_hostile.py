@@ -16,17 +16,15 @@ import pytest
 from openai import AsyncOpenAI
 from openai.types import Batch
 
-from ragmetrics.config.judge import JudgeSettings
+from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeError, JudgeRefused, StoreError
+from ragmetrics.judges import BatchApi, BatchRecord, BatchRecords, all_batches, make_client
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch import BatchJudge
-from ragmetrics.judges.batch_api import BatchApi
 from ragmetrics.judges.batch_files import Fault
 from ragmetrics.judges.batch_lifecycle import BatchRun
-from ragmetrics.judges.cache.batches import BatchRecord, BatchRecords, all_batches
 from ragmetrics.judges.endpoint_config import Access
-from ragmetrics.judges.sdk import make_client
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes import http_server
 from tests.fakes.batch_judging import answer, asks, grades, make_judge, run
 from tests.fakes.clients import JudgeServer

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from ragmetrics.errors import JudgeError, JudgeRefused
+from ragmetrics.judges import BatchApi
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch import BatchJudge
-from ragmetrics.judges.batch_api import BatchApi
 from ragmetrics.judges.usage_counter import Tally
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.batch_judging import (
     answer,
     asks,

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.judges.response_body import BadBody, BodyReader, TooLarge
+from ragmetrics.judges import BodyReader, TooLarge
+from ragmetrics.judges.response_body import BadBody
 
 
 async def sent(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:

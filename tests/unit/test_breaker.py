@@ -11,16 +11,15 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from ragmetrics.config.judge import JudgeSettings
+from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeError, JudgeRefused
+from ragmetrics.judges import Answer, Dropped, ending, find_access
 from ragmetrics.judges import circuit_breaker as breaker
 from ragmetrics.judges.chat_completions import PATH, read_reply
 from ragmetrics.judges.circuit_breaker import MOST_GIVEN_UP, SILENCE
-from ragmetrics.judges.deadline import Deadline, ending
+from ragmetrics.judges.deadline import Deadline
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.endpoint_config import find_access
 from ragmetrics.judges.rate_limiter import Gate
-from ragmetrics.judges.transport import Answer, Dropped
 from tests.fakes.instant import instantly
 
 DEADLINE = 600.0

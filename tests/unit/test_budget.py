@@ -14,14 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics import Result, evaluate
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import OverBudget, SettingsError
-from ragmetrics.judges.spend_limit import Purse, attempt, spending
-from ragmetrics.model.manifest import Limits, Usage
-from ragmetrics.model.row import question_key
-from ragmetrics.model.score import Status
-from ragmetrics.pipeline.nightly import run_night
-from ragmetrics.scoring.budget.plan import PLACES, Costs, check_prices, divide, no_costs, place_of
+from ragmetrics.judges import Purse, spending
+from ragmetrics.judges.spend_limit import attempt
+from ragmetrics.model import Limits, Status, question_key
+from ragmetrics.model.manifest import Usage
+from ragmetrics.pipeline import run_night
+from ragmetrics.scoring import check_prices
+from ragmetrics.scoring.budget.plan import PLACES, Costs, divide, no_costs, place_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 

@@ -7,17 +7,12 @@ from pathlib import Path
 import pytest
 from markupsafe import escape
 
-from ragmetrics.config.settings import make_settings
-from ragmetrics.model.comparison import Comparison
-from ragmetrics.model.gate import Gate, Undecided
-from ragmetrics.pipeline.nightly import run_night
-from ragmetrics.report import builds_page
+from ragmetrics.config import make_settings
+from ragmetrics.model import Comparison, Gate, Undecided
+from ragmetrics.pipeline import run_night
+from ragmetrics.report import builds_page, gate_markdown, rebuild_dashboard, refresh_builds
 from ragmetrics.report.builds_page import write_build, write_builds
-from ragmetrics.report.markdown import gate_markdown
-from ragmetrics.report.refresh import rebuild_dashboard, refresh_builds
-from ragmetrics.storage.failed_gates import keep
-from ragmetrics.storage.files import Files, open_store
-from ragmetrics.storage.gates import build_path, save_compared, save_gate
+from ragmetrics.storage import Files, build_path, keep, open_store, save_compared, save_gate
 from tests.fakes.comparisons import comparison
 from tests.fakes.gated import gate, incomparable, metric_verdict, passed, promoted, undecided
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

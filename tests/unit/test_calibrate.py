@@ -11,17 +11,14 @@ from typing import Any
 
 import pytest
 
+from ragmetrics.calibration import calibrate, calibrate_replies, load_calibrations
 from ragmetrics.calibration.label_mapping import Question
-from ragmetrics.calibration.recorded_verdicts import calibrate_replies, read_verdict
-from ragmetrics.calibration.run import calibrate
-from ragmetrics.calibration.store import load_calibrations
-from ragmetrics.config.settings import make_settings
+from ragmetrics.calibration.recorded_verdicts import read_verdict
+from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError, JudgeRefused
-from ragmetrics.metrics.bundled.context_relevance import GRADE
-from ragmetrics.metrics.prompt_overrides import as_yaml
-from ragmetrics.model.calibration import Agreement, Calibration, Measured
-from ragmetrics.model.summary import Segment
-from ragmetrics.storage.files import Files
+from ragmetrics.metrics import GRADE, as_yaml
+from ragmetrics.model import Agreement, Calibration, Measured, Segment
+from ragmetrics.storage import Files
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.labelled import make_labelled, relabelled, right, write_judge, wrong

@@ -8,16 +8,14 @@ from typing import Any
 
 import pytest
 
+from ragmetrics.calibration import calibrate
 from ragmetrics.calibration.attacks import ATTACKS, attack, irrelevant_contexts
-from ragmetrics.calibration.run import calibrate
 from ragmetrics.calibration.sets import read_sets
-from ragmetrics.config.settings import make_settings
-from ragmetrics.metrics.bundled.context_relevance import GRADE
-from ragmetrics.model.calibration import Calibration
-from ragmetrics.model.request import Ask
-from ragmetrics.model.row import LogRow
-from ragmetrics.storage.files import Files
-from ragmetrics.text.untrusted import neutralise
+from ragmetrics.config import make_settings
+from ragmetrics.metrics import GRADE
+from ragmetrics.model import Ask, Calibration, LogRow
+from ragmetrics.storage import Files
+from ragmetrics.text import neutralise
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.labelled import make_labelled

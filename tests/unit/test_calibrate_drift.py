@@ -11,15 +11,20 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from ragmetrics.calibration.drift import compare, drifts, since_last
-from ragmetrics.calibration.history import load_history
+from ragmetrics.calibration import (
+    calibrate,
+    calibration_drifts,
+    compare_calibrations,
+    load_calibrations,
+    load_history,
+)
+from ragmetrics.calibration.drift import since_last
 from ragmetrics.calibration.label_mapping import Question
-from ragmetrics.calibration.run import calibrate
-from ragmetrics.calibration.store import load_calibrations, load_units
-from ragmetrics.config.settings import make_settings
+from ragmetrics.calibration.store import load_units
+from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.model.calibration import Calibration, Figure
-from ragmetrics.storage.files import Files
+from ragmetrics.model import Calibration, Figure
+from ragmetrics.storage import Files
 from tests.fakes.command import Run
 from tests.fakes.labelled import Reply, make_labelled, right, write_judge, wrong
 from tests.fakes.logs import write_jsonl
@@ -110,7 +115,7 @@ def test_a_damaged_record_is_left_out_and_logged(
 
 def test_an_unchanged_judge_does_not_drift(bench: Bench) -> None:
     """No verdict changed, and every figure changed by exactly 0."""
-    found = compare(bench.files, bench.calibrate(), bench.calibrate())
+    found = compare_calibrations(bench.files, bench.calibrate(), bench.calibrate())
     assert not found.drifted
     assert found.same_fingerprint
     assert [one.units for one in found.metrics] == [80, 160, 54]
@@ -122,7 +127,7 @@ def test_an_unchanged_judge_does_not_drift(bench: Bench) -> None:
 
 def test_a_judge_that_got_worse_drifts(bench: Bench) -> None:
     """The change of kappa and AUC is negative for sure, and half of the verdicts changed."""
-    found = compare(bench.files, bench.calibrate(), bench.calibrate(careless))
+    found = compare_calibrations(bench.files, bench.calibrate(), bench.calibrate(careless))
     assert found.drifted
     assert not found.same_fingerprint
     grades = found.metrics[0]
@@ -135,14 +140,14 @@ def test_a_judge_that_got_worse_drifts(bench: Bench) -> None:
 
 def test_a_judge_that_got_better_drifts_too(bench: Bench) -> None:
     """Its earlier numbers do not compare with the later ones."""
-    found = compare(bench.files, bench.calibrate(careless), bench.calibrate())
+    found = compare_calibrations(bench.files, bench.calibrate(careless), bench.calibrate())
     assert found.drifted
     assert (found.metrics[0].figures["auc"].low or 0) > 0
 
 
 def test_one_slip_is_no_drift(bench: Bench) -> None:
     """The interval of the change holds 0."""
-    found = compare(bench.files, bench.calibrate(), bench.calibrate(hardly))
+    found = compare_calibrations(bench.files, bench.calibrate(), bench.calibrate(hardly))
     assert not found.drifted
     assert 0 < (found.metrics[0].changed.value or 0) < 0.1
 
@@ -154,7 +159,7 @@ def test_only_units_judged_both_times_are_compared(bench: Bench) -> None:
     rows[0]["retrieved_contexts"][1] = rows[0]["retrieved_contexts"][1].replace("Ferr", "Whar")
     rows[2]["labels"]["chunk_relevance"] = [1, 1]
     write_jsonl(bench.labelled, rows)
-    found = compare(bench.files, earlier, bench.calibrate())
+    found = compare_calibrations(bench.files, earlier, bench.calibrate())
     assert [(one.metric, one.units) for one in found.metrics] == [
         ("context_relevance", 80 - 2),
         ("context_relevancy", 160 - 4),
@@ -165,7 +170,7 @@ def test_only_units_judged_both_times_are_compared(bench: Bench) -> None:
 def test_verdicts_that_were_not_had_are_not_compared(bench: Bench) -> None:
     """A judge that failed has not changed its mind."""
     silent = bench.calibrate(lambda metric, _: None if metric == "context_recall" else "{}")
-    found = compare(bench.files, silent, bench.calibrate())
+    found = compare_calibrations(bench.files, silent, bench.calibrate())
     assert {one.untold for one in found.metrics} == {"nothing_shared"}
     assert found.silent
     assert not found.drifted
@@ -176,7 +181,7 @@ def test_an_outage_hides_no_drift(bench: Bench) -> None:
     first = bench.calibrate()
     outage = bench.calibrate(lambda metric, _: None if metric == "context_recall" else "{}")
     third = bench.calibrate(careless)
-    silent, told = drifts(bench.files)
+    silent, told = calibration_drifts(bench.files)
     assert {one.untold for one in silent.metrics} == {"no_verdict"}
     assert (silent.drifted, silent.silent, silent.later) == (False, True, outage.at)
     assert told.drifted
@@ -190,7 +195,7 @@ def test_an_outage_of_one_metric_is_its_own(bench: Bench) -> None:
     first = bench.calibrate()
     second = bench.calibrate(lambda m, q: None if m == "context_recall" else right(m, q))
     bench.calibrate()
-    silent, told = drifts(bench.files)
+    silent, told = calibration_drifts(bench.files)
     assert [one.untold for one in silent.metrics] == ["", "", "no_verdict"]
     assert [one.earlier for one in told.metrics] == [second.at, second.at, first.at]
     assert told.earlier == second.at
@@ -212,7 +217,7 @@ def test_few_questions_cannot_tell(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     for count, told in ((19, False), (20, True)):
         write_jsonl(bench.labelled, make_labelled(count))
-        found = compare(bench.files, bench.calibrate(), bench.calibrate(wrong))
+        found = compare_calibrations(bench.files, bench.calibrate(), bench.calibrate(wrong))
         grades = found.metrics[0]
         assert (grades.questions, grades.drifted) == (count, told)
         assert grades.untold == ("" if told else "too_few")
@@ -222,10 +227,12 @@ def test_all_figures_share_one_chance_of_a_false_alarm(bench: Bench) -> None:
     """Six are tested: what would be news of one, at 2 / 2 ** 7, is none of the best of six."""
     first = bench.calibrate()
     for slips, told in ((7, False), (12, True)):
-        grades = compare(bench.files, first, bench.calibrate(slipping(slips))).metrics[0]
+        grades = compare_calibrations(bench.files, first, bench.calibrate(slipping(slips))).metrics[
+            0
+        ]
         assert grades.p_value == pytest.approx(6 * 2 / 2**slips, abs=0.03)
         assert grades.drifted == told
-    unchanged = compare(bench.files, first, bench.calibrate())
+    unchanged = compare_calibrations(bench.files, first, bench.calibrate())
     assert {one.p_value for one in unchanged.metrics} == {1.0}
 
 
@@ -238,7 +245,7 @@ def test_a_judge_that_knows_the_whole_set_is_not_compared_across_sets(bench: Ben
         (found,) = calibrate(make_settings({}), [str(bench.labelled)], now=now, files=bench.files)
         known.append(found.corpus)
     assert known[0] != known[1] == known[2]
-    grown, same = drifts(bench.files)
+    grown, same = calibration_drifts(bench.files)
     assert {one.untold for one in grown.metrics} == {"set_changed"}
     assert not grown.drifted
     assert {one.untold for one in same.metrics} == {""}
@@ -261,7 +268,7 @@ def test_units_of_older_versions_are_read(bench: Bench) -> None:
     sink = BytesIO()
     pq.write_table(table, sink)
     bench.files.write(info.path, sink.getvalue())
-    assert not compare(bench.files, found, bench.calibrate()).drifted
+    assert not compare_calibrations(bench.files, found, bench.calibrate()).drifted
 
 
 def test_other_words_of_a_prompt_are_told(bench: Bench) -> None:
@@ -269,8 +276,8 @@ def test_other_words_of_a_prompt_are_told(bench: Bench) -> None:
     first, second = bench.calibrate(), bench.calibrate()
     reworded = [one.model_copy(update={"fingerprint": "other"}) for one in second.metrics]
     other = second.model_copy(update={"metrics": reworded})
-    assert compare(bench.files, first, second).same_fingerprint
-    assert not compare(bench.files, first, other).same_fingerprint
+    assert compare_calibrations(bench.files, first, second).same_fingerprint
+    assert not compare_calibrations(bench.files, first, other).same_fingerprint
 
 
 def test_what_does_not_compare_is_an_error(bench: Bench) -> None:
@@ -278,16 +285,16 @@ def test_what_does_not_compare_is_an_error(bench: Bench) -> None:
     found = bench.calibrate()
     other = found.model_copy(update={"name": "other"})
     with pytest.raises(InputError, match="one set and one judge"):
-        compare(bench.files, other, found)
+        compare_calibrations(bench.files, other, found)
     with pytest.raises(InputError, match="not kept"):
-        compare(Files(bench.files.uri("elsewhere")), found, found)
+        compare_calibrations(Files(bench.files.uri("elsewhere")), found, found)
 
 
 def test_each_calibration_is_held_against_the_one_before(bench: Bench) -> None:
     """The first has none."""
     first, second, third = bench.calibrate(), bench.calibrate(), bench.calibrate(careless)
     assert since_last(bench.files, first) is None
-    found = drifts(bench.files)
+    found = calibration_drifts(bench.files)
     assert [(one.earlier, one.later) for one in found] == [
         (first.at, second.at),
         (second.at, third.at),

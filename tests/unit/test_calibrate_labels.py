@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from ragmetrics.calibration.label_mapping import TARGETS, Question, locate
 from ragmetrics.calibration.labelled import LabelledRow, read_labelled
 from ragmetrics.calibration.sets import LabelledSet, read_sets, set_name
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.logs.inputs import log_set
-from ragmetrics.model.row import BadRow, Rejected
-from ragmetrics.text.sentence_splitter import sentences
+from ragmetrics.logs import log_set
+from ragmetrics.model import BadRow, Rejected
+from ragmetrics.text import sentences
 from tests.fakes.labelled import make_labelled, relabelled
 from tests.fakes.logs import write_jsonl
 

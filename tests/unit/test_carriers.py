@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.stats.attribution import Carried, Carrier, TaggedRows, find_carriers
+from ragmetrics.stats import Carried, TaggedRows, find_carriers
+from ragmetrics.stats.attribution import Carrier
 
 SECTIONS = ("billing", "setup", "api", "legal")
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from ragmetrics.stats.change_point import Change, Undated, date_change
-from ragmetrics.stats.change_point_paired import date_change_in_order
+from ragmetrics.stats import Change, date_change, date_change_in_order
+from ragmetrics.stats.change_point import Undated
 
 Nights = list[dict[str, float]]
 QUESTIONS = 60

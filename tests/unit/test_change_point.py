@@ -9,13 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.stats.change_point import (
-    Change,
-    Level,
-    Undated,
-    date_change,
-    date_change_of_levels,
-)
+from ragmetrics.stats import Change, date_change
+from ragmetrics.stats.change_point import Level, Undated, date_change_of_levels
 
 Nights = list[dict[str, list[float]]]
 QUESTIONS = 80

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.model.change_texts import drop_text, drop_words, fall_story, fall_text
-from ragmetrics.model.changes import Fall
+from ragmetrics.model import Fall, drop_text, drop_words, fall_story, fall_text
 
 NUMBERS = st.floats(-1, 1)
 

@@ -10,20 +10,15 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.comparison.nights import compare_nights, find_moves, night_before, remembering
-from ragmetrics.config.settings import Settings
-from ragmetrics.model.manifest import JudgeInfo, Manifest, Source
-from ragmetrics.model.summary import SampledMean
-from ragmetrics.pipeline import publish
-from ragmetrics.pipeline.backfill import run_backfill
-from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.comparison import compare_nights, find_moves, night_before, remembering
+from ragmetrics.config import Settings
+from ragmetrics.model import JudgeInfo, Manifest, SampledMean, Source
+from ragmetrics.pipeline import publish, run_backfill, run_night
+from ragmetrics.report import rebuild_dashboard, refresh_dashboard
 from ragmetrics.report.changes_page import write_changes
-from ragmetrics.report.refresh import rebuild_dashboard, refresh_dashboard
 from ragmetrics.report.trends import change
-from ragmetrics.scoring.summary import MetricScores, load_scores
-from ragmetrics.storage.files import Files, open_store
-from ragmetrics.storage.history import nights, ref_of
-from ragmetrics.storage.shards import RunRef
+from ragmetrics.scoring import MetricScores, load_scores
+from ragmetrics.storage import Files, RunRef, nights, open_store, ref_of
 from tests.fakes.build_logs import damaged, gate_settings, golden
 from tests.fakes.comparisons import comparison
 from tests.fakes.logs import write_jsonl

@@ -12,18 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.alerts import apprise_channel, outbox
+from ragmetrics.alerts import Message, alert, apprise_channel, load_book, outbox
 from ragmetrics.alerts import delivery as deliver
-from ragmetrics.alerts.alert_store import Message
-from ragmetrics.alerts.delivery import alert, load_book
 from ragmetrics.alerts.formats import generic as rendering
 from ragmetrics.alerts.formats.slack_blocks import bullets, context, links, plain, section
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import RagmetricsError, SettingsError
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import save_manifest
-from ragmetrics.text.escaping import escape
+from ragmetrics.model import Manifest
+from ragmetrics.storage import Files, save_manifest
+from ragmetrics.text import escape
 from tests.fakes.hooks import SECRET, Hook
 from tests.fakes.nights import HOSTILE, finding, night
 from tests.fakes.slack import SlackServer

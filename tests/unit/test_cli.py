@@ -17,9 +17,9 @@ import yaml
 
 from ragmetrics import __version__
 from ragmetrics.cli import app as cli
-from ragmetrics.config.settings import make_settings
-from ragmetrics.metrics.registry import metrics
-from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.config import make_settings
+from ragmetrics.metrics import metrics
+from ragmetrics.pipeline import run_night
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Ended, Run
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

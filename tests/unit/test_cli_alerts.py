@@ -11,18 +11,16 @@ from typing import Any
 import pytest
 import yaml
 
+from ragmetrics.alerts import Message, advance, alert, alert_id, load_book, outbox, silences
 from ragmetrics.alerts import delivery as deliver
-from ragmetrics.alerts import outbox
-from ragmetrics.alerts.alert_store import Message, Undelivered
-from ragmetrics.alerts.delivery import BOOK, alert, load_book
-from ragmetrics.alerts.silencing import FOLDER, alert_id, silences
-from ragmetrics.alerts.state import advance
-from ragmetrics.config.settings import make_settings
+from ragmetrics.alerts.alert_store import Undelivered
+from ragmetrics.alerts.delivery import BOOK
+from ragmetrics.alerts.silencing import FOLDER
+from ragmetrics.config import make_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model.finding import Finding
+from ragmetrics.model import Finding
 from ragmetrics.report import refresh as dashboard
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import save_manifest
+from ragmetrics.storage import Files, save_manifest
 from tests.fakes.clients import Bucket
 from tests.fakes.command import Ended, Run
 from tests.fakes.nights import FIRST, finding, night

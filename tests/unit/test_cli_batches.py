@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.judges.cache.batches import BatchRecords, all_batches
-from ragmetrics.storage.files import Files
+from ragmetrics.judges import BatchRecords, all_batches
+from ragmetrics.storage import Files
 from tests.fakes.batch_judging import answer, asks, make_judge
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run

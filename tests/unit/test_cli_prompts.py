@@ -11,13 +11,10 @@ import typer
 import yaml
 
 from ragmetrics.cli import prompts as cli_prompts
-from ragmetrics.config.judge import JudgeSettings
-from ragmetrics.metrics.bundled.context_recall import SUPPORT
-from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.config import JudgeSettings
+from ragmetrics.metrics import GRADE, SUPPORT, Wording, as_yaml, metrics, prompts_of
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
-from ragmetrics.metrics.prompt_overrides import Wording, as_yaml
-from ragmetrics.metrics.registry import metrics, prompts_of
-from ragmetrics.model.prompt import Prompt
+from ragmetrics.model import Prompt
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl

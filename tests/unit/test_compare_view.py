@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.model.comparison import Change, Comparison
-from ragmetrics.model.summary import Segment
-from ragmetrics.report.compare_page import compare_path, write_comparison
+from ragmetrics.model import Change, Comparison, Segment
+from ragmetrics.report import compare_path, redacted, write_comparison
 from ragmetrics.report.compare_view import MOST_ROWS, compare_view
-from ragmetrics.report.redacting import redacted
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.comparisons import change, comparison, moved_row, one_sided
 from tests.fakes.nights import HOSTILE
 from tests.fakes.pages import Outline, text

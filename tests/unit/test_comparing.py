@@ -14,16 +14,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import ragmetrics
+from ragmetrics.comparison import run_gate
 from ragmetrics.comparison.alignment import align_rows
-from ragmetrics.comparison.gate.decision import run_gate
 from ragmetrics.comparison.measure import control
 from ragmetrics.comparison.measure import measure as measure_aligned
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, RagmetricsError
-from ragmetrics.model.comparison import Change, Comparison
-from ragmetrics.model.gate import IndexBuild
-from ragmetrics.pipeline.nightly import run_night
-from ragmetrics.scoring.summary import MetricScores
+from ragmetrics.model import Change, Comparison, IndexBuild
+from ragmetrics.pipeline import run_night
+from ragmetrics.scoring import MetricScores
 from ragmetrics.stats.comparisons import align
 from tests.fakes.build_logs import METRICS, damaged, gate_settings, golden, healthy, write_build
 from tests.fakes.logs import make_rows, write_jsonl

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from benchmarks.coverage import power
-from ragmetrics.stats.comparisons import Drop, compare
+from ragmetrics.stats import Drop, compare, detectable
 from ragmetrics.stats.paired_intervals import paired_interval
-from ragmetrics.stats.power import detectable
 
 BEFORE = [0.9, 0.8, 1.0, 0.6, 0.7, 0.9]
 NOW = [0.7, 0.8, 0.6, 0.5, 0.7, 0.4]

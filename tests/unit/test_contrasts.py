@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ragmetrics.stats.mean_difference import Contrast, paired_contrast, unpaired_contrast
+from ragmetrics.stats import Contrast
+from ragmetrics.stats.mean_difference import paired_contrast, unpaired_contrast
 
 FEW = np.array([0.2, 0.9, 0.1, 0.7, 0.4])
 MANY = np.array([0.6, 0.8, 0.7, 0.9, 0.8, 0.7, 0.8, 0.6])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ragmetrics.stats.cycles import same_level_chance, weekly_chance
+from ragmetrics.stats import same_level_chance, weekly_chance
 
 DAYS = [date(2026, 1, 5) + timedelta(number) for number in range(28)]
 

@@ -13,23 +13,17 @@ import pytest
 from pydantic import SecretStr
 
 from ragmetrics import event_loop as loop
-from ragmetrics.comparison.replay.run import run_replay
-from ragmetrics.config.judge import JudgeSettings
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.comparison import run_replay
+from ragmetrics.config import JudgeSettings, Settings, make_settings
 from ragmetrics.errors import JudgeError, JudgeRefused, OverDeadline
-from ragmetrics.judges.deadline import Deadline, before_deadline, deadline_at, ending, seconds_left
+from ragmetrics.judges import before_deadline, deadline_at, ending, find_access
+from ragmetrics.judges.deadline import Deadline, seconds_left
 from ragmetrics.judges.embeddings import OpenAIEmbedder
-from ragmetrics.judges.endpoint_config import find_access
-from ragmetrics.metrics.registry import select
-from ragmetrics.model.replay import ReplayShort
-from ragmetrics.model.request import Ask
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Status
-from ragmetrics.pipeline.nightly import CoverageShort, run_night
+from ragmetrics.metrics import select
+from ragmetrics.model import Ask, LogRow, ReplayShort, Status
+from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.scoring.driver import drive
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.history import run_of
-from ragmetrics.storage.shards import ScoredRow
+from ragmetrics.storage import ScoredRow, open_store, run_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.instant import instantly
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

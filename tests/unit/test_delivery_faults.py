@@ -13,7 +13,16 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from ragmetrics.alerts import apprise_channel, outbox, webhook
+from ragmetrics.alerts import (
+    Message,
+    Unconfirmed,
+    alert,
+    apprise_channel,
+    load_book,
+    outbox,
+    webhook,
+    within,
+)
 from ragmetrics.alerts import (
     delivery as deliver,
 )
@@ -21,15 +30,14 @@ from ragmetrics.alerts import notification_channels as channels
 from ragmetrics.alerts import (
     timeouts as sending,
 )
-from ragmetrics.alerts.alert_store import Message, Undelivered
-from ragmetrics.alerts.delivery import BOOK, alert, load_book
+from ragmetrics.alerts.alert_store import Undelivered
+from ragmetrics.alerts.delivery import BOOK
 from ragmetrics.alerts.formats.slack_blocks import section
 from ragmetrics.alerts.slack_bot import API
-from ragmetrics.alerts.timeouts import Unconfirmed, hidden, within
-from ragmetrics.config.settings import Settings, make_settings
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import save_manifest
+from ragmetrics.alerts.timeouts import hidden
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.model import Manifest
+from ragmetrics.storage import Files, save_manifest
 from tests.fakes.hooks import Hook
 from tests.fakes.nights import FIRST, finding, night
 from tests.fakes.slack import TOKEN, SlackServer

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from tests.fakes.console import blocks
 from tests.fakes.containers import (
     COMPOSE,

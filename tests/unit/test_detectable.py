@@ -9,12 +9,11 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
-from ragmetrics.cli.output.summary import print_summary
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Segment
+from ragmetrics.cli import print_summary
+from ragmetrics.model import Manifest, Segment
 from ragmetrics.report.cards import cards
 from ragmetrics.report.site import write_night
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.nights import finding, night, summary
 from tests.fakes.past import NOISY, a_night, metric_findings, recall, scores, uneven
 

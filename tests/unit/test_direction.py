@@ -7,16 +7,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.metrics.registry import metrics
-from ragmetrics.model.summary import Segment, Summary
-from ragmetrics.pipeline.nightly import check_settings
+from ragmetrics.metrics import metrics
+from ragmetrics.model import Segment, Summary
+from ragmetrics.pipeline import check_settings
 from ragmetrics.report.segments import tag_tables
 from ragmetrics.report.site import write_night
 from ragmetrics.report.trends import change
-from ragmetrics.scoring.summary import MetricScores
-from ragmetrics.storage.files import Files
+from ragmetrics.scoring import MetricScores
+from ragmetrics.storage import Files
 from tests.fakes.nights import night, summary
 
 NOISE = "noise_sensitivity"

@@ -11,10 +11,11 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from ragmetrics.config.settings import DEFAULT_METRICS, Settings, make_settings
-from ragmetrics.metrics.registry import Metric, bundled_metrics
-from ragmetrics.model.row import FIELDS
-from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.config.settings import DEFAULT_METRICS
+from ragmetrics.metrics import Metric, bundled_metrics
+from ragmetrics.model import FIELDS
+from ragmetrics.pipeline import run_night
 from scripts import metrics_page
 from tests.fakes.command import Ended
 from tests.fakes.console import blocks

@@ -12,15 +12,13 @@ from typing import Any
 import pytest
 
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges.cache.judgements import Judgement, Judgements
-from ragmetrics.metrics.registry import select
+from ragmetrics.judges import Judgements
+from ragmetrics.judges.cache.judgements import Judgement
+from ragmetrics.metrics import select
+from ragmetrics.model import Ask, LogRow, Status
 from ragmetrics.model.manifest import Usage
-from ragmetrics.model.request import Ask
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Status
 from ragmetrics.scoring.driver import drive
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.shards import ScoredRow
+from ragmetrics.storage import Files, ScoredRow
 from tests.fakes.scripted import BAD, GOOD, CountingEmbedder, ScriptedJudge, a_broker, alone
 
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.config.settings import Settings, make_settings
-from ragmetrics.config.snapshot import told
+from ragmetrics.config import Settings, make_settings, told
 from ragmetrics.errors import SettingsError
 from ragmetrics.text.durations import duration_text, read_duration
 

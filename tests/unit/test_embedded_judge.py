@@ -16,15 +16,11 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from ragmetrics.errors import JudgeRefused
-from ragmetrics.judges.embeddings import HashedEmbedder
-from ragmetrics.judges.lexical_judge import EmbeddedJudge
+from ragmetrics.judges import Corpus, EmbeddedJudge, HashedEmbedder
 from ragmetrics.judges.term_overlap import Overlap
-from ragmetrics.judges.word_frequencies import Corpus, words
-from ragmetrics.metrics.bundled.context_recall import SUPPORT
-from ragmetrics.metrics.bundled.context_relevance import GRADE
-from ragmetrics.metrics.bundled.context_relevancy import NEEDED
-from ragmetrics.model.prompt import Data, Prompt
-from ragmetrics.model.request import Ask
+from ragmetrics.judges.word_frequencies import words
+from ragmetrics.metrics import GRADE, NEEDED, SUPPORT
+from ragmetrics.model import Ask, Data, Prompt
 
 TEXTS = st.text("abc xyz 12 äß 日本語 .,", max_size=40)
 CLAIM = "The tower was opened in 1889, says the guide of Paris."

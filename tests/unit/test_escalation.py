@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.alert_store import Book
-from ragmetrics.alerts.rules import evaluate
-from ragmetrics.alerts.state import advance
-from ragmetrics.config.alerts import AlertSettings, Rule
-from ragmetrics.model.finding import Finding
+from ragmetrics.alerts import Book, advance, evaluate
+from ragmetrics.config import AlertSettings, Rule
+from ragmetrics.model import Finding
 from tests.fakes.past import NOISY, a_night, fallen, recall, scores, story, the, uneven, view
 
 CLEAN = [NOISY, NOISY, NOISY]

@@ -10,14 +10,11 @@ from typing import Any
 import pytest
 
 from ragmetrics import Estimate, Result, estimate, evaluate
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import JudgePending
-from ragmetrics.metrics import registry
-from ragmetrics.metrics.registry import metric, select
+from ragmetrics.metrics import metric, registry, select
+from ragmetrics.model import LogRow, Score, Steps, ask
 from ragmetrics.model.manifest import Usage
-from ragmetrics.model.request import Steps, ask
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl

@@ -16,10 +16,10 @@ import pandas as pd
 import pytest
 
 import ragmetrics
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError, SettingsError
-from ragmetrics.logs.in_memory import inputs_of
-from ragmetrics.model.row import LogRow
+from ragmetrics.logs import inputs_of
+from ragmetrics.model import LogRow
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import make_rows, write_jsonl
 

@@ -9,14 +9,10 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.formats.terminal import terminal_text
-from ragmetrics.alerts.root_cause import explain
-from ragmetrics.alerts.rules import evaluate
-from ragmetrics.config.alerts import AlertSettings
-from ragmetrics.model.changes import CarrierShare, DatedChange
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.scoring.summary import MetricScores
+from ragmetrics.alerts import evaluate, explain, terminal_text
+from ragmetrics.config import AlertSettings
+from ragmetrics.model import CarrierShare, DatedChange, Finding, Manifest
+from ragmetrics.scoring import MetricScores
 from tests.fakes.past import (
     NOISY,
     TONIGHT,

@@ -17,9 +17,9 @@ from botocore.exceptions import (
 from s3fs.errors import translate_boto_error
 
 from ragmetrics.errors import StoreError
+from ragmetrics.storage import Files, do_all, expect
 from ragmetrics.storage import retry as failures
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.retry import Patience, do_all, expect, may_pass, told
+from ragmetrics.storage.retry import Patience, may_pass, told
 
 URL = "http://127.0.0.1:9"
 

@@ -27,14 +27,12 @@ from openai import (
 )
 from openai.types.chat import ChatCompletion
 
+from ragmetrics.metrics import GRADE, GROUNDED, NEEDED, SUPPORT
 from ragmetrics.metrics.bundled.context_entity_recall import ENTITIES
 from ragmetrics.metrics.bundled.context_precision_with_reference import USEFUL
-from ragmetrics.metrics.bundled.context_recall import SUPPORT
-from ragmetrics.metrics.bundled.context_relevance import GRADE
-from ragmetrics.metrics.bundled.context_relevancy import NEEDED
-from ragmetrics.metrics.bundled.faithfulness import GROUNDED, STATEMENTS
+from ragmetrics.metrics.bundled.faithfulness import STATEMENTS
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
-from ragmetrics.model.request import Ask
+from ragmetrics.model import Ask
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.slack import SlackServer

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.rules import Night, evaluate
-from ragmetrics.alerts.unwatched_drops import find_falls
-from ragmetrics.config.alerts import AlertSettings
-from ragmetrics.config.settings import make_settings
-from ragmetrics.model.changes import Fall
-from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.alerts import evaluate, find_falls
+from ragmetrics.alerts.rules import Night
+from ragmetrics.config import AlertSettings, make_settings
+from ragmetrics.model import Fall
+from ragmetrics.pipeline import run_night
 from ragmetrics.report.night_status import condition
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.past import NOISY, Past, a_night, fallen, recall, scores, uneven

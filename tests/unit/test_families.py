@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ragmetrics.stats.multiple_testing import adjusted
+from ragmetrics.stats import adjusted
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))

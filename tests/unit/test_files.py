@@ -14,7 +14,7 @@ import pytest
 from s3fs import S3FileSystem
 
 from ragmetrics.errors import StoreError
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.clients import Bucket
 
 

@@ -10,17 +10,15 @@ import pytest
 
 from ragmetrics import evaluate
 from ragmetrics import event_loop as loop
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import OverBudget
-from ragmetrics.judges.spend_limit import Money, Purse
-from ragmetrics.model.score import Status
-from ragmetrics.pipeline.nightly import run_night, stage_night
+from ragmetrics.judges import Money, Purse
+from ragmetrics.model import Status
+from ragmetrics.pipeline import run_night, stage_night
+from ragmetrics.scoring import Staged, parts, score_part
 from ragmetrics.scoring.budget.plan import load_plan
 from ragmetrics.scoring.budget.pool import funds_of
-from ragmetrics.scoring.part import score_part
-from ragmetrics.scoring.run_parts import parts
-from ragmetrics.scoring.staging import Staged
-from ragmetrics.storage.files import open_store
+from ragmetrics.storage import open_store
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 

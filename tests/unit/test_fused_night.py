@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.config.settings import make_settings
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.config import make_settings
+from ragmetrics.model import Manifest
+from ragmetrics.pipeline import run_night
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 

@@ -11,18 +11,14 @@ from typing import Any
 import pytest
 
 from ragmetrics.errors import JudgeError, JudgeRefused
+from ragmetrics.judges import Broker, Judgements, Once
 from ragmetrics.judges.base import Reply
-from ragmetrics.judges.cache.judgements import Judgements
-from ragmetrics.judges.client import Broker
-from ragmetrics.judges.single_flight import Once
-from ragmetrics.metrics.registry import select
+from ragmetrics.metrics import select
+from ragmetrics.model import Ask, LogRow, Score, Status
 from ragmetrics.model.manifest import Usage
-from ragmetrics.model.request import Ask
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
 from ragmetrics.scoring.driver import drive
 from ragmetrics.scoring.panel import Member, Panel
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.instant import instantly
 from tests.fakes.scripted import ScriptedJudge, a_broker, alone
 from tests.fakes.verdicts import reply

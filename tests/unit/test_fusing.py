@@ -13,13 +13,10 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.judges.fused_prompt import Fused, fusible
-from ragmetrics.metrics.bundled.context_recall import SUPPORT
-from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.judges import Fused, fusible
+from ragmetrics.metrics import GRADE, SUPPORT, bundled_metrics, prompts_of
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
-from ragmetrics.metrics.registry import bundled_metrics, prompts_of
-from ragmetrics.model.prompt import Prompt, dumps
-from ragmetrics.model.request import Ask, Embed
+from ragmetrics.model import Ask, Embed, Prompt, dumps
 from tests.fakes.verdicts import resolved
 
 

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.comparison.gate.decision import run_gate
-from ragmetrics.config.settings import Settings
+from ragmetrics.comparison import run_gate
+from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model.gate import Gate, IndexBuild
-from ragmetrics.pipeline.nightly import run_night
-from ragmetrics.report.refresh import refresh_builds
-from ragmetrics.storage.files import Files, open_store
-from ragmetrics.storage.gates import load_compared, load_gate
+from ragmetrics.model import Gate, IndexBuild
+from ragmetrics.pipeline import run_night
+from ragmetrics.report import refresh_builds
+from ragmetrics.storage import Files, load_compared, load_gate, open_store
 from tests.fakes.build_logs import METRICS, damaged, gate_settings, golden, write_build
 from tests.fakes.logs import write_jsonl
 from tests.fakes.pages import text

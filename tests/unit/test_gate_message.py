@@ -9,17 +9,12 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.alert_store import Message
-from ragmetrics.alerts.formats.terminal import terminal_text
-from ragmetrics.alerts.gate_message import compose_gate, compose_undecided
-from ragmetrics.alerts.timeouts import Unconfirmed
-from ragmetrics.comparison.gate.notifications import tell_failed_gate, tell_gate
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.alerts import Message, Unconfirmed, compose_gate, compose_undecided, terminal_text
+from ragmetrics.comparison import tell_failed_gate, tell_gate
+from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model.gate import Gate
-from ragmetrics.storage.failed_gates import load_undecided
-from ragmetrics.storage.files import Files, open_store
-from ragmetrics.storage.gates import load_gate, save_gate
+from ragmetrics.model import Gate
+from ragmetrics.storage import Files, load_gate, load_undecided, open_store, save_gate
 from tests.fakes.gated import gate, incomparable, metric_verdict, passed, promoted
 from tests.fakes.hooks import Hook
 from tests.fakes.slack import SlackServer

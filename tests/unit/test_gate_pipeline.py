@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.model.gate import Gate, MetricVerdict
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.gates import save_gate
+from ragmetrics.model import Gate, MetricVerdict
+from ragmetrics.storage import Files, save_gate
 from tests.fakes.build_logs import METRICS, damaged, golden, write_build
 from tests.fakes.gated import promoted
 from tests.fakes.processes import ROOT

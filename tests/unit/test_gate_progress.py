@@ -13,9 +13,8 @@ from rich.console import Console
 from ragmetrics.cli import gate as cli_gate
 from ragmetrics.cli import progress as cli_progress
 from ragmetrics.cli.progress import telling
-from ragmetrics.comparison.gate.decision import run_gate
-from ragmetrics.comparison.replay.run import run_replay
-from ragmetrics.model.gate import IndexBuild
+from ragmetrics.comparison import run_gate, run_replay
+from ragmetrics.model import IndexBuild
 from tests.fakes.build_logs import METRICS, golden, write_build
 from tests.fakes.command import Run
 from tests.fakes.replays import replaying

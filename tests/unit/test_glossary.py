@@ -9,11 +9,11 @@ import pytest
 
 import ragmetrics.report
 from ragmetrics.metrics import registry
+from ragmetrics.report import LABELS
 from ragmetrics.report.coverage import STATUS
 from ragmetrics.report.glossary import write_glossary
 from ragmetrics.report.glossary_terms import GROUPS, TERMS, anchor_of
-from ragmetrics.report.night_status import LABELS
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.pages import Outline
 
 TEMPLATES = Path(ragmetrics.report.__file__).parent / "templates"

@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from ragmetrics.model.manifest import Usage
-from ragmetrics.report.night_status import LABELS
+from ragmetrics.report import LABELS
 from ragmetrics.report.prometheus import ALERT_STATES, families
 from tests.fakes.nights import ten_nights
 from tests.fakes.processes import ROOT

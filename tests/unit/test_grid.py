@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from ragmetrics.cli import print_summary
 from ragmetrics.cli.output.costs import print_usage
-from ragmetrics.cli.output.summary import print_summary
 from ragmetrics.cli.table import print_grid, wrap
-from ragmetrics.model.manifest import JudgeInfo, Usage
+from ragmetrics.model import JudgeInfo
+from ragmetrics.model.manifest import Usage
 from tests.fakes.nights import night, summary
 
 FUSED = "context_relevance + context_precision_without_reference + response_relevancy"

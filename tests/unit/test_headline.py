@@ -8,17 +8,13 @@ from typing import Any
 
 from rich.console import Console
 
-from ragmetrics.alerts.alert_store import Book
-from ragmetrics.alerts.delivery import Delivery
-from ragmetrics.alerts.state import advance
+from ragmetrics.alerts import Book, Delivery, advance
 from ragmetrics.cli.output import summary as tables
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Segment
-from ragmetrics.pipeline.nightly import NightResult
+from ragmetrics.model import Finding, Manifest, Segment
+from ragmetrics.pipeline import NightResult
 from ragmetrics.report.night_status import condition
 from ragmetrics.report.site import summary_markdown, write_night, write_overview
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.nights import FIRST, fall, finding, night
 from tests.unit.test_report import text
 from tests.unit.test_rules import NOISY, a_night, hold, recall, scores

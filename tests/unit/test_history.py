@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model.manifest import JudgeInfo, Manifest, Source, Usage
-from ragmetrics.storage.files import FileInfo, Files
-from ragmetrics.storage.history import (
+from ragmetrics.model import JudgeInfo, Manifest, Source
+from ragmetrics.model.manifest import Usage
+from ragmetrics.storage import (
+    FileInfo,
+    Files,
     find_manifest,
     nights,
     ref_of,

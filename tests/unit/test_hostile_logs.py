@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragmetrics.logs.log_files import LogSet, find_logs
-from ragmetrics.model.row import LogRow, Rejected
+from ragmetrics.logs import LogSet, find_logs
+from ragmetrics.model import LogRow, Rejected
 from ragmetrics.storage import unpacking
 
 GOOD = b'{"user_input": "q", "retrieved_contexts": ["x"]}\n'

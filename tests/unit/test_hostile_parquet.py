@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragmetrics.logs.log_files import LogSet, find_logs
-from ragmetrics.model.row import LogRow, Rejected
+from ragmetrics.logs import LogSet, find_logs
+from ragmetrics.model import LogRow, Rejected
 
 GOOD: dict[str, Any] = {
     "id": ["a", "b"],

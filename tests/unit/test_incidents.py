@@ -7,10 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.alerts.incident_grouping import Incident, incidents
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import JudgeInfo, Manifest, Source
-from ragmetrics.model.summary import Segment
+from ragmetrics.alerts import Incident, incidents
+from ragmetrics.model import Finding, JudgeInfo, Manifest, Segment, Source
 from tests.fakes.nights import finding, night, summary
 
 SEGMENT = Segment(tag="section", value="billing")

@@ -9,21 +9,19 @@ from typing import Any
 
 import pytest
 
+from ragmetrics.comparison import decide_gate, gate_parts, run_gate
 from ragmetrics.comparison.gate.decision import (
-    decide_gate,
-    gate_parts,
     gate_run_settings,
     load_gate,
     load_gates,
-    run_gate,
     save_gate,
     stage_gate,
 )
-from ragmetrics.config.settings import Settings
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, JudgePending, JudgeRefused, StoreError
-from ragmetrics.model.gate import Gate, IndexBuild
-from ragmetrics.pipeline.nightly import run_night
-from ragmetrics.storage.files import Files, open_store
+from ragmetrics.model import Gate, IndexBuild
+from ragmetrics.pipeline import run_night
+from ragmetrics.storage import Files, open_store
 from tests.fakes.build_logs import METRICS, damaged, gate_settings, golden, healthy, write_build
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, write_jsonl
@@ -420,7 +418,7 @@ def test_a_verdict_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
 
 def test_a_gate_can_be_taken_in_steps(tmp_path: Path) -> None:
     """As the flow does: what was staged survives JSON, and parts are by run."""
-    from ragmetrics.scoring.part import score_part
+    from ragmetrics.scoring import score_part
 
     settings = two_builds(tmp_path, damaged(ROWS, 0.3, seed=1), shards=2)
     build = IndexBuild(dataset="towers", build="b2", serving="b1")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.comparison.gate.decision import run_gate
-from ragmetrics.config.settings import Settings
-from ragmetrics.model.gate import Gate, IndexBuild
-from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.comparison import run_gate
+from ragmetrics.config import Settings
+from ragmetrics.model import Gate, IndexBuild
+from ragmetrics.pipeline import run_night
 from tests.fakes.build_logs import gate_settings, golden, write_build
 from tests.fakes.clients import Bucket
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

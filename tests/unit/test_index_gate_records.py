@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError, SettingsError
-from ragmetrics.model.gate import IndexBuild, make_index_build
+from ragmetrics.model import IndexBuild, make_index_build
 
 GOOD = {"dataset": "helpdesk", "build": "2026-11-19.1"}
 PAYLOADS = st.recursive(

@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.comparison.gate.auto_replay import check_below, replay_missing
-from ragmetrics.comparison.gate.decision import run_gate
-from ragmetrics.comparison.replay.run import run_replay
-from ragmetrics.config.settings import Settings
+from ragmetrics.comparison import replay_missing, run_gate, run_replay
+from ragmetrics.comparison.gate.auto_replay import check_below
+from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.model.gate import IndexBuild
-from ragmetrics.model.replay import ReplayShort
+from ragmetrics.model import IndexBuild, ReplayShort
 from tests.fakes.replays import hurry, log_rows, replaying
 from tests.fakes.retriever import SearchServer
 from tests.fakes.s3 import Bucket

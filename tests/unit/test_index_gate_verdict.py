@@ -21,7 +21,7 @@ from ragmetrics.comparison.gate.verdict import (
     measure,
     weigh,
 )
-from ragmetrics.model.gate import MetricVerdict
+from ragmetrics.model import MetricVerdict
 from ragmetrics.stats.paired_intervals import paired_interval
 
 LIMIT = 0.05

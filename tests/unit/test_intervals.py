@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from benchmarks.coverage import Cell, cover
-from ragmetrics.stats.intervals import ALIKE, FEWEST_QUESTIONS, Mean, mean_interval
-from ragmetrics.stats.power import detectable
+from ragmetrics.stats import Mean, detectable, mean_interval
+from ragmetrics.stats.intervals import ALIKE, FEWEST_QUESTIONS
 
 UNIT = st.floats(0, 1)
 ROWS = st.lists(st.tuples(UNIT, st.sampled_from("abcdef")), min_size=1, max_size=30)

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragmetrics.logs import LogSet, find_logs
 from ragmetrics.logs.formats import Reading, read_records
 from ragmetrics.logs.json_items import split
-from ragmetrics.logs.log_files import LogSet, find_logs
-from ragmetrics.model.row import LogRow, Rejected
+from ragmetrics.model import LogRow, Rejected
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "user_input": "q", "retrieved_contexts": ["one", "two"]},

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ragmetrics.alerts.alert_store import Book
+from ragmetrics.alerts import Book, advance
 from ragmetrics.alerts.data_quality import check_health
 from ragmetrics.alerts.slack import compose
-from ragmetrics.alerts.state import advance
-from ragmetrics.calibration.history import History
-from ragmetrics.config.alerts import AlertSettings
-from ragmetrics.model.calibration import Calibration, Drift, MetricDrift, Untold
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import JudgeInfo, Manifest, Source
+from ragmetrics.calibration import History
+from ragmetrics.config import AlertSettings
+from ragmetrics.model import (
+    Calibration,
+    Drift,
+    Finding,
+    JudgeInfo,
+    Manifest,
+    MetricDrift,
+    Source,
+    Untold,
+)
 from tests.fakes.calibrations import calibration, drift_between, history
 from tests.fakes.nights import FIRST, night
 

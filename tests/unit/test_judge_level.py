@@ -14,17 +14,14 @@ from typing import Any
 import pytest
 
 from ragmetrics.alerts.judge_drift import left_of
-from ragmetrics.calibration.drift_check import judge_drift_set
-from ragmetrics.calibration.judge_level import fixed_sets
-from ragmetrics.calibration.store import load_calibrations
-from ragmetrics.config.settings import load_settings, make_settings
+from ragmetrics.calibration import fixed_sets, judge_drift_set, load_calibrations
+from ragmetrics.config import load_settings, make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.model.manifest import Usage
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import trends
-from ragmetrics.stats.comparisons import Drop, compare
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.history import nights
+from ragmetrics.stats import Drop, compare
+from ragmetrics.storage import nights, open_store
 from tests.fakes.clients import JudgeServer
 from tests.fakes.drifting import FIRST, Nights, of_kind
 from tests.fakes.labelled import make_labelled
@@ -169,7 +166,7 @@ def test_a_judge_that_failed_on_the_set_alone_silences_no_rule(
 @pytest.mark.e2e
 def test_verdicts_from_the_store_do_not_drift(after: Make) -> None:
     """Where all of a night's replies were kept ones, the judge of today explains nothing."""
-    from ragmetrics.calibration.judge_level import fresh_share
+    from ragmetrics.calibration import fresh_share
 
     night = after(RELEVANCE).run()
     assert fresh_share(night, "context_relevance") == 1

@@ -14,26 +14,19 @@ from rich.console import Console
 from benchmarks.judge_movement import fired
 from benchmarks.moving_world import METRICS, Golden, World
 from ragmetrics.alerts.judge_movement import find_movement
-from ragmetrics.calibration.judge_movement import (
-    carried,
-    level_error,
-    moving_share,
-    newest_movement,
-)
+from ragmetrics.calibration import carried, level_error, moving_share, newest_movement
 from ragmetrics.cli.output.gate import print_gate
+from ragmetrics.comparison import compare_nights
 from ragmetrics.comparison.gate.question_scores import find_movements
 from ragmetrics.comparison.gate.verdict import Evidence, further_to_promote, measure, weigh
-from ragmetrics.comparison.nights import compare_nights
-from ragmetrics.config.settings import make_settings
-from ragmetrics.model.change_texts import movement_text
-from ragmetrics.model.changes import JudgeMovement, Move
-from ragmetrics.model.manifest import Manifest, Usage
+from ragmetrics.config import make_settings
+from ragmetrics.model import JudgeMovement, Manifest, Move, movement_text
+from ragmetrics.model.manifest import Usage
 from ragmetrics.report.builds_page import write_build
 from ragmetrics.report.cards import cards
 from ragmetrics.report.night_page import night_page
-from ragmetrics.stats.night_movement import LevelError
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import save_manifest
+from ragmetrics.stats import LevelError
+from ragmetrics.storage import Files, save_manifest
 from ragmetrics.storage.run_index import outline
 from tests.fakes.gated import gate, metric_verdict
 from tests.fakes.nights import night
@@ -251,7 +244,7 @@ def test_a_comparison_says_where_it_is_not_known_yet(tmp_path: Path) -> None:
 
 def test_a_movement_is_estimated_once_a_night() -> None:
     """Forty rules by segments ask for the same."""
-    from ragmetrics.alerts.context import Night
+    from ragmetrics.alerts import Night
 
     world, _ = store(0.02, 12)
     now = world.nights[-1]

@@ -18,11 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.errors import StoreError
+from ragmetrics.judges import Judgements
 from ragmetrics.judges.cache import compaction
 from ragmetrics.judges.cache import reply_files as judgement_files
-from ragmetrics.judges.cache.judgements import Judgement, Judgements
+from ragmetrics.judges.cache.judgements import Judgement
 from ragmetrics.scoring.sharding import shard_range
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.clients import Bucket
 
 FOLDER = "judgements/judge=f00d/prompt=grade"

@@ -18,10 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragmetrics.judges import Judgements
 from ragmetrics.judges.cache import write_ahead_log as journal
-from ragmetrics.judges.cache.judgements import Judgement, Judgements
+from ragmetrics.judges.cache.judgements import Judgement
 from ragmetrics.scoring.sharding import shard_range
-from ragmetrics.storage.files import FileInfo, Files
+from ragmetrics.storage import FileInfo, Files
 
 WHOLE = ("00000000", "ffffffff")
 FOLDER = "judgements/judge=f00d/prompt=grade"

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.errors import StoreError
-from ragmetrics.judges.cache.judgements import EMBEDDING, Judgement, Judgements
-from ragmetrics.storage.files import Files
+from ragmetrics.judges import EMBEDDING, Judgements
+from ragmetrics.judges.cache.judgements import Judgement
+from ragmetrics.storage import Files
 
 WHOLE = ("00000000", "ffffffff")
 LOW, HIGH = ("00000000", "7fffffff"), ("80000000", "ffffffff")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ragmetrics import evaluate
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import make_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import make_rows, write_jsonl

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 import ragmetrics
-from ragmetrics.config.settings import make_settings
-from ragmetrics.pipeline.nightly import run_night
-from ragmetrics.text.sentence_splitter import LANGUAGE_CODES, sentences
+from ragmetrics.config import make_settings
+from ragmetrics.pipeline import run_night
+from ragmetrics.text import sentences
+from ragmetrics.text.sentence_splitter import LANGUAGE_CODES
 from tests.fakes.logs import NIGHT, write_jsonl
 
 TEXTS: dict[str, tuple[str, str]] = {

@@ -17,28 +17,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from ragmetrics.config.judge import JudgeSettings, make_judge_settings
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import JudgeSettings, make_settings
+from ragmetrics.config.judge import make_judge_settings
 from ragmetrics.errors import JudgeError, JudgeRefused, SettingsError
+from ragmetrics.judges import Answer, Setback, error_of, find_access, proxy_of, retry_after
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.chat_completions import Envelope, request_body
 from ragmetrics.judges.embeddings import OpenAIEmbedder
-from ragmetrics.judges.endpoint_config import find_access
-from ragmetrics.judges.http_errors import (
-    Setback,
-    error_of,
-    problem,
-    retry_after,
-    seconds_of,
-    used_up,
-)
+from ragmetrics.judges.http_errors import problem, seconds_of, used_up
 from ragmetrics.judges.live import LiveJudge
-from ragmetrics.judges.transport import Answer, proxy_of
-from ragmetrics.metrics.bundled.context_relevance import GRADE
-from ragmetrics.metrics.bundled.context_relevancy import NEEDED
-from ragmetrics.model.prompt import Prompt, Text
-from ragmetrics.model.request import Ask
-from ragmetrics.text.escaping import short
+from ragmetrics.metrics import GRADE, NEEDED
+from ragmetrics.model import Ask, Prompt, Text
+from ragmetrics.text import short
 from tests.fakes.clients import JudgeServer
 from tests.fakes.verdicts import embedding
 

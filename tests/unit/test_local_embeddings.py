@@ -12,14 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import make_settings
 from ragmetrics.errors import JudgeRefused, SettingsError
-from ragmetrics.judges import local
-from ragmetrics.judges.embeddings import HashedEmbedder
-from ragmetrics.judges.factory import make_embedder
+from ragmetrics.judges import Corpus, HashedEmbedder, local, make_embedder
 from ragmetrics.judges.local import MODEL, Encoder, LocalEmbedder, load_encoder
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.model.request import Vector
+from ragmetrics.model import Vector
 from tests.fakes.local import (
     SentenceTransformer,
     install_sentence_transformers,

@@ -13,17 +13,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from ragmetrics.config.judge import JudgeSettings
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import JudgeSettings, make_settings
 from ragmetrics.errors import JudgeRefused, SettingsError
+from ragmetrics.judges import Corpus
 from ragmetrics.judges.factory import make_judge
 from ragmetrics.judges.local import EmbeddingLexicon, LocalJudge, load_encoder, windows
 from ragmetrics.judges.term_overlap import Overlap
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.metrics.bundled.context_relevance import GRADE
-from ragmetrics.metrics.bundled.context_relevancy import NEEDED
-from ragmetrics.model.prompt import Prompt
-from ragmetrics.model.request import Ask
+from ragmetrics.metrics import GRADE, NEEDED
+from ragmetrics.model import Ask, Prompt
 from tests.fakes.local import install_sentence_transformers, need_the_extra, remove
 
 QUESTION = "Who wrote the novel?"

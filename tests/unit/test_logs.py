@@ -19,9 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import InputError
-from ragmetrics.logs.log_files import LogSet, find_logs, map_columns
-from ragmetrics.model.row import LogRow, Rejected
-from ragmetrics.storage.shards import ROW_SCHEMA, row_record
+from ragmetrics.logs import LogSet, find_logs
+from ragmetrics.logs.log_files import map_columns
+from ragmetrics.model import LogRow, Rejected
+from ragmetrics.storage import ROW_SCHEMA, row_record
 
 Put = Callable[[str, bytes], str]
 ROWS = (

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.model.summary import Segment, Summary
-from ragmetrics.scoring.low_segments import worse_segments
-from ragmetrics.stats.intervals import mean_interval
+from ragmetrics.model import Manifest, Segment, Summary
+from ragmetrics.scoring import worse_segments
+from ragmetrics.stats import mean_interval
 from tests.fakes.nights import night, summary
 
 

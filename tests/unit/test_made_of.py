@@ -8,7 +8,7 @@ import pytest
 
 from ragmetrics.report import render_cache as made_of
 from ragmetrics.report.render_cache import PATH, MadeOf
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 
 PAGE = "builds.html"
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.errors import InputError
+from ragmetrics.metrics import Metric, metrics
 from ragmetrics.metrics.bundled._matching import SIMILAR_FROM, similarity
-from ragmetrics.metrics.registry import Metric, metrics
-from ragmetrics.model.score import Score, Status
+from ragmetrics.model import Score, Status
 from tests.fakes.rankings import a_row, by_ids, play
 
 NAMES = ("id_recall", "id_precision", "hit_rate", "mrr", "ndcg")

@@ -10,16 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.judges.lexical_judge import EmbeddedJudge
-from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.judges import Corpus, EmbeddedJudge
 from ragmetrics.metrics.bundled.context_entity_recall import (
     ENTITIES,
     Entities,
     context_entity_recall,
 )
-from ragmetrics.model.request import Ask, Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
+from ragmetrics.model import Ask, LogRow, Score, Status, Steps
 
 REFERENCE = "The Eiffel Tower in Paris was opened in 1889 by Gustave Eiffel."
 NAMED = ["Eiffel Tower", "Paris", "1889", "Gustave Eiffel"]

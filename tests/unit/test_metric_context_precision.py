@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered
+from ragmetrics.metrics import Grade
 from ragmetrics.metrics.bundled.context_precision import context_precision
-from ragmetrics.metrics.bundled.context_relevance import Grade, context_relevance
-from ragmetrics.model.request import Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
+from ragmetrics.metrics.bundled.context_relevance import context_relevance
+from ragmetrics.model import LogRow, Score, Status, Steps
 
 RELEVANT = st.lists(st.booleans(), min_size=1, max_size=15)
 

@@ -11,18 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.judges.lexical_judge import EmbeddedJudge
-from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.judges import Corpus, EmbeddedJudge
+from ragmetrics.metrics import Grade
 from ragmetrics.metrics.bundled.context_precision import context_precision
 from ragmetrics.metrics.bundled.context_precision_with_reference import (
     USEFUL,
     Useful,
     context_precision_with_reference,
 )
-from ragmetrics.metrics.bundled.context_relevance import Grade
-from ragmetrics.model.request import Ask, Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
+from ragmetrics.model import Ask, LogRow, Score, Status, Steps
 
 QUESTION = "When was the tower opened?"
 ANSWER = "In May 1889."

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
+from ragmetrics.metrics import families
 from ragmetrics.metrics.bundled.context_precision_with_reference import (
     USEFUL,
     Useful,
@@ -17,10 +18,7 @@ from ragmetrics.metrics.bundled.context_precision_with_reference import (
 from ragmetrics.metrics.bundled.context_precision_without_reference import (
     context_precision_without_reference,
 )
-from ragmetrics.metrics.registry import families
-from ragmetrics.model.request import Ask, Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
+from ragmetrics.model import Ask, LogRow, Score, Status, Steps
 
 QUESTION = "When was the tower opened?"
 RESPONSE = "It was opened in 1888."

@@ -9,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.metrics.bundled._support import Support
-from ragmetrics.metrics.bundled.context_recall import SUPPORT, context_recall
-from ragmetrics.model.request import Ask, Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
+from ragmetrics.metrics import SUPPORT, Support
+from ragmetrics.metrics.bundled.context_recall import context_recall
+from ragmetrics.model import Ask, LogRow, Score, Status, Steps
 
 REFERENCE = "It was built from 1887 to 1889. Eiffel's company built it. It is tall."
 CLAIMS = ["It was built from 1887 to 1889.", "Eiffel's company built it.", "It is tall."]

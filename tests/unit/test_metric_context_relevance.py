@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.metrics.bundled.context_relevance import GRADE, Grade, band, context_relevance
-from ragmetrics.model.request import Ask, Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
+from ragmetrics.metrics import GRADE, Grade
+from ragmetrics.metrics.bundled.context_relevance import band, context_relevance
+from ragmetrics.model import Ask, LogRow, Score, Status, Steps
 
 QUESTION = "When was the tower opened?"
 DATA = {"question": QUESTION, "context": "It was opened in 1889."}

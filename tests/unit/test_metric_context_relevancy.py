@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.metrics.bundled.context_relevancy import NEEDED, Needed, context_relevancy
-from ragmetrics.model.request import Ask, Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
+from ragmetrics.metrics import NEEDED
+from ragmetrics.metrics.bundled.context_relevancy import Needed, context_relevancy
+from ragmetrics.model import Ask, LogRow, Score, Status, Steps
 
 QUESTION = "When was the tower opened?"
 TOWER = "The tower stands in Paris. It was opened in May 1889."

@@ -9,7 +9,7 @@ import pytest
 import ragmetrics
 from ragmetrics.metrics.bundled import hit_rate
 from ragmetrics.metrics.bundled._matching import Ranking
-from ragmetrics.model.score import Score, Status
+from ragmetrics.model import Score, Status
 from ragmetrics.scoring.metric_errors import MetricErrors
 from tests.fakes.logs import make_rows
 

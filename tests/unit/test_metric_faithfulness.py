@@ -10,14 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.judges.lexical_judge import EmbeddedJudge
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.metrics.bundled._support import Support
-from ragmetrics.metrics.bundled.faithfulness import GROUNDED, STATEMENTS, Statements, faithfulness
-from ragmetrics.model.prompt import Data, Prompt
-from ragmetrics.model.request import Ask, Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
+from ragmetrics.judges import Corpus, EmbeddedJudge
+from ragmetrics.metrics import GROUNDED, Support
+from ragmetrics.metrics.bundled.faithfulness import STATEMENTS, Statements, faithfulness
+from ragmetrics.model import Ask, Data, LogRow, Prompt, Score, Status, Steps
 
 QUESTION = "Who built it, and when?"
 RESPONSE = "Eiffel's company built it in 1889. I hope that helps!"

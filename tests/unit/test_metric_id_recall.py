@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.metrics.bundled.id_recall import id_recall
-from ragmetrics.model.score import Score
+from ragmetrics.model import Score
 from tests.fakes.rankings import CUT_OFFS, Case, a_row, by_ids, cases, play, trec, value
 
 

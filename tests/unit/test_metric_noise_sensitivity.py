@@ -11,13 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
-from ragmetrics.metrics.bundled._support import Support
-from ragmetrics.metrics.bundled.faithfulness import GROUNDED, STATEMENTS, Statements, faithfulness
+from ragmetrics.metrics import GROUNDED, Support, families
+from ragmetrics.metrics.bundled.faithfulness import STATEMENTS, Statements, faithfulness
 from ragmetrics.metrics.bundled.noise_sensitivity import MODES, noise_sensitivity
-from ragmetrics.metrics.registry import families
-from ragmetrics.model.request import Ask, Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
+from ragmetrics.model import Ask, LogRow, Score, Status, Steps
 
 QUESTION = "When was it opened, and where?"
 RESPONSE = "It was opened in Paris in 1888."

@@ -11,13 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
+from ragmetrics.judges import Corpus
 from ragmetrics.judges.term_overlap import Overlap
-from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics.bundled.ragas_context_recall import ATTRIBUTION, ragas_context_recall
-from ragmetrics.model.prompt import Text
-from ragmetrics.model.request import Ask, Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
+from ragmetrics.model import Ask, LogRow, Score, Status, Steps, Text
 
 # What ragas 0.1.10 itself makes of these texts: `_create_context_recall_prompt`, sha256.
 AWKWARD = LogRow(

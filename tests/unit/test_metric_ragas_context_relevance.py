@@ -10,17 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
+from ragmetrics.judges import Corpus
 from ragmetrics.judges.term_overlap import Overlap
-from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics.bundled.ragas_context_relevance import (
     FIRST,
     SECOND,
     ragas_context_relevance,
 )
-from ragmetrics.model.prompt import Text
-from ragmetrics.model.request import Answer, Ask, Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
+from ragmetrics.model import Answer, Ask, LogRow, Score, Status, Steps, Text
 
 # What ragas 0.4.3 itself makes of these texts: `template_relevance1.format(...)`, sha256.
 AWKWARD = LogRow(

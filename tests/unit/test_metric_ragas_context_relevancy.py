@@ -11,14 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered
+from ragmetrics.judges import Corpus
 from ragmetrics.judges.term_overlap import Overlap
-from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics.bundled.ragas_context_relevancy import EXTRACTION, ragas_context_relevancy
-from ragmetrics.model.prompt import Text
-from ragmetrics.model.request import Ask, Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
-from ragmetrics.text.sentence_splitter import sentences
+from ragmetrics.model import Ask, LogRow, Score, Status, Steps, Text
+from ragmetrics.text import sentences
 
 CONTEXTS = ("The tower is tall. It opened in 1889.", "Paris is big. It rains.")
 WORDS = st.sampled_from(

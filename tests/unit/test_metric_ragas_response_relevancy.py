@@ -14,13 +14,10 @@ from hypothesis.extra import numpy as hnp
 from pydantic import BaseModel
 
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
+from ragmetrics.judges import Corpus
 from ragmetrics.judges.term_overlap import Overlap
-from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics.bundled.ragas_response_relevancy import GENERATION, ragas_response_relevancy
-from ragmetrics.model.prompt import Text
-from ragmetrics.model.request import Ask, Embed, Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
+from ragmetrics.model import Ask, Embed, LogRow, Score, Status, Steps, Text
 
 ASKED = "When was the tower opened?"
 THREE = ["When did it open?", "In which year?", "What happened in 1889?"]

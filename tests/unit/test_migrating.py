@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.metrics.registry import metrics
-from ragmetrics.model.request import Answer, Ask, Request
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
+from ragmetrics.metrics import metrics
+from ragmetrics.model import Answer, Ask, LogRow, Request, Score, Status
 from tests.fakes.processes import ROOT
 
 PAGE = (ROOT / "docs/migrating-from-ragas.md").read_text()

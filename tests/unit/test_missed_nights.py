@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
+from ragmetrics.alerts import alert, load_book
 from ragmetrics.alerts import delivery as deliver
-from ragmetrics.alerts.delivery import alert, load_book
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import make_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import save_manifest
+from ragmetrics.model import Manifest
+from ragmetrics.storage import Files, save_manifest
 from tests.fakes.nights import finding, night
 from tests.fakes.slack import SlackServer
 

@@ -9,15 +9,14 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from ragmetrics.alerts.unwatched_drops import find_falls
+from ragmetrics.alerts import find_falls
 from ragmetrics.comparison.alignment import align_rows
 from ragmetrics.comparison.measure import measure_sides
 from ragmetrics.comparison.question_mix import mix_notices
-from ragmetrics.config.alerts import AlertSettings
-from ragmetrics.model.change_texts import mix_text
-from ragmetrics.model.finding import Finding
+from ragmetrics.config import AlertSettings
+from ragmetrics.model import Finding, mix_text
 from ragmetrics.report.cards import cards
-from ragmetrics.scoring.summary import MetricScores
+from ragmetrics.scoring import MetricScores
 from tests.fakes.past import TONIGHT, Past, a_night, metric_findings, recall, scores, view
 
 EASY, HARD = 0.9, 0.5

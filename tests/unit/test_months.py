@@ -11,12 +11,20 @@ from typing import Any
 import pytest
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model.manifest import Manifest, WorstRow
+from ragmetrics.model import Manifest, WorstRow
+from ragmetrics.storage import (
+    FileInfo,
+    Files,
+    Months,
+    in_full,
+    nights,
+    outlines,
+    path_of,
+    ref_of,
+    save_manifest,
+)
 from ragmetrics.storage import run_index as months_module
-from ragmetrics.storage.files import FileInfo, Files
-from ragmetrics.storage.history import in_full, nights, outlines, ref_of, save_manifest
-from ragmetrics.storage.manifests import path_of
-from ragmetrics.storage.run_index import Months, outline
+from ragmetrics.storage.run_index import outline
 from tests.fakes.clients import Bucket
 from tests.fakes.nights import FIRST, finding, night
 

@@ -16,11 +16,8 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 
-from ragmetrics.report import builds_page
-from ragmetrics.report.refresh import refresh_builds
-from ragmetrics.storage.failed_gates import keep
-from ragmetrics.storage.files import FileInfo, Files
-from ragmetrics.storage.gates import load_gates, save_gate
+from ragmetrics.report import builds_page, refresh_builds
+from ragmetrics.storage import FileInfo, Files, keep, load_gates, save_gate
 from ragmetrics.storage.newest_first import newest_first
 from tests.fakes import s3 as fake_s3
 from tests.fakes.clients import Bucket

@@ -11,20 +11,24 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from ragmetrics.model.change_texts import KNOWN_FROM
-from ragmetrics.stats.change_point import Change, Undated, date_change
-from ragmetrics.stats.change_point_paired import date_change_in_order
-from ragmetrics.stats.comparisons import Drop, compare, compare_aligned
-from ragmetrics.stats.mean_difference import Contrast
-from ragmetrics.stats.night_movement import (
+from ragmetrics.stats import (
     FEWEST_STEPS,
+    Change,
+    Contrast,
+    Drop,
     LevelError,
     Step,
+    compare,
+    compare_aligned,
+    date_change,
+    date_change_in_order,
     estimate_movement,
     freedom_of,
     step_between,
     widened,
     with_movement,
 )
+from ragmetrics.stats.change_point import Undated
 
 FINITE = st.floats(-0.2, 0.2).filter(lambda one: one == 0 or abs(one) > 1e-6)
 STEPS = st.lists(

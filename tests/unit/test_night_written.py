@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model.changes import ComparedMeans, Move
-from ragmetrics.model.manifest import BrokenFile, Manifest, Source
-from ragmetrics.model.summary import Segment, Summary
+from ragmetrics.model import BrokenFile, ComparedMeans, Manifest, Move, Segment, Source, Summary
 from ragmetrics.report.cards import moved
 from ragmetrics.report.night_page import night_page
 from ragmetrics.report.row_selection import Why

@@ -10,14 +10,12 @@ import pytest
 
 from ragmetrics.alerts.judge_drift import level_finding
 from ragmetrics.alerts.rules import Night
-from ragmetrics.calibration.drift_check import judge_drift_set
-from ragmetrics.calibration.judge_level import fixed_sets
-from ragmetrics.calibration.store import load_calibrations
-from ragmetrics.config.settings import Settings, make_settings
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest, Usage
-from ragmetrics.scoring.fingerprint import judge_info
-from ragmetrics.storage.files import open_store
+from ragmetrics.calibration import fixed_sets, judge_drift_set, load_calibrations
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.model import Finding, Manifest
+from ragmetrics.model.manifest import Usage
+from ragmetrics.scoring import judge_info
+from ragmetrics.storage import open_store
 from tests.fakes.clients import JudgeServer
 from tests.fakes.labelled import make_labelled
 from tests.fakes.logs import write_jsonl

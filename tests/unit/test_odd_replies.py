@@ -14,20 +14,16 @@ import pytest
 from pydantic import SecretStr
 
 import ragmetrics
-from ragmetrics.config.judge import JudgeSettings
+from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import Unanswered
+from ragmetrics.judges import Broker, Judgements, Vectors, find_access, retry_after
 from ragmetrics.judges.batch_files import Fault, Then, read_outputs
-from ragmetrics.judges.cache.judgements import Judgements
-from ragmetrics.judges.client import Broker
-from ragmetrics.judges.embedding_client import Vectors
 from ragmetrics.judges.embeddings import OpenAIEmbedder
-from ragmetrics.judges.endpoint_config import find_access
-from ragmetrics.judges.http_errors import retry_after
 from ragmetrics.judges.live import LiveJudge
-from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.metrics import GRADE
+from ragmetrics.model import Answer, Ask
 from ragmetrics.model.manifest import Usage
-from ragmetrics.model.request import Answer, Ask
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.logs import make_rows
 from tests.fakes.odd_judge import Asked, Said, chat, odd_judge, packed, vectors
 from tests.fakes.scripted import CountingEmbedder

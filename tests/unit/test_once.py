@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import pytest
 
 from ragmetrics.errors import JudgeRefused, Unanswered
-from ragmetrics.judges.single_flight import REMEMBERED, Asker, Once
-from ragmetrics.metrics.bundled.context_relevance import Grade
-from ragmetrics.model.request import Answer
-from ragmetrics.model.score import Status
+from ragmetrics.judges import Once
+from ragmetrics.judges.single_flight import REMEMBERED, Asker
+from ragmetrics.metrics import Grade
+from ragmetrics.model import Answer, Status
 
 T = TypeVar("T")
 GOOD = Grade(grade=2)

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from ragmetrics.stats.comparisons import compare
-from ragmetrics.stats.night_comparison import held_against
+from ragmetrics.stats import compare, held_against
 from ragmetrics.stats.permutation_test import MOST_QUESTIONS, chance_of_order
 
 

@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
+from ragmetrics.alerts import Book, Message, alert, load_book, outbox
 from ragmetrics.alerts import delivery as deliver
-from ragmetrics.alerts import outbox
-from ragmetrics.alerts.alert_store import Book, Message, Undelivered
-from ragmetrics.alerts.delivery import BOOK, alert, load_book
-from ragmetrics.config.settings import make_settings
+from ragmetrics.alerts.alert_store import Undelivered
+from ragmetrics.alerts.delivery import BOOK
+from ragmetrics.config import make_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import save_manifest
+from ragmetrics.model import Manifest
+from ragmetrics.storage import Files, save_manifest
 from tests.fakes.nights import FIRST, finding, night
 from tests.fakes.slack import SlackServer
 

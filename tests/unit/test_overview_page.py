@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model.manifest import JudgeInfo, Manifest, Source, Usage
+from ragmetrics.model import JudgeInfo, Manifest, Source
+from ragmetrics.model.manifest import Usage
+from ragmetrics.report import refresh_builds
 from ragmetrics.report.calendar import months
 from ragmetrics.report.night_status import condition
 from ragmetrics.report.overview_page import write_overview
-from ragmetrics.report.refresh import refresh_builds
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import LEAST_NIGHTS, NIGHTS, change, trends
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import save_manifest
+from ragmetrics.storage import Files, save_manifest
 from ragmetrics.storage.run_index import outline
 from tests.fakes.nights import FIRST, finding, night, summary, ten_nights
 from tests.fakes.pages import Site, text

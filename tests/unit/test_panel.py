@@ -11,17 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.config.settings import Aggregate
+from ragmetrics.config import Aggregate
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges.client import Broker
-from ragmetrics.judges.embedding_client import Vectors
-from ragmetrics.metrics.registry import metric as declare
-from ragmetrics.metrics.registry import select
-from ragmetrics.model.request import Ask, Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
+from ragmetrics.judges import Broker, Vectors
+from ragmetrics.metrics import metric as declare
+from ragmetrics.metrics import select
+from ragmetrics.model import Ask, LogRow, Score, Status, Steps
+from ragmetrics.scoring import majority
 from ragmetrics.scoring.driver import drive
-from ragmetrics.scoring.panel import Member, Panel, averaged, combine, majority, panel_fingerprint
+from ragmetrics.scoring.panel import Member, Panel, averaged, combine, panel_fingerprint
 from tests.fakes.scripted import CountingEmbedder, ScriptedJudge, a_broker
 
 VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=7)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import ragmetrics
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.pipeline import run_night
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 

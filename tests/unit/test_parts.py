@@ -15,14 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.row_lookup import scored_rows
-from ragmetrics.storage.shards import (
+from ragmetrics.model import LogRow, Score, Status
+from ragmetrics.storage import (
     ROW_SCHEMA,
     SCORE_SCHEMA,
     DamagedPart,
+    Files,
     PartWriter,
     RunRef,
     copy_part,
@@ -33,6 +31,7 @@ from ragmetrics.storage.shards import (
     row_record,
     row_size,
     score_record,
+    scored_rows,
     workspace,
 )
 from tests.fakes.clients import Bucket

@@ -10,13 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from benchmarks.coverage import power_of_a_limit
-from ragmetrics.stats.power import (
-    MOST_QUESTIONS,
-    detectable,
-    questions_needed,
-    questions_needed_unpaired,
-    smallest,
-)
+from ragmetrics.stats import detectable, smallest
+from ragmetrics.stats.power import MOST_QUESTIONS, questions_needed, questions_needed_unpaired
 
 EFFECTS = st.floats(0.02, 2)
 SPREADS = st.floats(0.01, 2)

@@ -11,13 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from benchmarks.prediction_powered import cheap_scores, measure, measure_planned
-from ragmetrics.stats.intervals import mean_interval
-from ragmetrics.stats.prediction_powered_mean import (
-    Powered,
-    allocate,
-    prediction_powered,
-    rows_to_judge,
-)
+from ragmetrics.stats import allocate, mean_interval, prediction_powered, rows_to_judge
+from ragmetrics.stats.prediction_powered_mean import Powered
 
 Floats = NDArray[np.float64]
 NAMES = st.sampled_from("abcdefgh")

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.config.settings import PresetName, make_settings, with_preset
+from ragmetrics.config import make_settings, with_preset
+from ragmetrics.config.settings import PresetName
 from ragmetrics.errors import SettingsError
-from ragmetrics.logs.log_files import LogSet, find_logs
+from ragmetrics.logs import LogSet, find_logs
 from ragmetrics.logs.presets.interpreter import PRESETS, Skipped
 from ragmetrics.logs.presets.traces import AGAIN, Traces
 from ragmetrics.logs.presets.values import answer_in, question_in
-from ragmetrics.model.row import BadRow, LogRow, Rejected
-from ragmetrics.pipeline.evaluation import evaluate
-from ragmetrics.pipeline.log_check import check_logs
+from ragmetrics.model import BadRow, LogRow, Rejected
+from ragmetrics.pipeline import check_logs, evaluate
 from tests.fakes.logs import write_jsonl
 from tests.fakes.processes import ROOT
 from tests.fakes.traces import run, span

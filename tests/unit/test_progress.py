@@ -14,7 +14,7 @@ from rich.console import Console
 
 from flows import progress
 from flows.progress import Label, watching
-from ragmetrics.scoring.process_pool import Part
+from ragmetrics.scoring import Part
 from tests.fakes.logs import NIGHT
 
 LABEL = Label("towers", str(NIGHT))

@@ -12,15 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from ragmetrics.model.manifest import JudgeInfo, Manifest, Source, Usage
-from ragmetrics.model.silence import Silence
-from ragmetrics.model.summary import Segment
+from ragmetrics.model import JudgeInfo, Manifest, Segment, Silence, Source
+from ragmetrics.model.manifest import Usage
+from ragmetrics.report import redacted, refresh_dashboard
 from ragmetrics.report.prometheus import MOST_ALERTS, MOST_SEGMENTS, PATH, families, metrics_text
 from ragmetrics.report.prometheus_labels import LONGEST, label
-from ragmetrics.report.redacting import redacted
-from ragmetrics.report.refresh import refresh_dashboard
-from ragmetrics.storage.files import CONTENT_TYPES, Files
-from ragmetrics.storage.history import save_manifest
+from ragmetrics.storage import CONTENT_TYPES, Files, save_manifest
 from tests.fakes.nights import HOSTILE, as_worst, finding, night, summary, ten_nights, worst_row
 from tests.fakes.processes import ROOT
 

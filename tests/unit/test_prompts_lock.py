@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ragmetrics.metrics.registry import metrics
-from ragmetrics.model.prompt import Prompt
+from ragmetrics.metrics import metrics
+from ragmetrics.model import Prompt
 
 LOCK = Path(__file__).with_name("prompts.lock.json")
 REFRESH = f"then run: .venv/bin/python {Path(*Path(__file__).parts[-3:])}"

@@ -13,9 +13,18 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.model.prompt import Data, Prompt, dumps
-from ragmetrics.model.request import Ask, Embed, ask, ask_each, embed_each
-from ragmetrics.model.score import Score, Status
+from ragmetrics.model import (
+    Ask,
+    Data,
+    Embed,
+    Prompt,
+    Score,
+    Status,
+    ask,
+    ask_each,
+    dumps,
+    embed_each,
+)
 
 
 class Colour(BaseModel):

@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.config.settings import Settings, make_settings
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.pipeline.nightly import publish_night, run_night, stage_night
-from ragmetrics.scoring.part import score_part
-from ragmetrics.scoring.run_parts import parts
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.history import nights
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.model import Manifest
+from ragmetrics.pipeline import publish_night, run_night, stage_night
+from ragmetrics.scoring import parts, score_part
+from ragmetrics.storage import nights, open_store
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 

@@ -11,13 +11,11 @@ import pytest
 from prometheus_client import parser as prometheus
 from prometheus_client.openmetrics import parser as openmetrics
 
-from ragmetrics.config.prometheus import PushSettings
-from ragmetrics.config.settings import make_settings
-from ragmetrics.config.snapshot import told
+from ragmetrics.config import PushSettings, make_settings, told
 from ragmetrics.errors import SettingsError
-from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.pipeline import run_night
+from ragmetrics.report import push
 from ragmetrics.report.prometheus import metrics_text
-from ragmetrics.report.pushgateway import push
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import night, ten_nights
 from tests.fakes.pushgateway import Pushgateway

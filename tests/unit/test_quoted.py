@@ -10,9 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.model.manifest import BrokenFile, Source
-from ragmetrics.model.redaction import KEY, hashed, hashed_place, hashed_quote, hidden_of, without
-from ragmetrics.text.escaping import clean
+from ragmetrics.model import (
+    BrokenFile,
+    Source,
+    hashed,
+    hashed_place,
+    hashed_quote,
+    hidden_of,
+    without,
+)
+from ragmetrics.model.redaction import KEY
+from ragmetrics.text import clean
 
 SECRET = "How do I get a refund for order 7?"
 HASH = r"\[[0-9a-f]{16}\]"

@@ -14,21 +14,22 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from ragmetrics.errors import InputError, JudgeError, JudgeRefused
+from ragmetrics.judges import (
+    Broker,
+    Corpus,
+    EmbeddedJudge,
+    HashedEmbedder,
+    Judge,
+    Recorder,
+    Vectors,
+)
 from ragmetrics.judges import replayed as recorded
-from ragmetrics.judges.base import Judge, Reply
-from ragmetrics.judges.client import Broker
-from ragmetrics.judges.embedding_client import Vectors
-from ragmetrics.judges.embeddings import HashedEmbedder
-from ragmetrics.judges.lexical_judge import EmbeddedJudge
-from ragmetrics.judges.replayed import RecordedJudge, Recorder
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.metrics.registry import metrics, select
-from ragmetrics.model.prompt import Prompt
-from ragmetrics.model.request import Ask
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Status
+from ragmetrics.judges.base import Reply
+from ragmetrics.judges.replayed import RecordedJudge
+from ragmetrics.metrics import metrics, select
+from ragmetrics.model import Ask, LogRow, Prompt, Status
 from ragmetrics.scoring.driver import drive
-from ragmetrics.storage.shards import ScoredRow
+from ragmetrics.storage import ScoredRow
 from tests.fakes.scripted import alone
 
 

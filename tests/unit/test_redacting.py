@@ -10,23 +10,23 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.calibration.run import calibrate
-from ragmetrics.comparison.gate.decision import run_gate
-from ragmetrics.comparison.gate.notifications import tell_failed_gate
-from ragmetrics.config.settings import load_settings, make_settings
-from ragmetrics.model.comparison import MovedContext
-from ragmetrics.model.gate import FallenQuestion, IndexBuild
-from ragmetrics.model.manifest import BrokenFile, Source
-from ragmetrics.model.row import question_key
-from ragmetrics.model.score import Score
-from ragmetrics.pipeline.demo import NIGHTS, unpack_demo
-from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.calibration import calibrate
+from ragmetrics.comparison import run_gate, tell_failed_gate
+from ragmetrics.config import load_settings, make_settings
+from ragmetrics.model import (
+    BrokenFile,
+    FallenQuestion,
+    IndexBuild,
+    MovedContext,
+    Score,
+    Source,
+    question_key,
+)
+from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
+from ragmetrics.report import rebuild_dashboard, redacted, refresh_builds, refresh_dashboard
 from ragmetrics.report.earlier_retrieval import Earlier
-from ragmetrics.report.redacting import hashed, redacted, redacted_row
-from ragmetrics.report.refresh import rebuild_dashboard, refresh_builds, refresh_dashboard
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import nights
-from ragmetrics.storage.shards import read_rows
+from ragmetrics.report.redacting import hashed, redacted_row
+from ragmetrics.storage import Files, nights, read_rows
 from tasks import gating
 from tests.fakes.build_logs import damaged, gate_settings, golden, write_build
 from tests.fakes.comparisons import comparison, side

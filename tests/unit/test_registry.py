@@ -13,13 +13,8 @@ import pytest
 import ragmetrics.metrics
 from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.errors import InputError
-from ragmetrics.metrics.bundled.context_relevance import GRADE
-from ragmetrics.metrics.bundled.context_relevancy import NEEDED
-from ragmetrics.metrics.registry import Metric, families, metric, metrics, select
-from ragmetrics.model.prompt import Prompt
-from ragmetrics.model.request import Steps
-from ragmetrics.model.row import FIELDS, LogRow
-from ragmetrics.model.score import Score
+from ragmetrics.metrics import GRADE, NEEDED, Metric, families, metric, metrics, select
+from ragmetrics.model import FIELDS, LogRow, Prompt, Score, Steps
 
 ALL = list(metrics().values())
 

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from ragmetrics.comparison import run_replay
 from ragmetrics.comparison.replay.questions import Question
 from ragmetrics.comparison.replay.response_mapping import read_answer
-from ragmetrics.comparison.replay.run import run_replay
-from ragmetrics.config.retriever import RetrieverSettings
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import RetrieverSettings, make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.logs.inputs import log_set
-from ragmetrics.model.row import LogRow
+from ragmetrics.logs import log_set
+from ragmetrics.model import LogRow
 from tests.fakes.clients import Bucket
 from tests.fakes.logs import write_jsonl
 from tests.fakes.replays import BUILD, golden_rows, hurry, log_rows, replaying

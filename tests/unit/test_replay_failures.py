@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from ragmetrics.comparison import run_replay
 from ragmetrics.comparison.replay import retriever_client as asking
-from ragmetrics.comparison.replay.run import run_replay
 from ragmetrics.errors import InputError, RetrieverRefused
-from ragmetrics.model.replay import ReplayShort
+from ragmetrics.model import ReplayShort
 from tests.fakes.replays import BUILD, golden_rows, hurry, log_rows, replaying
 from tests.fakes.retriever import SearchServer
 
@@ -112,7 +112,7 @@ def test_all_questions_never_may_fail(tmp_path: Path, search_server: SearchServe
 
 def test_a_shortfall_survives_a_process_pool() -> None:
     """Runners pickle errors."""
-    from ragmetrics.model.replay import Replayed
+    from ragmetrics.model import Replayed
 
     told = Replayed(build="b", place="p", questions=9, rows=1, failed={"x": 8}, examples={"x": "y"})
     again = pickle.loads(pickle.dumps(ReplayShort(told, 0.02)))

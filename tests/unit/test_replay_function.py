@@ -10,9 +10,9 @@ from textwrap import dedent
 
 import pytest
 
-from ragmetrics.comparison.replay.run import run_replay
+from ragmetrics.comparison import run_replay
 from ragmetrics.errors import InputError, RetrieverRefused
-from ragmetrics.model.replay import Replayed, ReplayShort
+from ragmetrics.model import Replayed, ReplayShort
 from tests.fakes.replays import BUILD, golden_rows, hurry, log_rows, replaying
 
 COUNTING = """

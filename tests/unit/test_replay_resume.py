@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ragmetrics.comparison import run_replay
 from ragmetrics.comparison.replay import checkpoint as kept
-from ragmetrics.comparison.replay.run import run_replay
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError, StoreError
-from ragmetrics.logs.log_files import find_logs
-from ragmetrics.model.replay import ReplayShort
+from ragmetrics.logs import find_logs
+from ragmetrics.model import ReplayShort
 from tests.fakes.clients import Bucket
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.processes import ROOT

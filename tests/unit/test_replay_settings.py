@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.config.retriever import RetrieverSettings
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import RetrieverSettings, make_settings
 from ragmetrics.errors import SettingsError
 
 URL = "https://search.example.com/query"

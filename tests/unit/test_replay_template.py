@@ -14,8 +14,8 @@ from ragmetrics.comparison.replay.protocols import NoAnswer
 from ragmetrics.comparison.replay.questions import Question
 from ragmetrics.comparison.replay.response_mapping import line_of, read_answer
 from ragmetrics.comparison.replay.template import fill, fill_body, fill_params
-from ragmetrics.config.retriever import HOLE, RetrieverSettings
-from ragmetrics.model.row import LogRow, read_row
+from ragmetrics.config import HOLE, RetrieverSettings
+from ragmetrics.model import LogRow, read_row
 
 TEXT = st.text(st.characters(codec="utf-8")) | st.sampled_from(
     [

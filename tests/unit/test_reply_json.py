@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.model.prompt import Prompt
-from ragmetrics.text.reply_json import is_refusal, objects
+from ragmetrics.model import Prompt
+from ragmetrics.text import is_refusal, objects
 
 
 class Grade(BaseModel):

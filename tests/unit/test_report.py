@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model.manifest import BrokenFile, JudgeInfo, Source, WorstRow
-from ragmetrics.model.summary import Segment
+from ragmetrics.model import BrokenFile, JudgeInfo, Segment, Source, WorstRow
 from ragmetrics.report.cards import MOST_DRAWN
 from ragmetrics.report.formatting import LONGEST, clean, interval, number, signed
 from ragmetrics.report.night_status import condition
@@ -20,7 +19,7 @@ from ragmetrics.report.site import summary_markdown, write_assets, write_night
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import change, trends
 from ragmetrics.report.truncation import Budget, spans
-from ragmetrics.text.numbers import share
+from ragmetrics.text import share
 from tests.fakes.nights import (
     FIRST,
     HOSTILE,

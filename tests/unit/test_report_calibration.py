@@ -10,25 +10,28 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.calibration.history import History, load_history
-from ragmetrics.calibration.run import calibrate
-from ragmetrics.config.judge import JudgeSettings
-from ragmetrics.config.settings import make_settings
+from ragmetrics.calibration import History, calibrate, load_history
+from ragmetrics.config import JudgeSettings, make_settings
+from ragmetrics.judges import Corpus
 from ragmetrics.judges.factory import make_judge
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.model.calibration import Calibration, Measured, MetricDrift, Untold
-from ragmetrics.model.manifest import BrokenFile, JudgeInfo, Manifest
-from ragmetrics.pipeline import publish
-from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.model import (
+    BrokenFile,
+    Calibration,
+    JudgeInfo,
+    Manifest,
+    Measured,
+    MetricDrift,
+    Untold,
+)
+from ragmetrics.pipeline import publish, run_night
+from ragmetrics.report import calibration_markdown, refresh_dashboard
 from ragmetrics.report.calibration import standings, trusted
 from ragmetrics.report.calibration_figure import drift_figure, reliability_figure
 from ragmetrics.report.calibration_page import MOST_IN_FULL, write_calibrations
 from ragmetrics.report.calibration_segments import segment_tables
-from ragmetrics.report.markdown import calibration_markdown
-from ragmetrics.report.refresh import refresh_dashboard
 from ragmetrics.report.site import write_night, write_overview
 from ragmetrics.scoring.panel import panel_fingerprint
-from ragmetrics.storage.files import Files, open_store
+from ragmetrics.storage import Files, open_store
 from tests.fakes.calibrations import (
     FIRST,
     calibration,

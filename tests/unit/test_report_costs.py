@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model.manifest import BudgetReport, Limits, SampleReport, Usage
-from ragmetrics.report.costs import all_costs, bill, budget, cost_lines, limits, money
+from ragmetrics.model import BudgetReport, Limits, SampleReport
+from ragmetrics.model.manifest import Usage
+from ragmetrics.report import bill, budget, cost_lines, limits
+from ragmetrics.report.costs import all_costs, money
 from ragmetrics.report.site import write_night
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.nights import HOSTILE, night, summary
 
 Page = Callable[..., str]

@@ -8,8 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.comparison.context_diff import LONGEST, moved_contexts
-from ragmetrics.model.row import LogRow
+from ragmetrics.comparison import moved_contexts
+from ragmetrics.comparison.context_diff import LONGEST
+from ragmetrics.model import LogRow
 
 TEXTS = st.lists(st.sampled_from("abcde"), max_size=7)
 

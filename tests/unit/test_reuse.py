@@ -7,16 +7,22 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.config.settings import Settings, make_settings
-from ragmetrics.pipeline.nightly import stage_night
-from ragmetrics.scoring.fingerprint import judge_info, metric_fingerprint
-from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.scoring.process_pool import score_parts
-from ragmetrics.scoring.reuse import attempt_at, look_back, staged_runs, take_over
-from ragmetrics.scoring.run_parts import parts
-from ragmetrics.scoring.staging import Staged, find_staged
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.shards import is_whole, read_columns, read_notes
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.pipeline import stage_night
+from ragmetrics.scoring import (
+    Staged,
+    attempt_at,
+    chosen_metrics,
+    judge_info,
+    look_back,
+    metric_fingerprint,
+    parts,
+    score_parts,
+    staged_runs,
+)
+from ragmetrics.scoring.reuse import take_over
+from ragmetrics.scoring.staging import find_staged
+from ragmetrics.storage import is_whole, open_store, read_columns, read_notes
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 SHARDS = 4

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError
-from ragmetrics.logs.log_files import LogSet, find_logs
-from ragmetrics.pipeline.nightly import CoverageShort, run_night
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import nights
+from ragmetrics.logs import LogSet, find_logs
+from ragmetrics.pipeline import CoverageShort, run_night
+from ragmetrics.storage import Files, nights
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.http_server import Handler, serving

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.model.row import FIELDS, MAX_CONTEXTS, BadRow, LogRow, question_key, read_row
+from ragmetrics.model import FIELDS, MAX_CONTEXTS, BadRow, LogRow, question_key, read_row
 
 RAGAS = {
     "user_input": "Where is the Eiffel Tower?",

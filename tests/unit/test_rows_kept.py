@@ -13,20 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model.comparison import MovedContext
-from ragmetrics.model.manifest import Manifest, WorstRow
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
+from ragmetrics.model import LogRow, Manifest, MovedContext, Score, Status, WorstRow
 from ragmetrics.report.earlier_retrieval import Earlier, became
 from ragmetrics.report.row_loader import load_rows
 from ragmetrics.report.row_selection import FELL, RowTable, pick_rows, unique_keys
-from ragmetrics.scoring.summary import load_scores
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import ref_of
-from ragmetrics.storage.shards import (
+from ragmetrics.scoring import load_scores
+from ragmetrics.storage import (
     ROW_SCHEMA,
     SCORE_SCHEMA,
+    Files,
     PartWriter,
+    ref_of,
     row_record,
     score_record,
     workspace,

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model.comparison import MovedContext
-from ragmetrics.model.score import Score, Status
+from ragmetrics.model import MovedContext, Score, Status
 from ragmetrics.report.earlier_retrieval import Earlier
 from ragmetrics.report.row_selection import SAMPLED, KeptRow, Why
 from ragmetrics.report.rows_js import MOST_BYTES

@@ -7,13 +7,11 @@ from dataclasses import replace
 import pytest
 
 from ragmetrics.comparison.gate.rules import gate_rules
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError, SettingsError
-from ragmetrics.metrics.registry import metrics
-from ragmetrics.model.request import Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
-from ragmetrics.pipeline.nightly import check_settings
+from ragmetrics.metrics import metrics
+from ragmetrics.model import LogRow, Score, Steps
+from ragmetrics.pipeline import check_settings
 
 RECALL = "context_recall"
 

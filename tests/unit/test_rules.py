@@ -9,14 +9,12 @@ from datetime import date
 import pandas as pd
 import pytest
 
-from ragmetrics.alerts.alert_store import AlertState, Book
-from ragmetrics.alerts.rules import Night, evaluate
-from ragmetrics.alerts.state import advance
-from ragmetrics.config.alerts import AlertSettings, Rule
-from ragmetrics.model.finding import Level
-from ragmetrics.model.manifest import BrokenFile, Manifest
-from ragmetrics.model.summary import Segment
-from ragmetrics.scoring.summary import MetricScores
+from ragmetrics.alerts import Book, advance, evaluate
+from ragmetrics.alerts.alert_store import AlertState
+from ragmetrics.alerts.rules import Night
+from ragmetrics.config import AlertSettings, Rule
+from ragmetrics.model import BrokenFile, Level, Manifest, Segment
+from ragmetrics.scoring import MetricScores
 from tests.fakes.past import (
     NOISY,
     TONIGHT,

@@ -23,12 +23,11 @@ import flows
 import ragmetrics
 from flows import backfill, scoring
 from flows.runners import THREADS, RunnerFailed, _ray, _threads, lost, open_runner
-from ragmetrics.config.runner import RunnerSettings
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import RunnerSettings, make_settings
 from ragmetrics.errors import JudgeError, RagmetricsError, SettingsError, StoreError, Unanswered
-from ragmetrics.model.replay import Replayed, ReplayShort
-from ragmetrics.scoring.process_pool import Part, WorkerDied
-from ragmetrics.storage.shards import RunRef
+from ragmetrics.model import Replayed, ReplayShort
+from ragmetrics.scoring import Part, WorkerDied
+from ragmetrics.storage import RunRef
 from tests.fakes.logs import NIGHT
 from tests.fakes.processes import ROOT
 from tests.fakes.runner_nights import need

@@ -16,25 +16,20 @@ from pydantic import BaseModel
 from rich.console import Console
 
 from ragmetrics import Result, evaluate
+from ragmetrics.cli import print_summary
 from ragmetrics.cli.output.costs import print_estimate
-from ragmetrics.cli.output.summary import print_summary
-from ragmetrics.comparison.gate.rules import gate_run_settings
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.comparison import gate_run_settings
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.judges import Corpus
 from ragmetrics.judges.base import Reply
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.metrics.registry import metric
-from ragmetrics.model.prompt import Lexicon, Prompt
-from ragmetrics.model.request import Ask, Steps, ask
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
-from ragmetrics.pipeline.evaluation import estimate
-from ragmetrics.pipeline.nightly import CoverageShort, publish_night, run_night, stage_night
+from ragmetrics.metrics import metric
+from ragmetrics.model import Ask, Lexicon, LogRow, Prompt, Score, Status, Steps, ask
+from ragmetrics.pipeline import CoverageShort, estimate, publish_night, run_night, stage_night
 from ragmetrics.report.night_status import condition
+from ragmetrics.scoring import SamplePlan, parts, score_parts
 from ragmetrics.scoring.panel import Member
-from ragmetrics.scoring.process_pool import score_parts
-from ragmetrics.scoring.run_parts import parts
 from ragmetrics.scoring.sampling.panel import SampledPanel
-from ragmetrics.scoring.sampling.plan import Group, SamplePlan, mark_of
+from ragmetrics.scoring.sampling.plan import Group, mark_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.scripted import ScriptedJudge, a_broker

@@ -14,28 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.config.sampling import SampleSettings
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import SampleSettings, make_settings
 from ragmetrics.errors import SettingsError
-from ragmetrics.metrics.registry import select
-from ragmetrics.model.manifest import Manifest, Usage
-from ragmetrics.model.row import question_key
-from ragmetrics.model.score import Status
-from ragmetrics.model.summary import SampledMean
-from ragmetrics.scoring.sampling.draw import (
-    FEWEST,
-    Census,
-    Known,
-    comparable,
-    draw_all,
-    known,
-    wanted_rows,
-)
+from ragmetrics.metrics import select
+from ragmetrics.model import Manifest, SampledMean, Status, question_key
+from ragmetrics.model.manifest import Usage
+from ragmetrics.scoring import Known, SamplePlan, wanted_rows
+from ragmetrics.scoring.sampling.draw import FEWEST, Census, comparable, draw_all, known
 from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean, strata_of
-from ragmetrics.scoring.sampling.plan import Group, Marks, SamplePlan, stratum_of
+from ragmetrics.scoring.sampling.plan import Group, Marks, stratum_of
 from ragmetrics.scoring.sampling.report import whole_cost
-from ragmetrics.stats.intervals import mean_interval
-from ragmetrics.stats.prediction_powered_mean import prediction_powered, rows_to_judge
+from ragmetrics.stats import mean_interval, prediction_powered, rows_to_judge
 from tests.fakes.nights import night, summary
 
 Record = dict[str, Any]

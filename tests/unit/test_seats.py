@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import JudgeRefused
+from ragmetrics.judges import Corpus
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.judges.unavailable import RefusedJudge
-from ragmetrics.judges.word_frequencies import Corpus
-from ragmetrics.metrics.bundled.context_relevance import GRADE
-from ragmetrics.model.request import Ask
-from ragmetrics.pipeline.nightly import CoverageShort, run_night
+from ragmetrics.metrics import GRADE
+from ragmetrics.model import Ask
+from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.scoring.judge_pool import Seats, take_seats
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.processes import ROOT

@@ -10,12 +10,13 @@ from contextlib import contextmanager
 import pytest
 from pydantic import SecretStr
 
-from ragmetrics.config.judge import JudgeSettings, make_judge_settings
+from ragmetrics.config import JudgeSettings
+from ragmetrics.config.judge import make_judge_settings
 from ragmetrics.errors import JudgeRefused, SettingsError
-from ragmetrics.judges.endpoint_config import find_access
+from ragmetrics.judges import find_access
 from ragmetrics.judges.live import LiveJudge
-from ragmetrics.metrics.registry import select
-from ragmetrics.model.request import Ask
+from ragmetrics.metrics import select
+from ragmetrics.model import Ask
 from tests.fakes.http_server import Handler, serving
 
 KEY = "sk-SECRET-4711"

@@ -17,11 +17,9 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import sync_playwright
 
-from ragmetrics.config.settings import load_settings
-from ragmetrics.pipeline.demo import NIGHTS, unpack_demo
-from ragmetrics.pipeline.nightly import run_night
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import save_manifest
+from ragmetrics.config import load_settings
+from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
+from ragmetrics.storage import Files, save_manifest
 from tests.fakes.browsing import ARGUMENTS
 from tests.fakes.clients import Bucket
 from tests.fakes.command import Run

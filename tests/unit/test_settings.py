@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.config.judge import api_key
-from ragmetrics.config.settings import Settings, judged_by, load_settings, make_settings
+from ragmetrics.config import Settings, api_key, judged_by, load_settings, make_settings
 from ragmetrics.errors import SettingsError
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from ragmetrics.config.settings import make_settings
-from ragmetrics.config.snapshot import HIDDEN, told
+from ragmetrics.config import make_settings, told
+from ragmetrics.config.snapshot import HIDDEN
 
 
 def test_the_chief_settings_stand_even_where_nothing_was_said() -> None:

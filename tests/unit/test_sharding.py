@@ -16,10 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.config.settings import DEFAULT_METRICS, Settings, make_settings
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.errors import StoreError
-from ragmetrics.logs.log_files import LogSet, find_logs
-from ragmetrics.scoring.part import score_families
+from ragmetrics.logs import LogSet, find_logs
+from ragmetrics.scoring import score_families
 from ragmetrics.scoring.sharding import (
     MOST_TASKS,
     Extent,
@@ -28,7 +29,7 @@ from ragmetrics.scoring.sharding import (
     seconds_here,
     shards_for,
 )
-from ragmetrics.storage.files import FileInfo, Files
+from ragmetrics.storage import FileInfo, Files
 from tests.fakes.logs import make_rows, write_jsonl
 
 ROWS = 4_000

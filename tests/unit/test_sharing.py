@@ -22,7 +22,7 @@ from ragmetrics import evaluate
 from ragmetrics.judges import quota_sharing as sharing
 from ragmetrics.judges.quota_sharing import Presence, Share, join
 from ragmetrics.judges.rate_limiter import Bucket, Gate
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.clients import Bucket as S3Bucket
 from tests.fakes.clients import JudgeServer
 from tests.fakes.instant import InstantLoop, instantly

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from ragmetrics.alerts.dashboard_failure import compose_unshown
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.pipeline.backfill import BackfillShort, run_backfill
-from ragmetrics.pipeline.nightly import CoverageShort, run_night
-from ragmetrics.storage.files import Files, open_store
+from ragmetrics.pipeline import BackfillShort, CoverageShort, run_backfill, run_night
+from ragmetrics.storage import Files, open_store
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import night
 from tests.fakes.slack import SlackServer

@@ -13,22 +13,23 @@ import slackblocks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.alerts.alert_store import Message
-from ragmetrics.alerts.formats.terminal import terminal_text
+from ragmetrics.alerts import Message, terminal_text
 from ragmetrics.alerts.slack import compose
-from ragmetrics.model.changes import ComparedMeans
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import (
+from ragmetrics.model import (
     BudgetReport,
+    ComparedMeans,
+    Finding,
     JudgeInfo,
     Limits,
     Manifest,
+    SampledMean,
+    Segment,
     Source,
-    Usage,
+    Summary,
     WorstRow,
 )
-from ragmetrics.model.summary import SampledMean, Segment, Summary
-from ragmetrics.text.escaping import escape
+from ragmetrics.model.manifest import Usage
+from ragmetrics.text import escape
 from tests.fakes.nights import fall
 
 NIGHT = date(2026, 11, 19)

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.alerts import delivery as deliver
-from ragmetrics.alerts import outbox, webhook
-from ragmetrics.alerts.delivery import load_book
-from ragmetrics.config.settings import Settings, make_settings
-from ragmetrics.pipeline.nightly import CoverageShort, run_night
-from ragmetrics.storage.files import Files
+from ragmetrics.alerts import load_book, outbox, webhook
+from ragmetrics.config import Settings, make_settings
+from ragmetrics.pipeline import CoverageShort, run_night
+from ragmetrics.storage import Files
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.slack import Failure, SlackServer
 

@@ -7,18 +7,16 @@ from typing import Any
 
 import pytest
 
+from ragmetrics.alerts import alert, outbox
 from ragmetrics.alerts import delivery as deliver
-from ragmetrics.alerts import outbox
-from ragmetrics.alerts.delivery import alert
 from ragmetrics.alerts.notification_channels import MOST_THREADS
 from ragmetrics.alerts.slack_bot import API
 from ragmetrics.alerts.threads import THREADS
-from ragmetrics.comparison.gate.notifications import tell_failed_gate
-from ragmetrics.config.settings import make_settings
+from ragmetrics.comparison import tell_failed_gate
+from ragmetrics.config import make_settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model.manifest import Manifest
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import save_manifest
+from ragmetrics.model import Manifest
+from ragmetrics.storage import Files, save_manifest
 from tests.fakes.nights import finding, night
 from tests.fakes.slack import TOKEN, SlackServer
 

@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from ragmetrics.metrics.registry import select
-from ragmetrics.model.row import LogRow
+from ragmetrics.metrics import select
+from ragmetrics.model import LogRow
 from ragmetrics.scoring.metric_run import Play, is_heavy
 from ragmetrics.text import sentence_splitter as module
-from ragmetrics.text.sentence_splitter import sentences, sharing_splits
+from ragmetrics.text import sentences, sharing_splits
 from ragmetrics.text.split_cache import Recent, Shared, Split, splits_file
 from tests.fakes.processes import ROOT
 

@@ -15,14 +15,13 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError, StoreError
-from ragmetrics.logs.inputs import find_inputs
-from ragmetrics.model.row import LogRow
+from ragmetrics.logs import find_inputs
+from ragmetrics.model import LogRow
+from ragmetrics.scoring import Staged, load_corpus, plan, stage
 from ragmetrics.scoring.sharding import shard_of, shard_range
-from ragmetrics.scoring.staging import Staged, load_corpus, plan, stage
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.shards import RunRef, read_rows
+from ragmetrics.storage import RunRef, open_store, read_rows
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
 NOW = datetime(2026, 11, 20, 2, tzinfo=UTC)

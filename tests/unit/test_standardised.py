@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.stats.comparisons import Drop, compare
-from ragmetrics.stats.standardised import (
-    FEWEST,
+from ragmetrics.stats import (
+    Drop,
     StratifiedRows,
-    expected,
+    choose_strata,
+    compare,
     hardest_mix,
     like_for_like,
 )
-from ragmetrics.stats.strata import choose_strata
+from ragmetrics.stats.standardised import FEWEST, expected
 
 SCORES = st.lists(st.floats(0, 1), min_size=2, max_size=30)
 

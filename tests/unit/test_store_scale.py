@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks import store_scale
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 
 
 def test_a_night_finds_nine_in_ten_in_little_memory(tmp_path: Path) -> None:

@@ -8,16 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score, Status
-from ragmetrics.model.summary import JudgeSummary, Segment
-from ragmetrics.scoring.summary import MetricScores, find_segments, load_scores, summarise
-from ragmetrics.stats.agreement import krippendorff_alpha
-from ragmetrics.stats.intervals import mean_interval
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.shards import (
+from ragmetrics.model import JudgeSummary, LogRow, Score, Segment, Status
+from ragmetrics.scoring import MetricScores, find_segments, load_scores, summarise
+from ragmetrics.stats import krippendorff_alpha, mean_interval
+from ragmetrics.storage import (
     ROW_SCHEMA,
     SCORE_SCHEMA,
+    Files,
     PartWriter,
     RunRef,
     row_record,

@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 
 from ragmetrics.errors import InputError
-from ragmetrics.model.manifest import JudgeInfo, Manifest, Source
-from ragmetrics.model.summary import Segment
+from ragmetrics.model import JudgeInfo, Manifest, Segment, Source
+from ragmetrics.report import night_markdown, night_summary, redacted
 from ragmetrics.report.markdown import summary_markdown
-from ragmetrics.report.redacting import redacted
-from ragmetrics.report.short_summary import night_markdown, night_summary
 from ragmetrics.report.summary_page import summary_page
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import save_manifest
+from ragmetrics.storage import Files, save_manifest
 from tests.fakes.command import Run
 from tests.fakes.nights import HOSTILE, as_worst, finding, night, summary, ten_nights, worst_row
 from tests.fakes.pages import Outline, Site, text

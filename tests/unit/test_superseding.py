@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.model.manifest import Source
+from ragmetrics.model import Source
 from ragmetrics.report.store_snapshot import Saved, until_settled
-from ragmetrics.storage import history
-from ragmetrics.storage.files import Files
-from ragmetrics.storage.history import nights, save_manifest
-from ragmetrics.storage.night_selection import differing, speaks, superseding
+from ragmetrics.storage import Files, history, nights, save_manifest, speaks, superseding
+from ragmetrics.storage.night_selection import differing
 from tests.fakes.nights import night, summary
 
 

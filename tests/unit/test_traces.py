@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ragmetrics.logs.presets.interpreter import PRESETS, Place, Skipped
 from ragmetrics.logs.presets.traces import AGAIN, INSIDE, Traces
-from ragmetrics.model.row import BadRow
+from ragmetrics.model import BadRow
 from tests.fakes.traces import run, span
 
 

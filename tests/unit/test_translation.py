@@ -10,19 +10,14 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from ragmetrics.config.judge import JudgeSettings
-from ragmetrics.config.settings import make_settings
+from ragmetrics.config import JudgeSettings, make_settings
 from ragmetrics.errors import InputError, Unanswered
 from ragmetrics.judges import prompt_translation as translation
+from ragmetrics.judges import translate
 from ragmetrics.judges.base import Reply
-from ragmetrics.judges.prompt_translation import translate
-from ragmetrics.metrics.bundled.context_recall import SUPPORT
-from ragmetrics.metrics.bundled.context_relevance import GRADE
-from ragmetrics.metrics.bundled.context_relevancy import NEEDED
+from ragmetrics.metrics import GRADE, NEEDED, SUPPORT, metrics, prompts_of
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
-from ragmetrics.metrics.registry import metrics, prompts_of
-from ragmetrics.model.prompt import Prompt
-from ragmetrics.model.request import Ask
+from ragmetrics.model import Ask, Prompt
 
 REPLACEABLE = [p for p in prompts_of(metrics().values()).values() if not p.verbatim]
 Translator = Callable[[list[str]], list[str]]

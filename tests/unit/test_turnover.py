@@ -12,22 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragmetrics.alerts import IdReader, alert
 from ragmetrics.alerts import document_ids as seen_ids
-from ragmetrics.alerts.delivery import alert
-from ragmetrics.alerts.document_ids import IdReader, hashed, pieces
+from ragmetrics.alerts.document_ids import hashed, pieces
 from ragmetrics.alerts.stale_labels import Share
-from ragmetrics.config.alerts import AlertSettings
-from ragmetrics.config.settings import make_settings
-from ragmetrics.logs.inputs import find_inputs
-from ragmetrics.model.finding import Finding
-from ragmetrics.model.manifest import Manifest
+from ragmetrics.config import AlertSettings, make_settings
+from ragmetrics.logs import find_inputs
+from ragmetrics.model import Finding, Manifest
 from ragmetrics.pipeline.publish import publish
-from ragmetrics.scoring.fingerprint import judge_info
-from ragmetrics.scoring.part import score_part
-from ragmetrics.scoring.run_parts import parts
-from ragmetrics.scoring.staging import plan, stage
-from ragmetrics.storage.files import open_store
-from ragmetrics.storage.shards import read_columns
+from ragmetrics.scoring import judge_info, parts, plan, score_part, stage
+from ragmetrics.storage import open_store, read_columns
 from tests.fakes.logs import write_jsonl
 
 FIRST = date(2026, 11, 10)

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.metrics.bundled.context_relevance import GRADE
+from ragmetrics.metrics import GRADE
 from ragmetrics.metrics.bundled.ragas_context_relevance import ragas_context_relevance
-from ragmetrics.model.request import Ask
-from ragmetrics.model.row import LogRow
-from ragmetrics.text.untrusted import neutralise
+from ragmetrics.model import Ask, LogRow
+from ragmetrics.text import neutralise
 
 TOKENS = [
     "<|im_start|>",

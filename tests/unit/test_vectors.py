@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 
 from ragmetrics.errors import JudgeError, Unanswered
+from ragmetrics.judges import EMBEDDING, Corpus, HashedEmbedder, Judgements, Vectors
 from ragmetrics.judges.base import Embedded
-from ragmetrics.judges.cache.judgements import EMBEDDING, Judgement, Judgements
-from ragmetrics.judges.embedding_client import Vectors
-from ragmetrics.judges.embeddings import HashedEmbedder
+from ragmetrics.judges.cache.judgements import Judgement
 from ragmetrics.judges.vector_checks import VectorChecks
-from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.model import Answer, Embed
 from ragmetrics.model.manifest import Usage
-from ragmetrics.model.request import Answer, Embed
-from ragmetrics.storage.files import Files
+from ragmetrics.storage import Files
 from tests.fakes.scripted import CountingEmbedder
 
 

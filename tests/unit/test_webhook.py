@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from ragmetrics.alerts.alert_store import Message
+from ragmetrics.alerts import Message
 from ragmetrics.alerts.webhook import LONGEST_WAIT, OF_CONTENT, SlackError, send
 
 

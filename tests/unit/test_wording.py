@@ -13,19 +13,26 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.config.settings import DEFAULT_METRICS, load_settings, make_settings
+from ragmetrics.config import load_settings, make_settings
+from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.errors import SettingsError
-from ragmetrics.logs.inputs import Inputs
-from ragmetrics.metrics.bundled.context_recall import SUPPORT
-from ragmetrics.metrics.bundled.context_relevance import GRADE
-from ragmetrics.metrics.bundled.context_relevancy import NEEDED
+from ragmetrics.logs import Inputs
+from ragmetrics.metrics import (
+    GRADE,
+    NEEDED,
+    SUPPORT,
+    Wording,
+    as_yaml,
+    file_name,
+    find_file,
+    metrics,
+    prompts_of,
+    read_folder,
+    select,
+)
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
-from ragmetrics.metrics.prompt_overrides import Wording, as_yaml, file_name, find_file, read_folder
-from ragmetrics.metrics.registry import metrics, prompts_of, select
-from ragmetrics.model.prompt import Prompt, Text, dumps
-from ragmetrics.model.request import Ask, Embed
-from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.scoring.staging import plan
+from ragmetrics.model import Ask, Embed, Prompt, Text, dumps
+from ragmetrics.scoring import chosen_metrics, plan
 from tests.fakes.logs import NIGHT
 from tests.fakes.processes import ROOT
 

@@ -15,17 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.config.judge import JudgeSettings
-from ragmetrics.config.settings import Settings, make_settings
+from ragmetrics.config import JudgeSettings, Settings, make_settings
 from ragmetrics.errors import JudgeError, JudgeRefused, RagmetricsError, StoreError, Unanswered
-from ragmetrics.logs.inputs import find_inputs
-from ragmetrics.pipeline.evaluation import evaluate
-from ragmetrics.pipeline.nightly import run_night
+from ragmetrics.logs import find_inputs
+from ragmetrics.pipeline import evaluate, run_night
+from ragmetrics.scoring import Staged, WorkerDied, parts, plan, score_parts, stage
 from ragmetrics.scoring import process_pool as workers
-from ragmetrics.scoring.process_pool import WorkerDied, _LongestFirst, score_parts
-from ragmetrics.scoring.run_parts import parts
-from ragmetrics.scoring.staging import Staged, plan, stage
-from ragmetrics.storage.files import open_store
+from ragmetrics.scoring.process_pool import _LongestFirst
+from ragmetrics.storage import open_store
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.processes import ROOT
 

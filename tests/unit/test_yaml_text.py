@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ragmetrics.config.settings import load_settings, make_settings
+from ragmetrics.config import load_settings, make_settings
 from ragmetrics.errors import SettingsError
-from ragmetrics.text.yaml_reader import load_yaml
+from ragmetrics.text import load_yaml
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join(['*' + before] * 10)}]\n"

@@ -7,12 +7,7 @@ from itertools import combinations
 
 from pydantic import BaseModel
 
-from ragmetrics.errors import UnreadableReply
-from ragmetrics.metrics.registry import metric
-from ragmetrics.model.prompt import Data, Lexicon, Prompt
-from ragmetrics.model.request import Steps, ask
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
+from ragmetrics import Data, Lexicon, LogRow, Prompt, Score, Steps, ask, errors, metric
 
 ALIKE_FROM = 0.6
 
@@ -26,7 +21,7 @@ class Contradictions(BaseModel):
 def _check(verdict: Contradictions, data: Data) -> None:
     """What a schema cannot say; an unreadable reply is asked again."""
     if strange := set(verdict.contradicted) - set(map(int, data["contexts"])):
-        raise UnreadableReply(f"contradicted: there is no context {min(strange)}")
+        raise errors.UnreadableReply(f"contradicted: there is no context {min(strange)}")
 
 
 def _baseline(data: Data, lexicon: Lexicon) -> Contradictions:

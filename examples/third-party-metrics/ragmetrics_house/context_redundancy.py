@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from ragmetrics.metrics.registry import metric
-from ragmetrics.model.request import Steps
-from ragmetrics.model.row import LogRow
-from ragmetrics.model.score import Score
-from ragmetrics.text.sentence_splitter import sentences
+from ragmetrics import LogRow, Score, Steps, metric, sentences
 
 
 @metric(version=1, needs=("retrieved_contexts",), calls="0", higher_is_better=False)

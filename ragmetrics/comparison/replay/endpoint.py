@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ragmetrics import __version__
 from ragmetrics.comparison.replay.protocols import NoAnswer, Setback
 from ragmetrics.comparison.replay.questions import Question
 from ragmetrics.comparison.replay.response_mapping import UNREADABLE
@@ -33,6 +32,7 @@ from ragmetrics.judges import (
     retry_after,
 )
 from ragmetrics.text import short
+from ragmetrics.version import __version__
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession

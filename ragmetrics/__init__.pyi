@@ -1,0 +1,37 @@
+from .version import __version__ as __version__
+
+# Score rows in Python.
+from .pipeline import evaluate as evaluate, aevaluate as aevaluate, Result as Result
+from .pipeline import estimate as estimate
+from .scoring import Estimate as Estimate
+from .pipeline import compare as compare
+from .model import Comparison as Comparison
+
+# Settings and the store.
+from .config import Settings as Settings, load_settings as load_settings
+from .config import make_settings as make_settings
+from .storage import open_store as open_store
+
+# Write a metric.
+from .metrics import metric as metric
+from .model import LogRow as LogRow, Score as Score, Status as Status, Steps as Steps
+from .model import Prompt as Prompt, Text as Text, Data as Data, Lexicon as Lexicon
+from .model import ask as ask, ask_each as ask_each, ask_times as ask_times
+from .model import embed as embed, embed_each as embed_each, Vector as Vector
+from .text import sentences as sentences, normalise as normalise
+
+# Run the steps of the product in a flow of one's own.
+from .pipeline import run_night as run_night, NightResult as NightResult
+from .pipeline import run_backfill as run_backfill
+from .comparison import run_gate as run_gate, run_replay as run_replay
+from .model import IndexBuild as IndexBuild, make_index_build as make_index_build
+from .model import Manifest as Manifest, Finding as Finding, Gate as Gate
+
+# Hold judges against labels.
+from .calibration import calibrate as calibrate, load_calibrations as load_calibrations
+from .calibration import compare_calibrations as compare_calibrations
+from .calibration import calibration_drifts as calibration_drifts
+from .model import Calibration as Calibration, Drift as Drift
+
+# Errors.
+from . import errors as errors
