@@ -21,9 +21,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragmetrics.alerts import Book, Night, advance, evaluate, notifications
+from ragmetrics.alerts import (
+    AlertStore,
+    NightContext,
+    advance_states,
+    evaluate_rules,
+    notifications,
+)
 from ragmetrics.alerts.escalation import escalate
-from ragmetrics.alerts.rule_check import Case
+from ragmetrics.alerts.rule_check import RuleCheck
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.model import (
     Finding,
@@ -37,7 +43,7 @@ from ragmetrics.model import (
 )
 from ragmetrics.model.manifest import Usage
 from ragmetrics.scoring import MetricScores
-from ragmetrics.stats import Carried, TaggedRows, find_carriers, mean_interval
+from ragmetrics.stats import Attribution, TaggedRows, attribute_drop, mean_interval
 
 Values: TypeAlias = NDArray[np.float64]
 """Questions x metrics."""
@@ -81,14 +87,14 @@ class World:
     for_: int = 2
     nights: list[Manifest] = field(default_factory=list)
     scores: dict[date, dict[str, MetricScores]] = field(default_factory=dict)
-    book: Book = field(default_factory=Book)
+    book: AlertStore = field(default_factory=AlertStore)
     notified: dict[str, Notification] = field(default_factory=dict)
     """What people were last told, of alerts that fire whatever their numbers are."""
 
     def add(self, values: Values, first_question: int = 0) -> list[Finding]:
         """Another night; return what its drop rules find."""
         manifest, scores = self._night(values, first_question)
-        night = Night(
+        night = NightContext(
             manifest,
             scores,
             self.nights[-_REMEMBERED:],
@@ -97,8 +103,8 @@ class World:
         )
         settings = AlertSettings(rules=rules(self.versus, self.for_))
         with patch("ragmetrics.alerts.rules.summarise", _summary):
-            found = evaluate(settings, night)
-        self.book, told = advance(self.book, found, manifest.date, remind_days=7, run="run")
+            found = evaluate_rules(settings, night)
+        self.book, told = advance_states(self.book, found, manifest.date, remind_days=7, run="run")
         self._keep(manifest.model_copy(update={"findings": told}), scores)
         return [one for one in told if one.kind == "metric"]
 
@@ -120,7 +126,7 @@ class World:
 
     def _escalated(self, manifest: Manifest, scores: dict[str, MetricScores]) -> list[Finding]:
         earlier = self.nights[-_REMEMBERED:]
-        night = Night(
+        night = NightContext(
             manifest,
             scores,
             earlier,
@@ -149,10 +155,10 @@ class World:
         self.scores[manifest.date] = scores
         self.scores.pop(manifest.date - timedelta(_REMEMBERED + 1), None)
 
-    def carriers(self, metric: str) -> Carried:
+    def carriers(self, metric: str) -> Attribution:
         """What carries the drop of the last night against the one before."""
         now, before = (_tagged(self.scores[one.date][metric]) for one in self.nights[:-3:-1])
-        found = find_carriers(before, now)
+        found = attribute_drop(before, now)
         if found is None:
             raise ValueError("a night without questions")
         return found
@@ -169,11 +175,11 @@ def rules(versus: str, for_: int = 2) -> tuple[Rule, ...]:
     )
 
 
-def _firing() -> list[Case]:
+def _firing() -> list[RuleCheck]:
     """An alert of each rule over all rows and each segment."""
     segments = [None, *(Segment(tag="segment", value=f"s{one}") for one in range(SEGMENTS))]
     return [
-        Case(
+        RuleCheck(
             Rule(metric=metric, max_drop=LIMIT),
             Finding(
                 key=f"{metric}/{segment}",

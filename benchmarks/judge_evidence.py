@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.calibration.label_mapping import Target
+from ragmetrics.calibration.label_mapping import LabelTarget
 from ragmetrics.calibration.sets import AskedRow, LabelledSet, targets
 from ragmetrics.metrics import NEEDED
 from ragmetrics.metrics.bundled.context_relevancy import relevances
@@ -56,7 +56,7 @@ def gather(labelled: LabelledSet, lexicon: Lexicon) -> dict[str, Evidence]:
     return {metric: one for metric, one in found.items() if one and 0 < one.positive.mean() < 1}
 
 
-def _gather(rows: Iterable[AskedRow], target: Target, lexicon: Lexicon) -> Evidence | None:
+def _gather(rows: Iterable[AskedRow], target: LabelTarget, lexicon: Lexicon) -> Evidence | None:
     units: list[tuple[str, str, str, bool, float, float]] = []
     for row in rows:
         log_row = row.labelled.row

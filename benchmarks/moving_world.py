@@ -23,8 +23,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragmetrics import evaluate
-from ragmetrics.alerts import Book, Night, advance, with_movements
-from ragmetrics.alerts import evaluate as hold_rules
+from ragmetrics.alerts import AlertStore, NightContext, advance_states, with_movements
+from ragmetrics.alerts import evaluate_rules as hold_rules
 from ragmetrics.comparison import find_moves
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.model import Finding, JudgeInfo, Manifest, Source, Status, Summary
@@ -134,7 +134,7 @@ class World:
     """Nights before that are looked at."""
     nights: list[Manifest] = field(default_factory=list)
     scores: dict[date, dict[str, MetricScores]] = field(default_factory=dict)
-    book: Book = field(default_factory=Book)
+    book: AlertStore = field(default_factory=AlertStore)
 
     def add(self, values: Mapping[str, Values], *, ruled: bool = True) -> Manifest:
         """Another night, judged anew; its drop rules are held where it is `ruled`."""
@@ -147,14 +147,16 @@ class World:
         """The next night, if it were so; it is not kept."""
         return self._published(values, ruled=True)[0]
 
-    def _published(self, values: Mapping[str, Values], *, ruled: bool) -> tuple[Manifest, Book]:
+    def _published(
+        self, values: Mapping[str, Values], *, ruled: bool
+    ) -> tuple[Manifest, AlertStore]:
         scores = {name: _table(name, own) for name, own in values.items()}
         manifest = self._manifest(scores)
-        night = Night(manifest, scores, self.nights[-self.history :], self.load)
+        night = NightContext(manifest, scores, self.nights[-self.history :], self.load)
         told, book = list[Finding](), self.book
         if ruled:
             found = hold_rules(AlertSettings(rules=self._rules()), night)
-            book, told = advance(book, found, manifest.date, remind_days=7)
+            book, told = advance_states(book, found, manifest.date, remind_days=7)
         manifest = manifest.model_copy(update={"metrics": with_movements(night), "findings": told})
         self.scores[manifest.date] = scores
         moves = find_moves(manifest, night.earlier, self.load)

@@ -24,9 +24,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from ragmetrics.judges import EMBEDDING, Judgements
+from ragmetrics.judges import EMBEDDING, ReplyCache
 from ragmetrics.judges.cache.reply_files import write
-from ragmetrics.judges.cache.reply_index import SCHEMA, Gathered
+from ragmetrics.judges.cache.reply_index import SCHEMA, ReplyIndex
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import Files
 
@@ -101,7 +101,7 @@ def _fill(files: Files, prompt: str, count: int, asked: int, draw: np.random.Gen
         low, high = shard_range(shard, _SHARDS)
         part = keys[(first >= int(low, 16)) & (first <= int(high, 16))]
         for some in np.array_split(part, _FILES):
-            gathered = Gathered()
+            gathered = ReplyIndex()
             for start in range(0, len(some), 4_096):
                 gathered.add(_table(some[start : start + 4_096], prompt, draw))
             gathered.settle()
@@ -173,7 +173,7 @@ def _night(folder: str, rows: int, vectors: bool) -> Night:
         low, high = shard_range(shard, _SHARDS)
         mine = [row for row in range(rows) if low <= _question(row).hex() <= high]
         for family in _FAMILIES:
-            part = Judgements(files, _JUDGE, low, high, prompts=family)
+            part = ReplyCache(files, _JUDGE, low, high, prompts=family)
             part.load([_question(row).hex() for row in mine])
             parts[shard, family] = part, mine
     loaded = time.monotonic()
@@ -197,7 +197,7 @@ def _peak_mb() -> float:
 
 
 def _looked_up(
-    part: Judgements, family: Sequence[str], rows: Sequence[int], vectors: bool
+    part: ReplyCache, family: Sequence[str], rows: Sequence[int], vectors: bool
 ) -> Iterator[bool]:
     for row in rows:
         for prompt in family:

@@ -30,8 +30,8 @@ from pathlib import Path
 
 from benchmarks.scale import make_rows
 from ragmetrics.config import make_settings
-from ragmetrics.logs import Inputs, log_set
-from ragmetrics.scoring import plan, stage
+from ragmetrics.logs import NightInputs, log_set
+from ragmetrics.scoring import plan_run, stage_run
 
 _SAMPLE_SECONDS = 0.5
 _TURN_SECONDS = 20.0
@@ -225,10 +225,10 @@ def _staging(log: Path) -> float:
     """Seconds to stage the log, which one process does before any other begins."""
     with tempfile.TemporaryDirectory(prefix="ragmetrics-bench-") as store:
         settings = make_settings({"store": store})
-        inputs = Inputs((log_set(settings, str(log)),), None)
+        inputs = NightInputs((log_set(settings, str(log)),), None)
         start = time.monotonic()
-        ref = plan(settings, date(1970, 1, 1), inputs, "bench")
-        stage(settings, ref, inputs, datetime.now(UTC))
+        ref = plan_run(settings, date(1970, 1, 1), inputs, "bench")
+        stage_run(settings, ref, inputs, datetime.now(UTC))
         return time.monotonic() - start
 
 

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ragmetrics.alerts import Book, Night, advance, evaluate
+from ragmetrics.alerts import AlertStore, NightContext, advance_states, evaluate_rules
 from ragmetrics.config import AlertSettings
 from ragmetrics.model import Finding, JudgeInfo, Manifest, Segment, Source, Status, Summary
 from ragmetrics.model.manifest import Usage
@@ -129,7 +129,7 @@ class World:
     """Whether rows have their section as a tag."""
     nights: list[Manifest] = field(default_factory=list)
     scores: dict[date, dict[str, MetricScores]] = field(default_factory=dict)
-    book: Book = field(default_factory=Book)
+    book: AlertStore = field(default_factory=AlertStore)
 
     def copy(self) -> World:
         """The same history, that may go on otherwise."""
@@ -140,14 +140,16 @@ class World:
         day = _FIRST + timedelta(len(self.nights))
         scores = {name: self._table(name, drawn, len(self.nights)) for name in METRICS}
         manifest = _manifest(day, scores)
-        night = Night(
+        night = NightContext(
             manifest,
             scores,
             self.nights[-_REMEMBERED:],
             lambda one, metric: self.scores[one.date][metric],
             mix_tags=self.mix_tags,
         )
-        self.book, told = advance(self.book, evaluate(AlertSettings(), night), day, remind_days=7)
+        self.book, told = advance_states(
+            self.book, evaluate_rules(AlertSettings(), night), day, remind_days=7
+        )
         self.nights.append(manifest.model_copy(update={"findings": told}))
         self.scores[day] = scores
         self.scores.pop(day - timedelta(_REMEMBERED + 1), None)

@@ -24,8 +24,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 from benchmarks.year_store import TONIGHT, Night, fill, make_night, unpublish
-from ragmetrics.pipeline.publish import publish
-from ragmetrics.pipeline.show import show
+from ragmetrics.pipeline.publish import publish_run
+from ragmetrics.pipeline.show import show_run
 from ragmetrics.storage import Files
 from tests.fakes import s3
 from tests.fakes.processes import running
@@ -65,7 +65,7 @@ def publish_tonight(night: Night, files: Files) -> Published:
 
     with patch.object(Files, "write", told):
         begun, computed = time.perf_counter(), time.process_time()
-        show(settings, publish(settings, night.staged, datetime.now(UTC)))
+        show_run(settings, publish_run(settings, night.staged, datetime.now(UTC)))
         seconds, busy = time.perf_counter() - begun, time.process_time() - computed
     return Published(seconds, busy, written)
 

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 from ragmetrics.config import Settings, load_settings
 from ragmetrics.model import Finding, Manifest, Summary
 from ragmetrics.pipeline import NIGHTS, publish_night, show_night, stage_night, unpack_demo
-from ragmetrics.scoring import Staged, parts, score_parts
+from ragmetrics.scoring import Staged, list_parts, score_parts
 from ragmetrics.storage import (
     ROW_SCHEMA,
     SCORE_SCHEMA,
     Files,
-    Months,
     PartWriter,
+    RunIndex,
     RunRef,
     open_store,
     read_columns,
@@ -55,7 +55,7 @@ def make_night(folder: Path, rows: int = 0) -> Night:
     """Score a night of the demo; its rows are repeated until they are so many."""
     settings = load_settings(unpack_demo(folder))
     staged = stage_night(settings, TONIGHT)
-    if problems := score_parts(settings, staged, parts(settings, staged)):
+    if problems := score_parts(settings, staged, list_parts(settings, staged)):
         raise problems[0]
     times = -(-rows // staged.source.rows)
     if times > 1:
@@ -83,7 +83,7 @@ def unpublish(night: Night, files: Files) -> None:
     for folder in (f"runs/dt={TONIGHT}", f"dashboard/{TONIGHT}"):
         for info in files.below(folder):
             files.remove(info.path)
-    Months(files).keep(files.below("runs"))
+    RunIndex(files).keep(files.below("runs"))
 
 
 def _copy(night: Night, files: Files, ago: int, manifest: Manifest) -> None:

@@ -27,7 +27,7 @@ Change = Literal["create", "update", "delete", "keep"]
 
 
 @dataclass(frozen=True)
-class Step:
+class AutomationChange:
     """One automation, and what makes the server's the file's."""
 
     change: Change
@@ -110,16 +110,16 @@ def _unknown(raw: Any, known: Any, place: str = "") -> Iterator[str]:
             yield from _unknown(one, other, place)
 
 
-def plan(wanted: Sequence[AutomationCore], found: Sequence[Automation]) -> list[Step]:
+def plan(wanted: Sequence[AutomationCore], found: Sequence[Automation]) -> list[AutomationChange]:
     """What makes the automations found on the server, ours by name, those that are wanted."""
     left = list(found)
     steps = []
     for one in wanted:
         same = next((other for other in left if other.name == one.name), None)
         if same is None:
-            steps.append(Step("create", one.name, one))
+            steps.append(AutomationChange("create", one.name, one))
             continue
         left.remove(same)
         change: Change = "keep" if _whole(same) == one else "update"
-        steps.append(Step(change, one.name, one, same.id))
-    return [*steps, *(Step("delete", other.name, id=other.id) for other in left)]
+        steps.append(AutomationChange(change, one.name, one, same.id))
+    return [*steps, *(AutomationChange("delete", other.name, id=other.id) for other in left)]

@@ -25,7 +25,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from flows.automation_file import PREFIX, Change, Step, plan, read_automations, without_telling
+from flows.automation_file import (
+    PREFIX,
+    AutomationChange,
+    Change,
+    plan,
+    read_automations,
+    without_telling,
+)
 from ragmetrics.errors import InputError, RagmetricsError
 
 if TYPE_CHECKING:
@@ -70,7 +77,7 @@ def _ours(client: SyncPrefectClient) -> list[Automation]:
     return [one for one in found if one.name.startswith(PREFIX)]
 
 
-def _carry_out(client: SyncPrefectClient, steps: Sequence[Step]) -> None:
+def _carry_out(client: SyncPrefectClient, steps: Sequence[AutomationChange]) -> None:
     for step in steps:
         if step.change == "create" and step.wanted:
             client.create_automation(step.wanted)
@@ -210,7 +217,7 @@ def _print(
     out: Console,
     told: argparse.Namespace,
     block: Change,
-    steps: Sequence[Step],
+    steps: Sequence[AutomationChange],
     words: Mapping[Change, str],
 ) -> None:
     table = Table("", "", show_header=False, box=None)

@@ -36,7 +36,7 @@ from ragmetrics.pipeline import (
     check_settings,
     fill,
 )
-from ragmetrics.scoring import Staged, parts
+from ragmetrics.scoring import Staged, list_parts
 from ragmetrics.storage import open_store
 from ragmetrics.text import sharing_splits
 from tasks.artifacts import artifact_key
@@ -101,7 +101,7 @@ class _Tasks:
     def score(self, staged: Staged) -> Sequence[RagmetricsError]:
         label = Label(self.settings.dataset, str(staged.ref.date), "backfill")
         until = dt.datetime.now(dt.UTC) + self.settings.deadline  # of each night its own
-        wanted = parts(self.settings, staged)
+        wanted = list_parts(self.settings, staged)
         return score_all(self.settings, staged.ref, wanted, label, until=until)
 
     def publish(self, staged: Staged, problems: Sequence[str], *, silent: bool) -> Manifest:

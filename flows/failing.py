@@ -17,7 +17,7 @@ TOLD = "FailedAndTold"
 """Of runs whose failure Slack has confirmed to have; deployments/automations.yaml knows it."""
 
 
-def fail(error: RagmetricsError, *, told: bool) -> Any:
+def failed_state(error: RagmetricsError, *, told: bool) -> Any:
     """The state for a flow to return, which raises `error` for whoever called the flow.
 
     Raises it here unless `told`: it ends the run as any other failure.

@@ -13,7 +13,7 @@ from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 
 from flows.attempts import bound_starts, run_deadline
-from flows.failing import fail
+from flows.failing import failed_state
 from flows.progress import Label
 from flows.scoring import score_all
 from flows.waiting import leaving, run_again
@@ -135,7 +135,7 @@ def _without_verdict(
         gating.publish_undecided(settings)
     except RagmetricsError as unshown:
         said += f"; and the dashboard does not show it: {unshown}"
-    return fail(NoVerdict(said), told=told)
+    return failed_state(NoVerdict(said), told=told)
 
 
 def _read(payload: Payload) -> Any:

@@ -15,7 +15,7 @@ from prefect.runtime import flow_run
 from rich.console import Console
 
 from flows.attempts import bound_starts, first_start, run_deadline
-from flows.failing import fail
+from flows.failing import failed_state
 from flows.runners import check_runner
 from flows.scoring import score_all
 from flows.waiting import come_back, leaving
@@ -32,7 +32,7 @@ from ragmetrics.pipeline import (
     shortfalls,
 )
 from ragmetrics.report import LABELS, by_state, rule_state
-from ragmetrics.scoring import parts
+from ragmetrics.scoring import list_parts
 from ragmetrics.storage import open_store
 from tasks.calibrating import judge_labelled
 from tasks.steps import alert, publish, show_or_tell, stage
@@ -66,7 +66,7 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     source = staged.source
     log.info("%s: %d rows, %d quarantined", day, source.rows, source.quarantined)
     unjudged = judge_labelled(chosen, until)
-    wanted = parts(chosen, staged)
+    wanted = list_parts(chosen, staged)
     errors = score_all(chosen, staged.ref, wanted, until=until)
     pending = [error for error in errors if isinstance(error, JudgePending)]
     if waiting := come_back(pending, settings, day, staged):
@@ -83,7 +83,7 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
         told = told and delivery.sent
     if missing := [*missing, *unshown, *staged.problems]:
         told = told and not staged.problems
-        return fail(coverage_short(manifest, missing), told=told)  # type: ignore[no-any-return]
+        return failed_state(coverage_short(manifest, missing), told=told)  # type: ignore[no-any-return]
     log.info("%s", _outcome(manifest, dashboard_link(chosen, open_store(chosen), manifest)))
     return NightResult(manifest, delivery)
 

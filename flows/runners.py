@@ -25,7 +25,7 @@ from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTa
 from ragmetrics import __version__
 from ragmetrics.config import RunnerSettings, Settings
 from ragmetrics.errors import RagmetricsError, SettingsError
-from ragmetrics.scoring import cores
+from ragmetrics.scoring import cpu_count
 
 log = logging.getLogger("ragmetrics.flows")
 THREADS = 8
@@ -81,7 +81,7 @@ def sharing_ray(settings: Settings) -> AbstractContextManager[object]:
     """
     if settings.runner.name != "ray":
         return nullcontext()
-    return open_runner(settings, settings.runner.workers or cores())
+    return open_runner(settings, settings.runner.workers or cpu_count())
 
 
 def check_runner(settings: Settings) -> None:
@@ -153,7 +153,7 @@ def _processes(chosen: RunnerSettings, parts: int, _url: str) -> TaskRunner[Any]
 
 
 def _workers(chosen: RunnerSettings, parts: int) -> int:
-    return max(1, min(chosen.workers or cores(), parts))
+    return max(1, min(chosen.workers or cpu_count(), parts))
 
 
 def _end_with_parent() -> None:

@@ -107,7 +107,7 @@ class _Held(Generic[T]):
     holders: int = 0
 
 
-class Shared(Generic[T]):
+class PerLoop(Generic[T]):
     """Things of this process that several hold at once: made for the first who asks, closed after
     the last. For use on one event loop, which goes on while they are made, one after the other.
     """
@@ -177,7 +177,7 @@ def _is_made(made: asyncio.Future[Any]) -> bool:
     return made.done() and not made.cancelled() and made.exception() is None
 
 
-_all_shared: WeakSet[Shared[Any]] = WeakSet()
+_all_shared: WeakSet[PerLoop[Any]] = WeakSet()
 
 
 def _begin_anew() -> None:

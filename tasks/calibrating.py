@@ -13,7 +13,7 @@ from ragmetrics.calibration import calibrate as calibrate_judges
 from ragmetrics.config import Settings
 from ragmetrics.model import Calibration, Drift
 from ragmetrics.pipeline import judge_drift_labels
-from ragmetrics.report import PAGE, calibration_markdown, refresh_dashboard
+from ragmetrics.report import CALIBRATION_PAGE, calibration_markdown, refresh_dashboard
 from ragmetrics.storage import open_store
 from tasks.artifacts import artifact_key, leave_artifact
 from tasks.steps import RETRIES
@@ -55,7 +55,7 @@ def publish(
     """Leave the figures as an artifact, and refresh the dashboard."""
     files = open_store(settings)
     leave_artifact(
-        calibration_markdown(found, drifts, page_link(settings, files, PAGE)),
+        calibration_markdown(found, drifts, page_link(settings, files, CALIBRATION_PAGE)),
         key=f"ragmetrics-{artifact_key(settings.dataset)}-calibration",
         description=f"Judges of {settings.dataset} against labelled rows",
     )

@@ -27,15 +27,15 @@ from ragmetrics.comparison import (
 )
 from ragmetrics.config import Settings
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.judges import deadline_at, ending
+from ragmetrics.judges import deadline_at, use_deadline
 from ragmetrics.model import (
     HELD,
     INCONCLUSIVE,
     PASSED,
+    FailedGate,
     Gate,
     IndexBuild,
     Replayed,
-    Undecided,
     Verdict,
 )
 from ragmetrics.report import gate_markdown, redacted, refresh_builds
@@ -66,7 +66,7 @@ def replay(settings: Settings, build: IndexBuild, until: datetime | None = None)
     """Ask the retriever the golden questions, where the settings name one and there is no log.
     After `until` nothing is asked.
     """
-    with ending(deadline_at(until)):
+    with use_deadline(deadline_at(until)):
         return replay_missing(settings, build)
 
 
@@ -140,7 +140,7 @@ def tell(settings: Settings, gate: Gate) -> Gate:
 @task(name="tell of no verdict", task_run_name=_by_flow_run("tell"), **RETRIES)
 def tell_undecided(
     settings: Settings, reason: str, carried: str, event_id: str | None
-) -> Undecided:
+) -> FailedGate:
     """Tell every channel that a build got no verdict."""
     return tell_failed_gate(settings, reason, carried, event_id, run_page())
 

@@ -17,10 +17,10 @@ from ragmetrics.errors import JudgePending, RagmetricsError
 from ragmetrics.model import Manifest
 from ragmetrics.pipeline import (
     alert_night,
+    notify_unshown_night,
     publish_night,
     show_night,
     stage_night,
-    tell_unshown_night,
 )
 from ragmetrics.report import night_markdown
 from ragmetrics.scoring import Staged, score_part
@@ -107,7 +107,7 @@ def show(settings: Settings, manifest: Manifest) -> None:
 @task(name="tell of no dashboard", task_run_name="tell of no dashboard · {manifest.date}")
 def tell_unshown(settings: Settings, manifest: Manifest, reason: str) -> bool:
     """Tell people that the dashboard does not show the night; return whether Slack was told."""
-    return tell_unshown_night(settings, manifest, reason, run_page())
+    return notify_unshown_night(settings, manifest, reason, run_page())
 
 
 def show_or_tell(settings: Settings, manifest: Manifest) -> tuple[list[str], bool]:

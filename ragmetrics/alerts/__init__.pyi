@@ -1,19 +1,19 @@
-from .context import Night as Night
-from .rules import evaluate as evaluate, SEGMENT_DAYS as SEGMENT_DAYS
-from .state import advance as advance, NO_SILENCES as NO_SILENCES
+from .context import NightContext as NightContext
+from .rules import evaluate_rules as evaluate_rules, SEGMENT_DAYS as SEGMENT_DAYS
+from .state import advance_states as advance_states, NO_SILENCES as NO_SILENCES
 from .delivery import (
     Delivery as Delivery,
-    alert as alert,
+    notify_channels as notify_channels,
     alert_messages as alert_messages,
     dashboard_link as dashboard_link,
-    load_book as load_book,
+    load_alerts as load_alerts,
     page_link as page_link,
-    teller as teller,
+    message_composer as message_composer,
 )
 from .listing import (
     Alert as Alert,
     all_alerts as all_alerts,
-    meant as meant,
+    find_alert as find_alert,
     open_alerts as open_alerts,
 )
 from .silencing import (
@@ -25,19 +25,23 @@ from .silencing import (
     with_silences as with_silences,
 )
 from .incident_grouping import Incident as Incident, incidents as incidents
-from .alert_store import Book as Book, Message as Message
-from .dashboard_failure import tell_unshown as tell_unshown
+from .alert_store import AlertStore as AlertStore, Message as Message
+from .dashboard_failure import notify_dashboard_failure as notify_dashboard_failure
 from .document_ids import IdReader as IdReader
 from .escalation import notifications as notifications
 from .formats.slack_mrkdwn import spans as spans, web as web
 from .formats.terminal import terminal_text as terminal_text
-from .gate_message import compose_gate as compose_gate, compose_undecided as compose_undecided
+from .gate_message import compose_gate as compose_gate, compose_failed_gate as compose_failed_gate
 from .judge_movement import with_movements as with_movements
 from .message_samples import sample_messages as sample_messages
-from .missed_nights import with_missed as with_missed
+from .missed_nights import with_missed_nights as with_missed_nights
 from .notification_channels import channels as channels, SLACK as SLACK
 from .outbox import given_up as given_up, GIVEN_UP as GIVEN_UP, LONGEST_DAYS as LONGEST_DAYS
-from .root_cause import explain as explain
-from .timeouts import Unconfirmed as Unconfirmed, within as within, LONGEST as LONGEST
-from .unwatched_drops import find_falls as find_falls
+from .root_cause import explain_root_cause as explain_root_cause
+from .timeouts import (
+    Unconfirmed as Unconfirmed,
+    with_timeout as with_timeout,
+    CHANNEL_TIMEOUT as CHANNEL_TIMEOUT,
+)
+from .unwatched_drops import find_unwatched_drops as find_unwatched_drops
 from .validation import check_rules as check_rules

@@ -89,7 +89,7 @@ class Undelivered(Record):
     """and as they are since: a run that died may not have written that."""
 
 
-class Book(Record):
+class AlertStore(Record):
     """All alerts by `Finding.key`, and the messages that still have to go out."""
 
     night: date | None = None
@@ -101,7 +101,7 @@ class Book(Record):
 
     def queue(
         self, messages: Sequence[tuple[str, Message]], waited: Sequence[Undelivered] = ()
-    ) -> Book:
+    ) -> AlertStore:
         """This book with tonight's messages in the outbox, each after the name of its channel.
 
         `advance` was called before. `waited` is what waited before that: what of it was taken back
@@ -139,4 +139,4 @@ def _same_turn(fresh: Sequence[Undelivered], waited: Sequence[Undelivered]) -> i
     return None
 
 
-__all__ = ["AlertState", "Book", "Message", "Tone", "Undelivered"]
+__all__ = ["AlertState", "AlertStore", "Message", "Tone", "Undelivered"]

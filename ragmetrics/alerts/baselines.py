@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from ragmetrics.alerts.context import Baseline, Night
-from ragmetrics.alerts.firing_history import MOST_NIGHTS, nights_out, spell_before
+from ragmetrics.alerts.context import Baseline, NightContext
+from ragmetrics.alerts.firing_history import MOST_NIGHTS, incident_start, nights_out
 from ragmetrics.config import Rule
 from ragmetrics.model import Manifest
 
@@ -25,7 +25,7 @@ SERVING_NIGHTS = 7
 
 
 @dataclass(frozen=True)
-class Lacking:
+class NoBaseline:
     """Why there is nothing to compare with."""
 
     reason: str
@@ -33,18 +33,18 @@ class Lacking:
     """Whether no further night will mend it, but the settings have to be changed."""
 
 
-def find_baseline(rule: Rule, night: Night, key: str) -> Baseline | Lacking:
+def find_baseline(rule: Rule, night: NightContext, key: str) -> Baseline | NoBaseline:
     """What tonight is compared with, and the nights of the present spell."""
     comparable = night.comparable(rule.metric)
-    start = spell_before(night.earlier, key, rule.for_ - 1) or night.manifest.date
+    start = incident_start(night.earlier, key, rule.for_ - 1) or night.manifest.date
     spell = [one for one in comparable if one.date >= start][-(MOST_NIGHTS - 1) :]
     kind, _, which = rule.versus.partition(":")
     before = usual_nights(night, rule.metric, key, start)
     if kind == "pinned":
         found = _pinned(rule, night, which, spell)
-        return found if isinstance(found, Lacking) else replace(found, usual=before)
+        return found if isinstance(found, NoBaseline) else replace(found, usual=before)
     if not before:
-        return Lacking("no earlier night by the same judge")
+        return NoBaseline("no earlier night by the same judge")
     if kind == "serving":
         return _serving(night, before, spell)
     nights = before[-1 if kind == "previous" else -int(which) :]
@@ -52,7 +52,7 @@ def find_baseline(rule: Rule, night: Night, key: str) -> Baseline | Lacking:
     return Baseline(nights, _label(nights), spell=spell, usual=before, past=past)
 
 
-def usual_nights(night: Night, metric: str, key: str, start: date) -> list[Manifest]:
+def usual_nights(night: NightContext, metric: str, key: str, start: date) -> list[Manifest]:
     """The nights before a spell that compare and on which the alert was not firing."""
     out = nights_out(night.earlier, key)
     return [one for one in night.comparable(metric) if one.date < start and one.date not in out]
@@ -62,16 +62,18 @@ def _label(nights: Sequence[Manifest]) -> str:
     return nights[0].date.isoformat() if len(nights) == 1 else f"{len(nights)} nights before"
 
 
-def _pinned(rule: Rule, night: Night, run: str, spell: Sequence[Manifest]) -> Baseline | Lacking:
+def _pinned(
+    rule: Rule, night: NightContext, run: str, spell: Sequence[Manifest]
+) -> Baseline | NoBaseline:
     found = night.find_run(run)
     if found is None:
-        return Lacking(
+        return NoBaseline(
             f"no run {run} in the store: `versus: {rule.versus}` needs the name of a run, as in "
             "runs/dt=DATE/run=NAME.json",
             for_good=True,
         )
     if not night.compares(found, rule.metric):
-        return Lacking(
+        return NoBaseline(
             f"run {run} of {found.date} was not scored by {rule.metric}, or by another judge, "
             "prompt or metric version: pin a run that was scored as tonight",
             for_good=True,
@@ -80,8 +82,8 @@ def _pinned(rule: Rule, night: Night, run: str, spell: Sequence[Manifest]) -> Ba
 
 
 def _serving(
-    night: Night, before: Sequence[Manifest], spell: Sequence[Manifest]
-) -> Baseline | Lacking:
+    night: NightContext, before: Sequence[Manifest], spell: Sequence[Manifest]
+) -> Baseline | NoBaseline:
     """The build that was promoted last, or that most rows of the newest night name. One that has
     not served any night yet is preceded by the build that it was held against, and in a spell by
     the one that served before it: the builds of a spell's own nights are no measure.
@@ -89,7 +91,7 @@ def _serving(
     builds = list(night.serving())
     builds += _most_rows(before) if spell or not builds else []
     if not builds:
-        return Lacking(
+        return NoBaseline(
             "nothing says which index build serves: none was promoted by a gate, and no row of "
             "the nights before has an index_build",
             for_good=True,
@@ -99,7 +101,7 @@ def _serving(
             nights = served[-SERVING_NIGHTS:]
             label = f"index build {build}"
             return Baseline(nights, label, build=build, spell=spell, usual=served)
-    return Lacking(f"no night of index build {builds[0]} by the same judge")
+    return NoBaseline(f"no night of index build {builds[0]} by the same judge")
 
 
 def _most_rows(before: Sequence[Manifest]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ragmetrics.alerts.coded_rows import RowCoder
 from ragmetrics.model import BUILDS, Drift, JudgeMovement, Manifest, Notification, Segment
 from ragmetrics.scoring import MetricScores
-from ragmetrics.stats import Questions
+from ragmetrics.stats import QuestionValues
 
 if TYPE_CHECKING:
     from ragmetrics.alerts.document_ids import IdReader
@@ -47,7 +47,7 @@ def _no_build() -> Sequence[str]:
 
 
 @dataclass(frozen=True)
-class Night:
+class NightContext:
     """What the rules look at: the manifest so far, this night's scores, and the nights before.
 
     `drifts` are the newest of this night's judges, one per labelled set. `find_run` finds any run
@@ -99,7 +99,7 @@ class Night:
         segment: Segment | None,
         nights: Sequence[Manifest],
         build: str | None = None,
-    ) -> list[Questions]:
+    ) -> list[QuestionValues]:
         """The values of each question on some earlier nights, of one index build or of all."""
         return [self.rows(metric, one, build).by_question(segment) for one in nights]
 

@@ -8,7 +8,7 @@ from functools import partial
 from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.formats.slack_blocks import context, links, plain, section
 from ragmetrics.alerts.notification_channels import SLACK, channels
-from ragmetrics.alerts.timeouts import LONGEST, Unconfirmed, within
+from ragmetrics.alerts.timeouts import CHANNEL_TIMEOUT, Unconfirmed, with_timeout
 from ragmetrics.config import Settings
 from ragmetrics.model import Manifest
 from ragmetrics.storage import Files
@@ -17,20 +17,20 @@ from ragmetrics.text import clean, escape
 log = logging.getLogger(__name__)
 
 
-def tell_unshown(
+def notify_dashboard_failure(
     settings: Settings, files: Files, manifest: Manifest, reason: str, run_url: str | None = None
 ) -> bool:
     """Tell every channel that a night's pages could not be written; return whether Slack was told.
 
     Nothing is kept: where a channel does not confirm, the failure of the run is all there is.
     """
-    message = compose_unshown(manifest, reason, run_url)
+    message = compose_dashboard_failure(manifest, reason, run_url)
     told = False
     for channel in channels(settings.alerts, files):
         if channel.lacks or not channel.hears("warning"):
             continue
         try:
-            within(LONGEST, partial(channel.send, message))
+            with_timeout(CHANNEL_TIMEOUT, partial(channel.send, message))
         except Unconfirmed as error:
             log.error("%s was not told that the dashboard is behind: %s", channel.name, error)
         else:
@@ -38,7 +38,9 @@ def tell_unshown(
     return told
 
 
-def compose_unshown(manifest: Manifest, reason: str, run_url: str | None = None) -> Message:
+def compose_dashboard_failure(
+    manifest: Manifest, reason: str, run_url: str | None = None
+) -> Message:
     """The message of a night whose pages could not be written."""
     title = f"🟡 Warning: the dashboard could not be written for {manifest.date}"
     what = (
@@ -55,4 +57,4 @@ def compose_unshown(manifest: Manifest, reason: str, run_url: str | None = None)
     return Message(text=text, blocks=blocks, tone="warning")
 
 
-__all__ = ["compose_unshown", "tell_unshown"]
+__all__ = ["compose_dashboard_failure", "notify_dashboard_failure"]

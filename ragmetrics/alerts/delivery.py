@@ -21,18 +21,18 @@ from time import monotonic
 from pydantic import ValidationError
 
 from ragmetrics.alerts import outbox
-from ragmetrics.alerts.alert_store import Book, Message, Undelivered
-from ragmetrics.alerts.missed_nights import find_earlier, with_missed
+from ragmetrics.alerts.alert_store import AlertStore, Message, Undelivered
+from ragmetrics.alerts.missed_nights import find_earlier, with_missed_nights
 from ragmetrics.alerts.notification_channels import SLACK, Channel, Tell, channels
 from ragmetrics.alerts.outbox_recovery import deliver
 from ragmetrics.alerts.silencing import silences
 from ragmetrics.alerts.slack import compose
-from ragmetrics.alerts.state import advance
-from ragmetrics.alerts.timeouts import LONGEST, within
+from ragmetrics.alerts.state import advance_states
+from ragmetrics.alerts.timeouts import CHANNEL_TIMEOUT, with_timeout
 from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Finding, Manifest, explain
-from ragmetrics.storage import Files, speaks
+from ragmetrics.model import Finding, Manifest, explain_validation_error
+from ragmetrics.storage import Files, is_current
 
 BOOK = "alerts/state.json"
 log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Delivery:
     """Why messages are still undelivered; they are kept, and the next run sends them."""
 
 
-def load_book(files: Files) -> Book:
+def load_alerts(files: Files) -> AlertStore:
     """The state of all alerts, with what waits in the outbox.
 
     Raises StoreError where it cannot be read as such.
@@ -57,22 +57,22 @@ def load_book(files: Files) -> Book:
     return _with_outbox(_load_state(files), files)
 
 
-def _with_outbox(state: Book, files: Files) -> Book:
+def _with_outbox(state: AlertStore, files: Files) -> AlertStore:
     """The state has messages of its own where an earlier version wrote it."""
     more = (one for one in outbox.waiting(files) if one not in state.outbox)
     return state.model_copy(update={"outbox": (*state.outbox, *more)})
 
 
-def _load_state(files: Files) -> Book:
+def _load_state(files: Files) -> AlertStore:
     data = files.find(BOOK)
     try:
-        return Book() if data is None else Book.model_validate_json(data)
+        return AlertStore() if data is None else AlertStore.model_validate_json(data)
     except ValidationError as error:
-        reason = explain(error)
+        reason = explain_validation_error(error)
         raise StoreError(f"{files.uri(BOOK)}: not a state of alerts: {reason}") from None
 
 
-def alert(
+def notify_channels(
     settings: Settings, files: Files, manifest: Manifest, run_url: str | None = None
 ) -> Delivery:
     """Tell every channel what changed with this night, and with those that were missed before it.
@@ -87,14 +87,14 @@ def alert(
     before = _with_outbox(stored, files)
     reached = channels(settings.alerts, files)
     book, message, names = before, None, set[str]()
-    spoke = speaks(files, manifest)
+    spoke = is_current(files, manifest)
     if spoke:
         days = settings.alerts.remind_days
         quiet, found = silences(files), manifest.findings
         earlier = find_earlier(files, before, manifest.date)
-        known = with_missed(before, earlier, found, days)
-        book, findings = advance(known, found, manifest.date, days, quiet, manifest.run)
-        tell = teller(settings, files, manifest, run_url)
+        known = with_missed_nights(before, earlier, found, days)
+        book, findings = advance_states(known, found, manifest.date, days, quiet, manifest.run)
+        tell = message_composer(settings, files, manifest, run_url)
         message = tell(findings)
         again = {one.channel for one in before.outbox if one not in book.outbox}
         told = alert_messages(_asked(reached, again), findings, tell)
@@ -115,9 +115,9 @@ def alert(
 def _write_and_send(
     files: Files,
     reached: Sequence[Channel],
-    stored: Book,
-    before: Book,
-    book: Book,
+    stored: AlertStore,
+    before: AlertStore,
+    book: AlertStore,
     save: Callable[[], None],
 ) -> tuple[str, ...]:
     """Write the outbox and the state, and send; return why something of it could not be done.
@@ -147,7 +147,7 @@ def _unwritten(write: Callable[[], None]) -> list[str]:
     return []
 
 
-def teller(
+def message_composer(
     settings: Settings, files: Files, manifest: Manifest, run_url: str | None = None
 ) -> Tell:
     """Composes messages of a night as the settings say."""
@@ -173,7 +173,9 @@ def _asked(reached: Sequence[Channel], again: Collection[str]) -> list[Channel]:
     return [one for one in reached if not one.lacks or one.name != SLACK or one.name in again]
 
 
-def _send_all(files: Files, book: Book, reached: Sequence[Channel], *, kept: bool) -> Iterator[str]:
+def _send_all(
+    files: Files, book: AlertStore, reached: Sequence[Channel], *, kept: bool
+) -> Iterator[str]:
     """Send what waits for each channel; why it is still undelivered, where it is. `kept`: the
     outbox is in the store.
     """
@@ -205,7 +207,7 @@ def _give_up(files: Files, one: Undelivered, what: str, why: str) -> str:
 
 
 def _send_to(
-    files: Files, book: Book, channel: Channel
+    files: Files, book: AlertStore, channel: Channel
 ) -> tuple[tuple[Undelivered, ...], list[str], list[str]]:
     """Send a channel its messages; return those that are left, why, and why of some that went out
     it could not be noted.
@@ -214,17 +216,17 @@ def _send_to(
     if channel.lacks:
         asked = book.outbox and channel.name != SLACK
         return book.outbox, [f"{channel.lacks} is not set"] if asked else [], unnoted
-    ends = monotonic() + LONGEST
+    ends = monotonic() + CHANNEL_TIMEOUT
     left, failed = deliver(
         book,
-        lambda message: within(ends - monotonic(), partial(channel.send, message)),
+        lambda message: with_timeout(ends - monotonic(), partial(channel.send, message)),
         lambda one: unnoted.extend(_unwritten(partial(outbox.drop, files, [one]))),
     )
     return left.outbox, list(dict.fromkeys(map(str, failed))), unnoted
 
 
 def _save_state(
-    settings: Settings, files: Files, manifest: Manifest, stored: Book, book: Book
+    settings: Settings, files: Files, manifest: Manifest, stored: AlertStore, book: AlertStore
 ) -> None:
     """Write the state. Where another run wrote its own meanwhile, this night follows upon that."""
     now = _load_state(files)
@@ -233,7 +235,7 @@ def _save_state(
         if now.night and now.night > manifest.date:
             return
         undo = book.undo
-        book, _ = advance(
+        book, _ = advance_states(
             now.model_copy(update=bare),
             manifest.findings,
             manifest.date,

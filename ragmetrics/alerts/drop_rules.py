@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragmetrics.alerts.baselines import Lacking, find_baseline
-from ragmetrics.alerts.context import Baseline, Night
+from ragmetrics.alerts.baselines import NoBaseline, find_baseline
+from ragmetrics.alerts.context import Baseline, NightContext
 from ragmetrics.alerts.firing_history import was_firing
 from ragmetrics.alerts.judge_drift import less_judge_drift
 from ragmetrics.alerts.judge_movement import find_movement
 from ragmetrics.alerts.like_with_like import drop_between
 from ragmetrics.alerts.question_mix import Which
-from ragmetrics.alerts.rule_check import Case, Limit, no_data, start_finding, too_few
+from ragmetrics.alerts.rule_check import Limit, RuleCheck, no_data, start_finding, too_few
 from ragmetrics.alerts.stale_labels import less_stale_labels
 from ragmetrics.config import Rule, drop_name
 from ragmetrics.model import (
@@ -26,15 +26,15 @@ from ragmetrics.model import (
     mix_text,
     movement_text,
 )
-from ragmetrics.stats import Drop, Questions
+from ragmetrics.stats import Drop, QuestionValues
 
 _TOLD_ALONE = 0.05
 """Share of questions with no like before, from which it is told."""
 
 
 def hold_drop(
-    rule: Rule, limit: float, segment: Segment | None, night: Night, now: Summary | None
-) -> Case:
+    rule: Rule, limit: float, segment: Segment | None, night: NightContext, now: Summary | None
+) -> RuleCheck:
     """Measure tonight against the rule's baseline; `family.decide` says what it comes to.
 
     A firing alert that has nothing to be compared with is unjudged: it must not look resolved.
@@ -48,13 +48,13 @@ def hold_drop(
     if short := too_few(rule, finding, night, now):
         return short
     baseline = find_baseline(rule, night, finding.key)
-    if isinstance(baseline, Lacking):
+    if isinstance(baseline, NoBaseline):
         return _incomparable(rule, finding, night, baseline)
     firing = was_firing(night.earlier, finding.key)
     line = min(limit, rule.clear) if firing and rule.clear is not None else limit
     case = measure_drop(rule, finding, night, baseline, line)
     if case is None or case.baseline is None:
-        few = Lacking("too few questions shared with earlier nights")
+        few = NoBaseline("too few questions shared with earlier nights")
         return _incomparable(rule, finding, night, few)
     night.baselines[finding.key] = case.baseline
     # Tonight with one of `for` baselines, and two to `for` nights together.
@@ -63,8 +63,8 @@ def hold_drop(
 
 
 def measure_drop(
-    rule: Rule, finding: Finding, night: Night, baseline: Baseline, line: float
-) -> Case | None:
+    rule: Rule, finding: Finding, night: NightContext, baseline: Baseline, line: float
+) -> RuleCheck | None:
     """The drop from a baseline to tonight, less what judge drift and stale labels explain of it;
     None where there are less than two questions to compare.
     """
@@ -75,7 +75,7 @@ def measure_drop(
     beyond = measured.alone > line
     moves = _movement(night, rule.metric) if beyond else ""
     told = finding.model_copy(update=_told(measured, finding.limit or 0.0, moves))
-    case = Case(rule, told, measured.drop, beyond=beyond, baseline=measured.baseline)
+    case = RuleCheck(rule, told, measured.drop, beyond=beyond, baseline=measured.baseline)
     case = less_judge_drift(case, night, measured.alone, line)
     return less_stale_labels(case, night, segment, line)
 
@@ -94,11 +94,11 @@ class _Measured:
 
 
 def _measure(
-    rule: Rule, segment: Segment | None, night: Night, baseline: Baseline, line: float
+    rule: Rule, segment: Segment | None, night: NightContext, baseline: Baseline, line: float
 ) -> _Measured | None:
     """None where there are less than two questions to compare."""
     before = night.questions(rule.metric, segment, baseline.nights, baseline.build)
-    tonight: Questions = night.scores[rule.metric].by_question(segment)
+    tonight: QuestionValues = night.scores[rule.metric].by_question(segment)
     which = Which(rule.metric, segment)
     alone = drop_between(night, which, baseline, before, [tonight])
     if alone is None:
@@ -113,7 +113,7 @@ def _measure(
     return _Measured(drop, alone.drop, _mean(before), told)
 
 
-def _movement(night: Night, metric: str) -> str:
+def _movement(night: NightContext, metric: str) -> str:
     """How far the judge moves from night to night, where that is known to be something."""
     found = find_movement(night, metric)
     return movement_text(found) if found and found.sd is not None else ""
@@ -157,22 +157,24 @@ def _mix(drop: Drop) -> str:
     return "; ".join([*told, "like for like "]) if told[0] else ""
 
 
-def _mean(nights: Sequence[Questions]) -> float:
+def _mean(nights: Sequence[QuestionValues]) -> float:
     total, rows = 0.0, 0
     for values in (values for night in nights for values in night.values()):
         total, rows = total + sum(values), rows + len(values)
     return total / rows
 
 
-def _incomparable(rule: Rule, finding: Finding, night: Night, lacking: Lacking) -> Case:
+def _incomparable(
+    rule: Rule, finding: Finding, night: NightContext, lacking: NoBaseline
+) -> RuleCheck:
     """Nothing to compare with yet is fine; what no further night can mend is no data."""
     if lacking.for_good:
         return no_data(rule, finding, f"{finding.metric}: {lacking.reason}")
     text = f"{finding.metric}: nothing to compare with yet: {lacking.reason}"
     if was_firing(night.earlier, finding.key):
         firing = finding.model_copy(update={"message": text, "level": "breach"})
-        return Case(rule, firing, unjudged=True)
-    return Case(rule, finding.model_copy(update={"message": text, "compared": False}))
+        return RuleCheck(rule, firing, unjudged=True)
+    return RuleCheck(rule, finding.model_copy(update={"message": text, "compared": False}))
 
 
 def _versus(versus: str) -> str:

@@ -15,25 +15,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
-from ragmetrics.alerts.alert_store import Book
-from ragmetrics.alerts.context import Baseline, Night
+from ragmetrics.alerts.alert_store import AlertStore
+from ragmetrics.alerts.context import Baseline, NightContext
 from ragmetrics.alerts.drop_rules import measure_drop
 from ragmetrics.alerts.multiple_testing import chance_of
-from ragmetrics.alerts.outbox_recovery import catch_up, take_back
-from ragmetrics.alerts.rule_check import Case
+from ragmetrics.alerts.outbox_recovery import recover, withdraw
+from ragmetrics.alerts.rule_check import RuleCheck
 from ragmetrics.config import Rule
 from ragmetrics.model import Escalation, Finding, Manifest, Notification
-from ragmetrics.stats import Drop, adjusted, compare
+from ragmetrics.stats import Drop, adjust_p_values, compare
 
 
-def notifications(book: Book, night: date) -> Mapping[str, Notification]:
+def notifications(book: AlertStore, night: date) -> Mapping[str, Notification]:
     """What people were last told of each alert that fires, as `advance` to a night sees it."""
-    states = catch_up(take_back(book, night), night).states
+    states = recover(withdraw(book, night), night).states
     return {key: one.notified for key, one in states.items() if one.told and one.notified}
 
 
 def escalate(
-    cases: Sequence[Case], findings: Sequence[Finding], night: Night, false_alarms: float
+    cases: Sequence[RuleCheck],
+    findings: Sequence[Finding],
+    night: NightContext,
+    false_alarms: float,
 ) -> list[Finding]:
     """The findings of all cases, in their order, with the escalations of those that are worse; of
     unjudged ones only these.
@@ -42,7 +45,7 @@ def escalate(
         _since_notified(case, finding, night) for case, finding in zip(cases, findings, strict=True)
     ]
     drops = [(one, one.drop) for one in measured if one and one.drop]
-    chances = iter(adjusted([chance_of(one, drop) for one, drop in drops]))
+    chances = iter(adjust_p_values([chance_of(one, drop) for one, drop in drops]))
     found = [
         _escalated(finding, one, one.drop, next(chances), night, false_alarms)
         if one and one.drop
@@ -53,7 +56,7 @@ def escalate(
     return [one for case, one in pairs if one.escalation or not case.unjudged]
 
 
-def _since_notified(case: Case, finding: Finding, night: Night) -> Case | None:
+def _since_notified(case: RuleCheck, finding: Finding, night: NightContext) -> RuleCheck | None:
     """The drop of a firing alert since its last notification; None where it is not known."""
     notified = night.notified.get(finding.key)
     if notified is None or notified.level == "no_data" or not finding.metric:
@@ -75,7 +78,9 @@ def _since_notified(case: Case, finding: Finding, night: Night) -> Case | None:
     return replace(found, comparisons=2 if spell else 1) if found else None
 
 
-def _since_mean(rule: Rule, finding: Finding, notified: Notification, night: Night) -> Case | None:
+def _since_mean(
+    rule: Rule, finding: Finding, notified: Notification, night: NightContext
+) -> RuleCheck | None:
     """The drop since a message about scores that are not kept, measured from the mean that people
     were told: this run was published first with rows missing, or the manifest of the run that they
     were told of could not be written.
@@ -86,11 +91,11 @@ def _since_mean(rule: Rule, finding: Finding, notified: Notification, night: Nig
     drop = compare({question: [notified.mean] for question in tonight}, tonight)
     baseline = Baseline([night.manifest], notified.night.isoformat())
     beyond = drop is not None and drop.drop > rule.step
-    return Case(rule, finding, drop, beyond=beyond, baseline=baseline)
+    return RuleCheck(rule, finding, drop, beyond=beyond, baseline=baseline)
 
 
 def _reference(
-    notified: Notification, metric: str, night: Night, comparable: Sequence[Manifest]
+    notified: Notification, metric: str, night: NightContext, comparable: Sequence[Manifest]
 ) -> Manifest | None:
     """The run that people were told of; where that is gone, or another judge scored it, the first
     night since then that compares.
@@ -105,7 +110,12 @@ def _reference(
 
 
 def _escalated(
-    finding: Finding, case: Case, drop: Drop, p_value: float, night: Night, false_alarms: float
+    finding: Finding,
+    case: RuleCheck,
+    drop: Drop,
+    p_value: float,
+    night: NightContext,
+    false_alarms: float,
 ) -> Finding:
     limit = case.rule.step
     if not case.beyond or drop.drop <= limit or p_value >= false_alarms:

@@ -15,7 +15,7 @@ MOST_NIGHTS = 7
 """Nights of a spell that are judged together: the newest ones."""
 
 
-def spell_before(earlier: Sequence[Manifest], key: str, most: int | None = None) -> date | None:
+def incident_start(earlier: Sequence[Manifest], key: str, most: int | None = None) -> date | None:
     """First night of the spell that lasts until tonight, or None where there is none.
 
     Of a spell that is only pending at most so many nights are told; one that is firing began

@@ -24,8 +24,8 @@ from ragmetrics.model import (
     MetricVerdict,
     drop_text,
     drop_words,
-    hidden_of,
-    without,
+    redact_quotes,
+    redactions,
 )
 from ragmetrics.text import clean, escape
 
@@ -59,7 +59,7 @@ def compose_gate(
         context(_what(gate)),
         *map(_section, held[:SHOWN]),
         *bullets("Held too", map(_line, held[SHOWN:])),
-        *bullets("Why", (escape(without(one, hidden), 250) for one in gate.reasons)),
+        *bullets("Why", (escape(redact_quotes(one, hidden), 250) for one in gate.reasons)),
         *bullets("Other metrics", map(_line, others)),
         *bullets("Fallen rows" if redact else "Fallen questions", _fallen(gate, held, redact)),
         *links({"builds": page, "run": run_url}),
@@ -72,7 +72,7 @@ def compose_gate(
     )
 
 
-def compose_undecided(
+def compose_failed_gate(
     dataset: str, reason: str, carried: str, event_id: str | None, run_url: str | None = None
 ) -> Message:
     """The message of a build that got no verdict: a payload that cannot be followed, logs that
@@ -95,7 +95,7 @@ def compose_undecided(
 
 
 def _hidden(gate: Gate) -> dict[str, str]:
-    return hidden_of(gate.serving_source, ()) | hidden_of(gate.source, gate.problems)
+    return redactions(gate.serving_source, ()) | redactions(gate.source, gate.problems)
 
 
 def _what(gate: Gate) -> str:

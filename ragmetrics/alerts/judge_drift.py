@@ -17,13 +17,13 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ragmetrics.alerts.context import Night
+from ragmetrics.alerts.context import NightContext
 from ragmetrics.alerts.judge_movement import level_between
-from ragmetrics.alerts.rule_check import Case
+from ragmetrics.alerts.rule_check import RuleCheck
 from ragmetrics.calibration import FEWEST_QUESTIONS, fresh_share
 from ragmetrics.metrics import BASES
 from ragmetrics.model import Finding, Level, Manifest, Summary
-from ragmetrics.stats import Contrast, Drop, detectable, with_movement
+from ragmetrics.stats import Drop, MeanDifference, detectable, with_movement
 
 NIGHTS = 7
 """Before tonight, that the judges' level is held against."""
@@ -32,7 +32,7 @@ SURE = 0.01
 
 
 @dataclass(frozen=True)
-class Lifted:
+class DriftCorrectedMean:
     """A mean as it were without the judges' move."""
 
     without: Summary
@@ -40,7 +40,7 @@ class Lifted:
     text: str
 
 
-def less_judge_drift(case: Case, night: Night, alone: float, line: float) -> Case:
+def less_judge_drift(case: RuleCheck, night: NightContext, alone: float, line: float) -> RuleCheck:
     """The case of a drop, with what the judges' move leaves of it between the same nights.
 
     `alone` is tonight's own drop, which is held against `line`. The case stays as it is where the
@@ -67,7 +67,7 @@ def less_judge_drift(case: Case, night: Night, alone: float, line: float) -> Cas
     )
 
 
-def less_drift(now: Summary, night: Night) -> Lifted | None:
+def less_drift(now: Summary, night: NightContext) -> DriftCorrectedMean | None:
     """Tonight's mean as it were without the judges' move since the seven nights before, its
     interval widened by that of the move; None as above."""
     before = night.comparable(now.metric)[-NIGHTS:]
@@ -83,10 +83,10 @@ def less_drift(now: Summary, night: Night) -> Lifted | None:
         "high": mean + math.hypot(now.high - now.mean, share * (move.high - move.drop)),
     }
     text = f"{found.text}: judge drift explains {part:.3f}, and without it the mean is {mean:.3f}"
-    return Lifted(now.model_copy(update=update), part, text)
+    return DriftCorrectedMean(now.model_copy(update=update), part, text)
 
 
-def left_tonight(drop: Drop, night: Night, metric: str, before: Sequence[Manifest]) -> Drop:
+def left_tonight(drop: Drop, night: NightContext, metric: str, before: Sequence[Manifest]) -> Drop:
     """What the judges' move leaves of tonight's drop against some nights; all of it as above."""
     found = _fall(night, metric, before, [night.manifest])
     return left_of(drop, found.move, found.share) if found else drop
@@ -108,7 +108,7 @@ class _Fall:
 
 
 def _fall(
-    night: Night, metric: str, before: Sequence[Manifest], now: Sequence[Manifest]
+    night: NightContext, metric: str, before: Sequence[Manifest], now: Sequence[Manifest]
 ) -> _Fall | None:
     move = night.fixed_sets.moved(metric, before, now) if night.fixed_sets else None
     share = fresh_share(night.manifest, metric)
@@ -117,7 +117,7 @@ def _fall(
     return _Fall(move, share)
 
 
-def level_finding(night: Night, findings: Iterable[Finding] = ()) -> Finding | None:
+def level_finding(night: NightContext, findings: Iterable[Finding] = ()) -> Finding | None:
     """A warning where the judges' level on the fixed set moved, tonight against seven nights, by
     more than it moves from night to night anyway.
 
@@ -156,7 +156,7 @@ def level_finding(night: Night, findings: Iterable[Finding] = ()) -> Finding | N
     return found.model_copy(update={"affects": list(sure)})
 
 
-def _unusual(night: Night, metric: str) -> Drop | None:
+def _unusual(night: NightContext, metric: str) -> Drop | None:
     """How far the level fell tonight, as sure as its movement from night to night allows."""
     before, tonight = night.comparable(metric)[-NIGHTS:], [night.manifest]
     move = night.fixed_sets.moved(metric, before, tonight) if night.fixed_sets else None
@@ -191,7 +191,7 @@ def left_of(drop: Drop, move: Drop, share: float = 1.0) -> Drop:
     own, other = drop.error, share * move.error
     error = math.hypot(own, other)
     freedom = error**4 / (own**4 / drop.freedom + other**4 / move.freedom)
-    left = Contrast(drop.drop - share * move.drop, error, freedom)
+    left = MeanDifference(drop.drop - share * move.drop, error, freedom)
     below = math.hypot(drop.drop - drop.low, share * (move.high - move.drop))
     above = math.hypot(drop.high - drop.drop, share * (move.drop - move.low))
     return replace(
@@ -208,7 +208,7 @@ def left_of(drop: Drop, move: Drop, share: float = 1.0) -> Drop:
 
 def _two_sided(move: Drop) -> float:
     """Of a fall never below twice its own p, which knows of more than the t test."""
-    found = Contrast(move.drop, move.error, move.freedom).p_two_sided
+    found = MeanDifference(move.drop, move.error, move.freedom).p_two_sided
     return max(found, min(1.0, 2 * move.p_value)) if move.drop > 0 else found
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragmetrics.alerts.context import Baseline, Night
+from ragmetrics.alerts.context import Baseline, NightContext
 from ragmetrics.alerts.judge_movement import level_between
 from ragmetrics.alerts.question_mix import Which, less_mix
-from ragmetrics.stats import Drop, Questions, held_against, with_movement
+from ragmetrics.stats import Drop, QuestionValues, compare_nights, with_movement
 
 
 def drop_between(
-    night: Night,
+    night: NightContext,
     which: Which,
     baseline: Baseline,
-    before: Sequence[Questions],
-    now: Sequence[Questions],
+    before: Sequence[QuestionValues],
+    now: Sequence[QuestionValues],
 ) -> Drop | None:
     """The drop from the baseline to tonight, or to the last nights of its spell with tonight.
 
@@ -24,7 +24,7 @@ def drop_between(
     where there are less than two questions to compare.
     """
     nights = [*baseline.spell, night.manifest][-len(now) :]
-    drop = less_mix(held_against(before, now), night, which, baseline, nights)
+    drop = less_mix(compare_nights(before, now), night, which, baseline, nights)
     if drop is None:
         return None
     return with_movement(drop, level_between(night, which.metric, baseline.nights, nights))

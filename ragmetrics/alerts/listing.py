@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from ragmetrics.alerts.alert_store import AlertState, Book
+from ragmetrics.alerts.alert_store import AlertState, AlertStore
 from ragmetrics.alerts.silencing import alert_id, holds
 from ragmetrics.errors import InputError
 from ragmetrics.model import Finding, Silence
@@ -64,7 +64,7 @@ class Alert:
         }
 
 
-def all_alerts(book: Book, silences: Mapping[str, Silence]) -> list[Alert]:
+def all_alerts(book: AlertStore, silences: Mapping[str, Silence]) -> list[Alert]:
     """Every alert of the book: firing ones first, of these critical ones, then by key."""
     found = []
     for key, state in book.states.items():
@@ -85,7 +85,7 @@ def open_alerts(alerts: Iterable[Alert]) -> list[Alert]:
     return [one for one in alerts if one.state.state != "ok" or one.silence]
 
 
-def meant(alerts: Sequence[Alert], word: str) -> Alert:
+def find_alert(alerts: Sequence[Alert], word: str) -> Alert:
     """The alert of this key or id, or the only one whose key or id begins so.
 
     Raises InputError where there is none, or more than one.

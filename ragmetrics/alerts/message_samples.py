@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from ragmetrics.alerts.alert_store import Book, Message
+from ragmetrics.alerts.alert_store import AlertStore, Message
 from ragmetrics.alerts.data_quality import check_health
-from ragmetrics.alerts.gate_message import compose_gate, compose_undecided
+from ragmetrics.alerts.gate_message import compose_failed_gate, compose_gate
 from ragmetrics.alerts.slack import compose
-from ragmetrics.alerts.state import NO_SILENCES, advance
+from ragmetrics.alerts.state import NO_SILENCES, advance_states
 from ragmetrics.config import AlertSettings
 from ragmetrics.model import (
-    CarrierShare,
     ComparedMeans,
+    ContributorShare,
     DatedChange,
     Escalation,
     FallenQuestion,
@@ -94,10 +94,10 @@ def sample_messages(redact: bool = False) -> list[tuple[str, Message]]:
 
 def _told(night: Manifest, spell: Sequence[tuple[int, Sequence[Finding]]], redact: bool) -> Message:
     """The message of the last of some nights, so many days before NIGHT with such findings."""
-    book, findings = Book(), list[Finding]()
+    book, findings = AlertStore(), list[Finding]()
     for days, found in spell:
         day = NIGHT - timedelta(days=days)
-        book, findings = advance(book, found, day, _REMIND_DAYS, _silences(book))
+        book, findings = advance_states(book, found, day, _REMIND_DAYS, _silences(book))
     page = f"{_PAGES}/{NIGHT}/index.html"
     message = compose(night, findings, dashboard=page, redact=redact, run_url=_RUN)
     if message is None:
@@ -105,7 +105,7 @@ def _told(night: Manifest, spell: Sequence[tuple[int, Sequence[Finding]]], redac
     return message
 
 
-def _silences(book: Book) -> Mapping[str, Silence]:
+def _silences(book: AlertStore) -> Mapping[str, Silence]:
     """Of the second and third alert, where there are three: one acknowledged, one snoozed."""
     if len(book.states) != 3:
         return NO_SILENCES
@@ -191,7 +191,7 @@ def _drop(
     means = ComparedMeans(
         before=before + 0.004, now=now + 0.004, questions=questions - 40, paired=True
     )
-    carriers = [CarrierShare(tag="section", value="billing", share=0.62, questions=140)]
+    carriers = [ContributorShare(tag="section", value="billing", share=0.62, questions=140)]
     days = [NIGHT, NIGHT - timedelta(days=1)]
     return Finding(
         key=f"help-centre/{metric}/{segment or 'all'}/max_drop 0.05 versus trailing:7",
@@ -358,4 +358,4 @@ def _held(redact: bool) -> Message:
 def _lost() -> Message:
     """The message of an announced build that cannot be followed."""
     reason = "index build: logs: s3://example/builds/2026-11-21/: there is no such file"
-    return compose_undecided("help-centre", reason, '{"build": "2026-11-21"}', "3f0c9e0e", _RUN)
+    return compose_failed_gate("help-centre", reason, '{"build": "2026-11-21"}', "3f0c9e0e", _RUN)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from ragmetrics.alerts.context import Night
+from ragmetrics.alerts.context import NightContext
 from ragmetrics.alerts.firing_history import was_firing
 from ragmetrics.alerts.judge_drift import less_drift
-from ragmetrics.alerts.rule_check import Case, Limit, of_segment, start_finding, too_few
+from ragmetrics.alerts.rule_check import Limit, RuleCheck, of_segment, start_finding, too_few
 from ragmetrics.alerts.stale_labels import less_stale_rows
 from ragmetrics.config import Rule, least_name
 from ragmetrics.model import Level, Segment, Summary
 
 
 def hold_min(
-    rule: Rule, limit: float, segment: Segment | None, night: Night, now: Summary | None
-) -> Case:
+    rule: Rule, limit: float, segment: Segment | None, night: NightContext, now: Summary | None
+) -> RuleCheck:
     """Breach where the mean and its whole interval are below the limit, suspect where the mean is.
 
     A firing alert stays a suspect until the mean is back at `clear`.
@@ -21,7 +21,7 @@ def hold_min(
     named = Limit(limit, least_name(limit), f"below {limit:g}")
     finding = start_finding(rule, named, segment, night, now)
     if (short := too_few(rule, finding, night, now)) or now is None or now.mean is None:
-        return short or Case(rule, finding)
+        return short or RuleCheck(rule, finding)
     firing, explained, drift = was_firing(night.earlier, finding.key), None, ""
     level = _level(rule, limit, now, firing)
     if level != "ok" and (lifted := less_drift(now, night)):
@@ -34,7 +34,7 @@ def hold_min(
     interval = "" if now.low is None or now.high is None else f" [{now.low:.3f}, {now.high:.3f}]"
     text = f"{finding.metric}{of_segment(segment)} is {now.mean:.3f}{interval}, limit {limit:g}"
     told = {"level": level, "message": text + drift, "mde": now.mde, "explained": explained}
-    return Case(rule, finding.model_copy(update=told))
+    return RuleCheck(rule, finding.model_copy(update=told))
 
 
 def _level(rule: Rule, limit: float, now: Summary, firing: bool) -> Level:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from ragmetrics.alerts.alert_store import AlertState, Book
-from ragmetrics.alerts.state import advance
+from ragmetrics.alerts.alert_store import AlertState, AlertStore
+from ragmetrics.alerts.state import advance_states
 from ragmetrics.model import Finding, Manifest
 from ragmetrics.storage import Files, outlines, run_of
 
@@ -20,9 +20,9 @@ LONGEST = 60
 """Days back for which missed nights are looked for."""
 
 
-def with_missed(
-    book: Book, earlier: Sequence[Manifest], findings: Sequence[Finding], remind_days: int
-) -> Book:
+def with_missed_nights(
+    book: AlertStore, earlier: Sequence[Manifest], findings: Sequence[Finding], remind_days: int
+) -> AlertStore:
     """The book as the missed ones of earlier nights left it; `findings` are those of tonight."""
     missed = [one for one in _missed(book, earlier) if not _waits(book, one.date)]
     if not missed:
@@ -31,7 +31,7 @@ def with_missed(
     unheard: dict[str, date] = {}
     for night in missed:
         before = book.states
-        book, moved = advance(book, night.findings, night.date, remind_days, run=night.run)
+        book, moved = advance_states(book, night.findings, night.date, remind_days, run=night.run)
         for one in moved:
             if one.transition:
                 knew.setdefault(one.key, before.get(one.key, AlertState()))
@@ -56,7 +56,7 @@ def with_missed(
     return book.model_copy(update={"states": states})
 
 
-def find_earlier(files: Files, book: Book, day: date) -> list[Manifest]:
+def find_earlier(files: Files, book: AlertStore, day: date) -> list[Manifest]:
     """The nights before a day that the book may have missed, oldest first."""
     if book.night is None:
         return outlines(files, before=day, last=LONGEST)
@@ -65,7 +65,7 @@ def find_earlier(files: Files, book: Book, day: date) -> list[Manifest]:
     return [one for one in (run_of(files, each) for each in between) if one]
 
 
-def _missed(book: Book, earlier: Sequence[Manifest]) -> Sequence[Manifest]:
+def _missed(book: AlertStore, earlier: Sequence[Manifest]) -> Sequence[Manifest]:
     """The nights after the one that the book knows last.
 
     Of a store whose alerts were never written, those from the first on that had something to tell.
@@ -80,7 +80,7 @@ def _tells(night: Manifest) -> bool:
     return any(one.transition for one in night.findings)
 
 
-def _waits(book: Book, night: date) -> bool:
+def _waits(book: AlertStore, night: date) -> bool:
     """Whether all that a night tells waits in the outbox, so that people hear it from there."""
     waiting = [one for one in book.outbox if one.night == night]
     turns = {one.turn for one in waiting}
@@ -98,4 +98,4 @@ def _fires(finding: Finding, was: AlertState | None) -> bool:
     )
 
 
-__all__ = ["find_earlier", "with_missed"]
+__all__ = ["find_earlier", "with_missed_nights"]

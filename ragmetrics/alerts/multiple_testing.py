@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragmetrics.alerts.rule_check import Case, of_segment
+from ragmetrics.alerts.rule_check import RuleCheck, of_segment
 from ragmetrics.model import Finding, Level
-from ragmetrics.stats import Drop, adjusted
+from ragmetrics.stats import Drop, adjust_p_values
 
 
-def decide(cases: Sequence[Case], false_alarms: float) -> list[Finding]:
+def decide(cases: Sequence[RuleCheck], false_alarms: float) -> list[Finding]:
     """The findings of all cases, in their order.
 
         q = Benjamini-Hochberg(p') over the drop rules
@@ -20,7 +20,7 @@ def decide(cases: Sequence[Case], false_alarms: float) -> list[Finding]:
     as sure, small drops of many rules would let through false ones of others.
     """
     chances = [chance_of(case, case.drop) for case in cases if case.drop]
-    sure = iter(adjusted(chances))
+    sure = iter(adjust_p_values(chances))
     return [
         _in_words(
             _decided(case, case.drop, next(sure), false_alarms, len(chances))
@@ -49,12 +49,14 @@ def _in_words(finding: Finding) -> Finding:
     return finding.model_copy(update={"message": text})
 
 
-def chance_of(case: Case, drop: Drop) -> float:
+def chance_of(case: RuleCheck, drop: Drop) -> float:
     """The p value of a case's drop, by how many comparisons it is one of."""
     return min(1.0, drop.p_value * case.comparisons) if case.beyond else 1.0
 
 
-def _decided(case: Case, drop: Drop, p_value: float, false_alarms: float, family: int) -> Finding:
+def _decided(
+    case: RuleCheck, drop: Drop, p_value: float, false_alarms: float, family: int
+) -> Finding:
     """Beyond the line and surely: breach. An alert fires as long as its evidence stands.
 
     `mde` is that of the rule if it alone of its family finds a drop: at the level of the smallest

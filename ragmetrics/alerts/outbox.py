@@ -17,8 +17,8 @@ from datetime import date
 from pydantic import ValidationError
 
 from ragmetrics.alerts.alert_store import Undelivered
-from ragmetrics.model import explain
-from ragmetrics.storage import Files, clear
+from ragmetrics.model import explain_validation_error
+from ragmetrics.storage import Files, remove_file
 
 FOLDER = "alerts/outbox"
 GIVEN_UP = "alerts/given-up"
@@ -47,7 +47,7 @@ def drop(files: Files, messages: Iterable[Undelivered]) -> None:
     # By what a file holds: another version may have written the same, and so named it, otherwise.
     for path, one in _found(files):
         if _path(one) in gone:
-            clear(files, path)
+            remove_file(files, path)
 
 
 def is_old(one: Undelivered, night: date) -> bool:
@@ -90,5 +90,5 @@ def _parsed(uri: str, data: bytes) -> Undelivered | None:
     try:
         return Undelivered.model_validate_json(data)
     except ValidationError as error:
-        log.error("%s is no message, and is left aside: %s", uri, explain(error))
+        log.error("%s is no message, and is left aside: %s", uri, explain_validation_error(error))
         return None

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 
-from ragmetrics.alerts.alert_store import AlertState, Book, Message, Undelivered
+from ragmetrics.alerts.alert_store import AlertState, AlertStore, Message, Undelivered
 from ragmetrics.errors import RagmetricsError
 
 
-def take_back(book: Book, night: date) -> Book:
+def withdraw(book: AlertStore, night: date) -> AlertStore:
     """The book as if this night's undelivered messages had never been queued.
 
     As it is where some of them went out: what people were told is not told again, and the others
@@ -32,7 +32,7 @@ def take_back(book: Book, night: date) -> Book:
     return book
 
 
-def catch_up(book: Book, night: date) -> Book:
+def recover(book: AlertStore, night: date) -> AlertStore:
     """The book with what waits from earlier nights in it, before it is advanced to this one.
 
     A run that died between the outbox and the state, and was not repeated, left the state as if
@@ -61,7 +61,7 @@ def catch_up(book: Book, night: date) -> Book:
     return book
 
 
-def _turns(book: Book, night: date) -> list[list[Undelivered]]:
+def _turns(book: AlertStore, night: date) -> list[list[Undelivered]]:
     """What waits of a night, turn by turn."""
     found: dict[int, list[Undelivered]] = {}
     for one in book.outbox:
@@ -70,7 +70,7 @@ def _turns(book: Book, night: date) -> list[list[Undelivered]]:
     return [found[number] for number in sorted(found)]
 
 
-def _replaced(book: Book, night: date) -> list[Undelivered]:
+def _replaced(book: AlertStore, night: date) -> list[Undelivered]:
     """What waits of a night, and is of a run whose state was never written, or was written over:
     another turn is what the state says. Nothing where no turn is: then nobody knows.
     """
@@ -108,15 +108,15 @@ def _is_unwritten(states: Mapping[str, AlertState], turn: Sequence[Undelivered])
     )
 
 
-def _without(book: Book, gone: Sequence[Undelivered]) -> Book:
+def _without(book: AlertStore, gone: Sequence[Undelivered]) -> AlertStore:
     return book.model_copy(update={"outbox": tuple(one for one in book.outbox if one not in gone)})
 
 
 def deliver(
-    book: Book,
+    book: AlertStore,
     send: Callable[[Message], None],
     sent: Callable[[Undelivered], None] = lambda _: None,
-) -> tuple[Book, list[RagmetricsError]]:
+) -> tuple[AlertStore, list[RagmetricsError]]:
     """Send the outbox, oldest first; return the book without what went out, and what failed.
 
     A message that is refused stays and lets the next one try; a transient error ends the round.
@@ -138,4 +138,4 @@ def deliver(
     return book.model_copy(update={"outbox": tuple(kept)}), errors
 
 
-__all__ = ["catch_up", "deliver", "take_back"]
+__all__ = ["deliver", "recover", "withdraw"]

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from ragmetrics.alerts.coded_rows import MOST_VALUES, CodedRows, joined
-from ragmetrics.alerts.context import Baseline, Night
+from ragmetrics.alerts.context import Baseline, NightContext
 from ragmetrics.model import WEEKDAY, Manifest, Segment
 from ragmetrics.stats import (
     Codes,
@@ -31,7 +31,7 @@ from ragmetrics.stats import (
     same_level_chance,
     weekly_chance,
 )
-from ragmetrics.storage import trailing
+from ragmetrics.storage import trailing_nights
 
 WEEK = 7
 SAME_DAYS = 28
@@ -48,7 +48,7 @@ _LEAST = 0.01
 
 def less_mix(
     plain: Drop | None,
-    night: Night,
+    night: NightContext,
     which: Which,
     baseline: Baseline,
     now: Sequence[Manifest],
@@ -65,7 +65,7 @@ def less_mix(
     strata = sides.strata()
     if _goes_by_weekday(night, which.metric, baseline.past) and sides.differ(strata):
         days = {one.date.weekday() for one in now}
-        past = trailing(baseline.past, night.manifest.date, SAME_DAYS)
+        past = trailing_nights(baseline.past, night.manifest.date, SAME_DAYS)
         same = [one for one in past if one.date.weekday() in days]
         sides = sides.with_before([one for one in same if one not in baseline.nights])
         strata = sides.strata(WEEKDAY)
@@ -82,20 +82,20 @@ def less_mix(
     return replace(found, mix_tags=strata.tags)
 
 
-def _covers(week: Sequence[Manifest], night: Night) -> bool:
+def _covers(week: Sequence[Manifest], night: NightContext) -> bool:
     """Whether some nights tell which mixes are usual: seven, one of them of tonight's day."""
     day = night.manifest.date.weekday()
     return len(week) == WEEK and any(one.date.weekday() == day for one in week)
 
 
-def _goes_by_weekday(night: Night, metric: str, past: Sequence[Manifest]) -> bool:
+def _goes_by_weekday(night: NightContext, metric: str, past: Sequence[Manifest]) -> bool:
     """Whether the means of the weeks before surely go by the day of the week.
 
     Nights on which the alert fired count: a day that is lower every week may have fired each time.
     """
     known = [
         (one.date, summary.mean)
-        for one in trailing(past, night.manifest.date, CYCLE_DAYS)
+        for one in trailing_nights(past, night.manifest.date, CYCLE_DAYS)
         if (summary := one.summary(metric)) and summary.mean is not None
     ]
     return weekly_chance([day for day, _ in known], [mean for _, mean in known]) < SURE
@@ -117,7 +117,7 @@ class Which:
 class _Sides:
     """The rows of the nights before, of those that are held against them, and of others."""
 
-    night: Night
+    night: NightContext
     which: Which
     before: Sequence[Manifest]
     now: Sequence[Manifest]

@@ -10,21 +10,21 @@ from collections.abc import Sequence
 from datetime import date
 
 from ragmetrics.alerts.baselines import usual_nights
-from ragmetrics.alerts.context import Baseline, Night
-from ragmetrics.alerts.firing_history import MOST_NIGHTS, spell_before
+from ragmetrics.alerts.context import Baseline, NightContext
+from ragmetrics.alerts.firing_history import MOST_NIGHTS, incident_start
 from ragmetrics.alerts.judge_movement import find_movement
 from ragmetrics.calibration import moving_share
 from ragmetrics.errors import StoreError
-from ragmetrics.model import BUILDS, CarrierShare, DatedChange, Finding, Manifest, Segment
+from ragmetrics.model import BUILDS, ContributorShare, DatedChange, Finding, Manifest, Segment
 from ragmetrics.scoring import MetricScores
 from ragmetrics.stats import (
-    Carried,
-    Change,
+    Attribution,
+    ChangePoint,
     LevelError,
     TaggedRows,
+    attribute_drop,
     date_change,
     date_change_in_order,
-    find_carriers,
     question_means,
 )
 from ragmetrics.text import clean
@@ -38,7 +38,7 @@ _MOST_BUILDS = 20
 log = logging.getLogger(__name__)
 
 
-def explain(night: Night, findings: Sequence[Finding]) -> list[Finding]:
+def explain_root_cause(night: NightContext, findings: Sequence[Finding]) -> list[Finding]:
     """The findings, those of firing metric alerts with what their drop comes of.
 
     `findings` have their states. One that the night did not judge stays as it is.
@@ -46,7 +46,7 @@ def explain(night: Night, findings: Sequence[Finding]) -> list[Finding]:
     return [_if_it_can_be(night, one) if _is_drop(one) else one for one in findings]
 
 
-def _if_it_can_be(night: Night, finding: Finding) -> Finding:
+def _if_it_can_be(night: NightContext, finding: Finding) -> Finding:
     """The finding explained; as it is where the scores of earlier nights cannot be read."""
     try:
         return _explained(night, finding)
@@ -60,10 +60,10 @@ def _is_drop(finding: Finding) -> bool:
     return finding.kind == "metric" and finding.state == "firing" and judged
 
 
-def _explained(night: Night, finding: Finding) -> Finding:
+def _explained(night: NightContext, finding: Finding) -> Finding:
     """The finding with its change and carriers; as it is where no earlier night compares."""
     metric = finding.metric or ""
-    since = spell_before(night.earlier, finding.key) or night.manifest.date
+    since = incident_start(night.earlier, finding.key) or night.manifest.date
     usual = usual_nights(night, metric, finding.key, since)[-USUAL_NIGHTS:]
     baseline = night.baselines.get(finding.key) or Baseline(usual)
     if not baseline.nights:
@@ -77,7 +77,7 @@ def _explained(night: Night, finding: Finding) -> Finding:
 
 
 def _date(
-    night: Night, finding: Finding, usual: Sequence[Manifest], since: date
+    night: NightContext, finding: Finding, usual: Sequence[Manifest], since: date
 ) -> DatedChange | None:
     """Over the usual nights, the first ones of the spell, and tonight."""
     metric = finding.metric or ""
@@ -90,13 +90,13 @@ def _date(
     found = date_change_in_order(question_means([values for _, values in kept]), level=level)
     if found is None:
         found = date_change([values for _, values in kept], level=level)
-    if not isinstance(found, Change):
+    if not isinstance(found, ChangePoint):
         return None
     dates = [day for day, _ in kept]
     return DatedChange(first=dates[found.first], nights=[dates[place] for place in found.nights])
 
 
-def _level(night: Night, metric: str) -> LevelError | None:
+def _level(night: NightContext, metric: str) -> LevelError | None:
     """By how much the judge moves each of the nights."""
     moves, share = find_movement(night, metric), moving_share(night.manifest, metric)
     if moves is None or not moves.sd or not share:
@@ -104,7 +104,7 @@ def _level(night: Night, metric: str) -> LevelError | None:
     return LevelError(share * moves.sd, moves.freedom)
 
 
-def _carry(night: Night, finding: Finding, baseline: Baseline) -> Carried | None:
+def _carry(night: NightContext, finding: Finding, baseline: Baseline) -> Attribution | None:
     """What carries the drop that the finding tells: the same nights on both sides."""
     metric, segment = finding.metric or "", finding.segment
     tags = _tags(night, segment)
@@ -112,7 +112,7 @@ def _carry(night: Night, finding: Finding, baseline: Baseline) -> Carried | None
     new = _first([*baseline.spell, night.manifest][::-1], metric)
     before = [night.rows(metric, one, baseline.build) for one in old]
     now = [night.rows(metric, one) for one in new]
-    return find_carriers(_tagged(before, segment, tags), _tagged(now, segment, tags))
+    return attribute_drop(_tagged(before, segment, tags), _tagged(now, segment, tags))
 
 
 def _first(nights: Sequence[Manifest], metric: str) -> list[Manifest]:
@@ -127,7 +127,7 @@ def _first(nights: Sequence[Manifest], metric: str) -> list[Manifest]:
     return kept
 
 
-def _tags(night: Night, segment: Segment | None) -> list[str]:
+def _tags(night: NightContext, segment: Segment | None) -> list[str]:
     """The tags that scores are shown by, as columns; and the index builds, unless each row has
     its own."""
     shown = dict.fromkeys(
@@ -155,9 +155,9 @@ def _tagged(
     )
 
 
-def _named(carried: Carried) -> list[CarrierShare]:
+def _named(carried: Attribution) -> list[ContributorShare]:
     return [
-        CarrierShare(
+        ContributorShare(
             tag=one.tag,
             value=one.value,
             share=one.share,
@@ -169,7 +169,7 @@ def _named(carried: Carried) -> list[CarrierShare]:
     ]
 
 
-def _carriers_in_words(carried: Carried | None) -> list[str]:
+def _carriers_in_words(carried: Attribution | None) -> list[str]:
     """Nothing where there is no tag that could carry it."""
     if carried is None or carried.drop <= 0:
         return []

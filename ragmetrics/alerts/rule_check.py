@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ragmetrics.alerts.context import Baseline, Night
+from ragmetrics.alerts.context import Baseline, NightContext
 from ragmetrics.alerts.firing_history import was_firing
 from ragmetrics.config import Rule
 from ragmetrics.model import Finding, Segment, Status, Summary
 from ragmetrics.stats import Drop
-from ragmetrics.storage import trailing
+from ragmetrics.storage import trailing_nights
 from ragmetrics.text import clean
 
 WEEK = 7
@@ -17,7 +17,7 @@ WEEK = 7
 
 
 @dataclass(frozen=True)
-class Case:
+class RuleCheck:
     """What one limit of a rule says of one segment, if nothing else were looked at."""
 
     rule: Rule
@@ -46,7 +46,7 @@ class Limit:
 
 
 def start_finding(
-    rule: Rule, limit: Limit, segment: Segment | None, night: Night, now: Summary | None
+    rule: Rule, limit: Limit, segment: Segment | None, night: NightContext, now: Summary | None
 ) -> Finding:
     """A finding with all that does not depend on what is found: who is judged, and by what."""
     where = str(segment) if segment else "all"
@@ -69,7 +69,9 @@ def start_finding(
     )
 
 
-def too_few(rule: Rule, finding: Finding, night: Night, now: Summary | None) -> Case | None:
+def too_few(
+    rule: Rule, finding: Finding, night: NightContext, now: Summary | None
+) -> RuleCheck | None:
     """No data, where there are fewer scored rows than the rule needs; None where there are enough.
 
     The rows that were not scored are told by reason. A segment that never had enough of them in the
@@ -86,13 +88,13 @@ def too_few(rule: Rule, finding: Finding, night: Night, now: Summary | None) -> 
         text += f" ({', '.join(rest)})" if rest else ""
     most = max(rows, _most_rows(finding, night))
     if finding.segment and 0 < most < rule.min_rows and not was_firing(night.earlier, finding.key):
-        return Case(rule, finding.model_copy(update={"message": text, "compared": False}))
+        return RuleCheck(rule, finding.model_copy(update={"message": text, "compared": False}))
     return no_data(rule, finding, text)
 
 
-def _most_rows(finding: Finding, night: Night) -> int:
+def _most_rows(finding: Finding, night: NightContext) -> int:
     """The most scored rows that the segment had on a night of the week before, as far as told."""
-    week = trailing(night.earlier, night.manifest.date, WEEK)
+    week = trailing_nights(night.earlier, night.manifest.date, WEEK)
     told = [one.n for earlier in week for one in earlier.findings if one.key == finding.key]
     which = finding.metric, finding.segment
     shown = [
@@ -104,9 +106,9 @@ def _most_rows(finding: Finding, night: Night) -> int:
     return max([*told, *shown], default=0)
 
 
-def no_data(rule: Rule, finding: Finding, message: str) -> Case:
+def no_data(rule: Rule, finding: Finding, message: str) -> RuleCheck:
     """A rule that could not be held, and why."""
-    return Case(rule, finding.model_copy(update={"level": "no_data", "message": message}))
+    return RuleCheck(rule, finding.model_copy(update={"level": "no_data", "message": message}))
 
 
 def of_segment(segment: Segment | None) -> str:

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ragmetrics.alerts.context import Night
+from ragmetrics.alerts.context import NightContext
 from ragmetrics.alerts.data_quality import check_health
 from ragmetrics.alerts.drop_rules import hold_drop
 from ragmetrics.alerts.escalation import escalate
 from ragmetrics.alerts.judge_drift import level_finding
 from ragmetrics.alerts.min_rules import hold_min
 from ragmetrics.alerts.multiple_testing import decide
-from ragmetrics.alerts.rule_check import Case
+from ragmetrics.alerts.rule_check import RuleCheck
 from ragmetrics.alerts.stale_labels import turnover_finding
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.model import Finding, Segment, Summary
 from ragmetrics.scoring import find_segments, summarise
-from ragmetrics.storage import trailing
+from ragmetrics.storage import trailing_nights
 from ragmetrics.text import clean
 
 DEFAULT_RULES = (
@@ -32,7 +32,7 @@ _ANY = "(any)"
 """In place of a tag's value where no row has one."""
 
 
-def evaluate(settings: AlertSettings, night: Night) -> list[Finding]:
+def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding]:
     """All findings of a night. What explains a metric's finding stands first and silences it:
     with nothing to score, no metric rule is held. A labelled set without verdicts silences nothing.
     """
@@ -61,7 +61,7 @@ def _clean(finding: Finding) -> Finding:
     return finding.model_copy(update=told)
 
 
-def _applicable(night: Night) -> list[Rule]:
+def _applicable(night: NightContext) -> list[Rule]:
     """The default rules, less those whose metric has never had a row to score."""
     seen = [night.manifest, *night.earlier]
     return [
@@ -71,7 +71,7 @@ def _applicable(night: Night) -> list[Rule]:
     ]
 
 
-def _segments(rule: Rule, night: Night) -> list[Segment | None]:
+def _segments(rule: Rule, night: NightContext) -> list[Segment | None]:
     """The values of the rule's tag of which a row was scored, tonight or in the week before: where
     the metric never applied, as recall to questions without a reference, there is nothing to lose.
     Where there is none, the rule watches nothing, and has no data.
@@ -80,7 +80,7 @@ def _segments(rule: Rule, night: Night) -> list[Segment | None]:
         return [None]
     before = {
         summary.segment.value
-        for one in trailing(night.earlier, night.manifest.date, SEGMENT_DAYS)
+        for one in trailing_nights(night.earlier, night.manifest.date, SEGMENT_DAYS)
         for summary in one.segments
         if summary.metric == rule.metric and summary.scored
         if summary.segment and summary.segment.tag == rule.by
@@ -92,7 +92,7 @@ def _segments(rule: Rule, night: Night) -> list[Segment | None]:
     return [Segment(tag=rule.by, value=value) for value in sorted(values)]
 
 
-def _hold(rule: Rule, segment: Segment | None, night: Night) -> list[Case]:
+def _hold(rule: Rule, segment: Segment | None, night: NightContext) -> list[RuleCheck]:
     """Hold a rule's limits against a segment: one case for `min`, one for `max_drop`."""
     now = _summary(rule.metric, segment, night)
     cases = []
@@ -103,7 +103,7 @@ def _hold(rule: Rule, segment: Segment | None, night: Night) -> list[Case]:
     return cases
 
 
-def _summary(metric: str, segment: Segment | None, night: Night) -> Summary | None:
+def _summary(metric: str, segment: Segment | None, night: NightContext) -> Summary | None:
     if metric not in night.scores:
         return None
     if segment is None:
@@ -114,4 +114,4 @@ def _summary(metric: str, segment: Segment | None, night: Night) -> Summary | No
     return summarise(scores, "", segment)
 
 
-__all__ = ["DEFAULT_RULES", "SEGMENT_DAYS", "Night", "evaluate"]
+__all__ = ["DEFAULT_RULES", "SEGMENT_DAYS", "NightContext", "evaluate_rules"]

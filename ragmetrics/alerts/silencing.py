@@ -15,9 +15,9 @@ from datetime import UTC, date
 
 from pydantic import ValidationError
 
-from ragmetrics.alerts.alert_store import Book
-from ragmetrics.model import Finding, Manifest, Severity, Silence, explain
-from ragmetrics.storage import Files, clear
+from ragmetrics.alerts.alert_store import AlertStore
+from ragmetrics.model import Finding, Manifest, Severity, Silence, explain_validation_error
+from ragmetrics.storage import Files, remove_file
 
 FOLDER = "alerts/silences"
 ID_LENGTH = 8
@@ -47,20 +47,20 @@ def unsilence(files: Files, key: str) -> bool:
     """Remove all silences of an alert; return whether there was any."""
     paths = [path for path, one in _found(files) if one.key == key]
     for path in paths:
-        clear(files, path)
+        remove_file(files, path)
     return bool(paths)
 
 
-def sweep(files: Files, book: Book) -> None:
+def sweep(files: Files, book: AlertStore) -> None:
     """Remove silences that are over, or whose place another took: nights read all that is there."""
     found = list(_found(files))
     newest = _newest(one for _, one in found)
     for path, one in found:
         if one != newest[one.key] or not holds(book, one):
-            clear(files, path)
+            remove_file(files, path)
 
 
-def holds(book: Book, one: Silence) -> bool:
+def holds(book: AlertStore, one: Silence) -> bool:
     """Whether a silence is in force, as the newest night left the alerts."""
     state = book.states.get(one.key)
     since: date | None = None
@@ -102,7 +102,7 @@ def _found(files: Files) -> Iterator[tuple[str, Silence]]:
         try:
             yield info.path, Silence.model_validate_json(data)
         except ValidationError as error:
-            reason = explain(error)
+            reason = explain_validation_error(error)
             log.error("%s is no silence, it is left aside: %s", files.uri(info.path), reason)
 
 

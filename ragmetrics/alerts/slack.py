@@ -27,10 +27,10 @@ from ragmetrics.model import (
     WorstRow,
     compared_words,
     drop_words,
-    fall_story,
-    hidden_of,
     mix_text,
-    without,
+    redact_quotes,
+    redactions,
+    unwatched_drop_story,
 )
 from ragmetrics.scoring import worse_segments
 from ragmetrics.text import clean, escape
@@ -60,7 +60,7 @@ def compose(
     `dashboard` and `run_url` become buttons where a browser can open them, else text.
     `redact` shows row ids in place of questions, and nothing of what a judge said.
     """
-    hidden = hidden_of(manifest.source, manifest.problems) if redact else {}
+    hidden = redactions(manifest.source, manifest.problems) if redact else {}
     found = incidents([_redacted(one, hidden) for one in findings if _is_news(one)], manifest)
     fired = sorted((one for one in found if one.transition in _LOUD), key=_loudest_first)
     reminded = [one for one in found if one.transition == "reminded"]
@@ -85,7 +85,10 @@ def compose(
         *bullets("Snoozed", map(_snoozed, snoozed), dashboard),
         *bullets("Back to normal", _lines(_over(resolved, judged=True)), dashboard),
         *bullets("Closed", _lines(_over(resolved, judged=False)), dashboard),
-        *bullets("Worse, and no rule alerts", (escape(fall_story(f), 250) for f in manifest.falls)),
+        *bullets(
+            "Worse, and no rule alerts",
+            (escape(unwatched_drop_story(f), 250) for f in manifest.falls),
+        ),
         *bullets("Worst segments", _segments(manifest, list(metrics))),
         *bullets("Worst rows" if redact else "Worst questions", _worst(manifest, metrics, redact)),
         *links({"dashboard": dashboard, "run": run_url}),
@@ -96,7 +99,7 @@ def compose(
 
 def _redacted(finding: Finding, hidden: Mapping[str, str]) -> Finding:
     """The finding without the words of endpoints, which may repeat what they were asked."""
-    return finding.model_copy(update={"message": without(finding.message, hidden)})
+    return finding.model_copy(update={"message": redact_quotes(finding.message, hidden)})
 
 
 def _is_news(finding: Finding) -> bool:

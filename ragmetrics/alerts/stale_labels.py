@@ -20,15 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ragmetrics.alerts.context import Night
+from ragmetrics.alerts.context import NightContext
 from ragmetrics.alerts.document_ids import IdReader, Ids, SeenIds
 from ragmetrics.alerts.like_with_like import drop_between
 from ragmetrics.alerts.question_mix import Which
-from ragmetrics.alerts.rule_check import Case
+from ragmetrics.alerts.rule_check import RuleCheck
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.model import Finding, Level, Manifest, Segment, Summary
 from ragmetrics.scoring import summarise
-from ragmetrics.stats import Questions, held_against
+from ragmetrics.stats import QuestionValues, compare_nights
 
 ID_METRICS = ("id_recall", "id_precision", "hit_rate", "mrr", "ndcg")
 NIGHTS = 7
@@ -46,7 +46,7 @@ _STANDS = 0.1
 
 
 @dataclass(frozen=True)
-class Share:
+class StaleShare:
     """A share tonight, and the usual one."""
 
     count: int
@@ -76,7 +76,7 @@ class Share:
         return not error or float(special.ndtr((self.usual - self.value) / error)) < SURE
 
 
-def turnover_finding(settings: AlertSettings, night: Night) -> Finding | None:
+def turnover_finding(settings: AlertSettings, night: NightContext) -> Finding | None:
     """Whether labels have gone stale; `night.stale` gets the questions whose labels have.
 
     None where no metric on ids was scored, or there are too few nights to tell.
@@ -113,7 +113,9 @@ def turnover_finding(settings: AlertSettings, night: Night) -> Finding | None:
     return _finding(night.manifest, key, "breach", text)
 
 
-def less_stale_labels(case: Case, night: Night, segment: Segment | None, line: float) -> Case:
+def less_stale_labels(
+    case: RuleCheck, night: NightContext, segment: Segment | None, line: float
+) -> RuleCheck:
     """The case of a drop in a metric on ids, without the questions whose labels have gone stale."""
     baseline = case.baseline
     metric = case.finding.metric
@@ -133,12 +135,14 @@ def less_stale_labels(case: Case, night: Night, segment: Segment | None, line: f
     )
     if len(last) < case.rule.min_rows:
         finding = {"message": f"{told}, too few are left", "explained": case.drop.drop}
-        return Case(case.rule, case.finding.model_copy(update=finding), baseline=baseline)
+        return RuleCheck(case.rule, case.finding.model_copy(update=finding), baseline=baseline)
     which = Which(metric, segment, night.stale)
     left = drop_between(night, which, baseline, before, [*spell, last])
     alone = drop_between(night, which, baseline, before, [last])
     if left is None or alone is None:
-        return Case(case.rule, case.finding.model_copy(update={"message": told}), baseline=baseline)
+        return RuleCheck(
+            case.rule, case.finding.model_copy(update={"message": told}), baseline=baseline
+        )
     text = f"{told}, without them the drop is {left.drop:.3f} [{left.low:.3f}, {left.high:.3f}]"
     part = case.drop.drop - left.drop
     return replace(
@@ -149,7 +153,9 @@ def less_stale_labels(case: Case, night: Night, segment: Segment | None, line: f
     )
 
 
-def less_stale_rows(rule: Rule, now: Summary, night: Night) -> tuple[Summary | None, str] | None:
+def less_stale_rows(
+    rule: Rule, now: Summary, night: NightContext
+) -> tuple[Summary | None, str] | None:
     """Tonight's mean without the questions whose labels have gone stale, None where too few rows
     are left, and what to say of it; None where nothing is stale."""
     scores = night.scores.get(now.metric)
@@ -166,21 +172,21 @@ def less_stale_rows(rule: Rule, now: Summary, night: Night) -> tuple[Summary | N
     return left, f"{told}, without them it is {left.mean:.3f}"
 
 
-def live_questions(metric: str, questions: Questions, night: Night) -> Questions:
+def live_questions(metric: str, questions: QuestionValues, night: NightContext) -> QuestionValues:
     """The questions that tell of a metric: of one on ids those whose labels are not stale."""
     return _without(questions, stale_of(metric, night))
 
 
-def stale_of(metric: str, night: Night) -> set[str]:
+def stale_of(metric: str, night: NightContext) -> set[str]:
     """The questions that say nothing of a metric: of one on ids those whose labels are stale."""
     return night.stale if metric in ID_METRICS else set()
 
 
-def _without(questions: Questions, stale: set[str]) -> Questions:
+def _without(questions: QuestionValues, stale: set[str]) -> QuestionValues:
     return {name: values for name, values in questions.items() if name not in stale}
 
 
-def _before(night: Night, key: str) -> Sequence[Manifest]:
+def _before(night: NightContext, key: str) -> Sequence[Manifest]:
     """The nights before the present turnover began, if one lasts: gone is gone since then."""
     since = next(
         (
@@ -194,7 +200,7 @@ def _before(night: Night, key: str) -> Sequence[Manifest]:
     return [one for one in night.earlier if one.date < start][-NIGHTS:]
 
 
-def _gone(tonight: SeenIds, base: Sequence[SeenIds]) -> tuple[Share, Ids]:
+def _gone(tonight: SeenIds, base: Sequence[SeenIds]) -> tuple[StaleShare, Ids]:
     """Golden ids that others of these nights retrieved and the night itself did not."""
     nights = _counter(base)
 
@@ -206,13 +212,13 @@ def _gone(tonight: SeenIds, base: Sequence[SeenIds]) -> tuple[Share, Ids]:
     gone, known = among(tonight, False)
     usual = [among(one, True) for one in base]
     count, of = sum(len(ids) for ids, _ in usual), sum(total for _, total in usual)
-    return Share(len(gone), known, count, of), gone
+    return StaleShare(len(gone), known, count, of), gone
 
 
-def _unseen(tonight: SeenIds, base: Sequence[SeenIds]) -> Share:
+def _unseen(tonight: SeenIds, base: Sequence[SeenIds]) -> StaleShare:
     """Retrieved ids that no other of these nights retrieved."""
     nights = _counter(base)
-    return Share(
+    return StaleShare(
         int((nights(tonight.retrieved) == 0).sum()),
         len(tonight.retrieved),
         sum(int((nights(one.retrieved) == 1).sum()) for one in base),
@@ -231,7 +237,7 @@ def _counter(base: Sequence[SeenIds]) -> Callable[[Ids], NDArray[np.int64]]:
     return count
 
 
-def _vouched(night: Night, ids: IdReader, base: Sequence[Manifest], gone: Ids) -> str:
+def _vouched(night: NightContext, ids: IdReader, base: Sequence[Manifest], gone: Ids) -> str:
     """What says that retrieval is as it was, in words; empty where nothing does."""
     known: dict[int, Ids] = {}
     sample = gone[:: max(1, len(gone) // _SAMPLE)]
@@ -251,7 +257,7 @@ def _vouched(night: Night, ids: IdReader, base: Sequence[Manifest], gone: Ids) -
     return ""
 
 
-def _readers(night: Night) -> list[str]:
+def _readers(night: NightContext) -> list[str]:
     """Metrics that read the retrieved contexts, whatever their ids."""
     return [
         one.metric
@@ -261,12 +267,12 @@ def _readers(night: Night) -> list[str]:
     ]
 
 
-def _stood(night: Night, metric: str, base: Sequence[Manifest]) -> bool:
+def _stood(night: NightContext, metric: str, base: Sequence[Manifest]) -> bool:
     compared = [one for one in base if night.compares(one, metric)]
     if not compared:
         return False
     before = night.questions(metric, None, compared)
-    drop = held_against(before, [night.scores[metric].by_question()])
+    drop = compare_nights(before, [night.scores[metric].by_question()])
     return drop is not None and drop.low > -_STANDS and drop.high < _STANDS
 
 

@@ -23,8 +23,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from types import MappingProxyType
 
-from ragmetrics.alerts.alert_store import AlertState, Book
-from ragmetrics.alerts.outbox_recovery import catch_up, take_back
+from ragmetrics.alerts.alert_store import AlertState, AlertStore
+from ragmetrics.alerts.outbox_recovery import recover, withdraw
 from ragmetrics.model import (
     Finding,
     Level,
@@ -33,7 +33,7 @@ from ragmetrics.model import (
     Silence,
     State,
     Transition,
-    worse,
+    is_more_severe,
 )
 
 UNJUDGED = 0
@@ -41,14 +41,14 @@ UNJUDGED = 0
 NO_SILENCES: Mapping[str, Silence] = MappingProxyType({})
 
 
-def advance(
-    book: Book,
+def advance_states(
+    book: AlertStore,
     findings: Sequence[Finding],
     night: date,
     remind_days: int,
     silences: Mapping[str, Silence] = NO_SILENCES,
     run: str = "",
-) -> tuple[Book, list[Finding]]:
+) -> tuple[AlertStore, list[Finding]]:
     """Move every alert to `night`, by the findings of a run; give these back with state,
     transition and since.
 
@@ -79,7 +79,7 @@ def advance(
     """
     if book.night is not None and night < book.night:
         return book, [finding.model_copy(update={"transition": None}) for finding in findings]
-    book = catch_up(take_back(book, night), night)
+    book = recover(withdraw(book, night), night)
     states: dict[str, AlertState] = {}
     told: list[Finding] = []
     judged = [finding for finding in findings if finding.for_nights != UNJUDGED]
@@ -98,7 +98,7 @@ def advance(
         states |= {key: now} if now else {}
         told += [unheard] if unheard else []
     undo = {f.key: book.states.get(f.key, AlertState()) for f in told if f.transition}
-    return Book(night=night, states=states, outbox=book.outbox, undo=undo), told
+    return AlertStore(night=night, states=states, outbox=book.outbox, undo=undo), told
 
 
 def _judge(
@@ -164,7 +164,7 @@ def _transition(
         return "fired"
     if silence:
         return None
-    if was.snoozed or (was.finding and worse(was.finding.severity, finding.severity)):
+    if was.snoozed or (was.finding and is_more_severe(was.finding.severity, finding.severity)):
         return "reminded"
     due = was.last_sent and (night - was.last_sent).days >= remind_days
     return "reminded" if due else None
@@ -290,4 +290,4 @@ def _unchecked(
     )
 
 
-__all__ = ["NO_SILENCES", "UNJUDGED", "advance"]
+__all__ = ["NO_SILENCES", "UNJUDGED", "advance_states"]

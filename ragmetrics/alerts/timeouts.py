@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from ragmetrics.errors import RagmetricsError
 
-LONGEST = 90.0
+CHANNEL_TIMEOUT = 90.0
 """Seconds that all messages of one channel may take in one run."""
 _SHORTEST_PART = 6
 """Of an address: shorter ones are words, as `hooks`, except in its user and password."""
@@ -28,7 +28,7 @@ class Unconfirmed(RagmetricsError):
         self.of_content = of_content
 
 
-def within(seconds: float, act: Callable[[], None]) -> None:
+def with_timeout(seconds: float, act: Callable[[], None]) -> None:
     """Do something that may hang: in names, in connections, on a server that drips.
 
     Raises what it raises, and a transient Unconfirmed where it takes longer. Then it is left to
@@ -51,7 +51,7 @@ def within(seconds: float, act: Callable[[], None]) -> None:
         except TimeoutError:
             if done.done():  # its own
                 raise
-    raise Unconfirmed(f"no answer within {LONGEST:.0f} seconds", transient=True)
+    raise Unconfirmed(f"no answer within {CHANNEL_TIMEOUT:.0f} seconds", transient=True)
 
 
 def hidden(text: str, secrets: Iterable[str]) -> str:
@@ -75,4 +75,4 @@ def _parts(secret: str) -> set[str]:
     return {one for part in {secret, *long, *login} for one in (part, unquote(part)) if one}
 
 
-__all__ = ["LONGEST", "Unconfirmed", "hidden", "within"]
+__all__ = ["CHANNEL_TIMEOUT", "Unconfirmed", "hidden", "with_timeout"]

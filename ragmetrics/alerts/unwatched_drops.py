@@ -11,13 +11,13 @@ from ragmetrics.alerts.context import Baseline
 from ragmetrics.alerts.judge_drift import left_tonight
 from ragmetrics.alerts.judge_movement import level_between
 from ragmetrics.alerts.question_mix import Which, less_mix
-from ragmetrics.alerts.rules import DEFAULT_RULES, Night
+from ragmetrics.alerts.rules import DEFAULT_RULES, NightContext
 from ragmetrics.alerts.stale_labels import live_questions, stale_of
 from ragmetrics.config import AlertSettings, Rule
-from ragmetrics.model import ComparedMeans, Fall, Finding, Manifest, Summary
+from ragmetrics.model import ComparedMeans, Finding, Manifest, Summary, UnwatchedDrop
 from ragmetrics.scoring import MetricScores
 from ragmetrics.stats import compare, with_movement
-from ragmetrics.storage import trailing
+from ragmetrics.storage import trailing_nights
 
 LEAST = 0.05
 """A smaller drop is nothing to say of a night; that of the default rules."""
@@ -28,7 +28,9 @@ _NIGHTS = 7
 _LEAST_ROWS: int = Rule.model_fields["min_rows"].default
 
 
-def find_falls(settings: AlertSettings, night: Night, findings: Sequence[Finding]) -> list[Fall]:
+def find_unwatched_drops(
+    settings: AlertSettings, night: NightContext, findings: Sequence[Finding]
+) -> list[UnwatchedDrop]:
     """The falls of a night, given what its rules found, in the order of its metrics.
 
     A metric is compared, paired by question where it can be, with the nights of the week before:
@@ -52,10 +54,10 @@ def _says_something(finding: Finding) -> bool:
     return finding.level != "ok" and (finding.segment is None or finding.level != "no_data")
 
 
-def _fall(night: Night, now: Summary, alpha: float) -> Fall | None:
+def _fall(night: NightContext, now: Summary, alpha: float) -> UnwatchedDrop | None:
     nights = [
         (one, before.mean)
-        for one in trailing(night.earlier, night.manifest.date, _NIGHTS)
+        for one in trailing_nights(night.earlier, night.manifest.date, _NIGHTS)
         if (before := one.summary(now.metric)) and before.mean is not None
         if before.fingerprint == now.fingerprint and not _had_fallen(one, now.metric)
     ]
@@ -79,7 +81,7 @@ def _fall(night: Night, now: Summary, alpha: float) -> Fall | None:
     if drop is None or drop.drop <= LEAST or drop.p_value >= alpha:
         return None
     sign = _sign(now)
-    return Fall(
+    return UnwatchedDrop(
         metric=now.metric,
         before=fmean(mean for _, mean in nights),
         now=now.mean,
@@ -117,4 +119,4 @@ def _questions(nights: Iterable[MetricScores], now: Summary) -> dict[str, list[f
     return values
 
 
-__all__ = ["find_falls"]
+__all__ = ["find_unwatched_drops"]

@@ -19,7 +19,7 @@ from .judge_level import (
     FEWEST_QUESTIONS as FEWEST_QUESTIONS,
 )
 from .judge_movement import (
-    carried as carried,
+    carried_movement as carried_movement,
     is_of_one_day as is_of_one_day,
     level_error as level_error,
     may_move as may_move,

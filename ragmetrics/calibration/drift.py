@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ragmetrics.calibration.label_mapping import TARGETS, Target
+from ragmetrics.calibration.label_mapping import TARGETS, LabelTarget
 from ragmetrics.calibration.store import load_calibrations, load_units
 from ragmetrics.calibration.units import Unit, columns, figure, has_strengths, statistics
 from ragmetrics.errors import InputError
@@ -20,7 +20,7 @@ from ragmetrics.model import (
     MetricDrift,
     Untold,
 )
-from ragmetrics.stats import SEED, Floats, Statistic, bootstrap_intervals, mean_interval, once
+from ragmetrics.stats import SEED, Floats, Statistic, bootstrap_intervals, mean_interval, unweighted
 from ragmetrics.storage import Files
 
 TELLING: tuple[FigureName, ...] = ("kappa_quadratic", "auc")
@@ -102,7 +102,7 @@ def since_last(files: Files, calibration: Calibration) -> Drift | None:
 class _Match:
     """The units of a metric that were judged now and at an earlier time."""
 
-    target: Target
+    target: LabelTarget
     earlier: Calibration
     pairs: Pairs
 
@@ -222,7 +222,7 @@ def _drift(match: _Match, chances: Sequence[float], tests: int) -> MetricDrift:
         questions=len(set(match.questions)),
         changed=_changed(match.pairs),
         figures={
-            name: figure(once(change, len(match.pairs)), intervals[name])
+            name: figure(unweighted(change, len(match.pairs)), intervals[name])
             for name, change in changes.items()
         },
         p_value=p_value,

@@ -13,7 +13,7 @@ from ragmetrics.calibration.labelled import LabelledRow
 from ragmetrics.calibration.units import figure
 from ragmetrics.metrics import metrics
 from ragmetrics.model import GoldRank, Score
-from ragmetrics.stats import bootstrap_interval, once, spearman_statistic
+from ragmetrics.stats import bootstrap_interval, spearman_statistic, unweighted
 
 GOLD = {
     "char_recall": "context_recall",
@@ -66,7 +66,7 @@ def _rank(metric: str, gold: str, scores: Sequence[GoldScore]) -> GoldRank:
     return GoldRank(
         metric=metric,
         gold=gold,
-        spearman=figure(once(statistic, len(pairs)), interval),
+        spearman=figure(unweighted(statistic, len(pairs)), interval),
         rows=len(pairs),
         status=status,
     )

@@ -25,7 +25,7 @@ from ragmetrics.errors import InputError
 from ragmetrics.metrics import BASES, average_precision
 from ragmetrics.model import Calibration, Manifest, Usage
 from ragmetrics.scoring import chosen_metrics, majority
-from ragmetrics.stats import Drop, Questions, Step, held_against, step_between
+from ragmetrics.stats import Drop, NightStep, QuestionValues, compare_nights, step_between
 from ragmetrics.storage import Files
 
 NEAR = timedelta(hours=12)
@@ -133,12 +133,12 @@ class FixedSets:
         shared = tonight.rows.intersection(*old, *new)
         if not old or len(shared) < FEWEST_QUESTIONS:
             return None
-        drop = held_against(
+        drop = compare_nights(
             [_by_question(one, shared) for one in old], [_by_question(one, shared) for one in new]
         )
         return drop if drop and drop.questions >= FEWEST_QUESTIONS else None
 
-    def steps(self, metric: str, nights: Sequence[Manifest]) -> Iterator[tuple[date, Step]]:
+    def steps(self, metric: str, nights: Sequence[Manifest]) -> Iterator[tuple[date, NightStep]]:
         """How far the judges' level went from each of some nights to the next, by the later date.
 
         Over the rows that both judged, paired by question; nights without a calibration of their
@@ -294,7 +294,7 @@ def _row(name: str, units: Sequence[Unit]) -> Row:
     return name, units[0].id, same, units[0].question
 
 
-def _by_question(levels: Levels, rows: set[Row]) -> Questions:
+def _by_question(levels: Levels, rows: set[Row]) -> QuestionValues:
     grouped: dict[str, list[float]] = {}
     for row in sorted(rows):
         grouped.setdefault(row[-1], []).append(levels[row])

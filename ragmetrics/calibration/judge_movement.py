@@ -68,7 +68,7 @@ def _asks(metric: str) -> bool:
     return known is not None and bool(known.prompts)
 
 
-def carried(metric: str, before: Sequence[Manifest], now: Sequence[Manifest]) -> float:
+def carried_movement(metric: str, before: Sequence[Manifest], now: Sequence[Manifest]) -> float:
     """Standard deviations of a night's level that the difference of two sides carries."""
     days: dict[date | None, float] = defaultdict(float)
     fresh = 0.0
@@ -99,7 +99,7 @@ def level_error(
     """What the judge's movement adds to a difference; None where it is not known, or nothing."""
     if movement is None or not movement.sd or not before or not now:
         return None
-    error = movement.sd * carried(metric, before, now)
+    error = movement.sd * carried_movement(metric, before, now)
     return LevelError(error, movement.freedom) if error else None
 
 
@@ -112,7 +112,7 @@ def newest_movement(metric: str, nights: Iterable[Manifest]) -> JudgeMovement | 
 
 
 __all__ = [
-    "carried",
+    "carried_movement",
     "is_of_one_day",
     "level_error",
     "may_move",

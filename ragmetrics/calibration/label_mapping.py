@@ -25,7 +25,7 @@ _WHOLE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class LabelQuestion:
     """One request to the judge, and the label of each unit that its verdict is about."""
 
     ask: Ask
@@ -40,11 +40,11 @@ class Question:
         ).hexdigest()
 
 
-Questions: TypeAlias = Callable[[LabelledRow], list[Question]]
+Questions: TypeAlias = Callable[[LabelledRow], list[LabelQuestion]]
 
 
 @dataclass(frozen=True)
-class Target:
+class LabelTarget:
     """How one metric's verdicts are held against labels.
 
     `verdicts` gives one value in [0, 1] per unit. A label, or a verdict, is positive from
@@ -56,17 +56,17 @@ class Target:
     label: str
     """Where the labels stand in the row."""
     questions: Questions
-    verdicts: Callable[[Any, Question], list[float]]
+    verdicts: Callable[[Any, LabelQuestion], list[float]]
     label_from: float = _WHOLE
     verdict_from: float = _WHOLE
 
 
-def _grades(labelled: LabelledRow) -> list[Question]:
+def _grades(labelled: LabelledRow) -> list[LabelQuestion]:
     if not labelled.row.user_input.strip():
         return []
     low, high = labelled.labels.chunk_relevance_scale
     return [
-        Question(
+        LabelQuestion(
             Ask(GRADE, {"question": labelled.row.user_input, "context": context}),
             (str(number),),
             ((label - low) / (high - low),),
@@ -82,7 +82,7 @@ def _grades(labelled: LabelledRow) -> list[Question]:
     ]
 
 
-def _needed(labelled: LabelledRow) -> list[Question]:
+def _needed(labelled: LabelledRow) -> list[LabelQuestion]:
     if labelled.labels.relevant_sentences is None or not labelled.row.user_input.strip():
         return []
     numbered: list[dict[str, str]] = []
@@ -99,13 +99,13 @@ def _needed(labelled: LabelledRow) -> list[Question]:
     if not units:
         return []
     data = {"question": labelled.row.user_input, "contexts": numbered}
-    return [Question(Ask(NEEDED, data), tuple(units), tuple(labels))]
+    return [LabelQuestion(Ask(NEEDED, data), tuple(units), tuple(labels))]
 
 
 def _supports(source: str, prompt: Prompt[Support], name: str) -> Questions:
     """Ask about the statements of a reference, or of a response, under this name in the data."""
 
-    def questions(labelled: LabelledRow) -> list[Question]:
+    def questions(labelled: LabelledRow) -> list[LabelQuestion]:
         labels, contexts = labelled.labels, labelled.row.retrieved_contexts
         statements = labels.statement_support if labels.statement_source == source else ()
         if not statements or not any(context.strip() for context in contexts):
@@ -116,17 +116,17 @@ def _supports(source: str, prompt: Prompt[Support], name: str) -> Questions:
             name: [one.text for one in statements],
         }
         units = tuple(str(number) for number in range(len(statements)))
-        return [Question(Ask(prompt, data), units, tuple(one.label for one in statements))]
+        return [LabelQuestion(Ask(prompt, data), units, tuple(one.label for one in statements))]
 
     return questions
 
 
-def _supported(verdict: Support, question: Question) -> list[float]:
+def _supported(verdict: Support, question: LabelQuestion) -> list[float]:
     return [float(one) for one in verdict.supported]
 
 
 TARGETS = (
-    Target(
+    LabelTarget(
         "context_relevance",
         "context",
         "chunk_relevance",
@@ -135,7 +135,7 @@ TARGETS = (
         label_from=0.5,
         verdict_from=0.5,
     ),
-    Target(
+    LabelTarget(
         "context_relevancy",
         "sentence",
         "relevant_sentences",
@@ -144,14 +144,14 @@ TARGETS = (
             float(number in set(verdict.needed)) for number in range(1, len(question.units) + 1)
         ],
     ),
-    Target(
+    LabelTarget(
         "context_recall",
         "statement",
         "statement_support",
         _supports("reference", SUPPORT, "sentences"),
         _supported,
     ),
-    Target(
+    LabelTarget(
         "faithfulness",
         "statement",
         "statement_support",

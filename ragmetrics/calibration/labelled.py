@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_core import from_json
 
 from ragmetrics.logs import LogSet
-from ragmetrics.model import BadRow, LogRow, Rejected, explain, question_key
+from ragmetrics.model import BadRow, LogRow, Rejected, explain_validation_error, question_key
 
 Span = tuple[int, int]
 _META_TAGS = ("run",)
@@ -22,7 +22,7 @@ _MOST = 1e12
 Number = Annotated[float, Field(ge=-_MOST, le=_MOST, allow_inf_nan=False)]
 
 
-class Statement(BaseModel):
+class LabelledStatement(BaseModel):
     """A statement and how far the contexts support it: 1, 0.5 in part, 0."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -44,7 +44,7 @@ class Labels(BaseModel):
     relevant_sentences: tuple[tuple[Span, ...], ...] | None = None
     chunk_relevance: tuple[Number, ...] | None = None
     chunk_relevance_scale: tuple[Number, Number] = (0.0, 1.0)
-    statement_support: tuple[Statement, ...] = ()
+    statement_support: tuple[LabelledStatement, ...] = ()
     statement_source: Literal["reference", "response"] = "reference"
     judge: dict[str, Any] = Field(default_factory=dict)
     gold: dict[str, Number | None] = Field(default_factory=dict)
@@ -113,7 +113,7 @@ def _labelled(row: LogRow, labels: Any, meta: Any) -> LabelledRow:
         given = {name: value for name, value in labels.items() if value is not None}
         found = Labels.model_validate(given)
     except ValidationError as error:
-        raise BadRow(f"labels: {explain(error)}") from None
+        raise BadRow(f"labels: {explain_validation_error(error)}") from None
     _check(found, row.retrieved_contexts)
     language = row.language or meta.get("lang")
     row = replace(row, language=language if isinstance(language, str) else None)

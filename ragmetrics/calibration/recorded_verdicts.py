@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ragmetrics.calibration.label_mapping import Question, Target
+from ragmetrics.calibration.label_mapping import LabelQuestion, LabelTarget
 from ragmetrics.calibration.run import check_metrics, record
 from ragmetrics.calibration.run_judges import JudgedSet, blank_units
 from ragmetrics.calibration.sets import AskedRow, LabelledSet, read_sets, targets
@@ -122,8 +122,8 @@ def _judged(labelled: LabelledSet, name: str, wanted: Sequence[str] | None) -> J
 
 
 def _said(
-    row: AskedRow, target: Target, said: Mapping[str, Any]
-) -> list[tuple[Question, list[float] | None]]:
+    row: AskedRow, target: LabelTarget, said: Mapping[str, Any]
+) -> list[tuple[LabelQuestion, list[float] | None]]:
     """What a recorded judge said to each question of the row; None where it cannot be read."""
     questions = row.questions[target.metric]
     if target.label == "chunk_relevance" and "chunk_relevance" in said:
@@ -155,7 +155,7 @@ def _numbers(value: Any, count: int) -> list[float] | None:
         return None
 
 
-def _units(row: AskedRow, question: Question, values: list[float] | None) -> list[Unit]:
+def _units(row: AskedRow, question: LabelQuestion, values: list[float] | None) -> list[Unit]:
     blank = blank_units(row, question)
     if values is None or not all(0 <= value <= 1 for value in values):
         return [replace(one, status=Status.UNREADABLE) for one in blank]

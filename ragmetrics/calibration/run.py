@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from ragmetrics import event_loop as loop
 from ragmetrics.calibration.attacks import METRIC as ATTACKED_METRIC
 from ragmetrics.calibration.gold_correlation import gold_ranks
-from ragmetrics.calibration.label_mapping import Target
+from ragmetrics.calibration.label_mapping import LabelTarget
 from ragmetrics.calibration.run_judges import JudgedSet, Progress, judge_set
 from ragmetrics.calibration.sets import LabelledSet, read_sets, targets
 from ragmetrics.calibration.store import keep
@@ -111,7 +111,7 @@ def record(
     )
 
 
-def _untold(target: Target, units: Sequence[Unit]) -> str:
+def _untold(target: LabelTarget, units: Sequence[Unit]) -> str:
     """Why nothing can be told of a metric, if so."""
     if not units:
         return f"no row has labels.{target.label} for it"
@@ -120,7 +120,7 @@ def _untold(target: Target, units: Sequence[Unit]) -> str:
     return ""
 
 
-def _measured(target: Target, units: Sequence[Unit], fingerprint: str) -> Measured:
+def _measured(target: LabelTarget, units: Sequence[Unit], fingerprint: str) -> Measured:
     cuts = target.label_from, target.verdict_from
     segments = (agreement(columns(inside, *cuts), segment) for segment, inside in by_segment(units))
     return Measured(

@@ -21,25 +21,25 @@ from typing import Any, TypeVar
 from ragmetrics.calibration.attacks import METRIC as ATTACKED_METRIC
 from ragmetrics.calibration.attacks import Irrelevant, attack, irrelevant_contexts
 from ragmetrics.calibration.gold_correlation import GoldScore, gold_metrics
-from ragmetrics.calibration.label_mapping import Question, Target
+from ragmetrics.calibration.label_mapping import LabelQuestion, LabelTarget
 from ragmetrics.calibration.labelled import LabelledRow
 from ragmetrics.calibration.sets import AskedRow, LabelledSet, targets
 from ragmetrics.calibration.units import Unit
 from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import JudgeRefused, Unanswered
 from ragmetrics.judges import (
-    Broker,
     Corpus,
+    EmbeddingClient,
     Judge,
-    Judgements,
-    Vectors,
+    JudgeClient,
+    ReplyCache,
     make_embedder,
     make_judges,
     names_of,
 )
 from ragmetrics.metrics import Grade, Metric, metrics
 from ragmetrics.model import Answer, Ask, Attacked, JudgeInfo, LogRow, Request, Status, Usage
-from ragmetrics.scoring import chosen_metrics, metric_fingerprint, play, priced
+from ragmetrics.scoring import add_price, chosen_metrics, metric_fingerprint, run_metric
 from ragmetrics.storage import Files
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ async def judge_set(
         names = names_of(judges)
         for name, judge, chosen in zip(names, judges, settings.panel, strict=True):
             kept = await asyncio.to_thread(_judgements, files, judge, at)
-            broker = Broker(judge, Vectors(embedder), reasks=chosen.reasks, kept=kept)
+            broker = JudgeClient(judge, EmbeddingClient(embedder), reasks=chosen.reasks, kept=kept)
             hostile = irrelevant_contexts(labelled, attacks)
             session = _Session(broker, known, targets(wanted), wanted, hostile)
             info = JudgeInfo(name=name, fingerprint=judge.fingerprint, note=judge.note)
@@ -134,26 +134,26 @@ def _metrics(settings: Settings) -> dict[str, Metric]:
     return {one.name: one for one in chosen}
 
 
-def _judgements(files: Files | None, judge: Judge, at: datetime) -> Judgements | None:
+def _judgements(files: Files | None, judge: Judge, at: datetime) -> ReplyCache | None:
     if files is None or not judge.keeps:
         return None
     today = files.at(f"calibrations/replies/dt={at:%Y-%m-%d}")
-    judgements = Judgements(today, judge.fingerprint, *_ALL_KEYS)
+    judgements = ReplyCache(today, judge.fingerprint, *_ALL_KEYS)
     judgements.load()
     return judgements
 
 
-def _usage(broker: Broker, chosen: JudgeSettings) -> Usage:
-    return priced(chosen, broker.tallies.usage())
+def _usage(broker: JudgeClient, chosen: JudgeSettings) -> Usage:
+    return add_price(chosen, broker.tallies.usage())
 
 
 @dataclass(frozen=True)
 class _Session:
     """One judge at work on one set."""
 
-    broker: Broker
+    broker: JudgeClient
     metrics: dict[str, Metric]
-    targets: Sequence[Target]
+    targets: Sequence[LabelTarget]
     wanted: Sequence[str] | None
     hostile: Sequence[Irrelevant]
 
@@ -204,11 +204,13 @@ class _Session:
                 worded = metric.worded(request, labelled.row.language)
                 return self.broker.answer(labelled.row.question_key, worded)
 
-            score = await play(metric, labelled.row, answer)
+            score = await run_metric(metric, labelled.row, answer)
             found.append(GoldScore(name, key, value, labelled.question, score))
         return found
 
-    async def _units(self, row: AskedRow, target: Target, question: Question) -> list[Unit]:
+    async def _units(
+        self, row: AskedRow, target: LabelTarget, question: LabelQuestion
+    ) -> list[Unit]:
         log_row = row.labelled.row
         ask = self.metrics[target.metric].worded(question.ask, log_row.language)
         blank = blank_units(row, question)
@@ -227,7 +229,7 @@ class _Session:
         ]
 
 
-def blank_units(row: AskedRow, question: Question) -> list[Unit]:
+def blank_units(row: AskedRow, question: LabelQuestion) -> list[Unit]:
     """The units of a question, without verdicts yet."""
     labelled = row.labelled
     return [

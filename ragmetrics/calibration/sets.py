@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ragmetrics.calibration.label_mapping import TARGETS, Question, Target
+from ragmetrics.calibration.label_mapping import TARGETS, LabelQuestion, LabelTarget
 from ragmetrics.calibration.labelled import LabelledRow, read_labelled
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
@@ -24,7 +24,7 @@ class AskedRow:
     """A labelled row and what a judge is asked about it, by metric."""
 
     labelled: LabelledRow
-    questions: dict[str, list[Question]]
+    questions: dict[str, list[LabelQuestion]]
     number: int
     """Its place in the set."""
 
@@ -99,6 +99,6 @@ def set_name(place: str) -> str:
     return _ODD.sub("-", FORMATS.sub("", last)).strip("-.") or "labelled"
 
 
-def targets(wanted: Sequence[str] | None) -> list[Target]:
+def targets(wanted: Sequence[str] | None) -> list[LabelTarget]:
     """The targets of some metrics; of all where none is named."""
     return [one for one in TARGETS if wanted is None or one.metric in wanted]

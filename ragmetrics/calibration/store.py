@@ -17,8 +17,8 @@ from pydantic import ValidationError
 
 from ragmetrics.calibration.units import Unit
 from ragmetrics.errors import InputError
-from ragmetrics.model import Calibration, Status, explain
-from ragmetrics.storage import Files, find_all, undamaged
+from ragmetrics.model import Calibration, Status, explain_validation_error
+from ragmetrics.storage import Files, find_all, reading_part
 
 log = logging.getLogger(__name__)
 _RECORD = re.compile(r"^calibrations/set=[^/]+/judge=[^/]+/[^/]+\.json$")
@@ -88,7 +88,7 @@ def load_units(files: Files, calibration: Calibration) -> dict[str, list[Unit]]:
     if data is None:
         raise InputError(f"the calibration of {calibration.name} at {calibration.at} is not kept")
     units: dict[str, list[Unit]] = {}
-    with undamaged(files, path):
+    with reading_part(files, path):
         for record in pq.read_table(BytesIO(data)).to_pylist():
             metric = record.pop("metric")
             unit = Unit(**{**record, "status": Status(record["status"])})
@@ -110,5 +110,9 @@ def _parse(files: Files, path: str, data: bytes) -> Calibration | None:
     try:
         return Calibration.model_validate_json(data)
     except ValidationError as error:
-        log.error("%s is no calibration and is left out: %s", files.uri(path), explain(error))
+        log.error(
+            "%s is no calibration and is left out: %s",
+            files.uri(path),
+            explain_validation_error(error),
+        )
         return None

@@ -27,10 +27,10 @@ from ragmetrics.stats import (
     bootstrap_intervals,
     confusion,
     kappa_statistic,
-    once,
     ratio,
     reliability,
     spearman_statistic,
+    unweighted,
 )
 
 _MOST_SEGMENTS = 20
@@ -144,7 +144,7 @@ def agreement(data: Columns, segment: Segment | None = None) -> Agreement | None
         questions=len(np.unique(data.questions)),
         positive=float(data.positive.mean()),
         figures={
-            name: figure(once(statistic, len(data.labels)), intervals[name])
+            name: figure(unweighted(statistic, len(data.labels)), intervals[name])
             for name, statistic in figures.items()
         },
         confusion=Confusion(

@@ -17,7 +17,7 @@ from ragmetrics.storage import Files
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
-    from ragmetrics.alerts import Alert, Book
+    from ragmetrics.alerts import Alert, AlertStore
 
 app = typer.Typer(
     help="List, acknowledge and snooze alerts, and preview messages.",
@@ -57,14 +57,14 @@ def list_alerts(
         LONGEST_DAYS,
         all_alerts,
         given_up,
-        load_book,
+        load_alerts,
         open_alerts,
         silences,
     )
     from ragmetrics.cli.output.alerts import print_alerts
 
     files = _store(settings_here(settings), store)
-    book = load_book(files)
+    book = load_alerts(files)
     alerts = all_alerts(book, silences(files))
     shown = alerts if everything else open_alerts(alerts)
     abandoned = given_up(files)
@@ -201,13 +201,13 @@ def _store(settings: Settings, store: str | None) -> Files:
     return files
 
 
-def _meant(settings: Path | None, store: str | None, key: str) -> tuple[Files, Book, Alert]:
+def _meant(settings: Path | None, store: str | None, key: str) -> tuple[Files, AlertStore, Alert]:
     """The alert that a word means, in its store and its book."""
-    from ragmetrics.alerts import all_alerts, load_book, meant, silences
+    from ragmetrics.alerts import all_alerts, find_alert, load_alerts, silences
 
     files = _store(settings_here(settings), store)
-    book = load_book(files)
-    return files, book, meant(all_alerts(book, silences(files)), key)
+    book = load_alerts(files)
+    return files, book, find_alert(all_alerts(book, silences(files)), key)
 
 
 def _first_told(newest: date | None, days: int | None, until: date | None) -> date:
@@ -228,7 +228,7 @@ def _first_told(newest: date | None, days: int | None, until: date | None) -> da
     return until
 
 
-def _keep(files: Files, book: Book, one: Silence, alert: Alert) -> None:
+def _keep(files: Files, book: AlertStore, one: Silence, alert: Alert) -> None:
     from ragmetrics.alerts import silence, sweep
 
     sweep(files, book)

@@ -59,7 +59,7 @@ from ragmetrics.cli.options import (
     settings_at,
 )
 from ragmetrics.cli.output import summary as tables
-from ragmetrics.cli.streams import lasting
+from ragmetrics.cli.streams import durable_streams
 from ragmetrics.config import judged_by, load_settings, with_preset
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.scoring import collect_seldom
@@ -248,7 +248,7 @@ def _main(
 def main() -> None:
     """Run the command line, and end with its exit code."""
     collect_seldom()
-    with lasting() as stdout:
+    with durable_streams() as stdout:
         code = _run()
         stdout.flush()
         unprinted = stdout.problem

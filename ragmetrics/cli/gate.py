@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ragmetrics.cli.options import JsonFlag, err, out, print_json, settings_here
-from ragmetrics.cli.progress import telling
+from ragmetrics.cli.progress import progress_reporter
 from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Gate, make_index_build
@@ -52,7 +52,7 @@ def gate(
     asked = make_index_build(
         {"dataset": chosen.dataset, "build": build, "serving": against, "logs": logs}
     )
-    with telling(err, "staging", quiet=as_json) as progress:
+    with progress_reporter(err, "staging", quiet=as_json) as progress:
         found = run_gate(chosen, asked, progress)
     found = _told(chosen, found)
     _show(chosen)

@@ -15,7 +15,7 @@ EVERY = 60.0
 
 
 @contextmanager
-def telling(
+def progress_reporter(
     console: Console, what: str, *, quiet: bool = False
 ) -> Iterator[Callable[[str, int, int], None]]:
     """Whoever is told what is at work, how much of it is done, and of how much.

@@ -16,7 +16,7 @@ from ragmetrics.cli.options import (
     print_json,
     settings_here,
 )
-from ragmetrics.cli.progress import telling
+from ragmetrics.cli.progress import progress_reporter
 from ragmetrics.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def replay(
             "--limit makes a log that is not the whole build's: say where it goes with --out"
         )
     try:
-        with telling(err, "asking", quiet=as_json) as progress:
+        with progress_reporter(err, "asking", quiet=as_json) as progress:
             replayed = run(chosen, build, output, progress, limit=limit, again=again)
     except ReplayShort as error:
         _tell(error.replayed, as_json, written=False)

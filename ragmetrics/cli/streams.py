@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 
-class Lasting:
+class DurableStream:
     """A text stream that takes all that is written, and remembers why it could not pass it on.
 
     Characters that its encoding lacks are written as in Python, `\\u2192`.
@@ -56,10 +56,10 @@ class Lasting:
 
 
 @contextmanager
-def lasting() -> Iterator[Lasting]:
+def durable_streams() -> Iterator[DurableStream]:
     """Make stdout and stderr such streams for a while; gives stdout."""
     streams = sys.stdout, sys.stderr
-    out, err = map(Lasting, streams)
+    out, err = map(DurableStream, streams)
     sys.stdout, sys.stderr = cast("TextIO", out), cast("TextIO", err)
     try:
         yield out

@@ -1,12 +1,16 @@
 from .comparison import make_comparison as make_comparison
-from .side_scores import Side as Side, read_nights as read_nights, scored_side as scored_side
+from .side_scores import (
+    ScoredSide as ScoredSide,
+    read_nights as read_nights,
+    scored_side as scored_side,
+)
 from .nights import (
     Load as Load,
-    compare_nights as compare_nights,
+    compare_with_night_before as compare_with_night_before,
     find_moves as find_moves,
     night_before as night_before,
     question_means as question_means,
-    remembering as remembering,
+    cached_load as cached_load,
 )
 from .gate.staging import (
     StagedGate as StagedGate,

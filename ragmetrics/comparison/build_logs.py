@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ragmetrics.config import BUILD, Settings
 from ragmetrics.errors import InputError, StoreError
-from ragmetrics.logs import Inputs, LogSet, find_logs, golden_set, log_of
+from ragmetrics.logs import LogSet, NightInputs, find_logs, golden_set, log_of
 from ragmetrics.model import LogRow
 from ragmetrics.storage import FileInfo, Files, load_gate, open_store
 
@@ -20,7 +20,7 @@ class BuildLog:
     """What was found where a build's log should be."""
 
     place: str
-    inputs: Inputs | None
+    inputs: NightInputs | None
     problem: str = ""
 
 
@@ -50,7 +50,7 @@ def find_log(settings: Settings, logs: str, build: str) -> BuildLog:
     if not infos:
         return BuildLog(place, None, f"no log at {place}")
     found = (_read_as(settings, files, infos),)
-    return BuildLog(place, Inputs(found, golden_set(settings), golden_first=True))
+    return BuildLog(place, NightInputs(found, golden_set(settings), golden_first=True))
 
 
 def _read_as(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:

@@ -8,13 +8,13 @@ import numpy as np
 
 from ragmetrics.comparison.alignment import Aligned
 from ragmetrics.comparison.context_diff import MOST_CONTEXTS, moved_contexts
-from ragmetrics.comparison.side_scores import Side
+from ragmetrics.comparison.side_scores import ScoredSide
 from ragmetrics.model import LogRow, LoneQuestion, MovedQuestion, MovedRow, OneSided, RowValue
 from ragmetrics.stats import Numbers
 
 
 def find_moved(
-    a: Side, b: Side, aligned: Sequence[Aligned], count: int
+    a: ScoredSide, b: ScoredSide, aligned: Sequence[Aligned], count: int
 ) -> tuple[list[MovedQuestion], list[MovedRow]]:
     """Of each metric the `count` questions that moved furthest, and the rows of all of them."""
     places = [(one, at) for one in aligned for at in one.furthest(count)]
@@ -73,7 +73,7 @@ def _gain(row: MovedRow) -> float:
 
 
 def find_one_sided(
-    a: Side, b: Side, aligned: Sequence[Aligned], count: int
+    a: ScoredSide, b: ScoredSide, aligned: Sequence[Aligned], count: int
 ) -> tuple[OneSided, OneSided]:
     """The questions of A alone and those of B alone, of each the `count` with the worst scores."""
     asked_a, asked_b = _asked(a), _asked(b)
@@ -85,7 +85,7 @@ def find_one_sided(
     )
 
 
-def _asked(side: Side) -> set[str]:
+def _asked(side: ScoredSide) -> set[str]:
     """All questions that a side has a row of, scored or not."""
     import pandas as pd
 
@@ -94,7 +94,7 @@ def _asked(side: Side) -> set[str]:
 
 
 def _one_sided(
-    side: Side, lone: Sequence[str], aligned: Sequence[tuple[Aligned, Numbers]], count: int
+    side: ScoredSide, lone: Sequence[str], aligned: Sequence[tuple[Aligned, Numbers]], count: int
 ) -> OneSided:
     """`lone` are the side's own questions, beside each metric its means of all questions."""
     values: dict[str, Numbers] = {}

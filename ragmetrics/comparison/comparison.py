@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ragmetrics.calibration import carried, level_error, newest_movement
+from ragmetrics.calibration import carried_movement, level_error, newest_movement
 from ragmetrics.comparison.alignment import align_rows
 from ragmetrics.comparison.changed_questions import find_moved, find_one_sided
 from ragmetrics.comparison.measure import measure_sides
 from ragmetrics.comparison.question_mix import mix_notices
-from ragmetrics.comparison.side_scores import Side
-from ragmetrics.model import Change, Comparison, JudgeMovement, movement_text
+from ragmetrics.comparison.side_scores import ScoredSide
+from ragmetrics.model import Comparison, JudgeMovement, MetricChange, movement_text
 
 LONE = 8
 """Questions of one side alone that are told, of each side."""
 
 
 def make_comparison(
-    a: Side,
-    b: Side,
+    a: ScoredSide,
+    b: ScoredSide,
     metrics: Sequence[str],
     tags: Sequence[str] = (),
     *,
     rows: int,
-    refused: Sequence[Change] = (),
+    refused: Sequence[MetricChange] = (),
     movements: Mapping[str, JudgeMovement | None] | None = None,
 ) -> Comparison:
     """Compare two sides by some metrics, which both have, and by the values of some tags.
@@ -58,7 +58,9 @@ def make_comparison(
     )
 
 
-def _notices(a: Side, b: Side, tags: Sequence[str], segments: Sequence[Change]) -> list[str]:
+def _notices(
+    a: ScoredSide, b: ScoredSide, tags: Sequence[str], segments: Sequence[MetricChange]
+) -> list[str]:
     """What to know of the numbers."""
     told = [f"{letter}: {one}" for letter, side in (("A", a), ("B", b)) for one in side.notices]
     if a.about.dataset != b.about.dataset:
@@ -69,12 +71,15 @@ def _notices(a: Side, b: Side, tags: Sequence[str], segments: Sequence[Change]) 
 
 
 def _moving(
-    a: Side, b: Side, metrics: Sequence[str], movements: Mapping[str, JudgeMovement | None]
+    a: ScoredSide,
+    b: ScoredSide,
+    metrics: Sequence[str],
+    movements: Mapping[str, JudgeMovement | None],
 ) -> list[str]:
     """How far the judge moves between the sides, where they were judged on different days."""
     told: dict[str, list[str]] = {}
     for metric in metrics:
-        if a.nights and b.nights and carried(metric, a.nights, b.nights):
+        if a.nights and b.nights and carried_movement(metric, a.nights, b.nights):
             text = movement_text(movements.get(metric) or JudgeMovement(sd=None, nights=0))
             told.setdefault(text, []).append(metric)
     return [f"{', '.join(names)}: {text}" for text, names in told.items() if text]

@@ -9,8 +9,15 @@ import numpy as np
 
 from ragmetrics.comparison.alignment import Aligned
 from ragmetrics.comparison.question_mix import less_mix
-from ragmetrics.model import Change, Segment
-from ragmetrics.stats import Drop, LevelError, Numbers, adjusted, compare_aligned, with_movement
+from ragmetrics.model import MetricChange, Segment
+from ragmetrics.stats import (
+    Drop,
+    LevelError,
+    Numbers,
+    adjust_p_values,
+    compare_aligned,
+    with_movement,
+)
 
 
 def measure(
@@ -22,7 +29,7 @@ def measure(
     higher_is_better: bool = True,
     like: Callable[[Drop], Drop] | None = None,
     level: LevelError | None = None,
-) -> Change:
+) -> MetricChange:
     """How far a metric moved from A to B: `stats.comparisons.compare_aligned`, told as B less A.
 
     `a` and `b` are the means of each question, NaN where a side has none. Where lower is better, p
@@ -31,7 +38,7 @@ def measure(
     mix. `level` is what the judge's movement between the sides adds.
     """
     asked = int((~np.isnan(a)).sum()), int((~np.isnan(b)).sum())
-    change = Change(
+    change = MetricChange(
         metric=metric,
         segment=segment,
         mean_a=float(np.nanmean(a)) if asked[0] else None,
@@ -64,7 +71,7 @@ def measure(
 
 def measure_sides(
     aligned: Sequence[Aligned], tags: Sequence[str], levels: Mapping[str, LevelError | None]
-) -> tuple[list[Change], list[Change]]:
+) -> tuple[list[MetricChange], list[MetricChange]]:
     """The changes over all rows and those by segment: one family of tests.
 
     `levels` are what the judge's movement adds, by metric: to each segment as to all rows.
@@ -97,10 +104,10 @@ def measure_sides(
     return controlled[: len(whole)], controlled[len(whole) :]
 
 
-def control(changes: Sequence[Change]) -> list[Change]:
+def control(changes: Sequence[MetricChange]) -> list[MetricChange]:
     """The changes with their p values adjusted, as one family."""
     tested = [one.p_value for one in changes if one.p_value is not None]
-    chances = iter(adjusted(tested))
+    chances = iter(adjust_p_values(tested))
     return [
         one if one.p_value is None else one.model_copy(update={"p_adjusted": next(chances)})
         for one in changes

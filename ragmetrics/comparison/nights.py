@@ -18,9 +18,9 @@ import numpy as np
 from ragmetrics.calibration import level_error
 from ragmetrics.comparison.comparison import make_comparison
 from ragmetrics.comparison.measure import measure
-from ragmetrics.comparison.side_scores import Side, scored_side
+from ragmetrics.comparison.side_scores import ScoredSide, scored_side
 from ragmetrics.errors import StoreError
-from ragmetrics.model import BUILDS, Change, ComparedMeans, Comparison, Manifest, Move
+from ragmetrics.model import BUILDS, ComparedMeans, Comparison, Manifest, MetricChange, Move
 from ragmetrics.scoring import MetricScores
 from ragmetrics.storage import Files, is_missing
 
@@ -42,7 +42,9 @@ def night_before(now: Manifest, earlier: Sequence[Manifest]) -> Manifest | None:
     return next((one for one in reversed(earlier) if _comparable(one, now)), None)
 
 
-def compare_nights(files: Files, before: Manifest, now: Manifest, load: Load) -> Comparison:
+def compare_with_night_before(
+    files: Files, before: Manifest, now: Manifest, load: Load
+) -> Comparison:
     """A night against an earlier one, by the metrics that compare and the tags that it shows."""
     names = _comparable(before, now)
     a, b = (_side(files, one, names, load) for one in (before, now))
@@ -109,7 +111,7 @@ def shown_tags(now: Manifest, before: Manifest | None = None) -> list[str]:
     return [*list(shown)[:_MOST_TAGS], *([BUILDS] if 1 < len(builds) <= _MOST_BUILDS else [])]
 
 
-def remembering(
+def cached_load(
     load: Load,
     tonight: Manifest,
     before: Manifest | None,
@@ -143,7 +145,7 @@ def _comparable(before: Manifest, now: Manifest) -> list[str]:
     ]
 
 
-def _refused(before: Manifest, now: Manifest) -> list[Change]:
+def _refused(before: Manifest, now: Manifest) -> list[MetricChange]:
     """The metrics that do not compare, and why; one that neither night has scores of is none."""
     found = []
     for name in dict.fromkeys(one.metric for night in (now, before) for one in night.metrics):
@@ -151,10 +153,12 @@ def _refused(before: Manifest, now: Manifest) -> list[Change]:
         known = [bool(one and one.scored) for one in (old, new)]
         if old and new and all(known):
             if old.fingerprint != new.fingerprint:
-                found.append(Change(metric=name, reason=_otherwise(before, now)))
+                found.append(MetricChange(metric=name, reason=_otherwise(before, now)))
         elif any(known):
             told = "A has no score by it" if known[1] else "B has no score by it"
-            found.append(Change(metric=name, reason=told, questions_a=None if known[0] else 0))
+            found.append(
+                MetricChange(metric=name, reason=told, questions_a=None if known[0] else 0)
+            )
     return found
 
 
@@ -164,7 +168,7 @@ def _otherwise(before: Manifest, now: Manifest) -> str:
     return "the judge changed: the numbers do not compare"
 
 
-def _side(files: Files, night: Manifest, names: Sequence[str], load: Load) -> Side:
+def _side(files: Files, night: Manifest, names: Sequence[str], load: Load) -> ScoredSide:
     scores = {name: load(night, name) for name in names}
     placed = {name: replace(one, table=one.table.assign(night=0)) for name, one in scores.items()}
     return scored_side(f"night {night.date} (run {night.run})", files, [night], placed)

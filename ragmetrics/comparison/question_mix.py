@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ragmetrics.comparison.alignment import Aligned
-from ragmetrics.model import Change, mix_text
+from ragmetrics.model import MetricChange, mix_text
 from ragmetrics.stats import Codes, Drop, Strata, StratifiedRows, choose_strata, like_for_like
 
 MOST_VALUES = 20
@@ -30,7 +30,7 @@ def less_mix(plain: Drop, aligned: Aligned) -> Drop:
     return replace(like_for_like(plain, *sides), mix_tags=strata.tags)
 
 
-def mix_notices(changes: Sequence[Change]) -> list[str]:
+def mix_notices(changes: Sequence[MetricChange]) -> list[str]:
     """What of each metric's move is the mix, in a sentence each."""
     found = []
     for one in changes:

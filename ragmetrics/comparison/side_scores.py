@@ -12,7 +12,7 @@ from ragmetrics.storage import Files, RunRef, ref_of, scored_rows
 
 
 @dataclass(frozen=True)
-class Side:
+class ScoredSide:
     """One side with its scores."""
 
     about: ComparedSide
@@ -58,7 +58,7 @@ class Side:
 
 def scored_side(
     name: str, files: Files, nights: Sequence[Manifest], scores: Mapping[str, MetricScores]
-) -> Side:
+) -> ScoredSide:
     """A side of some runs, with what there is to know of its numbers; the first run speaks for its
     data set and judge.
     """
@@ -73,7 +73,7 @@ def scored_side(
     )
     broken = (f"{one.file} is read in part: {one.reason}" for s in sources for one in s.broken)
     problems = (problem for night in nights for problem in night.problems)
-    return Side(
+    return ScoredSide(
         about,
         scores,
         files,

@@ -1,7 +1,7 @@
 from .settings import (
     Aggregate as Aggregate,
     Judged as Judged,
-    Limits as Limits,
+    ReadLimits as ReadLimits,
     MetricChoice as MetricChoice,
     Settings as Settings,
     bounded as bounded,
@@ -24,9 +24,13 @@ from .alerts import (
     least_name as least_name,
 )
 from .gate import GateRule as GateRule, GateSettings as GateSettings, BUILD as BUILD
-from .headers import filled as filled
+from .headers import fill_headers as fill_headers
 from .prometheus import PushSettings as PushSettings
-from .retriever import Param as Param, RetrieverSettings as RetrieverSettings, HOLE as HOLE
+from .retriever import (
+    Param as Param,
+    RetrieverSettings as RetrieverSettings,
+    PLACEHOLDER as PLACEHOLDER,
+)
 from .runner import RunnerSettings as RunnerSettings, CLUSTERS as CLUSTERS
 from .sampling import SampleSettings as SampleSettings
-from .snapshot import told as told
+from .snapshot import public_settings as public_settings

@@ -8,13 +8,13 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from ragmetrics.config.channels import ChannelSettings
-from ragmetrics.config.judge import Part
+from ragmetrics.config.judge import SettingsModel
 
 STEP = 0.05
 """`worse_by` of rules that say neither it nor a `max_drop` above 0."""
 
 
-class Rule(Part):
+class Rule(SettingsModel):
     """When to alert: `min` on the mean, `max_drop` against earlier nights, or both."""
 
     metric: str
@@ -85,7 +85,7 @@ def drop_name(max_drop: float, versus: str) -> str:
     return f"max_drop {max_drop:g} versus {versus}"
 
 
-class AlertSettings(Part):
+class AlertSettings(SettingsModel):
     """What is worth a message, and where it goes."""
 
     rules: tuple[Rule, ...] | None = None

@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from ragmetrics.config.judge import Part
+from ragmetrics.config.judge import SettingsModel
 
 
-class ChannelSettings(Part):
+class ChannelSettings(SettingsModel):
     """One service that Apprise knows. Its address is a secret: only the variable is named here."""
 
     url_env: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")

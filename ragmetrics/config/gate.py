@@ -6,20 +6,20 @@ from collections import Counter
 
 from pydantic import Field, field_validator
 
-from ragmetrics.config.judge import Part
+from ragmetrics.config.judge import SettingsModel
 
 BUILD = "{build}"
 """In `gate: logs:`, where the name of a build goes."""
 
 
-class GateRule(Part):
+class GateRule(SettingsModel):
     """The most that a metric may fall from the serving build to the new one."""
 
     metric: str
     max_drop: float = Field(0.05, gt=0, allow_inf_nan=False)
 
 
-class GateSettings(Part):
+class GateSettings(SettingsModel):
     """How index builds are held against the one that serves."""
 
     logs: str = "builds/{build}/"

@@ -29,7 +29,7 @@ def check_named(headers: dict[str, str]) -> dict[str, str]:
     return headers
 
 
-def filled(
+def fill_headers(
     headers: Mapping[str, str], environment: Mapping[str, str]
 ) -> tuple[dict[str, str], set[str]]:
     """Headers with what their variables hold, and the values of those, which are secret.

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from ragmetrics.errors import SettingsError
-from ragmetrics.model import explain
+from ragmetrics.model import explain_validation_error
 
 _JUDGES = ("embedded", "local", "openai", "openai-batch")
 
@@ -35,13 +35,13 @@ def usable_url(url: str) -> str:
     return url
 
 
-class Part(BaseModel):
+class SettingsModel(BaseModel):
     """Base of the settings' parts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
-class JudgeSettings(Part):
+class JudgeSettings(SettingsModel):
     """Who gives the verdicts: `judge: embedded`, or a mapping with more to say."""
 
     name: str = "embedded"
@@ -114,7 +114,7 @@ class JudgeSettings(Part):
         return usable_url(base_url) if base_url else None
 
 
-class EmbeddingSettings(Part):
+class EmbeddingSettings(SettingsModel):
     """Where embeddings come from: `hashed` or `local` (no network), or OpenAI-compatible."""
 
     name: Literal["hashed", "local", "openai"] | None = None
@@ -140,7 +140,7 @@ class EmbeddingSettings(Part):
         return usable_url(base_url) if base_url else None
 
 
-class Budget(Part):
+class Budget(SettingsModel):
     """What the judges may cost in a night; where it binds, a sample of the questions is judged."""
 
     max_requests: int | None = Field(None, ge=0)
@@ -174,7 +174,7 @@ def make_budget(values: Mapping[str, Any]) -> Budget:
     try:
         return Budget.model_validate(values)
     except ValidationError as error:
-        raise SettingsError(f"budget: {explain(error)}") from None
+        raise SettingsError(f"budget: {explain_validation_error(error)}") from None
 
 
 def make_judge_settings(values: Mapping[str, Any]) -> JudgeSettings:
@@ -182,7 +182,7 @@ def make_judge_settings(values: Mapping[str, Any]) -> JudgeSettings:
     try:
         return JudgeSettings(**values)
     except ValidationError as error:
-        raise SettingsError(f"judge: {explain(error)}") from None
+        raise SettingsError(f"judge: {explain_validation_error(error)}") from None
 
 
 def api_key(name: str, environment: Mapping[str, str]) -> SecretStr | None:

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator
 
 from ragmetrics.config.headers import check_named
-from ragmetrics.config.judge import Part
+from ragmetrics.config.judge import SettingsModel
 
 
-class PushSettings(Part):
+class PushSettings(SettingsModel):
     """A Pushgateway of Prometheus, or what takes pushes as it does."""
 
     url: str

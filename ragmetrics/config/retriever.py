@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from ragmetrics.config.headers import check_header, check_named
-from ragmetrics.config.judge import Part
+from ragmetrics.config.judge import SettingsModel
 from ragmetrics.model import MAX_CONTEXTS
 
-HOLE = re.compile(r"\{(user_input|build|id|language)\}")
+PLACEHOLDER = re.compile(r"\{(user_input|build|id|language)\}")
 """What a template is filled in at; all other braces stand for themselves."""
 
 Param = str | bool | int | float
@@ -23,7 +23,7 @@ _SECRET = re.compile(r"authorization|cookie|token|secret|passw|api-?_?key|access
 _OF_HTTP = ("method", "headers", "headers_env", "body", "params", "max_answer_bytes")
 
 
-class RetrieverSettings(Part):
+class RetrieverSettings(SettingsModel):
     """An HTTP endpoint with a request template, or a Python function."""
 
     url: str | None = None
@@ -87,7 +87,7 @@ class RetrieverSettings(Part):
             good = False
         if not good or " " in url:
             raise ValueError(f"should be like https://search.example.com/query, and is {url!r}")
-        if set(HOLE.findall(url)) - {"build"}:
+        if set(PLACEHOLDER.findall(url)) - {"build"}:
             raise ValueError("may hold {build} alone; the question goes into `body` or `params`")
         return url
 
@@ -150,7 +150,7 @@ class RetrieverSettings(Part):
 def _holes(template: object) -> Iterator[str]:
     """The names that a template is filled in with."""
     if isinstance(template, str):
-        yield from HOLE.findall(template)
+        yield from PLACEHOLDER.findall(template)
     elif isinstance(template, list):
         for item in template:
             yield from _holes(item)

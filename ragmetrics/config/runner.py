@@ -6,13 +6,13 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from ragmetrics.config.judge import Part
+from ragmetrics.config.judge import SettingsModel
 
 CLUSTERS = ("dask", "ray")
 """Runners that may be on other machines: those of the flows alone."""
 
 
-class RunnerSettings(Part):
+class RunnerSettings(SettingsModel):
     """The task runner of the flows: threads of the flow's process, processes beside it, or a
     cluster.
     """

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator, model_validator
 
-from ragmetrics.config.judge import Part
+from ragmetrics.config.judge import SettingsModel
 
 
-class SampleSettings(Part):
+class SampleSettings(SettingsModel):
     """So many rows of each metric are judged; the embedded judge scores all of them."""
 
     rows: int | None = Field(None, ge=2)

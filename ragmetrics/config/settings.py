@@ -26,7 +26,7 @@ from ragmetrics.config.judge import (
     Budget,
     EmbeddingSettings,
     JudgeSettings,
-    Part,
+    SettingsModel,
     make_budget,
     make_judge_settings,
 )
@@ -35,7 +35,7 @@ from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.config.runner import RunnerSettings
 from ragmetrics.config.sampling import SampleSettings
 from ragmetrics.errors import SettingsError
-from ragmetrics.model import FIELDS, explain
+from ragmetrics.model import FIELDS, explain_validation_error
 from ragmetrics.text import Duration, load_yaml
 
 DEFAULT_METRICS: tuple[str, ...] = (
@@ -48,7 +48,7 @@ DEFAULT_METRICS: tuple[str, ...] = (
 )
 
 
-class Limits(Part):
+class ReadLimits(SettingsModel):
     """Bounds that keep one bad row from hurting a night."""
 
     row_bytes: int = Field(10_000_000, ge=1_000)
@@ -110,7 +110,7 @@ class Settings(BaseSettings):
     """Keep logged texts out of the dashboard and of messages: hashes and scores alone."""
     segments: tuple[str, ...] | None = None
     """Tags to show scores by; None: all tags with at most 20 values."""
-    limits: Limits = Limits()
+    limits: ReadLimits = ReadLimits()
     shards: int | None = Field(None, ge=1, le=1_000)
     """None: by the size of the logs."""
     deadline: Duration = timedelta(hours=20)
@@ -222,7 +222,7 @@ def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settin
     try:
         return Settings(**{**values, **named})
     except ValidationError as error:
-        raise SettingsError(f"{origin}: {explain(error)}") from None
+        raise SettingsError(f"{origin}: {explain_validation_error(error)}") from None
     except UnreadVariable as error:
         raise SettingsError(f"the environment: {error}") from None
     except RecursionError:
@@ -291,7 +291,7 @@ __all__ = [
     "DEFAULT_METRICS",
     "Aggregate",
     "Judged",
-    "Limits",
+    "ReadLimits",
     "Settings",
     "bounded",
     "judged_by",

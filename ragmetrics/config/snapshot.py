@@ -20,7 +20,7 @@ _SAID = ("dataset", "logs", "store", "metrics", "judge", "judges", "embeddings")
 """Shown as they are even where the settings say nothing of them."""
 
 
-def told(settings: Settings) -> dict[str, Any]:
+def public_settings(settings: Settings) -> dict[str, Any]:
     """What a night ran by: the chief settings, and the others where they are not the defaults."""
     everything = settings.model_dump(mode="json")
     changed = settings.model_dump(mode="json", exclude_defaults=True)
@@ -56,4 +56,4 @@ def _without_user(text: str) -> str:
     return parts._replace(query="", fragment="").geturl() if parts else text
 
 
-__all__ = ["HIDDEN", "told"]
+__all__ = ["HIDDEN", "public_settings"]

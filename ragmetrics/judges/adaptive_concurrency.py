@@ -109,7 +109,7 @@ class _Trial:
         return share >= _NO_HELP * self.usual and share >= 0.5 * self.share
 
 
-class Pace:
+class AdaptiveConcurrency:
     """The limit, and what was learned on the way to it."""
 
     def __init__(self, ceiling: int) -> None:
@@ -144,7 +144,7 @@ class Pace:
         self._cut = before if before > ceiling else 0
         self._mark = None
 
-    def successor(self) -> Pace:
+    def successor(self) -> AdaptiveConcurrency:
         """What was learned, for the next gate before the same endpoint."""
         heir = copy(self)
         heir._in_flight, heir._window, heir._trial, heir._before = 0, None, None, None

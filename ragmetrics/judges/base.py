@@ -58,7 +58,7 @@ class Judge(Protocol):
 
 
 @runtime_checkable
-class Notary(Protocol):
+class TracksRequests(Protocol):
     """A judge that has on record what it asked, until the answer is durable."""
 
     def settled(self, request: Ask) -> None:

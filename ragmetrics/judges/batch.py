@@ -28,14 +28,14 @@ from ragmetrics.errors import (
 )
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_api import BatchApi
-from ragmetrics.judges.batch_files import Fault, InputFile, Then, write_inputs
-from ragmetrics.judges.batch_lifecycle import BatchGone, BatchRun, Patience
+from ragmetrics.judges.batch_files import Fault, FaultAction, InputFile, write_inputs
+from ragmetrics.judges.batch_lifecycle import BatchGone, BatchRun, ProgressDeadline
 from ragmetrics.judges.batch_registry import Item, Job, Jobs
 from ragmetrics.judges.cache.batches import BatchRecord, BatchRecords
 from ragmetrics.judges.chat_completions import FORMATS, chat_fingerprint, request_body
 from ragmetrics.judges.http_errors import no_model
 from ragmetrics.model import Ask
-from ragmetrics.storage import scratch
+from ragmetrics.storage import temporary_file
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -46,7 +46,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 1_000
-_ERRORS: dict[Then, type[JudgeError]] = {Then.REFUSE: JudgeRefused, Then.DECLINED: Declined}
+_ERRORS: dict[FaultAction, type[JudgeError]] = {
+    FaultAction.REFUSE: JudgeRefused,
+    FaultAction.DECLINED: Declined,
+}
 
 
 class BatchJudge:
@@ -79,7 +82,7 @@ class BatchJudge:
         self._resumable = files is not None
         self._most_requests, self._most_bytes = most_requests, most_bytes
         self._quiet, self._settle = quiet_seconds, settle_seconds
-        self._patience = Patience(settings.wait_seconds)
+        self._patience = ProgressDeadline(settings.wait_seconds)
         self._turn: asyncio.Semaphore | None = None
         self._form = 0
         self._heard = 0.0
@@ -183,7 +186,7 @@ class BatchJudge:
             (item.name, partial(request_body, self._settings, item.request, form)) for item in fresh
         ]
         limits = {"most_requests": self._most_requests, "most_bytes": self._most_bytes}
-        with scratch():
+        with temporary_file():
             self._folder = self._folder or tempfile.TemporaryDirectory(prefix="ragmetrics-batches-")
             folder = Path(tempfile.mkdtemp(dir=self._folder.name))
             files, too_long = await asyncio.to_thread(write_inputs, bodies, folder, **limits)
@@ -273,18 +276,18 @@ class BatchJudge:
 
     def _missed(self, item: Item, fault: Fault, form: str) -> None:
         """A request came to nothing: ask it again, or give it up."""
-        if fault.then is Then.ASK_OTHERWISE and self._turn_from(form):
+        if fault.then is FaultAction.ASK_OTHERWISE and self._turn_from(form):
             self._ask(item)
             return
         item.failures[fault.kind] += 1
         tries = item.failures.total()
-        if fault.then is Then.ASK_AGAIN and tries <= self._settings.retries:
+        if fault.then is FaultAction.ASK_AGAIN and tries <= self._settings.retries:
             self._ask(item)
             return
         kind = _ERRORS.get(fault.then, JudgeError)
         told = fault.message if tries == 1 else f"{fault.message} (after {tries} batches)"
         told = no_model(self._settings.model, told) if fault.of_model else told
-        again = fault.then is Then.ASK_AGAIN
+        again = fault.then is FaultAction.ASK_AGAIN
         self._fail([item], kind(told, transient=again, failures=dict(item.failures)))
 
     def _turn_from(self, form: str) -> bool:

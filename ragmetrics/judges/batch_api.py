@@ -16,8 +16,8 @@ from ragmetrics.judges.batch_files import ENDPOINT, Fault, add_outcome, is_refus
 from ragmetrics.judges.http_errors import incompatible
 from ragmetrics.judges.response_body import BadBody, TooLarge
 from ragmetrics.judges.transport import CONNECT_SECONDS
-from ragmetrics.storage import scratch
-from ragmetrics.text import short
+from ragmetrics.storage import temporary_file
+from ragmetrics.text import shorten
 
 if TYPE_CHECKING:
     from openai import APIConnectionError, APIStatusError, AsyncOpenAI
@@ -128,7 +128,11 @@ class BatchApi:
         """The lines of a file; none where it is gone, as after 30 days."""
         from openai import NotFoundError
 
-        with scratch(), tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder, self._told():
+        with (
+            temporary_file(),
+            tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder,
+            self._told(),
+        ):
             path = Path(folder) / "output.jsonl"
             try:
                 async with self._client.files.with_streaming_response.content(name) as response:
@@ -207,7 +211,7 @@ class BatchApi:
     def _said(self, error: APIStatusError) -> str:
         """The endpoint's own words."""
         body = error.body.get("message") if isinstance(error.body, Mapping) else error.body
-        return short(body or "") or f"{self._address} gives no reason"
+        return shorten(body or "") or f"{self._address} gives no reason"
 
     def _unreached(self, message: str) -> JudgeError:
         """An address where nothing was reached yet is refused like a wrong one."""

@@ -16,7 +16,7 @@ from ragmetrics.judges.base import Reply
 from ragmetrics.judges.chat_completions import PATH, read_reply
 from ragmetrics.judges.http_errors import UNREADABLE, is_filter
 from ragmetrics.judges.reported_usage import mapping
-from ragmetrics.text import short
+from ragmetrics.text import shorten
 
 ENDPOINT = f"/v1{PATH}"
 # Codes of the API that are about the account, the key or the model, and hit every request alike.
@@ -38,7 +38,7 @@ _REFUSING = (
 )
 
 
-class Then(Enum):
+class FaultAction(Enum):
     """What follows from a fault."""
 
     ASK_AGAIN = "ask again"
@@ -54,7 +54,7 @@ class Fault:
 
     kind: str
     message: str
-    then: Then
+    then: FaultAction
     of_model: bool = False
     """Whether the model is not to be had."""
 
@@ -158,39 +158,39 @@ def _outcome(line: Mapping[str, Any]) -> tuple[str, Reply | Fault]:
 def fault(status: int, error: Mapping[str, Any]) -> Fault:
     """What an error of a line means; status 0: it was never sent."""
     code = str(error.get("code") or error.get("type") or "")
-    message = short(f"{error.get('message') or code or 'no reason given'}")
+    message = shorten(f"{error.get('message') or code or 'no reason given'}")
     said = f"the judge answered {status}: {message}" if status else f"batch: {message}"
     if is_filter(error):
-        return Fault("refusal", said, Then.DECLINED)
+        return Fault("refusal", said, FaultAction.DECLINED)
     if code == "batch_expired":
-        return Fault("expired", said, Then.ASK_AGAIN)
+        return Fault("expired", said, FaultAction.ASK_AGAIN)
     if code == "batch_cancelled":
-        return Fault("cancelled", said, Then.ASK_AGAIN)
+        return Fault("cancelled", said, FaultAction.ASK_AGAIN)
     if status in (401, 403, 404) or is_refusing(code):
-        return Fault("refused", said, Then.REFUSE, code.startswith(_OF_MODEL))
+        return Fault("refused", said, FaultAction.REFUSE, code.startswith(_OF_MODEL))
     if status == 429:
-        return Fault("rate_limited", said, Then.ASK_AGAIN)
+        return Fault("rate_limited", said, FaultAction.ASK_AGAIN)
     if status in (0, 408, 409) or status >= 500:
         kind = "timeout" if status == 408 or code == "request_timeout" else "server_error"
-        return Fault(kind, said, Then.ASK_AGAIN)
+        return Fault(kind, said, FaultAction.ASK_AGAIN)
     if "response_format" in message:
-        return Fault("refused", said, Then.ASK_OTHERWISE)
-    return Fault("refused", said, Then.GIVE_UP)
+        return Fault("refused", said, FaultAction.ASK_OTHERWISE)
+    return Fault("refused", said, FaultAction.GIVE_UP)
 
 
 def failed(errors: Iterable[tuple[str | None, str | None]]) -> Fault:
     """What the validation of a whole batch found, given as codes and messages."""
     found = [(code or "", message or "") for code, message in errors]
-    told = short("; ".join(message or code for code, message in found) or "no reason given")
+    told = shorten("; ".join(message or code for code, message in found) or "no reason given")
     said = f"the batch failed: {told}"
     if any(code == "token_limit_exceeded" for code, _ in found):
-        return Fault("rate_limited", said, Then.ASK_AGAIN)
+        return Fault("rate_limited", said, FaultAction.ASK_AGAIN)
     if any(is_refusing(code) for code, _ in found):
         of_model = any(code.startswith(_OF_MODEL) for code, _ in found)
-        return Fault("refused", said, Then.REFUSE, of_model)
+        return Fault("refused", said, FaultAction.REFUSE, of_model)
     if any("response_format" in message for _, message in found):
-        return Fault("refused", said, Then.ASK_OTHERWISE)
-    return Fault("refused", said, Then.GIVE_UP)
+        return Fault("refused", said, FaultAction.ASK_OTHERWISE)
+    return Fault("refused", said, FaultAction.GIVE_UP)
 
 
 def is_refusing(code: str) -> bool:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ragmetrics.errors import JudgeError, JudgePending
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_api import ENDED, BatchApi, counted
-from ragmetrics.judges.batch_files import Fault, Then, failed
+from ragmetrics.judges.batch_files import Fault, FaultAction, failed
 from ragmetrics.judges.cache.batches import BatchRecord, BatchRecords
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class BatchGone(Exception):
     """The batch was never created, or the endpoint knows it no more."""
 
 
-class Patience:
+class ProgressDeadline:
     """How long a run waits for batches while none of them gets on."""
 
     def __init__(self, seconds: float | None) -> None:
@@ -68,7 +68,7 @@ class BatchRun:
         api: BatchApi,
         records: BatchRecords,
         settings: JudgeSettings,
-        patience: Patience,
+        patience: ProgressDeadline,
         record: BatchRecord,
         settle_seconds: float,
     ) -> None:
@@ -121,14 +121,14 @@ class BatchRun:
         found = await self._patiently(lambda: self._api.outcomes(batch))
         kind = _MISSING.get(batch.status, "server_error")
         told = f"batch {batch.id} is {batch.status} and has no answer to it"
-        missing = Fault(kind, told, Then.ASK_AGAIN)
+        missing = Fault(kind, told, FaultAction.ASK_AGAIN)
         return {name: self._meant(found.get(name, missing)) for name in self.record.requests}
 
     def _meant(self, outcome: Reply | Fault) -> Reply | Fault:
         """Who cancels a batch under a waiting run does not want it asked again by that run."""
         cancelled = isinstance(outcome, Fault) and outcome.kind == "cancelled"
         if cancelled and self._seen_at_work and isinstance(outcome, Fault):
-            return replace(outcome, then=Then.GIVE_UP)
+            return replace(outcome, then=FaultAction.GIVE_UP)
         return outcome
 
     async def _wait_for_others(self) -> None:

@@ -12,7 +12,7 @@ from ragmetrics.errors import OverBudget
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_files import Fault
 from ragmetrics.judges.cache.batches import BatchRecord
-from ragmetrics.judges.spend_limit import Purse, purse_in_use
+from ragmetrics.judges.spend_limit import SpendLimiter, budget_in_use
 from ragmetrics.model import Ask
 
 
@@ -24,7 +24,7 @@ class Item:
     request: Ask
     answer: asyncio.Future[Reply]
     failures: Counter[str] = field(default_factory=Counter)
-    purse: Purse | None = field(default_factory=purse_in_use)
+    purse: SpendLimiter | None = field(default_factory=budget_in_use)
     """Of the part that asked first."""
 
     def pay(self) -> None:

@@ -22,16 +22,16 @@ from ragmetrics.errors import (
     Unanswered,
     UnreadableReply,
 )
-from ragmetrics.judges.base import Judge, Notary, Reply
-from ragmetrics.judges.cache.judgements import Judgement, Judgements
+from ragmetrics.judges.base import Judge, Reply, TracksRequests
+from ragmetrics.judges.cache.judgements import CachedReply, ReplyCache
 from ragmetrics.judges.deadline import before_deadline
-from ragmetrics.judges.embedding_client import Vectors
+from ragmetrics.judges.embedding_client import EmbeddingClient
 from ragmetrics.judges.fused_prompt import Fused, fusible
-from ragmetrics.judges.metered_judge import Account
-from ragmetrics.judges.single_flight import Asker, Once
-from ragmetrics.judges.usage_counter import Tallies, Tally
+from ragmetrics.judges.metered_judge import MeteredJudge
+from ragmetrics.judges.single_flight import SingleFlight, SingleFlightScope
+from ragmetrics.judges.usage_counter import UsageCounter, UsageCounters
 from ragmetrics.model import Answer, Ask, Embed, Request, Status
-from ragmetrics.text import is_refusal, short
+from ragmetrics.text import is_refusal, shorten
 
 _REFUSALS = 2
 """Times that a request is refused before it is given up: it is asked again once."""
@@ -40,7 +40,7 @@ Record = Callable[[str, Ask, Reply], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MetricRequest:
     """A request of a row, and the metric that asks."""
 
     request: Request
@@ -61,7 +61,7 @@ class _Part:
             self.future.set_result(answer)
 
 
-class Broker:
+class JudgeClient:
     """Stands between metrics and a judge: asks each distinct request once and keeps the answer.
 
     `once` is shared by all brokers of one judge in this process. With `fuse`, what a row asks at
@@ -71,20 +71,20 @@ class Broker:
     def __init__(
         self,
         judge: Judge,
-        vectors: Vectors,
+        vectors: EmbeddingClient,
         *,
         name: str | None = None,
         reasks: int = 2,
-        kept: Judgements | None = None,
-        once: Once | None = None,
+        kept: ReplyCache | None = None,
+        once: SingleFlight | None = None,
         fuse: bool = False,
         record: Record | None = None,
-        account: Account | None = None,
+        account: MeteredJudge | None = None,
     ) -> None:
         self.judge = judge
-        self._notary = judge if isinstance(judge, Notary) else None
+        self._notary = judge if isinstance(judge, TracksRequests) else None
         self.name = name or judge.name
-        self.tallies = Tallies()
+        self.tallies = UsageCounters()
         self.refusal: JudgeRefused | None = None
         """Why the judge cannot be asked: after it, nothing more is."""
         self.overdue: OverDeadline | None = None
@@ -94,15 +94,15 @@ class Broker:
         self._record, self._account = record, account
         self._fuse = fuse
         self._judging = asyncio.Semaphore(judge.concurrency)
-        self._asker = Asker(once)
+        self._asker = SingleFlightScope(once)
         self._fusing: set[asyncio.Task[None]] = set()
 
     async def answer(self, row_key: str, request: Request, metric: str = "") -> Answer:
         """The answer to a request; equal requests, of whatever row, wait for the same one."""
-        (found,) = await self.answer_all(row_key, [Wanted(request, metric)])
+        (found,) = await self.answer_all(row_key, [MetricRequest(request, metric)])
         return found
 
-    async def answer_all(self, row_key: str, wanted: Sequence[Wanted]) -> list[Answer]:
+    async def answer_all(self, row_key: str, wanted: Sequence[MetricRequest]) -> list[Answer]:
         """The answers to what a row asks at one time, in order."""
         self._count_shared(wanted)
         if self._fuse:
@@ -110,7 +110,7 @@ class Broker:
         waiting = [self._begin(row_key, one) for one in wanted]
         return [await one for one in waiting]
 
-    def _count_shared(self, wanted: Sequence[Wanted]) -> None:
+    def _count_shared(self, wanted: Sequence[MetricRequest]) -> None:
         new: set[str] = set()
         for one in wanted:
             if isinstance(one.request, Embed):
@@ -119,7 +119,7 @@ class Broker:
             self.tallies[one.metric].shared += key in new or self._asker.is_asked(key)
             new.add(key)
 
-    def _begin(self, row_key: str, wanted: Wanted) -> Awaitable[Answer]:
+    def _begin(self, row_key: str, wanted: MetricRequest) -> Awaitable[Answer]:
         """Put a request on its way at once; what is returned waits for its answer."""
         request, metric = wanted.request, wanted.metric
         if isinstance(request, Embed):
@@ -148,11 +148,11 @@ class Broker:
             await asyncio.gather(*self._fusing, return_exceptions=True)
         await self._vectors.stop()
 
-    async def _find(self, key: str, request: Ask, tally: Tally) -> Answer:
+    async def _find(self, key: str, request: Ask, tally: UsageCounter) -> Answer:
         known = self._known(key, request, tally)
         return known if known is not None else await self._asked(key, request, tally)
 
-    def _known(self, key: str, request: Ask, tally: Tally) -> BaseModel | None:
+    def _known(self, key: str, request: Ask, tally: UsageCounter) -> BaseModel | None:
         """The verdict that the store has."""
         text = self._kept.find(key) if self._kept else None
         if text is None:
@@ -166,13 +166,13 @@ class Broker:
         self._note(request, Reply(text))
         return verdict
 
-    async def _asked(self, key: str, request: Ask, tally: Tally) -> Answer:
+    async def _asked(self, key: str, request: Ask, tally: UsageCounter) -> Answer:
         """The judge's verdict, or why there is none."""
         answer = await self._verdict(key, request, tally)
         self._settle(request)
         return answer
 
-    async def _verdict(self, key: str, request: Ask, tally: Tally) -> Answer:
+    async def _verdict(self, key: str, request: Ask, tally: UsageCounter) -> Answer:
         reason, refusals = "", 0
         try:
             for attempt in range(1 + self._reasks):
@@ -194,7 +194,7 @@ class Broker:
             return self._given_up(error, tally)
         return Unanswered(Status.UNREADABLE, reason)
 
-    async def _reply(self, request: Ask, attempt: int, tally: Tally) -> Reply:
+    async def _reply(self, request: Ask, attempt: int, tally: UsageCounter) -> Reply:
         if self.refusal:
             raise JudgeRefused(str(self.refusal))
         if self._kept:
@@ -220,13 +220,13 @@ class Broker:
         """Returns when the reply is durable; until then its request counts as in flight."""
         if self._kept and reply.verdict is None:
             tokens = (reply.prompt_tokens, reply.completion_tokens)
-            await self._kept.keep(Judgement(key, request.prompt.name, reply.text, *tokens))
+            await self._kept.keep(CachedReply(key, request.prompt.name, reply.text, *tokens))
 
     def _settle(self, request: Ask) -> None:
         if self._notary:
             self._notary.settled(request)
 
-    def _given_up(self, error: JudgeError, tally: Tally) -> Unanswered:
+    def _given_up(self, error: JudgeError, tally: UsageCounter) -> Unanswered:
         if isinstance(error, JudgeRefused):
             self.refusal = error
         if isinstance(error, OverDeadline):
@@ -241,7 +241,7 @@ class Broker:
         tally.failures["judge_failed"] += 1
         return Unanswered(Status.JUDGE_FAILED, str(error))
 
-    def _begin_fused(self, row_key: str, wanted: Sequence[Wanted]) -> None:
+    def _begin_fused(self, row_key: str, wanted: Sequence[MetricRequest]) -> None:
         """Put what nobody asked yet, and the store does not know, on its way in one request, and
         each repeat in one of its own.
         """
@@ -284,7 +284,7 @@ class Broker:
                     one.future.set_exception(error)
 
     async def _ask_fused(
-        self, row_key: str, fused: Fused, parts: Mapping[str, _Part], tally: Tally
+        self, row_key: str, fused: Fused, parts: Mapping[str, _Part], tally: UsageCounter
     ) -> None:
         try:
             reply = await self._reply(fused.ask, 0, tally)
@@ -304,7 +304,7 @@ class Broker:
             parts[ask.key].answer(verdict)
 
     def _read_parts(
-        self, fused: Fused, reply: Reply, tally: Tally
+        self, fused: Fused, reply: Reply, tally: UsageCounter
     ) -> list[tuple[Ask, Reply, BaseModel]]:
         """What can be read of a reply; one of which some cannot counts as one that is unreadable.
 
@@ -346,11 +346,11 @@ def _is_refused(reply: Reply) -> bool:
 
 
 def _refusal(reply: Reply) -> str:
-    said = short(reply.text)
+    said = shorten(reply.text)
     return f"the judge refused to answer: {said}" if said else "the judge's content filter refused"
 
 
-def _unreadable(reply: Reply, error: UnreadableReply, tally: Tally) -> str:
+def _unreadable(reply: Reply, error: UnreadableReply, tally: UsageCounter) -> str:
     """Count a reply of no use; the reason to tell."""
     kind = "refusal" if _is_refused(reply) else "cut_off" if reply.cut_off else "unreadable"
     tally.failures[kind] += 1

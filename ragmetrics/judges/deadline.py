@@ -48,7 +48,7 @@ _in_use: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 @contextmanager
-def ending(deadline: Deadline | None) -> Iterator[None]:
+def use_deadline(deadline: Deadline | None) -> Iterator[None]:
     """What is asked meanwhile, by tasks that begin meanwhile, ends at this deadline."""
     token = _in_use.set(deadline)
     try:

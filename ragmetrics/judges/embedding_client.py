@@ -17,11 +17,11 @@ from ragmetrics.errors import (
     Unanswered,
 )
 from ragmetrics.judges.base import Embedded, Embedder, Metered
-from ragmetrics.judges.cache.judgements import EMBEDDING, Judgement, Judgements
+from ragmetrics.judges.cache.judgements import EMBEDDING, CachedReply, ReplyCache
 from ragmetrics.judges.deadline import before_deadline
-from ragmetrics.judges.single_flight import Asker, Once
-from ragmetrics.judges.spend_limit import Money, purse_in_use
-from ragmetrics.judges.usage_counter import Tallies, Tally
+from ragmetrics.judges.single_flight import SingleFlight, SingleFlightScope
+from ragmetrics.judges.spend_limit import Spend, budget_in_use
+from ragmetrics.judges.usage_counter import UsageCounter, UsageCounters
 from ragmetrics.judges.vector_checks import VectorChecks
 from ragmetrics.model import Answer, Embed, Status, Vector
 
@@ -31,23 +31,23 @@ _ATTEMPTS = 2
 """Times that a text is sent whose vector is of no use."""
 
 
-def expected_of(text: str, prices: EmbeddingSettings) -> Money:
+def expected_of(text: str, prices: EmbeddingSettings) -> Spend:
     """What the vector of a text is expected to cost, of a request its share."""
     tokens = -(-len(text) // 4)
-    return Money(1 / TEXTS_PER_REQUEST, tokens, prices.usd(tokens) or 0.0)
+    return Spend(1 / TEXTS_PER_REQUEST, tokens, prices.usd(tokens) or 0.0)
 
 
-class Vectors:
+class EmbeddingClient:
     """Stands between metrics and an embedder; `once` is shared by all who use that embedder."""
 
     def __init__(
         self,
         embedder: Embedder,
-        kept: Judgements | None = None,
-        once: Once | None = None,
+        kept: ReplyCache | None = None,
+        once: SingleFlight | None = None,
         prices: EmbeddingSettings | None = None,
     ) -> None:
-        self.tallies = Tallies()
+        self.tallies = UsageCounters()
         self.refusal: JudgeRefused | None = None
         """Why nothing can be embedded: after it, nothing more is asked for."""
         self.overdue: OverDeadline | None = None
@@ -55,7 +55,7 @@ class Vectors:
         self._embedder, self._prices = embedder, prices or EmbeddingSettings()
         self._kept = kept if embedder.keeps else None
         self._embedding = asyncio.Semaphore(embedder.concurrency)
-        self._asker = Asker(once)
+        self._asker = SingleFlightScope(once)
         self._checks = VectorChecks(self._kept.vector_sizes() if self._kept else None)
 
     def begin(self, row_key: str, request: Embed, metric: str) -> Awaitable[Answer]:
@@ -66,7 +66,7 @@ class Vectors:
         self.tallies[metric].shared += self._asker.is_asked(key)
         return self._asker.ask(key, lambda: self._find(row_key + key, text, self.tallies[metric]))
 
-    async def _find(self, key: str, text: str, tally: Tally) -> Answer:
+    async def _find(self, key: str, text: str, tally: UsageCounter) -> Answer:
         try:
             return await self._vector(key, text, tally)
         except JudgeError as error:
@@ -85,7 +85,7 @@ class Vectors:
             tally.failures["judge_failed"] += 1
             return Unanswered(Status.JUDGE_FAILED, str(error))
 
-    def _known(self, key: str, tally: Tally) -> Vector | None:
+    def _known(self, key: str, tally: UsageCounter) -> Vector | None:
         """The vector that the store has; one that is of no use is asked for again."""
         vector = self._kept.find_vector(key) if self._kept else None
         if vector is None:
@@ -96,7 +96,7 @@ class Vectors:
         tally.answered_from_store += 1
         return vector
 
-    async def _vector(self, key: str, text: str, tally: Tally) -> Vector | Unanswered:
+    async def _vector(self, key: str, text: str, tally: UsageCounter) -> Vector | Unanswered:
         if (known := self._known(key, tally)) is not None:
             return known
         async with self._embedding:
@@ -107,7 +107,7 @@ class Vectors:
             async with before_deadline():
                 return await self._asked(key, text, tally)
 
-    async def _asked(self, key: str, text: str, tally: Tally) -> Vector | Unanswered:
+    async def _asked(self, key: str, text: str, tally: UsageCounter) -> Vector | Unanswered:
         """The embedder's vector, which is kept, or why it sends none that can be used."""
         problem = ""
         for attempt in range(_ATTEMPTS):
@@ -117,18 +117,18 @@ class Vectors:
             problem = found.problem or self._checks.problem(vector, counted=attempt > 0)
             if not problem:
                 if self._kept:
-                    await self._kept.keep(Judgement(key, EMBEDDING, vector))
+                    await self._kept.keep(CachedReply(key, EMBEDDING, vector))
                 return vector
             if not isinstance(self._embedder, Metered):  # computed here: the text has no words
                 return Unanswered(Status.NOT_APPLICABLE, f"embedding: {problem}")
             tally.failures["unreadable"] += 1
         return Unanswered(Status.UNREADABLE, f"embedding: {problem}")
 
-    async def _embed(self, text: str, tally: Tally) -> Embedded:
+    async def _embed(self, text: str, tally: UsageCounter) -> Embedded:
         if not isinstance(self._embedder, Metered):
             return Embedded(await self._embedder.embed(text))
         found = await self._embedder.embed_metered(text)
-        if purse := purse_in_use():
+        if purse := budget_in_use():
             paid = self._prices.usd(found.tokens) or 0.0
             purse.embedded(expected_of(text, self._prices), found.tokens, paid)
         tally.add_embedded(found)

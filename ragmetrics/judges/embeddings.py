@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 import numpy as np
 
 from ragmetrics.judges.base import Embedded, fingerprint
-from ragmetrics.judges.deadline import Deadline, deadline_in_use, ending
+from ragmetrics.judges.deadline import Deadline, deadline_in_use, use_deadline
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.http_errors import UNREADABLE, Oversized, Rejected
+from ragmetrics.judges.http_errors import UNREADABLE, Oversized, RequestRejected
 from ragmetrics.judges.reported_usage import count, mapping
-from ragmetrics.judges.spend_limit import Purse, purse_in_use, spending
+from ragmetrics.judges.spend_limit import SpendLimiter, budget_in_use, use_budget
 from ragmetrics.judges.word_frequencies import Corpus, words
 from ragmetrics.model import Vector
-from ragmetrics.text import short
+from ragmetrics.text import shorten
 
 if TYPE_CHECKING:
     from ragmetrics.config import JudgeSettings
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ragmetrics.storage import Files
 
 _Waiting: TypeAlias = tuple[str, asyncio.Future[Embedded]]
-_Run: TypeAlias = tuple[Purse | None, Deadline | None]
+_Run: TypeAlias = tuple[SpendLimiter | None, Deadline | None]
 
 OPENAI_MODEL = "text-embedding-3-small"
 
@@ -102,7 +102,7 @@ class OpenAIEmbedder:
         """The same, and what it came to: a request stands with the first text that it was for."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Embedded] = loop.create_future()
-        purse = purse_in_use()
+        purse = budget_in_use()
         self._waiting.append(((purse, deadline_in_use()), (text, future)))
         if len(self._waiting) == 1:
             sparing = purse is not None and math.isfinite(purse.requests)
@@ -117,7 +117,7 @@ class OpenAIEmbedder:
         for purse, deadline in runs.values():
             texts = [one for of, one in waiting if of[0] is purse and of[1] == deadline]
             for start in range(0, len(texts), self._most_texts):
-                with spending(purse), ending(deadline):
+                with use_budget(purse), use_deadline(deadline):
                     task = asyncio.create_task(self._send(texts[start : start + self._most_texts]))
                 self._sending.add(task)
                 task.add_done_callback(self._sending.discard)
@@ -129,7 +129,7 @@ class OpenAIEmbedder:
             embedded, failures = await self._endpoint.ask(
                 Call(_PATH, "embedding", body.encode("ascii"), partial(_embedded, texts))
             )
-        except Rejected as error:
+        except RequestRejected as error:
             if len(batch) > 1:  # one text may be too long, and the others are not
                 half = len(batch) // 2
                 if isinstance(error, Oversized):
@@ -189,7 +189,7 @@ def _item(item: Mapping[str, Any], tokens: int) -> Embedded:
     try:
         return Embedded(_vector(item["embedding"]), tokens=tokens)
     except UNREADABLE as error:
-        return Embedded(_NONE, tokens=tokens, problem=f"it is no vector: {short(error)}")
+        return Embedded(_NONE, tokens=tokens, problem=f"it is no vector: {shorten(error)}")
 
 
 def _shares(tokens: int, lengths: Sequence[int]) -> list[int]:

@@ -29,19 +29,19 @@ from ragmetrics.judges.deadline import seconds_left
 from ragmetrics.judges.http_errors import (
     UNREADABLE,
     Oversized,
-    Setback,
+    RetryableError,
+    error_from_response,
     error_of,
     incompatible,
-    problem,
     retry_after,
     used_up,
 )
-from ragmetrics.judges.quota_sharing import Presence, join
-from ragmetrics.judges.rate_limiter import Gate, shared_gate
+from ragmetrics.judges.quota_sharing import Heartbeat, join_quota
+from ragmetrics.judges.rate_limiter import RateLimiter, shared_rate_limiter
 from ragmetrics.judges.reported_usage import tokens_of
 from ragmetrics.judges.response_body import TooLarge
 from ragmetrics.judges.transport import Answer, Dropped, Transport, Unreachable
-from ragmetrics.text import short
+from ragmetrics.text import shorten
 
 if TYPE_CHECKING:
     from ragmetrics.config import JudgeSettings
@@ -82,7 +82,7 @@ class _Patience:
     """Whether it goes by known latencies."""
     scope: asyncio.Timeout | None = None
 
-    def seconds(self, gate: Gate) -> float:
+    def seconds(self, gate: RateLimiter) -> float:
         """Seconds from when it was sent."""
         usual = gate.timeout(self.kind)
         self.knows = usual < math.inf
@@ -103,7 +103,7 @@ class Endpoint:
         files: Files | None = None,
         *,
         transport: Transport | None = None,
-        gate: Gate | None = None,
+        gate: RateLimiter | None = None,
     ) -> None:
         self.address = access.address
         self._transport = transport or Transport(access, settings.max_reply_bytes)
@@ -112,7 +112,7 @@ class Endpoint:
         self._files = files
         self._gate = gate
         self._breaker: Breaker | None = None
-        self._presence: Presence | None = None
+        self._presence: Heartbeat | None = None
         self._reached = False
         """Whether there is a server at the address,"""
         self._proven = False
@@ -141,7 +141,7 @@ class Endpoint:
                 self._refusal = error
             raise
 
-    async def _ask(self, gate: Gate, call: Call[T], failures: Counter[str]) -> T:
+    async def _ask(self, gate: RateLimiter, call: Call[T], failures: Counter[str]) -> T:
         """Attempt it until it is answered or given up."""
         planned, deadline = gate.clock(), math.inf
         while True:
@@ -159,13 +159,15 @@ class Endpoint:
             try:
                 answer = await self._attempt(gate, call, sent, deadline - sent, failures)
                 return self._read(gate, call, answer, tokens)
-            except Setback as setback:
+            except RetryableError as setback:
                 failures[setback.kind] += 1
                 pause = self._pause(gate, setback, failures)
                 self._give_up(setback, failures, pause, left=deadline - gate.clock())
                 await asyncio.sleep(pause)
 
-    async def _enter(self, gate: Gate, tokens: float, deadline: float, *, again: bool) -> float:
+    async def _enter(
+        self, gate: RateLimiter, tokens: float, deadline: float, *, again: bool
+    ) -> float:
         """Wait for a place of the gate; before the second attempt not beyond the deadline."""
         if deadline == math.inf:
             return await gate.enter(tokens, again=again)
@@ -184,12 +186,12 @@ class Endpoint:
         self._presence = None
         await self._transport.close()
 
-    def _find_gate(self) -> Gate:
+    def _find_gate(self) -> RateLimiter:
         settings = self._settings
         limits = (settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute)
-        self._gate = shared_gate(self._key, *limits)
+        self._gate = shared_rate_limiter(self._key, *limits)
         if self._files:
-            self._presence = join(self._files, self._key, self._gate)
+            self._presence = join_quota(self._files, self._key, self._gate)
         return self._gate
 
     def _find_breaker(self) -> Breaker:
@@ -198,7 +200,7 @@ class Endpoint:
         return self._breaker
 
     async def _attempt(
-        self, gate: Gate, call: Call[T], sent: float, left: float, failures: Counter[str]
+        self, gate: RateLimiter, call: Call[T], sent: float, left: float, failures: Counter[str]
     ) -> Answer:
         """Send once, and tell the gate what became of it."""
         limit = min(self._settings.timeout_seconds, max(left, 1.0))
@@ -213,14 +215,16 @@ class Endpoint:
         except TimeoutError as error:
             gate.late(sent)
             message = f"the judge did not answer in time ({gate.clock() - sent:.3g} s)"
-            raise Setback("timeout", message) from error
+            raise RetryableError("timeout", message) from error
         except Unreachable as error:
             gate.lost()
             raise self._unreachable(error, failures) from error
         except Dropped as error:
             gate.lost()
             self._reached = True
-            raise Setback("dropped", f"the connection to the judge broke: {error}") from error
+            raise RetryableError(
+                "dropped", f"the connection to the judge broke: {error}"
+            ) from error
         except TooLarge as error:
             gate.lost()
             self._reached = True
@@ -240,14 +244,14 @@ class Endpoint:
             gate.pause(wait)
         return answer
 
-    def _lose_patience(self, gate: Gate) -> None:
+    def _lose_patience(self, gate: RateLimiter) -> None:
         """What was sent before latencies were known hangs no longer than what was sent after."""
         for one in [one for one in self._patient if not one.knows]:
             seconds = one.seconds(gate)
             if one.knows and one.scope:
                 one.scope.reschedule(gate.loop.time() + one.sent + seconds - gate.clock())
 
-    def _read(self, gate: Gate, call: Call[T], answer: Answer, estimated: float) -> T:
+    def _read(self, gate: RateLimiter, call: Call[T], answer: Answer, estimated: float) -> T:
         if answer.status != 200:
             raise self._problem(answer)
         try:
@@ -256,27 +260,27 @@ class Endpoint:
         except UNREADABLE as error:
             # A login page or a proxy says 200 too, and some servers put their errors there.
             if said := error_of(answer.body):
-                told = f"the judge answered 200 with an error: {short(said['message'])}"
-                raise Setback("server_error", told) from error
+                told = f"the judge answered 200 with an error: {shorten(said['message'])}"
+                raise RetryableError("server_error", told) from error
             told = incompatible(self.address, 200, answer.body.decode("utf-8", "replace"))
             if self._proven:
-                raise Setback("server_error", told) from error
+                raise RetryableError("server_error", told) from error
             raise JudgeRefused(told) from error
         self._note_reply(gate)
         if self._settings.tokens_per_minute:
             self._account(gate, payload, call, estimated)
         return result
 
-    def _problem(self, answer: Answer) -> Setback | JudgeError:
+    def _problem(self, answer: Answer) -> RetryableError | JudgeError:
         """What a status other than 200 means."""
         now = datetime.now(UTC)
         self._forbidden += answer.status == 403
         # One 403 may be about one request's text; so many in a row are about the key.
         is_of_text = self._proven and self._forbidden < _FORBIDDEN
         proven = is_of_text if answer.status == 403 else self._proven
-        return problem(answer, self._model, self.address, now, proven=proven)
+        return error_from_response(answer, self._model, self.address, now, proven=proven)
 
-    def _note_reply(self, gate: Gate) -> None:
+    def _note_reply(self, gate: RateLimiter) -> None:
         """Note that a usable reply came."""
         self._proven, self._forbidden = True, 0
         self._replied_at = gate.clock()
@@ -284,7 +288,7 @@ class Endpoint:
             self._breaker.replied()
 
     def _account(
-        self, gate: Gate, payload: Mapping[str, Any], call: Call[Any], estimated: float
+        self, gate: RateLimiter, payload: Mapping[str, Any], call: Call[Any], estimated: float
     ) -> None:
         said = tokens_of(payload)
         # A token has a byte at least: a server that says more must not make others wait for it.
@@ -293,12 +297,16 @@ class Endpoint:
         gate.spent(estimated, prompt + completion)
         self._completion += (completion - self._completion) / 16
 
-    def _unreachable(self, error: Unreachable, failures: Counter[str]) -> Setback | JudgeRefused:
+    def _unreachable(
+        self, error: Unreachable, failures: Counter[str]
+    ) -> RetryableError | JudgeRefused:
         message = f"no connection to {self.address}: {error}"
         hope = not error.in_vain and failures["dropped"] + 1 < _VAIN_TRIES
-        return Setback("dropped", message) if self._reached or hope else JudgeRefused(message)
+        return (
+            RetryableError("dropped", message) if self._reached or hope else JudgeRefused(message)
+        )
 
-    def _pause(self, gate: Gate, setback: Setback, failures: Counter[str]) -> float:
+    def _pause(self, gate: RateLimiter, setback: RetryableError, failures: Counter[str]) -> float:
         """Seconds before the next attempt; none of it is spent in a place of the gate."""
         tries = min(failures[setback.kind] - 1, 16)
         if setback.kind != "rate_limited":
@@ -309,7 +317,7 @@ class Endpoint:
         return min(gate.latency * 2.0**tries, _LONGEST_PAUSE) * _between(0.5, 1.5)
 
     def _give_up(
-        self, setback: Setback, failures: Counter[str], pause: float, *, left: float
+        self, setback: RetryableError, failures: Counter[str], pause: float, *, left: float
     ) -> None:
         """Raise JudgeError where there is no attempt left, or no time: of the request's own, or of
         its run. JudgeRefused where the breaker opens with it.

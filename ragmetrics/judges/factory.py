@@ -17,7 +17,7 @@ from ragmetrics.judges.lexical_judge import EmbeddedJudge
 from ragmetrics.judges.local import MODEL as LOCAL_MODEL
 from ragmetrics.judges.local import LocalEmbedder, LocalJudge, model_of
 from ragmetrics.judges.replayed import RecordedJudge
-from ragmetrics.judges.unavailable import RefusedEmbedder, RefusedJudge
+from ragmetrics.judges.unavailable import UnavailableEmbedder, UnavailableJudge
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.storage import Files
 
@@ -31,7 +31,7 @@ def make_judges(settings: Settings, corpus: Corpus, files: Files | None = None) 
 
 def expect_some(judges: Sequence[Judge]) -> None:
     """Raise JudgeRefused where none of a panel can be asked."""
-    refused = [one for one in judges if isinstance(one, RefusedJudge)]
+    refused = [one for one in judges if isinstance(one, UnavailableJudge)]
     if len(refused) == len(judges):
         raise refused[0].refusal
 
@@ -56,7 +56,7 @@ def make_member(
     except JudgeRefused as error:
         if not judge.remote:
             raise
-        return RefusedJudge(_remote(judge, fuse, files, _NO_KEY), error)
+        return UnavailableJudge(_remote(judge, fuse, files, _NO_KEY), error)
 
 
 def make_judge(
@@ -128,4 +128,4 @@ def make_embedder(settings: Settings, corpus: Corpus, files: Files | None = None
         if len(settings.panel) == 1:
             raise
         never_asked = OpenAIEmbedder(find_access(judge, base_url, _NO_KEY), model, judge)
-        return RefusedEmbedder(never_asked, error)
+        return UnavailableEmbedder(never_asked, error)

@@ -21,8 +21,8 @@ from typing import Any, TypeGuard
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.model import Ask, Data, Prompt, Request, dumps, strict
-from ragmetrics.text import neutralise, objects
+from ragmetrics.model import Ask, Data, Prompt, Request, dump_json, strict_schema
+from ragmetrics.text import json_objects, neutralise
 
 _SHORTEST = 16
 """Characters from which a text that occurs twice is worth a number."""
@@ -62,12 +62,12 @@ class FusedPrompt(Prompt[_Verdicts]):
         properties: dict[str, Any] = {}
         definitions: dict[str, Any] = {}
         for number, (name, part) in enumerate(self.tasks.items()):
-            schema = strict(part.schema, f"{number}.")
+            schema = strict_schema(part.schema, f"{number}.")
             definitions |= schema.pop("$defs", {})
             only = _only_property(part)
             verdict = schema["properties"][only] if only else schema
             properties[name] = {"type": "array", "items": verdict}
-        whole = strict({"type": "object", "properties": properties})
+        whole = strict_schema({"type": "object", "properties": properties})
         return whole | ({"$defs": definitions} if definitions else {})
 
     @cached_property
@@ -97,7 +97,7 @@ class Fused:
         so are all of a task that has not one verdict per input: nobody knows which is whose.
         """
         try:
-            found = [json.loads(one) for one in objects(text)]
+            found = [json.loads(one) for one in json_objects(text)]
             if not found:
                 raise UnreadableReply("no JSON object in the reply")
             verdicts = next((one for one in found if self._by_task.keys() & one.keys()), found[0])
@@ -111,7 +111,7 @@ class Fused:
             if not isinstance(found, list) or len(found) != len(asks):
                 found = [None] * len(asks)
             for ask, verdict in zip(asks, found, strict=True):
-                yield ask, "" if verdict is None else dumps(_unfolded(ask.prompt, verdict))
+                yield ask, "" if verdict is None else dump_json(_unfolded(ask.prompt, verdict))
 
 
 def fusible(request: Request) -> TypeGuard[Ask]:

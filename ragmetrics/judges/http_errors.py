@@ -12,7 +12,7 @@ from typing import Any
 
 from ragmetrics.errors import Declined, JudgeError, JudgeRefused
 from ragmetrics.judges.transport import Answer
-from ragmetrics.text import short
+from ragmetrics.text import shorten
 
 Headers = Mapping[str, str]
 
@@ -25,7 +25,7 @@ _LONGEST_HINT = 60.0
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
 
 
-class Setback(Exception):
+class RetryableError(Exception):
     """An attempt came to nothing, and another may not: `kind` is the word it is counted under."""
 
     def __init__(self, kind: str, message: str, *, wait: float = 0.0) -> None:
@@ -35,41 +35,41 @@ class Setback(Exception):
         """Seconds that the endpoint asks to wait."""
 
 
-class Rejected(JudgeError):
+class RequestRejected(JudgeError):
     """The endpoint does not take this request; others it may."""
 
 
-class Oversized(Rejected):
+class Oversized(RequestRejected):
     """The answer to this request is larger than it may be."""
 
 
-def problem(
+def error_from_response(
     answer: Answer, model: str, address: str, now: datetime, *, proven: bool
-) -> Setback | JudgeError:
+) -> RetryableError | JudgeError:
     """What a status other than 200 means; `proven`: this endpoint has answered well before."""
     error = error_of(answer.body)
     status = answer.status
     if is_filter(error):
         return Declined(f"the judge's content filter declined the request: {_words(error)}")
-    body = short(answer.body.decode("utf-8", "replace"))
-    said = short(error.get("message") or "") or body or f"{address} gives no reason"
+    body = shorten(answer.body.decode("utf-8", "replace"))
+    said = shorten(error.get("message") or "") or body or f"{address} gives no reason"
     if status == 402 or (status == 429 and _is_quota(error)):
         return JudgeRefused(f"the judge's quota is used up: {said}")
     wait = retry_after(answer.headers, now)
     if status == 429:
-        return Setback("rate_limited", f"the judge answered 429: {said}", wait=wait)
+        return RetryableError("rate_limited", f"the judge answered 429: {said}", wait=wait)
     if status == 401 or (status == 403 and not proven):
         return JudgeRefused(f"the judge refused the key: {said}")
     if 300 <= status < 400 and not proven:
         where = answer.headers.get("Location", "an address that it does not tell")
-        return JudgeRefused(f"{address} redirects to {short(where)}: is base_url right?")
+        return JudgeRefused(f"{address} redirects to {shorten(where)}: is base_url right?")
     if status in (404, 405) and not proven:
         return JudgeRefused(
             no_model(model, f"{address}: {said}") if error else incompatible(address, status, body)
         )
     if status in (404, 408, 409) or 300 <= status < 400 or status >= 500:
-        return Setback("server_error", f"the judge answered {status}: {said}", wait=wait)
-    return Rejected(f"the judge answered {status}: {said}")
+        return RetryableError("server_error", f"the judge answered {status}: {said}", wait=wait)
+    return RequestRejected(f"the judge answered {status}: {said}")
 
 
 def no_model(model: str, said: str) -> str:
@@ -80,7 +80,7 @@ def no_model(model: str, said: str) -> str:
 def incompatible(address: str, status: int | None, said: object) -> str:
     """The message for an answer that no judge gives."""
     answered = f"{address} answered" if status is None else f"{address} answered {status}"
-    text = short(said).removeprefix(f"{status}: ")
+    text = shorten(said).removeprefix(f"{status}: ")
     return (
         "the judge's answer is not that of an OpenAI-compatible server, is base_url right? "
         f"({answered}{f': {text}' if text else ' without a word'})"
@@ -153,7 +153,7 @@ def is_filter(error: Mapping[str, Any]) -> bool:
 
 
 def _words(error: Mapping[str, Any]) -> str:
-    return short(error.get("message") or "no reason given")
+    return shorten(error.get("message") or "no reason given")
 
 
 def _is_quota(error: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.chat_completions import PATH, Envelope, chat_fingerprint, read_reply
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.http_errors import Rejected
+from ragmetrics.judges.http_errors import RequestRejected
 from ragmetrics.model import Ask, Prompt
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class LiveJudge:
             call = Call(PATH, request.prompt.name, envelope.fill(request), read_reply)
             try:
                 reply, met = await self._endpoint.ask(call)
-            except Rejected as error:
+            except RequestRejected as error:
                 failures.update(error.failures)
                 if not envelope.turn(form, str(error)):
                     error.failures = dict(failures)

@@ -6,14 +6,14 @@ from collections import defaultdict
 
 from ragmetrics.config import JudgeSettings
 from ragmetrics.judges.base import Judge, Reply
-from ragmetrics.judges.spend_limit import Expectation, Purse
+from ragmetrics.judges.spend_limit import Expectation, SpendLimiter
 from ragmetrics.model import Ask
 
 
-class Account:
+class MeteredJudge:
     """Sets aside what a request is expected to cost by the judge's prices, and pays its reply."""
 
-    def __init__(self, purse: Purse, chosen: JudgeSettings) -> None:
+    def __init__(self, purse: SpendLimiter, chosen: JudgeSettings) -> None:
         self._purse, self._chosen = purse, chosen
         self._expected: defaultdict[str, Expectation] = defaultdict(Expectation)
 

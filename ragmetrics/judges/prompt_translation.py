@@ -19,8 +19,8 @@ from pydantic import BaseModel
 from ragmetrics import event_loop as loop
 from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import InputError, SettingsError, Unanswered, UnreadableReply
-from ragmetrics.judges.client import Broker
-from ragmetrics.judges.embedding_client import Vectors
+from ragmetrics.judges.client import JudgeClient
+from ragmetrics.judges.embedding_client import EmbeddingClient
 from ragmetrics.judges.factory import make_embedder, make_judge
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics import reword
@@ -118,7 +118,7 @@ async def _answers(settings: Settings, judge: JudgeSettings, asks: Sequence[Ask]
     nothing = Corpus()
     async with AsyncExitStack() as stack:
         asked, embedder = make_judge(judge, nothing), make_embedder(settings, nothing)
-        broker = Broker(asked, Vectors(embedder), reasks=judge.reasks)
+        broker = JudgeClient(asked, EmbeddingClient(embedder), reasks=judge.reasks)
         for close in (asked.close, embedder.close, broker.stop):
             stack.push_async_callback(close)
         return await asyncio.gather(*(broker.answer("", one) for one in asks))

@@ -49,7 +49,7 @@ _PARTING_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class QuotaShare:
     """What of an endpoint's limits is for this process: equal parts by place, all of it alone."""
 
     place: int = 0
@@ -79,21 +79,21 @@ def _in_thread(work: Callable[[], T]) -> Awaitable[T]:
         raise _NoThread from error
 
 
-class Sharer(Protocol):
+class QuotaSharer(Protocol):
     """A gate: keeps to the smallest of the shares that it was told."""
 
-    def share(self, of: object, share: Share | None) -> None:
+    def share(self, of: object, share: QuotaShare | None) -> None:
         """Keep to a share from now on; None: `of` has nothing to say any more."""
 
 
-class Presence:
+class Heartbeat:
     """This process among those who ask one endpoint. Belongs to one event loop."""
 
     def __init__(self, files: Files, folder: str, forget: Callable[[], object]) -> None:
         self._files, self._folder, self._forget = files, folder, forget
         self._path = f"{folder}/{uuid.uuid4().hex}.json"
-        self._share = Share(settled=False)
-        self._gates: Counter[Sharer] = Counter()
+        self._share = QuotaShare(settled=False)
+        self._gates: Counter[QuotaSharer] = Counter()
         self._settled = self._failed = False
         self._seen: float | None = None
         self._since = 0.0
@@ -103,7 +103,7 @@ class Presence:
         self._gone = False
         self._process = os.getpid()
 
-    def join(self, gate: Sharer) -> None:
+    def join(self, gate: QuotaSharer) -> None:
         """Let a gate keep to the share, whatever it becomes, until it leaves."""
         self._gates[gate] += 1
         gate.share(self, self._share)
@@ -113,7 +113,7 @@ class Presence:
         if self._keeping is None:
             self._keeping = asyncio.get_running_loop().create_task(self._keep())
 
-    def leave(self, gate: Sharer) -> None:
+    def leave(self, gate: QuotaSharer) -> None:
         """A gate has nothing to ask for now. After the last, and a moment, the sign is removed."""
         self._gates[gate] -= 1
         if not self.used:
@@ -180,7 +180,7 @@ class Presence:
         self._seen = now
         alone = len(alive) == 1
         self._settled = self._settled or alone or now - self._since >= GRACE_SECONDS
-        self._take(Share(alive.index(self._path), len(alive), self._settled))
+        self._take(QuotaShare(alive.index(self._path), len(alive), self._settled))
 
     def _fail(self, error: Exception) -> None:
         if not self._failed and not self._gone:
@@ -193,9 +193,9 @@ class Presence:
             )
         self._failed = True
         if self._seen is None:  # nothing is known of anybody
-            self._take(Share())
+            self._take(QuotaShare())
 
-    def _take(self, share: Share) -> None:
+    def _take(self, share: QuotaShare) -> None:
         if share.of != self._share.of:
             log.info("%d processes share the limits of %s", share.of, self._folder)
         self._share = share
@@ -228,13 +228,13 @@ class Presence:
         return sorted(alive)
 
 
-_here: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], Presence]]
+_here: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], Heartbeat]]
 _here = WeakKeyDictionary()
-_signs: set[Presence] = set()
+_signs: set[Heartbeat] = set()
 """Those whose sign is in a store."""
 
 
-def join(files: Files, endpoint: Sequence[str], gate: Sharer) -> Presence:
+def join_quota(files: Files, endpoint: Sequence[str], gate: QuotaSharer) -> Heartbeat:
     """Share the limits of an endpoint (address, model, key) with all who use it and the store."""
     digest = hashlib.blake2b("\0".join(endpoint).encode(), digest_size=8).hexdigest()
     present = _here.setdefault(asyncio.get_running_loop(), {})
@@ -243,13 +243,13 @@ def join(files: Files, endpoint: Sequence[str], gate: Sharer) -> Presence:
     if presence is None:
         # What does not come off soon is tried again at the next look.
         hasty = Files(files.root, {**(files.options or {}), SECONDS: LOOK_SECONDS})
-        presence = Presence(hasty, f"workers/judge={digest}", lambda: present.pop(key, None))
+        presence = Heartbeat(hasty, f"workers/judge={digest}", lambda: present.pop(key, None))
         present[key] = presence
     presence.join(gate)
     return presence
 
 
-async def depart(files: Files) -> None:
+async def leave_quota(files: Files) -> None:
     """Remove the signs in a store, but those of endpoints in use: this process asks no more."""
     present = _here.get(asyncio.get_running_loop(), {})
     for (root, _), presence in list(present.items()):
@@ -257,7 +257,7 @@ async def depart(files: Files) -> None:
             await presence.depart()
 
 
-def _remember(presence: Presence) -> None:
+def _remember(presence: Heartbeat) -> None:
     """See to it that the sign goes where the process ends without departing."""
     if not _signs:
         # After the store's own, and so run before it closes its connections.

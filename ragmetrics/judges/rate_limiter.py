@@ -13,8 +13,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable
 
-from ragmetrics.judges.adaptive_concurrency import Pace
-from ragmetrics.judges.quota_sharing import Share
+from ragmetrics.judges.adaptive_concurrency import AdaptiveConcurrency
+from ragmetrics.judges.quota_sharing import QuotaShare
 
 _UNKNOWN_LATENCY = 0.1  # seconds
 _BURST = 1.0  # seconds' worth of an allowance that may be taken at once
@@ -49,7 +49,7 @@ class Bucket:
         self._paid = now + owed / self._rate
 
 
-class Gate:
+class RateLimiter:
     """Places for requests, each given back with what became of its request."""
 
     def __init__(
@@ -58,15 +58,15 @@ class Gate:
         requests_per_minute: int | None = None,
         tokens_per_minute: int | None = None,
         *,
-        pace: Pace | None = None,
+        pace: AdaptiveConcurrency | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.pace = pace or Pace(ceiling)
+        self.pace = pace or AdaptiveConcurrency(ceiling)
         self.pace.bound(ceiling)
         self.clock = clock
         self.loop = asyncio.get_running_loop()
         self._ceiling = ceiling
-        self._shares: dict[object, Share] = {}
+        self._shares: dict[object, QuotaShare] = {}
         self._requests = Bucket(requests_per_minute) if requests_per_minute else None
         self._tokens = Bucket(tokens_per_minute) if tokens_per_minute else None
         self._busy = 0  # requests in flight, and places that cool
@@ -130,7 +130,7 @@ class Gate:
         """Let nobody in for so long, at most a minute."""
         self._paused = max(self._paused, self.clock() + min(seconds, _LONGEST_PAUSE))
 
-    def share(self, of: object, share: Share | None) -> None:
+    def share(self, of: object, share: QuotaShare | None) -> None:
         """Keep to a share of the limits from now on; None: `of` has nothing to say any more.
 
         Of several shares the smallest counts.
@@ -140,7 +140,7 @@ class Gate:
         self._shares.pop(of, None)
         if share:
             self._shares[of] = share
-        told = list(self._shares.values()) or [Share()]
+        told = list(self._shares.values()) or [QuotaShare()]
         self.pace.bound(min(one.places(self._ceiling) for one in told))
         for bucket in (self._requests, self._tokens):
             if bucket:
@@ -203,19 +203,19 @@ class Gate:
         self._let_in()
 
 
-_gates: dict[Hashable, Gate] = {}
+_gates: dict[Hashable, RateLimiter] = {}
 
 
-def shared_gate(
+def shared_rate_limiter(
     endpoint: Hashable,
     ceiling: int,
     requests_per_minute: int | None = None,
     tokens_per_minute: int | None = None,
-) -> Gate:
+) -> RateLimiter:
     """The gate of an endpoint in this process: all who ask there share its places."""
     key = (endpoint, ceiling, requests_per_minute, tokens_per_minute)
     gate = _gates.get(key)
     if gate is None or gate.loop is not asyncio.get_running_loop():
         pace = gate.pace.successor() if gate else None
-        gate = _gates[key] = Gate(ceiling, requests_per_minute, tokens_per_minute, pace=pace)
+        gate = _gates[key] = RateLimiter(ceiling, requests_per_minute, tokens_per_minute, pace=pace)
     return gate

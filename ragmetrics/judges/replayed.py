@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 from ragmetrics.config import file_and_judge
 from ragmetrics.errors import InputError, JudgeError
 from ragmetrics.judges.base import Reply, fingerprint
-from ragmetrics.model import Ask, dumps
+from ragmetrics.model import Ask, dump_json
 
 _LONGEST_LINE = 100_000_000
 """Bytes."""
@@ -106,7 +106,7 @@ class Recorder:
                 record["reply"] = reply.text
             else:
                 record |= {"reply": reply.verdict.model_dump_json(), "as_is": True}
-            self._file.write(dumps(record) + "\n")
+            self._file.write(dump_json(record) + "\n")
             self._replies += 1
 
 

@@ -16,7 +16,7 @@ REMEMBERED = 4_096
 Find = Callable[[], Awaitable[Answer]]
 
 
-class Once:
+class SingleFlight:
     """Answers on their way, and the latest that came; shared by all who ask one judge.
 
     What failed is forgotten, so that a later try may do better.
@@ -52,11 +52,11 @@ class Once:
             self._there.popitem(last=False)
 
 
-class Asker:
+class SingleFlightScope:
     """One of those who share a Once; when it stops, it gives up only what it began itself."""
 
-    def __init__(self, once: Once | None = None) -> None:
-        self._once = once or Once()
+    def __init__(self, once: SingleFlight | None = None) -> None:
+        self._once = once or SingleFlight()
         self._mine: set[asyncio.Future[Answer]] = set()
 
     def ask(self, key: str, find: Find) -> Awaitable[Answer]:

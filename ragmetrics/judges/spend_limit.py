@@ -19,22 +19,22 @@ from ragmetrics.errors import OverBudget
 
 
 @dataclass(frozen=True)
-class Money:
+class Spend:
     """An amount of each thing that is limited."""
 
     requests: float = 0.0
     tokens: float = 0.0
     usd: float = 0.0
 
-    def __add__(self, other: Money) -> Money:
+    def __add__(self, other: Spend) -> Spend:
         """Both together."""
-        return Money(
+        return Spend(
             self.requests + other.requests, self.tokens + other.tokens, self.usd + other.usd
         )
 
-    def less(self, other: Money) -> Money:
+    def less(self, other: Spend) -> Spend:
         """What is left of it, never less than nothing."""
-        return Money(
+        return Spend(
             max(0.0, self.requests - other.requests),
             max(0.0, self.tokens - other.tokens),
             max(0.0, self.usd - other.usd),
@@ -42,18 +42,18 @@ class Money:
 
 
 @dataclass
-class Purse:
+class SpendLimiter:
     """What is left of requests, tokens and US dollars; without limits, all of it."""
 
     requests: float = math.inf
     tokens: float = math.inf
     usd: float = math.inf
-    kept: Money = Money()
+    kept: Spend = Spend()
     """Of it, what judges leave for embeddings."""
-    _aside: list[Bill] = field(default_factory=list, init=False)
+    _aside: list[Reservation] = field(default_factory=list, init=False)
     _waiting: list[asyncio.Future[None]] = field(default_factory=list, init=False)
 
-    def put_in(self, more: Money, kept: Money) -> None:
+    def put_in(self, more: Spend, kept: Spend) -> None:
         """Add what may be spent, and what of it is for embeddings."""
         self.requests += more.requests
         self.tokens += more.tokens
@@ -67,7 +67,7 @@ class Purse:
             raise OverBudget("the budget's requests are used up")
         self.requests -= 1
 
-    def embedded(self, expected: Money, tokens: float, usd: float) -> None:
+    def embedded(self, expected: Spend, tokens: float, usd: float) -> None:
         """Pay what a text cost, and keep no longer what was kept for it. It is never refused for
         its tokens: what was asked before it would have been paid in vain.
         """
@@ -77,7 +77,9 @@ class Purse:
         self._wake()
 
     @asynccontextmanager
-    async def set_aside(self, expect: Callable[[], tuple[float, float]]) -> AsyncIterator[Bill]:
+    async def set_aside(
+        self, expect: Callable[[], tuple[float, float]]
+    ) -> AsyncIterator[Reservation]:
         """Keep the tokens and the money that a request is expected to cost, and then pay what its
         bill says.
 
@@ -92,7 +94,7 @@ class Purse:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
             await waiting
-        bill = Bill(*expect())
+        bill = Reservation(*expect())
         self._aside.append(bill)
         try:
             yield bill
@@ -115,7 +117,7 @@ class Purse:
 
 
 @dataclass
-class Bill:
+class Reservation:
     """What a request is expected to cost, and what it came to."""
 
     tokens: float
@@ -148,11 +150,11 @@ class Expectation:
         self.completion = self._completion / self._replies
 
 
-_in_use: ContextVar[Purse | None] = ContextVar("purse", default=None)
+_in_use: ContextVar[SpendLimiter | None] = ContextVar("purse", default=None)
 
 
 @contextmanager
-def spending(purse: Purse | None) -> Iterator[None]:
+def use_budget(purse: SpendLimiter | None) -> Iterator[None]:
     """What is sent meanwhile, by tasks that begin meanwhile, is paid from this purse."""
     token = _in_use.set(purse)
     try:
@@ -167,6 +169,6 @@ def attempt(*, embeds: bool = False) -> None:
         purse.attempt(embeds=embeds)
 
 
-def purse_in_use() -> Purse | None:
+def budget_in_use() -> SpendLimiter | None:
     """The purse that pays for what is sent here; None: there is no budget."""
     return _in_use.get()

@@ -9,7 +9,7 @@ from ragmetrics.judges.base import Embedder, Judge, Reply
 from ragmetrics.model import Ask, Vector
 
 
-class RefusedJudge:
+class UnavailableJudge:
     """A judge that cannot be asked, as `judge` would have been."""
 
     def __init__(self, judge: Judge, refusal: JudgeRefused) -> None:
@@ -31,7 +31,7 @@ class RefusedJudge:
         await self._judge.close()
 
 
-class RefusedEmbedder:
+class UnavailableEmbedder:
     """An embedder that cannot be asked, as `embedder` would have been."""
 
     def __init__(self, embedder: Embedder, refusal: JudgeRefused) -> None:

@@ -14,7 +14,7 @@ _NEVER_ANSWERED = ("cancelled", "expired")  # of a batch: neither asked nor paid
 
 
 @dataclass
-class Tally:
+class UsageCounter:
     """Requests, tokens and failures; what equal requests of several metrics cost stands with the
     metric that asked first.
     """
@@ -61,11 +61,11 @@ class Tally:
         )
 
 
-class Tallies(defaultdict[str, Tally]):
+class UsageCounters(defaultdict[str, UsageCounter]):
     """The tallies of one judge by metric."""
 
     def __init__(self) -> None:
-        super().__init__(Tally)
+        super().__init__(UsageCounter)
 
     def usage(self) -> Usage:
         """All metrics together."""

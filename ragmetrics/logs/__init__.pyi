@@ -1,13 +1,13 @@
-from .inputs import Inputs as Inputs, find_inputs as find_inputs, log_set as log_set
+from .inputs import NightInputs as NightInputs, find_inputs as find_inputs, log_set as log_set
 from .log_files import (
     LogSet as LogSet,
     find_logs as find_logs,
     is_among as is_among,
     log_of as log_of,
-    of_day as of_day,
+    log_files_of_day as log_files_of_day,
 )
 from .golden import GoldenSet as GoldenSet, golden_set as golden_set
 from .in_memory import inputs_of as inputs_of, overwrites as overwrites
-from .field_mapping import dig as dig
+from .field_mapping import find_path as find_path
 from .formats import FORMATS as FORMATS
 from .parquet_records import parquet_extent as parquet_extent

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def dig(record: Any, path: str) -> Any:
+def find_path(record: Any, path: str) -> Any:
     """What stands at a dotted path, or None.
 
     A list on the way is followed by number, or else item by item. Keys may hold dots themselves,
@@ -15,9 +15,9 @@ def dig(record: Any, path: str) -> Any:
     if isinstance(record, list):
         head, _, rest = path.partition(".")
         if not head.isdecimal():
-            return [dig(item, path) for item in record]
+            return [find_path(item, path) for item in record]
         item = record[int(head)] if int(head) < len(record) else None
-        return dig(item, rest) if rest else item
+        return find_path(item, rest) if rest else item
     if not isinstance(record, dict):
         return None
     if path in record:
@@ -25,7 +25,7 @@ def dig(record: Any, path: str) -> Any:
     end = path.find(".")
     while end >= 0:
         if path[:end] in record:
-            found = dig(record[path[:end]], path[end + 1 :])
+            found = find_path(record[path[:end]], path[end + 1 :])
             if found is not None:
                 return found
         end = path.find(".", end + 1)
@@ -39,12 +39,12 @@ def map_columns(record: Any, columns: Mapping[str, str]) -> Any:
     """
     if not isinstance(record, Mapping):
         return record
-    return _laid(record, {name: dig(record, path) for name, path in columns.items()})
+    return _laid(record, {name: find_path(record, path) for name, path in columns.items()})
 
 
 def override(row: Mapping[str, Any], columns: Mapping[str, str], record: Any) -> dict[str, Any]:
     """A row with what `columns` find in the record it came from; the rest stays as it is."""
-    values = {name: dig(record, path) for name, path in columns.items()}
+    values = {name: find_path(record, path) for name, path in columns.items()}
     return _laid(row, {name: value for name, value in values.items() if value is not None})
 
 

@@ -11,12 +11,12 @@ from typing import Any
 from ragmetrics.config import Settings, file_and_judge
 from ragmetrics.errors import InputError
 from ragmetrics.logs.golden import golden_set
-from ragmetrics.logs.inputs import Inputs, log_set
+from ragmetrics.logs.inputs import NightInputs, log_set
 from ragmetrics.logs.log_files import LogSet, is_among
 from ragmetrics.storage import same_file
 
 
-def inputs_of(settings: Settings, rows: Any, folder: Path, limit: int | None) -> Inputs:
+def inputs_of(settings: Settings, rows: Any, folder: Path, limit: int | None) -> NightInputs:
     """The inputs of a run; rows of this process are written into a folder, as a log.
 
     Raises InputError for rows that are none.
@@ -27,10 +27,10 @@ def inputs_of(settings: Settings, rows: Any, folder: Path, limit: int | None) ->
         logs = tuple(log_set(settings, str(place)) for place in rows)
     else:
         logs = (_written(settings, _dicts(rows), folder),)
-    return Inputs(logs, golden_set(settings), limit=limit)
+    return NightInputs(logs, golden_set(settings), limit=limit)
 
 
-def overwrites(path: Path, settings: Settings, inputs: Inputs) -> bool:
+def overwrites(path: Path, settings: Settings, inputs: NightInputs) -> bool:
     """Whether writing to a path would destroy a log, the golden set or a recording played."""
     judges = [one.name for one in settings.panel if one.name.startswith("recorded:")]
     played = [file_and_judge(name.removeprefix("recorded:"))[0] for name in judges]

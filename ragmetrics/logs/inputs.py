@@ -14,7 +14,7 @@ from ragmetrics.storage import FileInfo, Files
 
 
 @dataclass(frozen=True)
-class Inputs:
+class NightInputs:
     """The files of a night and of its golden set."""
 
     logs: tuple[LogSet, ...]
@@ -31,7 +31,7 @@ class Inputs:
         return [info for logs in self.logs for info in logs.infos]
 
 
-def find_inputs(settings: Settings, day: date) -> Inputs:
+def find_inputs(settings: Settings, day: date) -> NightInputs:
     """Look for the night's files. Logs that are not there, or refused, are a problem of the night,
     told in its manifest and alerted on. Raises StoreError where a bucket is out, and for a golden
     set that cannot be read.
@@ -45,7 +45,7 @@ def find_inputs(settings: Settings, day: date) -> Inputs:
         if error.transient:
             raise  # nobody knows what there is: that is not the same as nothing
         files, infos, problem = Files("."), (), str(error)
-    return Inputs((_log_set(settings, files, infos),), golden_set(settings), problem)
+    return NightInputs((_log_set(settings, files, infos),), golden_set(settings), problem)
 
 
 def log_set(settings: Settings, place: str) -> LogSet:

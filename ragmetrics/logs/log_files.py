@@ -138,7 +138,7 @@ def find_logs(
     No file at all is an empty tuple: whether that is an error is for the caller to say.
     """
     if day is not None:
-        place = of_day(place, day)
+        place = log_files_of_day(place, day)
     if any(sign in place for sign in _MAGIC):
         fixed = re.split(r"[*?\[]", place, maxsplit=1)[0].rpartition("/")[0] or "."
         files = Files(fixed, options)
@@ -189,7 +189,7 @@ def is_among(path: Path, files: Files, infos: Iterable[FileInfo]) -> bool:
     return folder is not None and any(same_file(path, folder / info.path) for info in infos)
 
 
-def of_day(place: str, day: date) -> str:
+def log_files_of_day(place: str, day: date) -> str:
     """A place with the date filled in."""
     return _DATE.sub(lambda match: day.strftime(match[1] or "%Y-%m-%d"), place)
 

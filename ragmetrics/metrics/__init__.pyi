@@ -1,7 +1,7 @@
 from .registry import (
     Metric as Metric,
     bundled_metrics as bundled_metrics,
-    families as families,
+    metric_families as metric_families,
     metric as metric,
     metrics as metrics,
     prompts_of as prompts_of,

@@ -20,7 +20,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, JsonValue, ValidationError
 
 from ragmetrics.errors import SettingsError, UnreadableReply
-from ragmetrics.model import Data, Prompt, dumps, explain
+from ragmetrics.model import Data, Prompt, dump_json, explain_validation_error
 from ragmetrics.text import load_yaml
 
 Prompts = Mapping[str, Prompt[Any]]
@@ -175,7 +175,7 @@ def _content(file: Path) -> _Content:
     try:
         return _parsed(file.read_text(encoding="utf-8"))
     except ValidationError as error:
-        raise SettingsError(explain(error)) from error
+        raise SettingsError(explain_validation_error(error)) from error
     except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: no UTF-8
         raise SettingsError(f"cannot be read: {' '.join(str(error).split())}") from error
 
@@ -218,7 +218,7 @@ def _check_example(prompt: Prompt[Any], place: str, data: Data, verdict: Data) -
     outputs = set(prompt.schema["properties"])
     _check_keys(f"{place}.output", set(verdict), outputs, outputs)
     try:
-        prompt.parse(dumps(verdict), data)
+        prompt.parse(dump_json(verdict), data)
     except UnreadableReply as error:
         if error.__cause__:  # the check met an input of another shape than its metric sends
             told = f"not what {prompt.name} is asked: {error.__cause__!r}"
@@ -236,7 +236,7 @@ def _check_keys(place: str, keys: set[str], needed: set[str], known: set[str]) -
 def as_yaml(prompt: Prompt[Any], language: str | None = None, based_on: int | None = None) -> str:
     """The text of a prompt's file; reading it gives the same prompt."""
     # Through JSON, so that tuples and keys that are numbers become what a judge is sent.
-    examples = json.loads(dumps([{"input": i, "output": o} for i, o in prompt.examples]))
+    examples = json.loads(dump_json([{"input": i, "output": o} for i, o in prompt.examples]))
     content = {
         "name": prompt.name,
         **({"language": language} if language else {}),

@@ -21,7 +21,16 @@ from pydantic import TypeAdapter, ValidationError
 import ragmetrics.metrics.bundled
 from ragmetrics.errors import InputError
 from ragmetrics.metrics.prompt_overrides import BUILT_IN, Wording
-from ragmetrics.model import Ask, LogRow, Prompt, Request, Score, Steps, dumps, explain
+from ragmetrics.model import (
+    Ask,
+    LogRow,
+    Prompt,
+    Request,
+    Score,
+    Steps,
+    dump_json,
+    explain_validation_error,
+)
 
 if TYPE_CHECKING:
     pass
@@ -91,7 +100,7 @@ class Metric:
         """Changes where the same replies may give another value."""
         parameters = dict(sorted(self.parameters.items()))
         parts = [self.name, self.version, parameters, self.wording.digest(self.prompts)]
-        return hashlib.blake2b(dumps(parts).encode(), digest_size=6).hexdigest()
+        return hashlib.blake2b(dump_json(parts).encode(), digest_size=6).hexdigest()
 
     def fits(self, filled: Collection[str]) -> bool:
         """Whether a row with these fields has all that it needs."""
@@ -121,7 +130,9 @@ class Metric:
             try:
                 TypeAdapter(hints.get(name, Any)).validate_python(value, strict=True)
             except ValidationError as error:
-                raise InputError(f"{self.name}: {name}: {explain(error)}") from None
+                raise InputError(
+                    f"{self.name}: {name}: {explain_validation_error(error)}"
+                ) from None
         return replace(self, parameters=dict(parameters))
 
     def with_wording(self, wording: Wording) -> Metric:
@@ -238,7 +249,7 @@ def prompts_of(chosen: Iterable[Metric]) -> dict[str, Prompt[Any]]:
     return dict(sorted(found.items()))
 
 
-def families(chosen: Sequence[Metric], *, fused: bool = False) -> list[tuple[Metric, ...]]:
+def metric_families(chosen: Sequence[Metric], *, fused: bool = False) -> list[tuple[Metric, ...]]:
     """Group metrics that share a prompt: one task scores a family, so nothing is asked twice.
 
     With `fused`, all that have prompts are one family: a row's requests go together.

@@ -3,7 +3,7 @@ from .row import (
     LogRow as LogRow,
     Rejected as Rejected,
     bad_row as bad_row,
-    explain as explain,
+    explain_validation_error as explain_validation_error,
     printable as printable,
     question_key as question_key,
     read_row as read_row,
@@ -11,7 +11,13 @@ from .row import (
     FIELDS as FIELDS,
     MAX_CONTEXTS as MAX_CONTEXTS,
 )
-from .prompt import Data as Data, Lexicon as Lexicon, Prompt as Prompt, Text as Text, dumps as dumps
+from .prompt import (
+    Data as Data,
+    Lexicon as Lexicon,
+    Prompt as Prompt,
+    Text as Text,
+    dump_json as dump_json,
+)
 from .request import (
     Answer as Answer,
     Ask as Ask,
@@ -26,7 +32,7 @@ from .request import (
     embed_each as embed_each,
 )
 from .score import Score as Score, Status as Status, UNSETTLED as UNSETTLED
-from .json_schema import strict as strict
+from .json_schema import strict_schema as strict_schema
 from .summary import (
     JudgeSummary as JudgeSummary,
     SampledMean as SampledMean,
@@ -46,7 +52,7 @@ from .manifest import (
     BrokenFile as BrokenFile,
     BudgetReport as BudgetReport,
     JudgeInfo as JudgeInfo,
-    Limits as Limits,
+    SpendLimits as SpendLimits,
     Manifest as Manifest,
     SampleReport as SampleReport,
     Source as Source,
@@ -77,8 +83,8 @@ from .change_texts import (
     compared_words as compared_words,
     drop_text as drop_text,
     drop_words as drop_words,
-    fall_story as fall_story,
-    fall_text as fall_text,
+    unwatched_drop_story as unwatched_drop_story,
+    unwatched_drop_text as unwatched_drop_text,
     mix_text as mix_text,
     movement_text as movement_text,
     over_questions as over_questions,
@@ -87,16 +93,16 @@ from .change_texts import (
     WIDE as WIDE,
 )
 from .changes import (
-    CarrierShare as CarrierShare,
+    ContributorShare as ContributorShare,
     ComparedMeans as ComparedMeans,
     DatedChange as DatedChange,
-    Fall as Fall,
+    UnwatchedDrop as UnwatchedDrop,
     JudgeMovement as JudgeMovement,
     Move as Move,
     BUILDS as BUILDS,
 )
 from .comparison import (
-    Change as Change,
+    MetricChange as MetricChange,
     ComparedSide as ComparedSide,
     Comparison as Comparison,
     LoneQuestion as LoneQuestion,
@@ -111,7 +117,7 @@ from .gate import (
     Gate as Gate,
     IndexBuild as IndexBuild,
     MetricVerdict as MetricVerdict,
-    Undecided as Undecided,
+    FailedGate as FailedGate,
     Verdict as Verdict,
     is_name as is_name,
     make_index_build as make_index_build,
@@ -125,8 +131,8 @@ from .redaction import (
     hashed as hashed,
     hashed_place as hashed_place,
     hashed_quote as hashed_quote,
-    hidden_of as hidden_of,
-    without as without,
+    redactions as redactions,
+    redact_quotes as redact_quotes,
 )
 from .replay import (
     ReplayShort as ReplayShort,
@@ -134,5 +140,5 @@ from .replay import (
     Replayed as Replayed,
     STATE_VERSION as STATE_VERSION,
 )
-from .silence import Severity as Severity, Silence as Silence, worse as worse
+from .silence import Severity as Severity, Silence as Silence, is_more_severe as is_more_severe
 from .usage import Usage as Usage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import shorten
 
-from ragmetrics.model.changes import ComparedMeans, Fall, JudgeMovement
+from ragmetrics.model.changes import ComparedMeans, JudgeMovement, UnwatchedDrop
 
 NO_CHANGE = "no change"
 WEEKDAY = "weekday"
@@ -87,12 +87,12 @@ def movement_text(movement: JudgeMovement | None) -> str:
     return f"this judge moves by {movement.sd:.3f} a night (SD, from {movement.nights} nights)"
 
 
-def fall_text(fall: Fall) -> str:
+def unwatched_drop_text(fall: UnwatchedDrop) -> str:
     """`context_recall has no drop rule and fell by 0.31 (0.25 to 0.37)`."""
     return f"{fall.metric} has no drop rule and {_moved(fall)} by {_far(fall)}"
 
 
-def fall_story(fall: Fall) -> str:
+def unwatched_drop_story(fall: UnwatchedDrop) -> str:
     """The same with the means that it is the difference of, and that of all rows."""
     story = f"{fall.metric} has no drop rule and {_moved(fall)}"
     if fall.means is None:
@@ -106,12 +106,12 @@ def fall_story(fall: Fall) -> str:
     )
 
 
-def _moved(fall: Fall) -> str:
+def _moved(fall: UnwatchedDrop) -> str:
     before, now = (fall.means.before, fall.means.now) if fall.means else (fall.before, fall.now)
     return "fell" if now < before else "rose"
 
 
-def _far(fall: Fall) -> str:
+def _far(fall: UnwatchedDrop) -> str:
     told, interval = drop_words(fall.drop, fall.low, fall.high)
     return f"{told} ({interval[1:-1].replace(', ', ' to ')})"
 
@@ -124,10 +124,10 @@ __all__ = [
     "compared_words",
     "drop_text",
     "drop_words",
-    "fall_story",
-    "fall_text",
     "mix_name",
     "mix_text",
     "movement_text",
     "over_questions",
+    "unwatched_drop_story",
+    "unwatched_drop_text",
 ]

@@ -30,7 +30,7 @@ class DatedChange(Record):
         return f"lower since the night of {self.first}{span}"
 
 
-class CarrierShare(Record):
+class ContributorShare(Record):
     """One value of a tag, or one index build, that is surely a part of a drop."""
 
     tag: str
@@ -63,7 +63,7 @@ class ComparedMeans(Record):
     """Whether the same questions are on both sides."""
 
 
-class Fall(Record):
+class UnwatchedDrop(Record):
     """A metric without a drop rule that surely got worse: said in the headline, and by no alert."""
 
     metric: str

@@ -37,7 +37,7 @@ class ComparedSide(Record):
     """Whether a run of it keeps its texts out of all that is published, for good."""
 
 
-class Change(Record):
+class MetricChange(Record):
     """How far a metric moved from A to B. Numbers are None where there was nothing to compare.
 
     Paired: over the questions of both sides, each against itself. Else over the questions of each
@@ -170,9 +170,9 @@ class Comparison(Record):
 
     a: ComparedSide
     b: ComparedSide
-    metrics: list[Change]
+    metrics: list[MetricChange]
     """Over all rows."""
-    segments: list[Change] = Field(default_factory=list)
+    segments: list[MetricChange] = Field(default_factory=list)
     """Over the rows of each value of the tags asked for."""
     moved: list[MovedQuestion] = Field(default_factory=list)
     """By metric, furthest first."""
@@ -189,17 +189,17 @@ class Comparison(Record):
     usage: Usage = Usage()
     """What the judges were asked for it, and what that cost."""
 
-    def surely_lost(self, limit: float = 0.0) -> list[Change]:
+    def surely_lost(self, limit: float = 0.0) -> list[MetricChange]:
         """The changes by which B is worse by more than a limit, and surely worse."""
         return [one for one in (*self.metrics, *self.segments) if one.surely_lost(limit)]
 
     @property
-    def compared(self) -> list[Change]:
+    def compared(self) -> list[MetricChange]:
         """The metrics that could be compared."""
         return [one for one in self.metrics if one.difference is not None]
 
     @property
-    def undecided(self) -> list[Change]:
+    def undecided(self) -> list[MetricChange]:
         """Metrics of which A has scores, or may have, and that could not be compared."""
         return [one for one in self.metrics if one.reason and one.questions_a != 0]
 

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from ragmetrics.model.base import Record as Record
-from ragmetrics.model.changes import CarrierShare, ComparedMeans, DatedChange
+from ragmetrics.model.changes import ComparedMeans, ContributorShare, DatedChange
 from ragmetrics.model.silence import Severity, Silence
 from ragmetrics.model.summary import Segment
 
@@ -119,7 +119,7 @@ class Finding(Record):
     """First night of the present pending or firing spell."""
     change: DatedChange | None = None
     """Of a firing metric alert: when its level fell; None where no single night can be told."""
-    carriers: list[CarrierShare] | None = None
+    carriers: list[ContributorShare] | None = None
     """What carries its drop, the largest share first; None: not looked into."""
     silence: Silence | None = None
     """Why people are not told of it, or not reminded."""

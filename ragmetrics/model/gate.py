@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from ragmetrics.errors import InputError
 from ragmetrics.model.changes import JudgeMovement
 from ragmetrics.model.manifest import JudgeInfo, Record, Source, Usage
-from ragmetrics.model.row import explain
+from ragmetrics.model.row import explain_validation_error
 
 GATE_VERSION = 1
 BUILT = "rag.index.built"
@@ -84,7 +84,9 @@ def make_index_build(payload: Any) -> IndexBuild:
     try:
         return IndexBuild.model_validate(payload)
     except ValidationError as error:
-        raise InputError(f"index build: {explain(error, most=_MOST_TOLD)}") from None
+        raise InputError(
+            f"index build: {explain_validation_error(error, most=_MOST_TOLD)}"
+        ) from None
 
 
 class MetricVerdict(Record):
@@ -199,7 +201,7 @@ class Gate(Record):
 FAILED_GATES = "gates/undecided"
 
 
-class Undecided(Record):
+class FailedGate(Record):
     """An event, or a call by hand, that came to no verdict."""
 
     dataset: str

@@ -12,7 +12,7 @@ _OF_ONE = ("items", "additionalProperties")
 _OF_LISTS = ("anyOf", "allOf", "oneOf", "prefixItems")
 
 
-def strict(schema: Schema, prefix: str = "") -> dict[str, Any]:
+def strict_schema(schema: Schema, prefix: str = "") -> dict[str, Any]:
     """The schema with all keys required and no others, in every object that names its keys.
 
     `prefix` comes before the names of definitions, so that those of several schemas differ.
@@ -21,13 +21,15 @@ def strict(schema: Schema, prefix: str = "") -> dict[str, Any]:
     for key in _OF_NAMES:
         if key in found:
             before = prefix if key == "$defs" else ""
-            found[key] = {before + name: strict(one, prefix) for name, one in found[key].items()}
+            found[key] = {
+                before + name: strict_schema(one, prefix) for name, one in found[key].items()
+            }
     for key in _OF_LISTS:
         if key in found:
-            found[key] = [strict(one, prefix) for one in found[key]]
+            found[key] = [strict_schema(one, prefix) for one in found[key]]
     for key in _OF_ONE:
         if isinstance(found.get(key), Mapping):
-            found[key] = strict(found[key], prefix)
+            found[key] = strict_schema(found[key], prefix)
     if "properties" in found:
         found |= {"additionalProperties": False, "required": list(found["properties"])}
     if "$ref" in found:

@@ -18,8 +18,8 @@ from pydantic import Field
 
 from ragmetrics.model.base import Record as Record
 from ragmetrics.model.changes import (
-    Fall,
     Move,
+    UnwatchedDrop,
 )
 from ragmetrics.model.finding import Finding
 from ragmetrics.model.summary import Summary
@@ -61,7 +61,7 @@ class Source(Record):
     newest: datetime | None = None
 
 
-class Limits(Record):
+class SpendLimits(Record):
     """Most that may be asked, or may be spent; None: without limit."""
 
     max_requests: int | None = None
@@ -72,7 +72,7 @@ class Limits(Record):
 class BudgetReport(Record):
     """What a budget let a night do; judges on this machine cost nothing and do not count."""
 
-    limits: Limits
+    limits: SpendLimits
     estimated: Usage
     """Of all rows, before any was judged."""
     share: float
@@ -151,7 +151,7 @@ class Manifest(Record):
     metrics: list[Summary]
     segments: list[Summary]
     findings: list[Finding]
-    falls: list[Fall] = Field(default_factory=list)
+    falls: list[UnwatchedDrop] = Field(default_factory=list)
     moves: list[Move] = Field(default_factory=list)
     """Since the night before that compares, of the metrics that enough questions of both tell."""
     worst: list[WorstRow]

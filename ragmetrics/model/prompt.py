@@ -13,9 +13,9 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.model.json_schema import strict
-from ragmetrics.model.row import explain
-from ragmetrics.text import neutralise, objects
+from ragmetrics.model.json_schema import strict_schema
+from ragmetrics.model.row import explain_validation_error
+from ragmetrics.text import json_objects, neutralise
 
 V = TypeVar("V", bound=BaseModel)
 Data: TypeAlias = Mapping[str, Any]
@@ -68,7 +68,7 @@ class Prompt(Generic[V]):
         """JSON schema of the verdict, in the strict form that OpenAI's servers ask for."""
         schema = self.verdict.model_json_schema()
         schema.pop("description", None)
-        return strict(schema)
+        return strict_schema(schema)
 
     @cached_property
     def system(self) -> str:
@@ -77,7 +77,7 @@ class Prompt(Generic[V]):
             return self.instruction
         parts = [self.instruction.strip(), self.reply_form]
         for data, verdict in self.examples:
-            parts.append(f"Input: {dumps(data)}\nReply: {dumps(verdict)}")
+            parts.append(f"Input: {dump_json(data)}\nReply: {dump_json(verdict)}")
         return "\n\n".join(parts)
 
     @property
@@ -88,7 +88,7 @@ class Prompt(Generic[V]):
     @cached_property
     def digest(self) -> str:
         """Changes with any change of the text sent or of the verdict expected."""
-        schema = () if self.verbatim else (dumps(self.schema),)
+        schema = () if self.verbatim else (dump_json(self.schema),)
         return _hash(self.name, str(self.version), self.system, *schema)
 
     def messages(self, data: Data) -> list[dict[str, str]]:
@@ -101,7 +101,7 @@ class Prompt(Generic[V]):
             return [{"role": "user", "content": filled}]
         return [
             {"role": "system", "content": self.system},
-            {"role": "user", "content": neutralise(dumps(data))},
+            {"role": "user", "content": neutralise(dump_json(data))},
         ]
 
     def parse(self, text: str, data: Data) -> V:
@@ -125,7 +125,7 @@ class Prompt(Generic[V]):
             candidates: list[Callable[[], V]] = [partial(self.verdict, text=text)]
         else:
             try:
-                found = objects(text) or [text]
+                found = json_objects(text) or [text]
             except UnreadableReply as error:
                 raise UnreadableReply(f"{self.name}: {error}") from None
             candidates = [partial(self.verdict.model_validate_json, one) for one in found]
@@ -134,7 +134,7 @@ class Prompt(Generic[V]):
             try:
                 return read()
             except ValidationError as error:
-                problems.append(explain(error))
+                problems.append(explain_validation_error(error))
         raise UnreadableReply(f"{self.name}: {problems[0]}")
 
 
@@ -147,7 +147,7 @@ def shape(schema: Data, definitions: Data) -> str:
         others = {key: one for key, one in definitions.items() if key != name}
         return shape(definitions[name], others)
     if "const" in schema or "enum" in schema:
-        return " | ".join(map(dumps, schema.get("enum", [schema.get("const")])))
+        return " | ".join(map(dump_json, schema.get("enum", [schema.get("const")])))
     if "anyOf" in schema:
         return " | ".join(shape(one, definitions) for one in schema["anyOf"])
     if schema.get("type") == "array" and "items" in schema:
@@ -159,7 +159,7 @@ def shape(schema: Data, definitions: Data) -> str:
     return {"boolean": "true | false", "string": '"text"', "null": "null"}.get(kind, kind)
 
 
-def dumps(value: Any) -> str:
+def dump_json(value: Any) -> str:
     """Compact JSON in the field's own scripts: what is sent and what keys are made of."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 

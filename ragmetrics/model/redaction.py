@@ -59,7 +59,7 @@ def hashed_place(reason: str) -> str:
     return _OWN_KEY.sub(lambda found: f"{found[1]}.{hashed(found[2])}", reason)
 
 
-def hidden_of(source: Source | None, problems: Iterable[str]) -> dict[str, str]:
+def redactions(source: Source | None, problems: Iterable[str]) -> dict[str, str]:
     """What may be quoted of a log that was read, and of its problems; by each what to show."""
     broken = [one.reason for one in source.broken] if source else []
     places = {one: hashed_place(one) for one in source.reasons} if source else {}
@@ -67,7 +67,7 @@ def hidden_of(source: Source | None, problems: Iterable[str]) -> dict[str, str]:
     return {quote: shown for quote, shown in found.items() if quote and quote != shown}
 
 
-def without(text: str, hidden: Mapping[str, str]) -> str:
+def redact_quotes(text: str, hidden: Mapping[str, str]) -> str:
     """A text, on one line, with what is to be shown in place of such quotes; one whose end was cut
     off takes what follows with it.
     """

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from ragmetrics.errors import Unanswered
-from ragmetrics.model.prompt import Data, Prompt, V, _hash, dumps
+from ragmetrics.model.prompt import Data, Prompt, V, _hash, dump_json
 from ragmetrics.text import neutralise
 
 Vector: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float32]]
@@ -33,7 +33,7 @@ class Ask:
     @cached_property
     def text(self) -> str:
         """The data as JSON, as it is sent."""
-        return neutralise(dumps(self.data))
+        return neutralise(dump_json(self.data))
 
     @cached_property
     def key(self) -> str:

@@ -165,13 +165,13 @@ def read_row(data: object, default_id: str) -> LogRow:
     try:
         row = _ROW.validate_python({**known, "id": _id(known.get("id"), default_id)})
     except ValidationError as error:
-        raise BadRow(explain(error)) from None
+        raise BadRow(explain_validation_error(error)) from None
     if len(row.retrieved_contexts) > MAX_CONTEXTS:
         raise BadRow(f"retrieved_contexts: {len(row.retrieved_contexts):,} contexts in one row")
     return row
 
 
-def explain(error: ValidationError, most: int = 1) -> str:
+def explain_validation_error(error: ValidationError, most: int = 1) -> str:
     """Say in one line what pydantic found: `retrieved_contexts.2: should be a string`.
 
     The first `most` mistakes are told, of others only how many there are.

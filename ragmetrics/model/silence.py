@@ -50,9 +50,9 @@ class Silence(Record):
         if self.until:
             return night < self.until
         same = since is not None and self.since == since
-        return same and not worse(self.severity, severity)
+        return same and not is_more_severe(self.severity, severity)
 
 
-def worse(before: Severity, now: Severity) -> bool:
+def is_more_severe(before: Severity, now: Severity) -> bool:
     """Whether a severity is above another."""
     return (before, now) == ("warning", "critical")

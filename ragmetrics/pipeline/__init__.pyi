@@ -10,7 +10,7 @@ from .nightly import (
     shortfalls as shortfalls,
     show_night as show_night,
     stage_night as stage_night,
-    tell_unshown_night as tell_unshown_night,
+    notify_unshown_night as notify_unshown_night,
 )
 from .evaluation import (
     Result as Result,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal, Protocol, TypeVar
 
-from ragmetrics.alerts import Delivery, load_book
+from ragmetrics.alerts import Delivery, load_alerts
 from ragmetrics.config import Settings
 from ragmetrics.errors import (
     InputError,
@@ -25,11 +25,11 @@ from ragmetrics.errors import (
     RagmetricsError,
     StoreError,
 )
-from ragmetrics.logs import find_logs, of_day
+from ragmetrics.logs import find_logs, log_files_of_day
 from ragmetrics.model import Manifest
 from ragmetrics.pipeline import nightly as night
 from ragmetrics.report import is_shown, refresh_dashboard
-from ragmetrics.scoring import Staged, parts, score_parts
+from ragmetrics.scoring import Staged, list_parts, score_parts
 from ragmetrics.storage import open_store, run_of
 
 T = TypeVar("T")
@@ -137,7 +137,7 @@ def check_range(settings: Settings, first: date, last: date | None, at_once: int
             "the most: name a later first night"
         )
     days = [first + timedelta(days=number) for number in range(count)]
-    if len({of_day(settings.logs, day) for day in days}) < len(days):
+    if len({log_files_of_day(settings.logs, day) for day in days}) < len(days):
         raise InputError(
             f"logs: {settings.logs}: several nights have the same place; a backfill needs a "
             "template with the day in it, as in logs/dt={date}/"
@@ -180,7 +180,7 @@ class _Plain:
 
     def score(self, staged: Staged) -> Sequence[RagmetricsError]:
         until = datetime.now(UTC) + self.settings.deadline  # of each night its own
-        wanted = parts(self.settings, staged)
+        wanted = list_parts(self.settings, staged)
         return score_parts(self.settings, staged, wanted, until=until)
 
     def publish(self, staged: Staged, problems: Sequence[str], *, silent: bool) -> Manifest:
@@ -281,7 +281,7 @@ class _Work:
 
     def _is_news(self, day: date) -> bool:
         """Whether nobody was told of this night, or of a newer one."""
-        told = load_book(self._files).night
+        told = load_alerts(self._files).night
         return told is None or day > told
 
     def _end(self, day: date, begun: _Begun | PastNight) -> PastNight:
@@ -308,7 +308,7 @@ class _Work:
     def _publish(self, staged: Staged, problems: Sequence[str]) -> list[str]:
         """Publish a night, and tell of it where that was asked for; return what is missing."""
         day = staged.ref.date
-        told = load_book(self._files).night if self._alerts else None
+        told = load_alerts(self._files).night if self._alerts else None
         silent = not self._alerts or (told is not None and day < told)
         manifest = self._steps.publish(staged, problems, silent=silent)
         delivery = _NOTHING_TOLD if silent else self._steps.alert(manifest)

@@ -10,7 +10,7 @@ from typing import Any
 from ragmetrics.comparison import make_comparison
 from ragmetrics.config import Judged, MetricChoice, Settings, with_preset
 from ragmetrics.errors import InputError
-from ragmetrics.model import Change, Comparison
+from ragmetrics.model import Comparison, MetricChange
 from ragmetrics.pipeline.comparison_inputs import Found, Logs, find_side, fingerprints, judge_of
 from ragmetrics.pipeline.comparison_loading import load_sides
 from ragmetrics.pipeline.evaluation import Progress, settings_of
@@ -68,7 +68,7 @@ def compare(
 
 def _comparable(
     settings: Settings, found: tuple[Found, Found], asked: Sequence[str] | None
-) -> tuple[list[str], list[Change]]:
+) -> tuple[list[str], list[MetricChange]]:
     """The metrics that both sides are scored by in the same way; the others, and why not.
 
     Where nobody asked for a metric, one that a night lacks is no news: logs could be scored by any.
@@ -84,11 +84,11 @@ def _comparable(
                 f"{' and '.join(lacking)} {'was' if len(lacking) == 1 else 'were'} not scored by it"
             )
             nothing_to_lose = 0 if metric not in old else None
-            refused.append(Change(metric=metric, reason=told, questions_a=nothing_to_lose))
+            refused.append(MetricChange(metric=metric, reason=told, questions_a=nothing_to_lose))
         elif not lacking and old[metric] == new[metric]:
             names.append(metric)
         elif not lacking:
-            refused.append(Change(metric=metric, reason=_otherwise(settings, found)))
+            refused.append(MetricChange(metric=metric, reason=_otherwise(settings, found)))
     return names, refused
 
 
@@ -105,7 +105,7 @@ def _otherwise(settings: Settings, found: tuple[Found, Found]) -> str:
     )
 
 
-def _nothing(refused: Sequence[Change]) -> str:
+def _nothing(refused: Sequence[MetricChange]) -> str:
     """Why there is nothing to compare, in one sentence."""
     if not refused:
         return "A and B have no metric in common; --metrics names what logs are to be scored by"

@@ -12,7 +12,7 @@ from typing import Any
 from ragmetrics.comparison import find_build_log, find_build_nights
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.logs import Inputs, inputs_of
+from ragmetrics.logs import NightInputs, inputs_of
 from ragmetrics.model import JudgeInfo, Manifest, is_name
 from ragmetrics.pipeline.evaluation import Result
 from ragmetrics.scoring import judge_info, metric_fingerprints
@@ -29,7 +29,7 @@ class Logs:
     """Rows that are scored for the comparison."""
 
     name: str
-    inputs: Inputs
+    inputs: NightInputs
 
     def places(self) -> list[str]:
         """Where its files are."""

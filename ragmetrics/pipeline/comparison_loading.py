@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ragmetrics.comparison import Side, read_nights, scored_side
+from ragmetrics.comparison import ScoredSide, read_nights, scored_side
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.judges import Corpus
@@ -30,7 +30,7 @@ def load_sides(
     tags: Sequence[str],
     folder: Path,
     progress: Progress | None = None,
-) -> tuple[Side, Side]:
+) -> tuple[ScoredSide, ScoredSide]:
     """Both sides by some metrics, with some tags; logs are scored in a folder, by the settings.
 
     Where the judge weighs words by how common they are, both sides are weighed alike, so that equal
@@ -81,7 +81,7 @@ def _named(letter: str, progress: Progress | None) -> Progress | None:
     return lambda name, done, total: progress(f"{letter}: {name}", done, total)
 
 
-def _stored(found: Stored, metrics: Sequence[str], tags: Sequence[str]) -> Side:
+def _stored(found: Stored, metrics: Sequence[str], tags: Sequence[str]) -> ScoredSide:
     scores = {
         metric: read_nights(found.files, found.nights, metric, tags, found.build)
         for metric in metrics

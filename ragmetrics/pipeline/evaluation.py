@@ -24,7 +24,7 @@ from ragmetrics.config import (
 )
 from ragmetrics.errors import InputError
 from ragmetrics.judges import Corpus, Recorder
-from ragmetrics.logs import Inputs, inputs_of, overwrites
+from ragmetrics.logs import NightInputs, inputs_of, overwrites
 from ragmetrics.model import UNSETTLED, Manifest, Usage
 from ragmetrics.scoring import (
     Estimate,
@@ -32,12 +32,12 @@ from ragmetrics.scoring import (
     chosen_metrics,
     estimate_run,
     judge_info,
-    parts,
-    plan,
+    list_parts,
     plan_budget,
+    plan_run,
     plan_sample,
     score_parts,
-    stage,
+    stage_run,
     summarise_run,
 )
 from ragmetrics.storage import Files, RunRef, open_store, read_records
@@ -233,7 +233,7 @@ def estimate(
     with tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder:
         inputs = inputs_of(chosen, rows, Path(folder), limit)
         chosen = temporary(chosen, folder)
-        ref = plan(chosen, _NO_NIGHT, inputs, "")
+        ref = plan_run(chosen, _NO_NIGHT, inputs, "")
         _staged(chosen, ref, inputs)
         files = open_store(chosen)
         sample = plan_sample(chosen, files, ref)
@@ -274,7 +274,7 @@ def settings_of(
 
 def score_inputs(
     settings: Settings,
-    inputs: Inputs,
+    inputs: NightInputs,
     kept: Files | None,
     *,
     record: str | Path | None = None,
@@ -287,11 +287,11 @@ def score_inputs(
     read, and the first of the reasons why parts could not be scored.
     """
     info, embedder = judge_info(settings)
-    ref = plan(settings, _NO_NIGHT, inputs, f"{info.fingerprint}/{embedder}")
+    ref = plan_run(settings, _NO_NIGHT, inputs, f"{info.fingerprint}/{embedder}")
     staged = _staged(settings, ref, inputs, weighed_by)
     plan_sample(settings, open_store(settings), ref)
     plan_budget(settings, open_store(settings), ref, kept)
-    todo = parts(settings, staged)
+    todo = list_parts(settings, staged)
     with Recorder(record) as recorder:
         note = recorder.note if record is not None else None
         told = _telling(progress, len(todo))
@@ -302,9 +302,9 @@ def score_inputs(
 
 
 def _staged(
-    settings: Settings, ref: RunRef, inputs: Inputs, weighed_by: Corpus | None = None
+    settings: Settings, ref: RunRef, inputs: NightInputs, weighed_by: Corpus | None = None
 ) -> Staged:
-    staged = stage(settings, ref, inputs, datetime.now(UTC), weighed_by)
+    staged = stage_run(settings, ref, inputs, datetime.now(UTC), weighed_by)
     if staged.source.problem:
         raise InputError(_nothing(staged))
     return staged

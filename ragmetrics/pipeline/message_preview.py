@@ -15,9 +15,9 @@ from ragmetrics.alerts import (
     Message,
     alert_messages,
     channels,
+    message_composer,
     sample_messages,
     spans,
-    teller,
     terminal_text,
     web,
 )
@@ -68,7 +68,7 @@ def of_night(settings: Settings, files: Files, day: date | None) -> list[Preview
     if manifest is None:
         known = f"; the newest night is {newest.date}" if newest else ""
         raise InputError(f"no night{f' of {day}' if day else ''} in {files.uri()}{known}")
-    tell, reached = teller(settings, files, manifest), channels(settings.alerts, files)
+    tell, reached = message_composer(settings, files, manifest), channels(settings.alerts, files)
     alike: dict[str, tuple[Message, list[str]]] = {}
     for name, message in alert_messages(reached, manifest.findings, tell):
         alike.setdefault(json.dumps(message.blocks), (message, []))[1].append(name)

@@ -13,7 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from ragmetrics.alerts import Delivery, alert, check_rules, incidents, tell_unshown
+from ragmetrics.alerts import (
+    Delivery,
+    check_rules,
+    incidents,
+    notify_channels,
+    notify_dashboard_failure,
+)
 from ragmetrics.calibration import judge_drift_set
 from ragmetrics.config import Rule, Settings
 from ragmetrics.errors import (
@@ -22,28 +28,28 @@ from ragmetrics.errors import (
     RagmetricsError,
     StoreError,
 )
-from ragmetrics.judges import deadline_at, ending
-from ragmetrics.logs import Inputs, find_inputs
+from ragmetrics.judges import deadline_at, use_deadline
+from ragmetrics.logs import NightInputs, find_inputs
 from ragmetrics.model import JudgeInfo, Manifest
-from ragmetrics.pipeline.publish import publish
-from ragmetrics.pipeline.show import show
+from ragmetrics.pipeline.publish import publish_run
+from ragmetrics.pipeline.show import show_run
 from ragmetrics.report import redacted
 from ragmetrics.scoring import (
     BudgetPlan,
     SamplePlan,
     Staged,
-    attempt_at,
     check_prices,
     chosen_metrics,
+    find_attempt,
+    find_reusable_run,
     judge_info,
-    look_back,
+    list_parts,
     metric_fingerprint,
-    parts,
-    plan,
     plan_budget,
+    plan_run,
     plan_sample,
     score_parts,
-    stage,
+    stage_run,
     staged_runs,
 )
 from ragmetrics.storage import RunRef, open_store
@@ -84,12 +90,12 @@ def stage_night(settings: Settings, day: date, begun: datetime | None = None) ->
     info, embedder = check_settings(settings)
     files, now = open_store(settings), datetime.now(UTC)
     inputs, ref = _planned(settings, day, info, embedder, begun or now)
-    staged = stage(settings, ref, inputs, now)
+    staged = stage_run(settings, ref, inputs, now)
     prints = {
         metric.name: metric_fingerprint(metric, info.fingerprint, embedder)
         for metric in chosen_metrics(settings)
     }
-    look_back(settings, files, staged, prints)
+    find_reusable_run(settings, files, staged, prints)
     if sample := plan_sample(settings, files, ref, prints):
         _warn_of_few_rows(settings, sample)
     if budget := plan_budget(settings, files, ref):
@@ -101,7 +107,7 @@ def judge_drift_labels(settings: Settings, until: datetime | None = None) -> lis
     """Judge the labelled set that the settings name for judge drift, unless it was judged today;
     return why it could not be. After `until` nothing is asked.
     """
-    with ending(deadline_at(until)):
+    with use_deadline(deadline_at(until)):
         problem = judge_drift_set(settings, open_store(settings), datetime.now(UTC))
     return [problem] if problem else []
 
@@ -116,12 +122,12 @@ def find_run(settings: Settings, day: date) -> RunRef:
 
 def _planned(
     settings: Settings, day: date, info: JudgeInfo, embedder: str, begun: datetime | None = None
-) -> tuple[Inputs, RunRef]:
+) -> tuple[NightInputs, RunRef]:
     files, inputs = open_store(settings), find_inputs(settings, day)
     earlier = staged_runs(files, day)
     shards = earlier[0].ref.shards if earlier else None  # rows that are there stay in theirs
-    first = plan(settings, day, inputs, f"{info.fingerprint}/{embedder}", shards)
-    return inputs, attempt_at(files, first, earlier, begun)
+    first = plan_run(settings, day, inputs, f"{info.fingerprint}/{embedder}", shards)
+    return inputs, find_attempt(files, first, earlier, begun)
 
 
 def _warn_of_small_budget(
@@ -163,26 +169,26 @@ def publish_night(
     A `silent` one tells nobody. `flow_run` is where Prefect shows the run.
     """
     now = datetime.now(UTC)
-    return publish(settings, staged, now, problems, silent=silent, flow_run=flow_run)
+    return publish_run(settings, staged, now, problems, silent=silent, flow_run=flow_run)
 
 
 def show_night(settings: Settings, manifest: Manifest, *, overview: bool = True) -> None:
     """Write the pages of a published run, and what tells of all nights; without `overview` the
     night's own pages alone. Raises StoreError with everything that could not be written.
     """
-    show(settings, manifest, overview=overview)
+    show_run(settings, manifest, overview=overview)
 
 
-def tell_unshown_night(
+def notify_unshown_night(
     settings: Settings, manifest: Manifest, reason: str, run_url: str | None = None
 ) -> bool:
     """Tell people that the dashboard does not show a night; return whether Slack was told."""
-    return tell_unshown(settings, open_store(settings), manifest, reason, run_url)
+    return notify_dashboard_failure(settings, open_store(settings), manifest, reason, run_url)
 
 
 def alert_night(settings: Settings, manifest: Manifest, run_url: str | None = None) -> Delivery:
     """Send what has to be told of a published run."""
-    return alert(settings, open_store(settings), manifest, run_url)
+    return notify_channels(settings, open_store(settings), manifest, run_url)
 
 
 def run_night(settings: Settings, day: date) -> NightResult:
@@ -197,7 +203,7 @@ def run_night(settings: Settings, day: date) -> NightResult:
     staged = stage_night(settings, day)
     unjudged = judge_drift_labels(settings, until)
     try:
-        problems = score_parts(settings, staged, parts(settings, staged), until=until)
+        problems = score_parts(settings, staged, list_parts(settings, staged), until=until)
     except JudgeRefused as error:
         problems = [error]
     for problem in problems:
@@ -216,7 +222,7 @@ def _show_or_tell(settings: Settings, manifest: Manifest) -> list[str]:
     try:
         show_night(settings, manifest)
     except StoreError as error:
-        tell_unshown_night(settings, manifest, str(error))
+        notify_unshown_night(settings, manifest, str(error))
         return [str(error)]
     return []
 

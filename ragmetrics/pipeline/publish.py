@@ -10,28 +10,28 @@ from functools import cache, partial
 from ragmetrics.alerts import (
     NO_SILENCES,
     SEGMENT_DAYS,
-    Book,
+    AlertStore,
     IdReader,
-    Night,
-    advance,
-    evaluate,
-    explain,
-    find_falls,
-    load_book,
+    NightContext,
+    advance_states,
+    evaluate_rules,
+    explain_root_cause,
+    find_unwatched_drops,
+    load_alerts,
     notifications,
     silences,
-    with_missed,
+    with_missed_nights,
     with_movements,
 )
 from ragmetrics.calibration import History, fixed_sets, load_history
-from ragmetrics.comparison import find_moves, night_before, remembering
+from ragmetrics.comparison import cached_load, find_moves, night_before
 from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Finding, Manifest, WorstRow
 from ragmetrics.scoring import MetricScores, Staged, load_scores, summarise_run, watched_tags
 from ragmetrics.storage import (
     Files,
-    Months,
+    RunIndex,
     find_manifest,
     find_serving,
     in_full,
@@ -42,7 +42,7 @@ from ragmetrics.storage import (
     save_manifest,
     scored_rows,
     superseding,
-    trailing,
+    trailing_nights,
 )
 
 WORST = 10
@@ -53,7 +53,7 @@ _TOLD = ("transition", "escalation", "ended")
 """Fields of a finding that say what people were told of it."""
 
 
-def publish(
+def publish_run(
     settings: Settings,
     staged: Staged,
     now: datetime,
@@ -75,7 +75,7 @@ def publish(
     told = dict.fromkeys([*problems, *manifest.problems])
     manifest = manifest.model_copy(update={"problems": list(told), "flow_run": flow_run})
     manifest, superseded = superseding(files, manifest)
-    months, history, book = Months(files), load_history(files), load_book(files)
+    months, history, book = RunIndex(files), load_history(files), load_alerts(files)
     silent = silent or (book.night is not None and manifest.date < book.night)
     earlier = _earlier(settings, files, months, manifest.date)
     if silent:
@@ -86,7 +86,7 @@ def publish(
     manifest = manifest.model_copy(
         update={
             "findings": _as_told(findings, superseded, find_manifest(files, staged.ref)),
-            "falls": find_falls(settings.alerts, night, findings),
+            "falls": find_unwatched_drops(settings.alerts, night, findings),
             "moves": find_moves(manifest, night.earlier, night.load),
             "worst": _worst(files, night),
             "labelled": night.fixed_sets.spent(manifest) if night.fixed_sets else None,
@@ -106,14 +106,14 @@ def _night(
     manifest: Manifest,
     scores: dict[str, MetricScores],
     earlier: Sequence[Manifest],
-    book: Book,
-) -> Night:
+    book: AlertStore,
+) -> NightContext:
     """What the rules look at."""
-    return Night(
+    return NightContext(
         manifest,
         scores,
         earlier,
-        remembering(
+        cached_load(
             lambda one, metric: load_scores(files, ref_of(one), metric, watched_tags(settings)),
             manifest,
             night_before(manifest, earlier),
@@ -129,36 +129,36 @@ def _night(
     )
 
 
-def _earlier(settings: Settings, files: Files, months: Months, day: date) -> list[Manifest]:
+def _earlier(settings: Settings, files: Files, months: RunIndex, day: date) -> list[Manifest]:
     """The nights before in outline; in full the last ones, where a rule asks for their segments."""
     found = outlines(files, before=day, last=_COMPARED_NIGHTS, months=months)
     if not any(rule.by for rule in settings.alerts.rules or ()):
         return found
-    recent = trailing(found, day, SEGMENT_DAYS)
+    recent = trailing_nights(found, day, SEGMENT_DAYS)
     return [*found[: len(found) - len(recent)], *in_full(files, recent)]
 
 
 def _findings(
-    settings: Settings, files: Files, night: Night, book: Book, *, silent: bool
+    settings: Settings, files: Files, night: NightContext, book: AlertStore, *, silent: bool
 ) -> list[Finding]:
     """What the rules say of the night, after a book of alerts; told to nobody if it is silent."""
     days = settings.alerts.remind_days
-    today = evaluate(settings.alerts, night)
+    today = evaluate_rules(settings.alerts, night)
     if not silent:
-        book = with_missed(book, night.earlier, today, days)
+        book = with_missed_nights(book, night.earlier, today, days)
     quiet = NO_SILENCES if silent else silences(files)
-    _, findings = advance(book, today, night.manifest.date, days, quiet, night.manifest.run)
-    findings = explain(night, findings)
+    _, findings = advance_states(book, today, night.manifest.date, days, quiet, night.manifest.run)
+    findings = explain_root_cause(night, findings)
     if not silent:
         return findings
     return [one.model_copy(update={"transition": None}) for one in findings]
 
 
-def _replayed(earlier: Sequence[Manifest], remind_days: int) -> Book:
+def _replayed(earlier: Sequence[Manifest], remind_days: int) -> AlertStore:
     """The alerts as they stood after some nights, by the findings of those alone."""
-    book = Book()
+    book = AlertStore()
     for night in earlier:
-        book, _ = advance(book, night.findings, night.date, remind_days, run=night.run)
+        book, _ = advance_states(book, night.findings, night.date, remind_days, run=night.run)
     return book
 
 
@@ -176,7 +176,7 @@ def _as_told(findings: Sequence[Finding], *before: Manifest | None) -> list[Find
     ]
 
 
-def _worst(files: Files, night: Night) -> list[WorstRow]:
+def _worst(files: Files, night: NightContext) -> list[WorstRow]:
     """The lowest rows of each metric; among equals, those that fell since the night before."""
     ref = ref_of(night.manifest)
     lowest = [
@@ -201,7 +201,7 @@ def _worst(files: Files, night: Night) -> list[WorstRow]:
     ]
 
 
-def _night_before(night: Night, metric: str) -> dict[str, list[float]]:
+def _night_before(night: NightContext, metric: str) -> dict[str, list[float]]:
     now = night.manifest.summary(metric)
     for one in reversed(night.earlier):
         summary = one.summary(metric)

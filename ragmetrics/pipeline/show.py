@@ -11,10 +11,10 @@ from functools import partial
 from ragmetrics.calibration import load_history
 from ragmetrics.config import Settings
 from ragmetrics.model import Manifest
-from ragmetrics.report import push, write_dashboard, write_pages
+from ragmetrics.report import push_metrics, write_dashboard, write_pages
 from ragmetrics.storage import (
     Files,
-    Months,
+    RunIndex,
     do_all,
     find_manifest,
     open_store,
@@ -26,7 +26,7 @@ from ragmetrics.storage import (
 _TREND_NIGHTS = 60
 
 
-def show(settings: Settings, manifest: Manifest, *, overview: bool = True) -> None:
+def show_run(settings: Settings, manifest: Manifest, *, overview: bool = True) -> None:
     """Write the pages of a night, and what tells of all nights; the manifest where it is missing.
 
     Without `overview` the pages of all nights are left to `refresh_dashboard`: to write them after
@@ -50,11 +50,11 @@ def _keep(files: Files, manifest: Manifest) -> None:
 def _show_among_all(settings: Settings, files: Files, manifest: Manifest) -> None:
     newest = write_dashboard(files, manifest)
     if settings.metrics_push:
-        push(settings.metrics_push, newest)
+        push_metrics(settings.metrics_push, newest)
 
 
 def _show_alone(files: Files, manifest: Manifest) -> None:
-    months = Months(files)
+    months = RunIndex(files)
     earlier = outlines(files, before=manifest.date, last=_TREND_NIGHTS, months=months)
     do_all(
         partial(write_pages, files, manifest, earlier, load_history(files)),
@@ -62,4 +62,4 @@ def _show_alone(files: Files, manifest: Manifest) -> None:
     )
 
 
-__all__ = ["show"]
+__all__ = ["show_run"]

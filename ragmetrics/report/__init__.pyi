@@ -6,26 +6,26 @@ from .refresh import (
     write_dashboard as write_dashboard,
     write_pages as write_pages,
 )
-from .calibration_page import PAGE as PAGE
+from .calibration_page import CALIBRATION_PAGE as CALIBRATION_PAGE
 from .cards import detectable as detectable
 from .compare_page import compare_path as compare_path, write_comparison as write_comparison
 from .costs import (
-    bill as bill,
-    budget as budget,
+    money_text as money_text,
+    budget_text as budget_text,
     cached_share as cached_share,
     cost_lines as cost_lines,
-    limits as limits,
-    narrowed as narrowed,
-    sample_cost as sample_cost,
-    sampled as sampled,
-    spent as spent,
+    limits_text as limits_text,
+    narrowed_text as narrowed_text,
+    sample_cost_text as sample_cost_text,
+    sample_text as sample_text,
+    usage_text as usage_text,
     too_wide as too_wide,
     was_over as was_over,
 )
 from .formatting import plural as plural
 from .markdown import calibration_markdown as calibration_markdown, gate_markdown as gate_markdown
 from .night_status import by_state as by_state, rule_state as rule_state, LABELS as LABELS
-from .pushgateway import push as push
+from .pushgateway import push_metrics as push_metrics
 from .redacting import redacted as redacted
 from .short_summary import night_markdown as night_markdown, night_summary as night_summary
 from .templating import render_page as render_page

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from ragmetrics.model import Comparison, Gate, MetricVerdict, Undecided, Verdict, movement_text
+from ragmetrics.model import Comparison, FailedGate, Gate, MetricVerdict, Verdict, movement_text
 from ragmetrics.report.compare_view import compare_view
 from ragmetrics.report.formatting import duration
 from ragmetrics.report.templating import render_page
@@ -35,7 +35,7 @@ def shown_gates(gates: Iterable[Gate]) -> list[Gate]:
 def write_builds(
     site: Files,
     gates: Iterable[Gate],
-    undecided: Iterable[Undecided] = (),
+    undecided: Iterable[FailedGate] = (),
     dataset: str | None = None,
 ) -> str | None:
     """Write the page of all gates; return its path, or None where no build has been gated.

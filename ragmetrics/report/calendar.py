@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from ragmetrics.report.night_status import Condition, NightState
+from ragmetrics.report.night_status import NightState, NightStatus
 
 WEEKDAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
 
@@ -35,7 +35,7 @@ class Month:
         return f"{self.first:%B %Y}"
 
 
-def months(found: Iterable[Condition], died: Collection[date] = ()) -> list[Month]:
+def months(found: Iterable[NightStatus], died: Collection[date] = ()) -> list[Month]:
     """The months that have a night, newest first, without the weeks before all nights and after.
 
     A day between the first night and the last that has none is there and says so; `died` are those

@@ -26,7 +26,7 @@ from ragmetrics.text import slug
 
 
 @dataclass(frozen=True)
-class Point:
+class CalibrationPoint:
     """One metric in one of the calibrations of a set and judge."""
 
     calibration: Calibration
@@ -110,15 +110,15 @@ class Standing:
         """Where it stands on the page."""
         return anchor(self.newest)
 
-    def points(self, metric: str) -> list[Point]:
+    def points(self, metric: str) -> list[CalibrationPoint]:
         """The metric over time, oldest first."""
         found = [(one, one.measured(metric)) for one in self.history[-STEPS:]]
         scored = [(one, measured) for one, measured in found if measured and measured.overall]
-        points = [Point(one, measured, None, False) for one, measured in scored[:1]]
+        points = [CalibrationPoint(one, measured, None, False) for one, measured in scored[:1]]
         for (before, asked), (one, measured) in pairwise(scored):
             same = (before.judge.fingerprint, asked.fingerprint)
             changed = same != (one.judge.fingerprint, measured.fingerprint)
-            points.append(Point(one, measured, self._step(one, metric), changed))
+            points.append(CalibrationPoint(one, measured, self._step(one, metric), changed))
         return points
 
     def moved(self, metric: str) -> MetricDrift | None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from ragmetrics.model import FigureName, ReliabilityBin
-from ragmetrics.report.calibration import Point
+from ragmetrics.report.calibration import CalibrationPoint
 from ragmetrics.report.figure_layout import QUIET, SERIES, Figure, frame, rounded, upright
 from ragmetrics.report.formatting import interval, number, plural
 
@@ -53,7 +53,7 @@ def reliability_figure(bins: Sequence[ReliabilityBin]) -> Figure:
     return {"data": [dots], "layout": layout}
 
 
-def drift_figure(points: Sequence[Point]) -> Figure:
+def drift_figure(points: Sequence[CalibrationPoint]) -> Figure:
     """Quadratic kappa and AUC over time, with a dotted line where the judge or a prompt changed.
 
     The lines go on there: labels stay what they are, so that agreement with them compares.
@@ -67,13 +67,15 @@ def drift_figure(points: Sequence[Point]) -> Figure:
     return {"data": [*data, _marks(drifted)] if drifted else data, "layout": layout}
 
 
-def _change(before: Point, after: Point) -> Figure:
+def _change(before: CalibrationPoint, after: CalibrationPoint) -> Figure:
     start, end = before.calibration.at, after.calibration.at
     line = upright(_naive(start + (end - start) / 2))
     return line | {"line": {"color": QUIET, "width": 1, "dash": "dot"}, "layer": "below"}
 
 
-def _line(points: Sequence[Point], name: FigureName, label: str, colour: str, dash: str) -> Figure:
+def _line(
+    points: Sequence[CalibrationPoint], name: FigureName, label: str, colour: str, dash: str
+) -> Figure:
     """One figure over time."""
     values = [one.figure(name) for one in points]
     return {
@@ -90,7 +92,7 @@ def _line(points: Sequence[Point], name: FigureName, label: str, colour: str, da
     }
 
 
-def _marks(drifted: Sequence[Point]) -> Figure:
+def _marks(drifted: Sequence[CalibrationPoint]) -> Figure:
     return {
         "type": "scatter",
         "mode": "markers",
@@ -123,7 +125,7 @@ def _whiskers(
     }
 
 
-def _time(points: Sequence[Point]) -> Figure:
+def _time(points: Sequence[CalibrationPoint]) -> Figure:
     """A time axis with a few of the days written out, the newest always."""
     days = list(dict.fromkeys(one.calibration.at.date() for one in points))
     shown = days[::-1][:: -(-len(days) // _TICKS)][::-1]
@@ -139,7 +141,7 @@ def _time(points: Sequence[Point]) -> Figure:
     }
 
 
-def _span(points: Sequence[Point]) -> list[float]:
+def _span(points: Sequence[CalibrationPoint]) -> list[float]:
     """The axis: all that is drawn, never finer than a fifth."""
     figures = [one.figure(name) for one in points for name in MAIN]
     drawn = [v for one in figures for v in (one.value, one.low, one.high) if v is not None]
@@ -149,7 +151,7 @@ def _span(points: Sequence[Point]) -> list[float]:
     return [round(min(low - room, top - _LEAST_SPAN), 3), round(top, 3)]
 
 
-def _hover(one: Point, name: FigureName, label: str) -> str:
+def _hover(one: CalibrationPoint, name: FigureName, label: str) -> str:
     found = one.figure(name)
     numbers = f"{number(found.value)} {interval(found.low, found.high, 2)}"
     units = plural(one.measured.overall.units if one.measured.overall else 0, "unit")
@@ -162,7 +164,7 @@ def _bin_hover(one: ReliabilityBin) -> str:
     return f"judged {one.low:.1f} to {one.high:.1f}<br>{share} positive<br>{units}"
 
 
-def _moment(one: Point) -> str:
+def _moment(one: CalibrationPoint) -> str:
     return _naive(one.calibration.at).isoformat()
 
 

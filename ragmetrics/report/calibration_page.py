@@ -16,7 +16,7 @@ from ragmetrics.report.calibration_segments import segment_tables
 from ragmetrics.report.templating import render_page
 from ragmetrics.storage import Files
 
-PAGE = "calibration.html"
+CALIBRATION_PAGE = "calibration.html"
 MOST_IN_FULL = 12
 """Judges on sets that are shown with charts and tables; of the others the main figures stand."""
 _MOST_LINES = 200
@@ -68,8 +68,8 @@ def write_calibrations(site: Files, history: History, dataset: str | None = None
         segments=segment_tables,
         unanswered=unanswered,
     )
-    site.write(PAGE, page)
-    return PAGE
+    site.write(CALIBRATION_PAGE, page)
+    return CALIBRATION_PAGE
 
 
 def _groups(found: Sequence[Standing]) -> list[_Group]:

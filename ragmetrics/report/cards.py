@@ -18,7 +18,7 @@ MOST_DRAWN = 20
 
 
 @dataclass(frozen=True)
-class Bin:
+class HistogramBin:
     """A tenth of the scale."""
 
     label: str
@@ -27,7 +27,7 @@ class Bin:
 
 
 @dataclass(frozen=True)
-class Moved:
+class MovedMean:
     """How far a mean moved against its baseline, and how sure that is."""
 
     by: float
@@ -56,7 +56,7 @@ class Card:
     """A metric's numbers with what they rest on."""
 
     summary: Summary
-    moved: Moved | None
+    moved: MovedMean | None
     state: str | None
     """Of the worst rule on the metric over all rows; None where no rule watches it."""
     mix: str
@@ -66,7 +66,7 @@ class Card:
     moves: str
     """How far its judge moves from night to night; nothing where that is nothing."""
     unscored: tuple[str, ...]
-    bins: tuple[Bin, ...]
+    bins: tuple[HistogramBin, ...]
     """Empty where the page has no room for more distributions."""
 
 
@@ -105,7 +105,7 @@ def _card(
     )
 
 
-def moved(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> Moved | None:
+def moved(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> MovedMean | None:
     """The move that a drop rule or the headline measured, question by question; without one, that
     since the newest earlier night that compares. None where there is no such night.
     """
@@ -120,20 +120,20 @@ def moved(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> 
         return None
     then = next((one.summary(summary.metric) for one in earlier if one.date == since.since), None)
     before, day = then.mean if then else None, str(since.since)
-    return Moved(since.by, since.low, since.high, since.worse, day, before, False, since.means)
+    return MovedMean(since.by, since.low, since.high, since.worse, day, before, False, since.means)
 
 
-def _measured(manifest: Manifest, metric: str) -> Iterator[Moved]:
+def _measured(manifest: Manifest, metric: str) -> Iterator[MovedMean]:
     """Drops, whose signs are not turned yet."""
     for one in manifest.findings:
         own = one.kind == "metric" and one.metric == metric and one.segment is None
         if own and one.drop is not None and (label := one.baseline_label):
             ends = one.drop_low, one.drop_high
-            yield Moved(one.drop, *ends, False, label, one.baseline, True, one.means)
+            yield MovedMean(one.drop, *ends, False, label, one.baseline, True, one.means)
     for fall in manifest.falls:
         if fall.metric == metric:
             ends = fall.low, fall.high
-            yield Moved(fall.drop, *ends, True, fall.label, fall.before, True, fall.means)
+            yield MovedMean(fall.drop, *ends, True, fall.label, fall.before, True, fall.means)
 
 
 def _mix(manifest: Manifest, metric: str) -> str:
@@ -165,9 +165,9 @@ def detectable(manifest: Manifest, summary: Summary) -> tuple[float | None, str]
     return summary.mde, ""
 
 
-def _bins(histogram: Sequence[int]) -> tuple[Bin, ...]:
+def _bins(histogram: Sequence[int]) -> tuple[HistogramBin, ...]:
     total = sum(histogram)
     return tuple(
-        Bin(bin_label(i, len(histogram)), rows, share(rows, total))
+        HistogramBin(bin_label(i, len(histogram)), rows, share(rows, total))
         for i, rows in enumerate(histogram)
     )

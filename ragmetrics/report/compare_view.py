@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TypeAlias
 
-from ragmetrics.model import Change, Comparison, MovedContext, MovedRow, RowValue
+from ragmetrics.model import Comparison, MetricChange, MovedContext, MovedRow, RowValue
 from ragmetrics.report.earlier_retrieval import became
 from ragmetrics.report.formatting import digits, number, plural
-from ragmetrics.report.truncation import Budget, Passage
+from ragmetrics.report.truncation import MarkedText, TextBudget
 from ragmetrics.text import finite
 
 Means: TypeAlias = tuple[float | None, float | None]
@@ -49,10 +49,10 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Line:
+class ComparisonLine:
     """One metric from A to B, over all rows or over those of a segment."""
 
-    change: Change
+    change: MetricChange
     state: str
     """An icon's name,"""
     word: str
@@ -104,7 +104,7 @@ class TagLines:
     """The changes by the values of one tag."""
 
     tag: str
-    lines: tuple[Line, ...]
+    lines: tuple[ComparisonLine, ...]
     worse: int
     more: int
     """Lines left out: they less likely got worse."""
@@ -115,13 +115,13 @@ class TagLines:
         return any(one.change.difference is not None for one in self.lines)
 
     @property
-    def first(self) -> tuple[Line, ...]:
+    def first(self) -> tuple[ComparisonLine, ...]:
         """The lines that stand open."""
         worse = [place for place, one in enumerate(self.lines, 1) if one.is_worse]
         return self.lines[: max(_AT_ONCE, *worse, 0)]
 
     @property
-    def rest(self) -> tuple[Line, ...]:
+    def rest(self) -> tuple[ComparisonLine, ...]:
         """The others, none of which surely got worse."""
         return self.lines[len(self.first) :]
 
@@ -134,7 +134,7 @@ class ShownContext:
     state: str
     """`left`, `came`, `moved`, `rewritten` or `stayed`."""
     word: str
-    passage: Passage
+    passage: MarkedText
 
 
 @dataclass(frozen=True)
@@ -164,13 +164,13 @@ class CompareView:
     state: str
     """Of all of it: an icon's name."""
     sentence: str
-    lines: tuple[Line, ...]
+    lines: tuple[ComparisonLine, ...]
     tags: tuple[TagLines, ...]
     rows: tuple[ShownRow, ...]
     more_rows: int
 
     @property
-    def worse(self) -> list[Line]:
+    def worse(self) -> list[ComparisonLine]:
         """Where B is surely worse: metrics, then the segments that most likely are."""
         segments = (line for table in self.tags for line in table.lines if line.is_worse)
         whole = [line for line in self.lines if line.is_worse][:_MOST_TOLD]
@@ -182,7 +182,7 @@ def compare_view(found: Comparison, means: Mapping[str, Means] | None = None) ->
     known = means or {}
     whole = (replace(one, of_rows=known.get(one.change.metric)) for one in _lines(found.metrics))
     lines = tuple(sorted(whole, key=_likeliest))
-    budget = Budget(_ROOM)
+    budget = TextBudget(_ROOM)
     rows = []
     for row in found.rows[:MOST_ROWS]:
         if budget.empty:
@@ -210,17 +210,17 @@ def _verdict(found: Comparison) -> tuple[str, str]:
     return "ok", "nothing surely got worse"
 
 
-def _lines(changes: Sequence[Change]) -> list[Line]:
+def _lines(changes: Sequence[MetricChange]) -> list[ComparisonLine]:
     """Lines on one scale."""
     known = (finite(end) for one in changes for end in (one.low, one.high))
     ends = [abs(end) for end in known if end is not None]
     points = [abs(one.difference) for one in changes if one.difference is not None]
     usual = min(max(ends, default=0.0), _FEW * median(ends or [0.0]))
     scale = max(usual, 1.2 * max(points, default=0.0), _LEAST_SCALE)
-    return [Line(one, *_says(one), _bar(one, scale)) for one in changes]
+    return [ComparisonLine(one, *_says(one), _bar(one, scale)) for one in changes]
 
 
-def _says(one: Change) -> tuple[str, str]:
+def _says(one: MetricChange) -> tuple[str, str]:
     if one.difference is None:
         return "no_data", "not compared"
     if one.surely_lost():
@@ -228,7 +228,7 @@ def _says(one: Change) -> tuple[str, str]:
     return ("ok", "better") if one.surely_better else ("unwatched", "no sure change")
 
 
-def _bar(one: Change, scale: float) -> Bar | None:
+def _bar(one: MetricChange, scale: float) -> Bar | None:
     low, high, point = (finite(end) for end in (one.low, one.high, one.difference))
     if low is None or high is None or point is None:
         return None
@@ -236,13 +236,13 @@ def _bar(one: Change, scale: float) -> Bar | None:
     return Bar(*(round(50 + 48 * end, 1) for end in ends))
 
 
-def _likeliest(line: Line) -> tuple[bool, float]:
+def _likeliest(line: ComparisonLine) -> tuple[bool, float]:
     """What most likely got worse comes first; what could not be compared comes last."""
     return line.change.p_value is None, line.change.p_value or 0.0
 
 
 def _by_tag(found: Comparison) -> tuple[TagLines, ...]:
-    tags: dict[str, list[Change]] = {}
+    tags: dict[str, list[MetricChange]] = {}
     for one in found.segments:
         if one.segment:
             tags.setdefault(one.segment.tag, []).append(one)
@@ -255,7 +255,7 @@ def _by_tag(found: Comparison) -> tuple[TagLines, ...]:
     return tuple(sorted(tables, key=lambda table: -table.worse))
 
 
-def _row(row: MovedRow, budget: Budget) -> ShownRow:
+def _row(row: MovedRow, budget: TextBudget) -> ShownRow:
     moved = [one for one in row.values if _far(one)]
     shown: list[ShownContext] = []
     for context in row.contexts:
@@ -293,6 +293,6 @@ def _became(one: MovedContext) -> tuple[str, str]:
     return fate, f"{words}, with another text" if one.rewritten else words
 
 
-def _signed(value: float | None, one: Change) -> str:
+def _signed(value: float | None, one: MetricChange) -> str:
     text = number(value, digits(one.low, one.high))
     return text if value is None or value <= 0 or not text.strip("0.") else f"+{text}"

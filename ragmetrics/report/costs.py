@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from ragmetrics.model import (
     EMBEDDINGS,
     BudgetReport,
-    Limits,
     Manifest,
     SampleReport,
+    SpendLimits,
     Summary,
     Usage,
 )
 from ragmetrics.report.formatting import brief, plain, plural
-from ragmetrics.text import NONE, share
+from ragmetrics.text import NO_VALUE, share
 
 _TOLERATED = 1.1
 """Times the half width that was asked for: the next night's spread is not that of the last ones."""
@@ -82,7 +82,7 @@ def costs(manifest: Manifest) -> Sequence[Cost]:
     return lines if any(line.usage.prompt_tokens for line in lines) else []
 
 
-def bill(total: Usage, by_metric: Mapping[str, Mapping[str, Usage]]) -> str:
+def money_text(total: Usage, by_metric: Mapping[str, Mapping[str, Usage]]) -> str:
     """The money in words: all of it, or as much as is known and whose price is not set.
 
     Nothing where no token was used.
@@ -106,7 +106,7 @@ def cached_share(usage: Usage) -> str:
 def money(usd: float | None) -> str:
     """`$12.34`, below a dollar in as many as four digits; a dash where no price is known."""
     if usd is None:
-        return NONE
+        return NO_VALUE
     if 0 < usd < 0.00005:
         return "<$0.0001"
     dollars, _, cents = (f"{usd:,.2f}" if usd >= 1 else f"{usd:.4f}").partition(".")
@@ -118,7 +118,7 @@ def paid(usage: Usage) -> str:
     return money(usage.usd if usage.tokens else 0.0)
 
 
-def limits(one: Limits) -> str:
+def limits_text(one: SpendLimits) -> str:
     """A budget in words: `1,000 requests, $2.50`."""
     found = [
         plural(one.max_requests, "request") if one.max_requests is not None else "",
@@ -128,13 +128,13 @@ def limits(one: Limits) -> str:
     return ", ".join(filter(None, found))
 
 
-def spent(usage: Usage) -> str:
+def usage_text(usage: Usage) -> str:
     """What was spent in words: `950 requests, 160,000 tokens, $0.09`."""
     told = f"{plural(usage.requests, 'request')}, {plural(usage.tokens, 'token')}"
     return told if usage.usd is None else f"{told}, {money(usage.usd)}"
 
 
-def budget(report: BudgetReport) -> str:
+def budget_text(report: BudgetReport) -> str:
     """In a sentence, what the budget let be judged, and what it did not reach."""
     if report.share == 1:
         told = "enough for all questions"
@@ -163,7 +163,7 @@ def judged_rows(report: BudgetReport, rows: int, sample: SampleReport | None = N
     return f"A budget let {rows - report.rows_over:,} of {plural(rows, 'row')} be judged."
 
 
-def sampled(report: SampleReport, rows: int) -> str:
+def sample_text(report: SampleReport, rows: int) -> str:
     """In words, how many of all rows were judged: `500 of 20,000 rows judged, the others by the
     embedded judge alone`.
     """
@@ -171,17 +171,17 @@ def sampled(report: SampleReport, rows: int) -> str:
     return told if report.judged >= rows else f"{told}, the others by the embedded judge alone"
 
 
-def sample_cost(report: SampleReport) -> str:
+def sample_cost_text(report: SampleReport) -> str:
     """In words, what a sample cost, and about what all rows would have cost."""
     if not report.spent.requests and not (report.whole and report.whole.requests):
         return "it cost nothing: no request left this machine"
-    told = f"spent: {spent(report.spent)}"
+    told = f"spent: {usage_text(report.spent)}"
     if report.whole is None:
         return f"{told}; nothing that was sent tells what all rows would have cost"
-    return f"{told}; all rows would have cost about {spent(report.whole)}"
+    return f"{told}; all rows would have cost about {usage_text(report.whole)}"
 
 
-def narrowed(summaries: Sequence[Summary]) -> str:
+def narrowed_text(summaries: Sequence[Summary]) -> str:
     """By how much the embedded judge narrows the interval of each metric that was sampled."""
     told = (
         f"{one.metric} {share(gain, 1) if gain >= 0.001 else 'not at all'}"

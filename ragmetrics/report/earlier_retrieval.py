@@ -24,7 +24,7 @@ def became(one: MovedContext) -> str:
 
 
 @dataclass(frozen=True)
-class Earlier:
+class EarlierNights:
     """One earlier night of a question."""
 
     date: date

@@ -7,7 +7,7 @@ import re
 from datetime import timedelta
 
 from ragmetrics.model import NO_CHANGE, WIDE, drop_words
-from ragmetrics.text import NONE, finite, slug
+from ragmetrics.text import NO_VALUE, finite, slug
 
 LONGEST = 4_000
 """Characters of one text that are shown; what is longer is cut and says so."""
@@ -25,7 +25,7 @@ def number(value: float | None, digits: int = 3) -> str:
     A mean has three digits wherever it stands, so that it is the same number everywhere.
     """
     value = finite(value)
-    return NONE if value is None else _minus(f"{value:z.{digits}f}")
+    return NO_VALUE if value is None else _minus(f"{value:z.{digits}f}")
 
 
 def digits(low: float | None, high: float | None) -> int:
@@ -38,7 +38,7 @@ def p_value(value: float | None) -> str:
     """`0.031`, `0.58`, `0.0012`: more digits say nothing; `< 0.0001` for what is smaller."""
     value = finite(value)
     if value is None:
-        return NONE
+        return NO_VALUE
     return "< 0.0001" if value < 0.0001 else f"{value:.2g}"
 
 

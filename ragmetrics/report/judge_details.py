@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragmetrics.model import LogRow, Score
-from ragmetrics.report.truncation import Budget, Passage
+from ragmetrics.report.truncation import MarkedText, TextBudget
 from ragmetrics.storage import ScoredRow
-from ragmetrics.text import NONE, sentences
+from ragmetrics.text import NO_VALUE, sentences
 
 MOST_CLAIMS = 60
 _LONGEST_REFERENCE = 50_000
@@ -26,7 +26,7 @@ _TOLD_OTHERWISE = ("context_precision", "context_relevancy_chunks")
 class Claim:
     """A sentence, statement or entity with the verdict on it."""
 
-    passage: Passage
+    passage: MarkedText
     good: bool
     verdict: str
     reason: str = ""
@@ -46,7 +46,7 @@ class Claims:
 class Offered:
     """A question that the response would answer, and how close it is to the one asked."""
 
-    passage: Passage
+    passage: MarkedText
     cosine: float | None
 
 
@@ -74,7 +74,7 @@ def fitting(values: object, length: int | None = None) -> Sequence[Any]:
     return values if length in (None, len(values)) else []
 
 
-def of_response(scored: ScoredRow, budget: Budget) -> tuple[Claims, ...]:
+def of_response(scored: ScoredRow, budget: TextBudget) -> tuple[Claims, ...]:
     """The statements of the response with the verdicts on them."""
     faithful, noisy = details(scored, "faithfulness"), details(scored, "noise_sensitivity")
     stated = fitting(faithful.get("statements"))
@@ -98,7 +98,7 @@ def _held_against_reference(
     return ("wrong", False) if number in wrong else ("correct", True)
 
 
-def of_reference(scored: ScoredRow, budget: Budget) -> tuple[Claims, ...]:
+def of_reference(scored: ScoredRow, budget: TextBudget) -> tuple[Claims, ...]:
     """The reference's sentences, statements and entities with the verdicts on them."""
     recall = details(scored, "context_recall")
     ragas = details(scored, "ragas_context_recall")
@@ -115,7 +115,7 @@ def of_reference(scored: ScoredRow, budget: Budget) -> tuple[Claims, ...]:
 
 
 def _attributed(
-    title: str, said: Sequence[Any], found: Mapping[str, Any], budget: Budget
+    title: str, said: Sequence[Any], found: Mapping[str, Any], budget: TextBudget
 ) -> Claims:
     verdicts = fitting(found.get("attributed"), len(said))
     if not all(verdict in (True, False) for verdict in verdicts):
@@ -135,7 +135,7 @@ def _claims(
     texts: Sequence[Any],
     verdicts: Sequence[tuple[str, bool]],
     reasons: object,
-    budget: Budget,
+    budget: TextBudget,
 ) -> Claims:
     """Texts with their verdicts; nothing where the two do not fit."""
     if not texts or len(texts) != len(verdicts):
@@ -149,7 +149,7 @@ def _claims(
     return Claims(title, tuple(claims), len(texts) - len(claims))
 
 
-def offered_questions(scored: ScoredRow, budget: Budget) -> tuple[Offered, ...]:
+def offered_questions(scored: ScoredRow, budget: TextBudget) -> tuple[Offered, ...]:
     """The questions that a judge made of the response."""
     found = details(scored, "response_relevancy")
     questions = fitting(found.get("questions"))[:10]
@@ -186,9 +186,9 @@ def opinions(score: Score) -> list[Opinion]:
 
 def _opinion(name: str, said: object) -> Opinion:
     if not isinstance(said, Mapping):
-        return Opinion(name, None, (), NONE)
+        return Opinion(name, None, (), NO_VALUE)
     (value,) = _numbers([said.get("value")])
-    told = "" if value is not None else str(said.get("reason") or said.get("status") or NONE)
+    told = "" if value is not None else str(said.get("reason") or said.get("status") or NO_VALUE)
     return Opinion(name, value, _numbers(said.get("repeats")), told)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from ragmetrics.model import Calibration, Drift, Figure, Gate, Manifest, Measured, MetricVerdict
 from ragmetrics.report.formatting import brief, count, drop, interval, number, plain
-from ragmetrics.report.night_status import condition
-from ragmetrics.report.summary_lines import Line, headline
+from ragmetrics.report.night_status import find_night_status
+from ragmetrics.report.summary_lines import MetricLine, headline
 
 _MOST = 50
 """Lines of a table, and"""
@@ -23,7 +23,7 @@ def summary_markdown(manifest: Manifest, dashboard: str, earlier: Sequence[Manif
     `earlier` are the nights before, oldest first: where no rule says how far a metric moved, they
     do.
     """
-    state = condition(manifest)
+    state = find_night_status(manifest)
     lines = [f"## {_text(state.sentence)}", ""]
     lines += _listed((*state.told, *state.notes))
     if metrics := headline(manifest, earlier, _MOST):
@@ -106,7 +106,7 @@ def _figure(found: Figure | None) -> str:
     return f"{number(found.value)} {interval(found.low, found.high, 2)}" if found else number(None)
 
 
-def _line(one: Line) -> str:
+def _line(one: MetricLine) -> str:
     against = f"against {_text(one.against)}" if one.against else ""
     change = " ".join(filter(None, (one.change, one.change_interval, against)))
     cells = (

@@ -13,15 +13,15 @@ import yaml
 
 from ragmetrics.model import Calibration, Manifest, WorstRow
 from ragmetrics.report.calibration import trusted
-from ragmetrics.report.calibration_page import PAGE as CALIBRATIONS
+from ragmetrics.report.calibration_page import CALIBRATION_PAGE as CALIBRATIONS
 from ragmetrics.report.cards import cards
 from ragmetrics.report.costs import costs
 from ragmetrics.report.coverage import coverage
 from ragmetrics.report.formatting import clean, duration
 from ragmetrics.report.histogram import histogram_figure
 from ragmetrics.report.night_status import (
-    condition,
     explained_rules,
+    find_night_status,
     has_numbers,
     metric_states,
     needing_reader,
@@ -75,7 +75,7 @@ def night_page(
         "night.html",
         1,
         manifest=manifest,
-        condition=condition(manifest),
+        condition=find_night_status(manifest),
         cards=cards(manifest, earlier) if numbers else [],
         figure=histogram_figure,
         tables=tag_tables(manifest) if numbers else [],

@@ -8,8 +8,15 @@ from datetime import date
 from typing import Literal
 
 from ragmetrics.alerts import Incident, incidents
-from ragmetrics.model import Fall, Finding, Manifest, Summary, fall_story, fall_text
-from ragmetrics.report.costs import judged_rows, sampled, was_over
+from ragmetrics.model import (
+    Finding,
+    Manifest,
+    Summary,
+    UnwatchedDrop,
+    unwatched_drop_story,
+    unwatched_drop_text,
+)
+from ragmetrics.report.costs import judged_rows, sample_text, was_over
 from ragmetrics.report.formatting import plural
 from ragmetrics.scoring import worse_segments
 from ragmetrics.text import finite
@@ -36,7 +43,7 @@ _ALIKE = 200
 
 
 @dataclass(frozen=True)
-class Condition:
+class NightStatus:
     """What to know of a night in five seconds."""
 
     date: date
@@ -159,11 +166,11 @@ def needing_reader(metric: str, states: Mapping[str, MetricState]) -> tuple[int,
     return _ORDER.index(states.get(metric, "ok")), metric not in states
 
 
-def condition(manifest: Manifest) -> Condition:
+def find_night_status(manifest: Manifest) -> NightStatus:
     """The state of a night."""
     state, words, findings = _judge(manifest)
     found = tuple(_causes(findings, manifest))
-    return Condition(
+    return NightStatus(
         date=manifest.date,
         state=state,
         words=words,
@@ -224,9 +231,9 @@ def _alerts(firing: Sequence[Finding], manifest: Manifest) -> str:
     return plural(len(found) + rules, "alert")
 
 
-def _fell(falls: Sequence[Fall]) -> str:
+def _fell(falls: Sequence[UnwatchedDrop]) -> str:
     many = f"{len(falls)} metrics without a drop rule got worse"
-    return fall_text(falls[0]) if len(falls) == 1 else many
+    return unwatched_drop_text(falls[0]) if len(falls) == 1 else many
 
 
 def _lowest(manifest: Manifest, findings: Sequence[Finding]) -> tuple[Summary, ...]:
@@ -259,8 +266,8 @@ def _notes(
     if manifest.budget and was_over(manifest.budget):
         notes.append(judged_rows(manifest.budget, manifest.source.rows, manifest.sample))
     if manifest.sample:
-        notes.append(f"A sample: {sampled(manifest.sample, manifest.source.rows)}.")
-    notes += [f"{fall_story(fall)}." for fall in manifest.falls[:_MOST_NOTES]]
+        notes.append(f"A sample: {sample_text(manifest.sample, manifest.source.rows)}.")
+    notes += [f"{unwatched_drop_story(fall)}." for fall in manifest.falls[:_MOST_NOTES]]
     notes += [
         f"Not scored: {problem}"
         for problem in manifest.problems[:_MOST_NOTES]

@@ -13,8 +13,8 @@ from ragmetrics.model import Manifest
 from ragmetrics.report.calendar import WEEKDAYS, months
 from ragmetrics.report.night_status import (
     LABELS,
-    condition,
     explained_rules,
+    find_night_status,
     metric_states,
     shown_rules,
 )
@@ -43,7 +43,7 @@ def write_overview(
     if not nights:
         site.write(PAGE, render_page("empty.html", 0, calibrations=calibrations, builds=builds))
         return PAGE
-    found = [(night, condition(night)) for night in nights]
+    found = [(night, find_night_status(night)) for night in nights]
     newest, state = found[-1]
     drawn, rules = trends(nights), shown_rules(newest, nights[:-1])
     page = render_page(

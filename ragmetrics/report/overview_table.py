@@ -9,7 +9,7 @@ from ragmetrics.model import Manifest
 from ragmetrics.report.costs import paid
 from ragmetrics.report.coverage import STATUS
 from ragmetrics.report.figure_layout import BAND, SERIES, Figure, count_axis, days_axis, frame
-from ragmetrics.report.night_status import Condition
+from ragmetrics.report.night_status import NightStatus
 
 NIGHTS = 60
 
@@ -28,7 +28,7 @@ class NightLine:
     """One night's data and costs."""
 
     manifest: Manifest
-    condition: Condition
+    condition: NightStatus
     lost: dict[str, Lost]
 
     @property
@@ -80,12 +80,12 @@ class ByNight:
         return any(source.rows or source.quarantined for source in sources)
 
 
-def by_night(nights: Sequence[tuple[Manifest, Condition]]) -> ByNight:
+def by_night(nights: Sequence[tuple[Manifest, NightStatus]]) -> ByNight:
     """The newest nights of those given, which are oldest first."""
     return ByNight(tuple(_line(*one) for one in nights[-NIGHTS:]))
 
 
-def _line(manifest: Manifest, condition: Condition) -> NightLine:
+def _line(manifest: Manifest, condition: NightStatus) -> NightLine:
     lost: dict[str, Lost] = {}
     for summary in manifest.metrics:
         for status, rows in summary.status.items():

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING
 
 from ragmetrics.alerts import alert_id
 from ragmetrics.model import Finding, Manifest, Summary
-from ragmetrics.report.night_status import LABELS, RuleState, by_state, condition, rule_state
+from ragmetrics.report.night_status import (
+    LABELS,
+    RuleState,
+    by_state,
+    find_night_status,
+    rule_state,
+)
 from ragmetrics.report.prometheus_labels import label
 from ragmetrics.storage import Files
 from ragmetrics.text import finite
@@ -50,7 +56,7 @@ class Family:
     samples: tuple[tuple[tuple[str, ...], float], ...]
 
 
-class Night:
+class NightMetrics:
     """A night as prometheus_client collects it."""
 
     def __init__(self, manifest: Manifest) -> None:
@@ -71,7 +77,7 @@ def metrics_text(manifest: Manifest) -> bytes:
     """A night in Prometheus's text format; of logged texts it has tags, and no question."""
     from prometheus_client import generate_latest
 
-    return generate_latest(Night(manifest))
+    return generate_latest(NightMetrics(manifest))
 
 
 def write_metrics(site: Files, newest: Manifest) -> None:
@@ -105,7 +111,7 @@ def _night(manifest: Manifest) -> Iterator[Family]:
     yield one("night_timestamp_seconds", "The newest night: its day at 00:00 UTC.", begun)
     finished = manifest.finished_at.timestamp()
     yield one("run_finished_timestamp_seconds", "When the run of that night ended.", finished)
-    now = condition(manifest).state
+    now = find_night_status(manifest).state
     yield _family(
         manifest,
         "night_state",

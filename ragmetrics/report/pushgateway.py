@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from http.client import HTTPException
 from urllib.error import HTTPError
 
-from ragmetrics.config import PushSettings, filled
+from ragmetrics.config import PushSettings, fill_headers
 from ragmetrics.model import Manifest
-from ragmetrics.report.prometheus import Night
+from ragmetrics.report.prometheus import NightMetrics
 from ragmetrics.report.prometheus_labels import label
 from ragmetrics.text import clean
 
@@ -26,7 +26,7 @@ PAUSES = (1.0, 4.0)
 log = logging.getLogger(__name__)
 
 
-def push(
+def push_metrics(
     settings: PushSettings, newest: Manifest, environment: Mapping[str, str] = os.environ
 ) -> str | None:
     """Push the newest night; return why it could not be, which is logged as an error.
@@ -36,7 +36,7 @@ def push(
     """
     secrets: set[str] = set()
     try:
-        own, secrets = filled(settings.headers_env, environment)
+        own, secrets = fill_headers(settings.headers_env, environment)
         _until_taken(lambda: _push(settings, newest, own))
     except (OSError, HTTPException, ValueError) as error:
         reason = clean(_without(secrets, str(error)), 300) or type(error).__name__
@@ -63,7 +63,7 @@ def _push(settings: PushSettings, newest: Manifest, own: Mapping[str, str]) -> N
     from prometheus_client.exposition import default_handler
     from prometheus_client.openmetrics import exposition as openmetrics
 
-    night = Night(newest)
+    night = NightMetrics(newest)
 
     def handler(
         url: str, method: str, timeout: float | None, headers: list[tuple[str, str]], data: bytes

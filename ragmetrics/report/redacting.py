@@ -16,18 +16,18 @@ from ragmetrics.model import (
     BrokenFile,
     Calibration,
     Comparison,
+    FailedGate,
     Finding,
     Gate,
     LogRow,
     Manifest,
     Record,
     Score,
-    Undecided,
     hashed,
     hashed_place,
     hashed_quote,
-    hidden_of,
-    without,
+    redact_quotes,
+    redactions,
 )
 from ragmetrics.report.row_selection import KeptRow
 from ragmetrics.storage import ScoredRow
@@ -38,7 +38,7 @@ _TEXTS = {"user_input", "text", "carried"}
 """Fields of records that hold what was logged, whichever record it is."""
 _QUOTING = {"problems"}
 """Fields that may quote it behind a colon,"""
-_TELLING = (Undecided, BrokenFile)
+_TELLING = (FailedGate, BrokenFile)
 """and the records whose `reason` may."""
 _PLACES = {"reasons", "rejected"}
 """Counts by why a row could not be read, which may name a key of its own."""
@@ -57,12 +57,12 @@ def redacted(record: R, hide: bool = True) -> R:
     names = type(record).model_fields
     fields = {name: _field(record, name, getattr(record, name)) for name in names}
     if isinstance(record, Manifest):
-        hidden = hidden_of(record.source, record.problems)
+        hidden = redactions(record.source, record.problems)
         fields["findings"] = [_told(one, hidden) for one in record.findings]
         fields["settings"] = {**record.settings, "redact": True}
     if isinstance(record, Gate):
-        hidden = hidden_of(record.serving_source, ()) | hidden_of(record.source, record.problems)
-        fields["reasons"] = [without(one, hidden) for one in record.reasons]
+        hidden = redactions(record.serving_source, ()) | redactions(record.source, record.problems)
+        fields["reasons"] = [redact_quotes(one, hidden) for one in record.reasons]
     return record.model_copy(update=fields)
 
 
@@ -90,11 +90,11 @@ def _for_good(record: Record) -> bool:
         return record.redacts
     if isinstance(record, Comparison):
         return record.a.redact or record.b.redact
-    return isinstance(record, Gate | Undecided | Calibration) and record.redact
+    return isinstance(record, Gate | FailedGate | Calibration) and record.redact
 
 
 def _told(finding: Finding, hidden: Mapping[str, str]) -> Finding:
-    return finding.model_copy(update={"message": without(finding.message, hidden)})
+    return finding.model_copy(update={"message": redact_quotes(finding.message, hidden)})
 
 
 def _field(record: Record, name: str, value: Any) -> Any:

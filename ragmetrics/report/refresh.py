@@ -10,18 +10,18 @@ from itertools import pairwise
 
 from ragmetrics.alerts import silences, with_silences
 from ragmetrics.calibration import History, load_history
-from ragmetrics.comparison import Load, compare_nights, night_before, remembering
+from ragmetrics.comparison import Load, cached_load, compare_with_night_before, night_before
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Gate, Manifest
 from ragmetrics.report.builds_page import PAGE as BUILDS
 from ragmetrics.report.builds_page import shown_gates, write_build
-from ragmetrics.report.calibration_page import PAGE as CALIBRATIONS
+from ragmetrics.report.calibration_page import CALIBRATION_PAGE as CALIBRATIONS
 from ragmetrics.report.changes_page import NAME as CHANGES
 from ragmetrics.report.changes_page import write_changes
 from ragmetrics.report.prometheus import write_metrics
 from ragmetrics.report.redacting import redacted, redacted_history, redacted_row
 from ragmetrics.report.render_cache import PATH as MADE_OF
-from ragmetrics.report.render_cache import MadeOf
+from ragmetrics.report.render_cache import RenderCache
 from ragmetrics.report.row_loader import load_rows
 from ragmetrics.report.row_selection import KeptRow
 from ragmetrics.report.site import (
@@ -31,25 +31,25 @@ from ragmetrics.report.site import (
     write_night,
     write_overview,
 )
-from ragmetrics.report.store_snapshot import Saved, saved, until_settled
+from ragmetrics.report.store_snapshot import StoreSnapshot, render_until_stable, take_snapshot
 from ragmetrics.scoring import load_scores
 from ragmetrics.storage import (
     BUILD_PAGES,
     FileInfo,
     Files,
-    Months,
+    RunIndex,
     build_path,
-    clear,
     do_all,
     gate_path,
     in_full,
     is_missing,
     load_compared,
+    load_failed_gates,
     load_gates,
-    load_undecided,
     outlines,
     path_of,
     ref_of,
+    remove_file,
     run_of,
     side_by_side,
 )
@@ -68,9 +68,9 @@ def write_dashboard(files: Files, manifest: Manifest) -> Manifest:
     against this one. So are those that a run of the last two weeks could not write. Raises one
     StoreError with everything that could not be written now.
     """
-    site, known = files.at("dashboard"), Months(files)
+    site, known = files.at("dashboard"), RunIndex(files)
 
-    def write(now: Saved) -> Manifest:
+    def write(now: StoreSnapshot) -> Manifest:
         everything = _nights_now(files, known, now.runs)
 
         def pages() -> None:
@@ -87,7 +87,7 @@ def write_dashboard(files: Files, manifest: Manifest) -> Manifest:
         do_all(pages, lambda: known.keep(now.runs))
         return everything[-1] if everything else manifest
 
-    return until_settled(files, write, known.listed(manifest.date))
+    return render_until_stable(files, write, known.listed(manifest.date))
 
 
 def _unwritten(site: Files, everything: Sequence[Manifest], runs: Sequence[FileInfo]) -> list[int]:
@@ -137,9 +137,9 @@ def refresh_dashboard(files: Files, published: Collection[date] = ()) -> History
     The overview links to them, and the newest night says how far its judge agrees with people. Of
     the nights that were `published` alone, those after them are written too.
     """
-    site, months = files.at("dashboard"), Months(files)
+    site, months = files.at("dashboard"), RunIndex(files)
 
-    def write(now: Saved) -> History:
+    def write(now: StoreSnapshot) -> History:
         everything, history = _nights_now(files, months, now.runs), load_history(files)
 
         def pages() -> None:
@@ -154,14 +154,14 @@ def refresh_dashboard(files: Files, published: Collection[date] = ()) -> History
         do_all(pages, lambda: months.keep(now.runs))
         return history
 
-    return until_settled(files, write)
+    return render_until_stable(files, write)
 
 
 def refresh_builds(files: Files) -> None:
     """Write the page of the index builds anew, and the overview, which links to it."""
-    site, months = files.at("dashboard"), Months(files)
+    site, months = files.at("dashboard"), RunIndex(files)
 
-    def write(now: Saved) -> None:
+    def write(now: StoreSnapshot) -> None:
         everything = _nights_now(files, months, now.runs)
 
         def pages() -> None:
@@ -170,7 +170,7 @@ def refresh_builds(files: Files) -> None:
 
         do_all(pages, lambda: months.keep(now.runs))
 
-    until_settled(files, write)
+    render_until_stable(files, write)
 
 
 def rebuild_dashboard(
@@ -180,11 +180,11 @@ def rebuild_dashboard(
 
     `tell` is given the number of each night before it is written, and how many there are.
     """
-    now = saved(files)
-    everything = _nights_now(files, Months(files), now.runs)
+    now = take_snapshot(files)
+    everything = _nights_now(files, RunIndex(files), now.runs)
     history = load_history(files, newest=None)  # a page of long ago tells of those of its time
     write_assets(site)
-    clear(site, MADE_OF)
+    remove_file(site, MADE_OF)
     for number in range(len(everything)):
         tell(number + 1, len(everything))
         _write_night(files, site, number, everything, history)
@@ -203,7 +203,7 @@ def _following(everything: Sequence[Manifest], published: Collection[date]) -> l
     ]
 
 
-def _nights_now(files: Files, months: Months, runs: Sequence[FileInfo]) -> list[Manifest]:
+def _nights_now(files: Files, months: RunIndex, runs: Sequence[FileInfo]) -> list[Manifest]:
     """All nights in outline; the newest in full, its alerts with what people have said since."""
     everything = outlines(files, months=months, runs=runs)
     newest = in_full(files, everything[-1:])
@@ -240,7 +240,7 @@ def _write_told(
 ) -> None:
     """Write the pages of a night, that of its `changes` since the night before among them."""
     before = night_before(told, earlier)
-    load = remembering(_loader(files), told, before)
+    load = cached_load(_loader(files), told, before)
     if changes:
         _write_changes(files, site, told, before, earlier, load)
     rows, pages = _rows(files, told, earlier, load), _other_pages(site, told, before)
@@ -260,7 +260,7 @@ def _write_changes(
     from the store, the page stays what it is.
     """
     try:
-        found = compare_nights(files, before, told, load) if before else None
+        found = compare_with_night_before(files, before, told, load) if before else None
     except StoreError as error:
         if not is_missing(error):
             raise
@@ -288,9 +288,9 @@ def _loader(files: Files) -> Load:
 
 
 def _write_first_pages(
-    files: Files, site: Files, everything: Sequence[Manifest], history: History, now: Saved
+    files: Files, site: Files, everything: Sequence[Manifest], history: History, now: StoreSnapshot
 ) -> str:
-    dataset, made = everything[-1].dataset if everything else None, MadeOf(site)
+    dataset, made = everything[-1].dataset if everything else None, RenderCache(site)
     beside = (dataset, _hides(everything))
     calibrations = made.unless_made(
         CALIBRATIONS,
@@ -329,7 +329,7 @@ def _hides(everything: Sequence[Manifest]) -> bool:
 
 
 def _write_builds(
-    files: Files, site: Files, everything: Sequence[Manifest], now: Saved, made: MadeOf
+    files: Files, site: Files, everything: Sequence[Manifest], now: StoreSnapshot, made: RenderCache
 ) -> str | None:
     """Write the page of all index builds, and before it those of the builds that are new to it."""
     dataset = everything[-1].dataset if everything else None
@@ -343,7 +343,7 @@ def _write_builds(
     }
     made.each_unless_made(BUILD_PAGES, pages, (dataset, hide))
     return write_builds(
-        site, gates, (redacted(one, hide) for one in load_undecided(files)), dataset
+        site, gates, (redacted(one, hide) for one in load_failed_gates(files)), dataset
     )
 
 

@@ -25,7 +25,7 @@ _DIGESTS = TypeAdapter(dict[str, str])
 
 
 @dataclass(frozen=True)
-class MadeOf:
+class RenderCache:
     """The pages of a site by what they were made of, as digests."""
 
     site: Files

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ragmetrics.model import LogRow, MovedContext, Score
-from ragmetrics.report.earlier_retrieval import Earlier, became
+from ragmetrics.report.earlier_retrieval import EarlierNights, became
 from ragmetrics.report.formatting import LONGEST
 from ragmetrics.report.judge_details import (
     Claims,
@@ -23,8 +23,8 @@ from ragmetrics.report.judge_details import (
     opinions,
     relevant_to,
 )
-from ragmetrics.report.row_selection import KeptRow, Why
-from ragmetrics.report.truncation import Budget, Passage, spans
+from ragmetrics.report.row_selection import KeptRow, SelectionReason
+from ragmetrics.report.truncation import MarkedText, TextBudget, spans
 
 MOST_CONTEXTS = 50
 _LONGEST_QUESTION = 1_000  # it is a heading
@@ -53,52 +53,52 @@ class Context:
     """Metrics that found it relevant."""
     new: bool
     """Whether the newest of the earlier nights did not have it."""
-    passage: Passage
+    passage: MarkedText
 
 
 @dataclass(frozen=True)
-class Moved:
+class RankChange:
     """A context that does not stand where it stood on an earlier night."""
 
     context: MovedContext
     became: str
-    passage: Passage | None
+    passage: MarkedText | None
     """The text of one that is gone or was rewritten; others stand among those retrieved."""
 
 
 @dataclass(frozen=True)
-class Then:
+class EarlierRetrieval:
     """Earlier nights of the question on which the same was retrieved, newest first."""
 
-    nights: tuple[Earlier, ...]
-    moved: tuple[Moved, ...]
+    nights: tuple[EarlierNights, ...]
+    moved: tuple[RankChange, ...]
     more: int
     """Contexts left out."""
 
 
 @dataclass(frozen=True)
-class Evidence:
+class RowDetail:
     """All there is to see of one row."""
 
     key: str
     """Names the row in the address of its page."""
-    why: tuple[Why, ...]
+    why: tuple[SelectionReason, ...]
     row: LogRow
-    question: Passage
-    response: Passage | None
+    question: MarkedText
+    response: MarkedText | None
     noncommittal: bool
     offered: tuple[Offered, ...]
     stated: tuple[Claims, ...]
-    reference: Passage | None
+    reference: MarkedText | None
     referred: tuple[Claims, ...]
     contexts: tuple[Context, ...]
     more_contexts: int
     missed: tuple[str, ...]
     """Contexts that the reference names and that were not retrieved."""
     scores: Mapping[str, Score]
-    nights: tuple[Earlier, ...]
+    nights: tuple[EarlierNights, ...]
     """Earlier ones that had the question, newest first."""
-    earlier: tuple[Then, ...]
+    earlier: tuple[EarlierRetrieval, ...]
 
     @property
     def anchor(self) -> str:
@@ -110,9 +110,9 @@ class Evidence:
         return opinions(self.scores[metric])
 
 
-def evidence(kept: KeptRow, room: int) -> Evidence:
+def row_details(kept: KeptRow, room: int) -> RowDetail:
     """Lay out one row in about `room` bytes of text."""
-    row, budget = kept.row, Budget(room)
+    row, budget = kept.row, TextBudget(room)
     question = budget.passage(row.user_input, longest=_LONGEST_QUESTION)
     response = budget.passage(row.response) if row.response else None
     referred = of_reference(kept.scored, budget)
@@ -120,7 +120,7 @@ def evidence(kept: KeptRow, room: int) -> Evidence:
     contexts = _contexts(kept, budget)
     retrieved = set(row.retrieved_context_ids or ())
     missed = [one for one in dict.fromkeys(row.reference_context_ids or ()) if one not in retrieved]
-    return Evidence(
+    return RowDetail(
         key=kept.key,
         why=kept.why,
         row=row,
@@ -140,7 +140,7 @@ def evidence(kept: KeptRow, room: int) -> Evidence:
     )
 
 
-def _contexts(kept: KeptRow, budget: Budget) -> tuple[Context, ...]:
+def _contexts(kept: KeptRow, budget: TextBudget) -> tuple[Context, ...]:
     row, total = kept.row, len(kept.row.retrieved_contexts)
     grades = fitting(details(kept.scored, "context_relevance").get("grades"), total)
     needed = fitting(details(kept.scored, "context_relevancy").get("needed"), total)
@@ -172,13 +172,15 @@ def _contexts(kept: KeptRow, budget: Budget) -> tuple[Context, ...]:
     return tuple(shown)
 
 
-def _alike(earlier: Sequence[Earlier], budget: Budget) -> tuple[Then, ...]:
+def _alike(earlier: Sequence[EarlierNights], budget: TextBudget) -> tuple[EarlierRetrieval, ...]:
     """The earlier nights, neighbours on which the same was retrieved together."""
     groups = [tuple(group) for _, group in groupby(earlier, lambda night: night.contexts)]
     return tuple(_then(nights, budget, newest=place == 0) for place, nights in enumerate(groups))
 
 
-def _then(nights: tuple[Earlier, ...], budget: Budget, *, newest: bool) -> Then:
+def _then(
+    nights: tuple[EarlierNights, ...], budget: TextBudget, *, newest: bool
+) -> EarlierRetrieval:
     """Some nights alike: texts that are gone as far as there is room, of the newest nights; those
     of older ones only where no id names them.
     """
@@ -189,8 +191,8 @@ def _then(nights: tuple[Earlier, ...], budget: Budget, *, newest: bool) -> Then:
         told = fate in _WITH_TEXT and (newest or one.id is None) and not budget.empty
         longest = LONGEST if newest else _SHORT
         passage = budget.passage(one.text, longest=longest) if told else None
-        moved.append(Moved(one, fate, passage))
-    return Then(nights, tuple(moved), len(changed) - len(moved))
+        moved.append(RankChange(one, fate, passage))
+    return EarlierRetrieval(nights, tuple(moved), len(changed) - len(moved))
 
 
 def _indices(values: object) -> list[int] | None:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from ragmetrics.comparison import moved_contexts
 from ragmetrics.errors import StoreError
 from ragmetrics.model import LogRow, Manifest, question_key
-from ragmetrics.report.earlier_retrieval import NIGHTS, Earlier
+from ragmetrics.report.earlier_retrieval import NIGHTS, EarlierNights
 from ragmetrics.report.redacting import redacted
 from ragmetrics.storage import (
     Files,
-    Place,
+    RowLocation,
     RunRef,
     by_shard,
     read_columns,
@@ -32,8 +32,8 @@ _ROW_COLUMNS = ["id", "user_input", "retrieved_contexts", "retrieved_context_ids
 
 
 def earlier_nights(
-    files: Files, later: Manifest, earlier: Sequence[Manifest], asked: Mapping[Place, LogRow]
-) -> list[dict[Place, Earlier]]:
+    files: Files, later: Manifest, earlier: Sequence[Manifest], asked: Mapping[RowLocation, LogRow]
+) -> list[dict[RowLocation, EarlierNights]]:
     """What the newest of the nights before, newest first, have of the questions of some rows."""
     newest = [_Night(files, night, later) for night in reversed(earlier[-NIGHTS:])]
     return side_by_side(files, lambda night: night.find(asked), newest)
@@ -59,7 +59,7 @@ class _Night:
     night: Manifest
     later: Manifest
 
-    def find(self, asked: Mapping[Place, LogRow]) -> dict[Place, Earlier]:
+    def find(self, asked: Mapping[RowLocation, LogRow]) -> dict[RowLocation, EarlierNights]:
         """Of rows of the later night, those whose questions this one has; none where its rows
         are gone.
         """
@@ -71,10 +71,10 @@ class _Night:
             log.warning("%s is not held against %s: %s", self.later.date, self.night.date, error)
             return {}
 
-    def _find(self, asked: Mapping[Place, LogRow]) -> dict[Place, Earlier]:
+    def _find(self, asked: Mapping[RowLocation, LogRow]) -> dict[RowLocation, EarlierNights]:
         there = self._places(asked)
         ref, metrics = ref_of(self.night), self._comparable()
-        then: dict[Place, tuple[LogRow, dict[str, float | None]]] = {}
+        then: dict[RowLocation, tuple[LogRow, dict[str, float | None]]] = {}
         for shard, positions in by_shard(list(there.values())).items():
             values = scores_at(self.files, ref, metrics, shard, positions, ["value"])
             found = records_at(self.files, ref.rows(shard), positions, _ROW_COLUMNS)
@@ -83,12 +83,12 @@ class _Night:
                 then[shard, position] = row_of(record), of_row
         return {place: self._earlier(asked[place], *then[at]) for place, at in there.items()}
 
-    def _places(self, asked: Mapping[Place, LogRow]) -> dict[Place, Place]:
+    def _places(self, asked: Mapping[RowLocation, LogRow]) -> dict[RowLocation, RowLocation]:
         """Where each question stands here: the row of the same id, else the first."""
         keys = {place: row.question_key for place, row in asked.items()}
         wanted = set(keys.values())
-        first: dict[str, Place] = {}
-        by_id: dict[tuple[str, str], Place] = {}
+        first: dict[str, RowLocation] = {}
+        by_id: dict[tuple[str, str], RowLocation] = {}
         ref, metrics = ref_of(self.night), [summary.metric for summary in self.night.metrics]
         for shard in range(ref.shards):
             ids, questions = names_of(self.files, ref, metrics, shard)
@@ -109,8 +109,10 @@ class _Night:
             if (then := self.night.summary(now.metric)) and then.fingerprint == now.fingerprint
         ]
 
-    def _earlier(self, now: LogRow, then: LogRow, values: Mapping[str, float | None]) -> Earlier:
+    def _earlier(
+        self, now: LogRow, then: LogRow, values: Mapping[str, float | None]
+    ) -> EarlierNights:
         contexts = moved_contexts(then, now)
         if self.night.redacts:
             contexts = [redacted(one) for one in contexts]
-        return Earlier(self.night.date, then.index_build, values, tuple(contexts))
+        return EarlierNights(self.night.date, then.index_build, values, tuple(contexts))

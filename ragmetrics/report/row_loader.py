@@ -13,7 +13,7 @@ from ragmetrics.errors import StoreError
 from ragmetrics.model import Manifest
 from ragmetrics.report.row_history import earlier_nights, names_of
 from ragmetrics.report.row_selection import KeptRow, RowTable, pick_rows, unique_keys
-from ragmetrics.storage import Files, Place, by_shard, is_missing, ref_of, scored_rows
+from ragmetrics.storage import Files, RowLocation, by_shard, is_missing, ref_of, scored_rows
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def load_rows(
 
 def _read_table(files: Files, manifest: Manifest, load: Load) -> RowTable:
     ref, metrics = ref_of(manifest), [summary.metric for summary in manifest.metrics]
-    places: list[Place] = []
+    places: list[RowLocation] = []
     ids: list[str] = []
     questions: list[str] = []
     for shard in range(ref.shards):

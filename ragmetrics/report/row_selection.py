@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragmetrics.model import LogRow, Score, WorstRow
-from ragmetrics.report.earlier_retrieval import Earlier
+from ragmetrics.report.earlier_retrieval import EarlierNights
 from ragmetrics.report.formatting import clean
-from ragmetrics.storage import Place, ScoredRow
+from ragmetrics.storage import RowLocation, ScoredRow
 
 MOST = 500
 """Rows of one night."""
@@ -31,7 +31,7 @@ Numbers: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Why:
+class SelectionReason:
     """One reason for which a row is kept."""
 
     kind: Kind
@@ -42,19 +42,19 @@ class Why:
     """Of a row that fell: the mean of its question the night before."""
 
 
-SAMPLED = Why("sample")
+SAMPLED = SelectionReason("sample")
 
 
 @dataclass(frozen=True)
 class KeptRow:
     """A row with its scores, why it is kept, and the same question on earlier nights."""
 
-    place: Place
+    place: RowLocation
     key: str
     """Names it in addresses: its id, and of several with one id which of them it is."""
     scored: ScoredRow
-    why: tuple[Why, ...]
-    earlier: tuple[Earlier, ...] = ()
+    why: tuple[SelectionReason, ...]
+    earlier: tuple[EarlierNights, ...] = ()
     """Newest first."""
 
     @property
@@ -85,7 +85,7 @@ def unique_keys(ids: Iterable[str]) -> list[str]:
 class RowTable:
     """Of all rows of a run, in order: where they stand, and by metric their values."""
 
-    places: Sequence[Place]
+    places: Sequence[RowLocation]
     ids: Sequence[str]
     questions: Sequence[str]
     """Their keys."""
@@ -99,16 +99,16 @@ def pick_rows(
     before: Mapping[str, Mapping[str, float]],
     lower_is_better: Collection[str] = (),
     most: int = MOST,
-) -> dict[Place, tuple[Why, ...]]:
+) -> dict[RowLocation, tuple[SelectionReason, ...]]:
     """The places of the rows to keep, with the reasons: worst rows first, then fallen ones.
 
     `worst` are those that the manifest names; `before` is by metric the mean of each question in
     the night before that compares. What room is left goes to a sample of the other rows, drawn by
     a hash of their ids, so that it is the same every time; rows without any score come last.
     """
-    found: dict[Place, list[Why]] = {}
+    found: dict[RowLocation, list[SelectionReason]] = {}
     for one in worst:
-        reason = Why("worst", one.metric, one.value)
+        reason = SelectionReason("worst", one.metric, one.value)
         found.setdefault((one.shard, one.position), []).append(reason)
     for metric, means in before.items():
         for row, reason in _fallen(table, metric, means, metric in lower_is_better):
@@ -122,17 +122,17 @@ def pick_rows(
 
 def _fallen(
     table: RowTable, metric: str, before: Mapping[str, float], lower_is_better: bool
-) -> list[tuple[int, Why]]:
+) -> list[tuple[int, SelectionReason]]:
     """The rows of the questions that fell furthest, one of each, furthest first."""
     now = table.values[metric]
     then = np.array([before.get(question, np.nan) for question in table.questions])
     loss = (now - then) if lower_is_better else (then - now)
     candidates = np.flatnonzero(np.nan_to_num(loss, nan=0.0) > _LEAST_FALL)
-    found: dict[str, tuple[int, Why]] = {}
+    found: dict[str, tuple[int, SelectionReason]] = {}
     for row in candidates[np.argsort(-loss[candidates], kind="stable")].tolist():
         if len(found) >= FELL:
             break
-        reason = Why("fell", metric, float(now[row]), float(then[row]))
+        reason = SelectionReason("fell", metric, float(now[row]), float(then[row]))
         found.setdefault(table.questions[row], (row, reason))
     return list(found.values())
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragmetrics.report.formatting import anchor, clean
-from ragmetrics.report.row_detail import Evidence
+from ragmetrics.report.row_detail import RowDetail
 from ragmetrics.text import finite
 
 MOST_FILES = 3
@@ -26,7 +26,7 @@ _PACKED = {"<": "\x82", ">": "\x83", "&": "\x84"}
 escapes would make the files half as large again. rows.js turns them back."""
 
 
-def entry(found: Evidence, article: str) -> bytes:
+def entry(found: RowDetail, article: str) -> bytes:
     """One row as JSON: what is searched, sorted and filtered by, and the row as it is shown.
 
     Metrics are named as in anchors.
@@ -53,7 +53,7 @@ def entry(found: Evidence, article: str) -> bytes:
     return _json(fields).encode()
 
 
-def shown_tags(found: Evidence) -> dict[str, str]:
+def shown_tags(found: RowDetail) -> dict[str, str]:
     """The tags of a row that it can be found by, as far as names and values are shown."""
     tags = list(found.row.tags.items())[:_MOST_TAGS]
     return {_short(tag): _short(value) for tag, value in tags}

@@ -14,12 +14,12 @@ from markupsafe import Markup
 
 from ragmetrics.model import Manifest, WorstRow
 from ragmetrics.report.formatting import anchor
-from ragmetrics.report.night_status import condition, metric_states, needing_reader
-from ragmetrics.report.row_detail import Evidence, evidence
+from ragmetrics.report.night_status import find_night_status, metric_states, needing_reader
+from ragmetrics.report.row_detail import RowDetail, row_details
 from ragmetrics.report.row_selection import KeptRow
 from ragmetrics.report.rows_js import MOST_FILES, entry, pages_of, script, shown_tags
 from ragmetrics.report.templating import render_page
-from ragmetrics.storage import Files, Place, clear, ref_of
+from ragmetrics.storage import Files, RowLocation, ref_of, remove_file
 
 PAGE = "rows.html"
 MOST_BYTES = 295_000
@@ -38,7 +38,7 @@ class WorstGroup:
     """The worst rows of one metric, worst first: those that are kept."""
 
     metric: str
-    lines: tuple[tuple[WorstRow, Evidence], ...]
+    lines: tuple[tuple[WorstRow, RowDetail], ...]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Section:
 
     group: WorstGroup
     articles: tuple[Markup, ...]
-    elsewhere: tuple[tuple[WorstRow, Evidence, bool], ...]
+    elsewhere: tuple[tuple[WorstRow, RowDetail, bool], ...]
     """With whether it is on this page in full."""
 
 
@@ -60,9 +60,9 @@ def write_rows(site: Files, manifest: Manifest, rows: Sequence[KeptRow]) -> str 
     for number, page in enumerate(pages, 1):  # before the page that names them
         site.write(f"{folder}/rows-{number}.js", script(number, page))
     for number in range(len(pages) + 1, MOST_FILES + 1):  # of another run of the night
-        clear(site, f"{folder}/rows-{number}.js")
+        remove_file(site, f"{folder}/rows-{number}.js")
     if not found:
-        clear(site, f"{folder}/{PAGE}")
+        remove_file(site, f"{folder}/{PAGE}")
         return None
     kept = list(found.values())[: sum(map(len, pages))]
     worst = _worst_groups(manifest, found)
@@ -70,18 +70,18 @@ def write_rows(site: Files, manifest: Manifest, rows: Sequence[KeptRow]) -> str 
     return f"{folder}/{PAGE}"
 
 
-def _evidence(kept: KeptRow) -> Evidence:
+def _evidence(kept: KeptRow) -> RowDetail:
     sampled = all(one.kind == "sample" for one in kept.why)
-    return evidence(kept, _SAMPLED_ROOM if sampled else _ROOM)
+    return row_details(kept, _SAMPLED_ROOM if sampled else _ROOM)
 
 
-def _article(found: Evidence) -> Markup:
+def _article(found: RowDetail) -> Markup:
     return Markup(render_page("_row.html", 1, found=found).decode())  # noqa: S704 - by a template
 
 
-def _worst_groups(manifest: Manifest, found: Mapping[Place, Evidence]) -> list[WorstGroup]:
+def _worst_groups(manifest: Manifest, found: Mapping[RowLocation, RowDetail]) -> list[WorstGroup]:
     """The worst rows by metric, in the order of the cards."""
-    by_metric: dict[str, list[tuple[WorstRow, Evidence]]] = {}
+    by_metric: dict[str, list[tuple[WorstRow, RowDetail]]] = {}
     for one in manifest.worst:
         kept = found.get((one.shard, one.position))
         if kept:
@@ -94,7 +94,7 @@ def _worst_groups(manifest: Manifest, found: Mapping[Place, Evidence]) -> list[W
 def _page(
     manifest: Manifest,
     worst: Sequence[WorstGroup],
-    kept: Sequence[Evidence],
+    kept: Sequence[RowDetail],
     articles: Mapping[str, Markup],
     files: int,
 ) -> bytes:
@@ -106,7 +106,7 @@ def _page(
             "rows.html",
             1,
             manifest=manifest,
-            condition=condition(manifest),
+            condition=find_night_status(manifest),
             sections=_sections(worst, full),
             fallen=[full[one.key] for one in fallen if one.key in full],
             others=[full[one.key] for one in kept if one.key in full] if not worst else [],
@@ -132,11 +132,11 @@ def _page(
     return page(full)
 
 
-def _only_fallen(worst: Sequence[WorstGroup], kept: Sequence[Evidence]) -> list[Evidence]:
+def _only_fallen(worst: Sequence[WorstGroup], kept: Sequence[RowDetail]) -> list[RowDetail]:
     """Rows that fell and are not among the worst, furthest first; none where no row is worst."""
     among = {found.key for group in worst for _, found in group.lines}
 
-    def depth(one: Evidence) -> float:
+    def depth(one: RowDetail) -> float:
         falls = (why for why in one.why if why.kind == "fell")
         return max((abs((why.before or 0.0) - (why.value or 0.0)) for why in falls), default=0.0)
 
@@ -172,7 +172,7 @@ def _sections(worst: Sequence[WorstGroup], full: Mapping[str, Markup]) -> list[S
     return sections
 
 
-def _tag_values(kept: Sequence[Evidence]) -> list[tuple[str, str, int]]:
+def _tag_values(kept: Sequence[RowDetail]) -> list[tuple[str, str, int]]:
     """The tags of the kept rows by which more than one row can be found: tag, value, rows."""
     counts = Counter(item for one in kept for item in shown_tags(one).items())
     per_tag = Counter(tag for tag, _ in counts)

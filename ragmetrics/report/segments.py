@@ -32,7 +32,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Line:
+class SegmentLine:
     """One value of a tag: a cell per metric, None where nothing was scored."""
 
     value: str
@@ -55,7 +55,7 @@ class TagTable:
 
     tag: str
     metrics: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[SegmentLine, ...]
     more: int
     """Values left out."""
 
@@ -85,7 +85,7 @@ def _table(manifest: Manifest, tag: str, worse: Worse, most: int) -> TagTable:
     metrics = tuple(name for name in names if any(name in found for found in values.values()))
     overall = {s.metric: s.mean for s in manifest.metrics if finite(s.mean) is not None}
     lines = [
-        Line(value, tuple(_cell(found.get(name), overall, worse) for name in metrics))
+        SegmentLine(value, tuple(_cell(found.get(name), overall, worse) for name in metrics))
         for value, found in values.items()
     ]
     lines.sort(key=lambda line: (-line.marks, -line.deepest, line.value))

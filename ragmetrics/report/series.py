@@ -5,7 +5,7 @@ from __future__ import annotations
 from ragmetrics.model import Summary
 from ragmetrics.report.figure_layout import BAND, SERIES, Figure, rounded
 from ragmetrics.report.formatting import interval
-from ragmetrics.report.trends import Point, Trend
+from ragmetrics.report.trends import Trend, TrendPoint
 from ragmetrics.text import slug
 
 _FEW = 45
@@ -24,7 +24,7 @@ def traces(trend: Trend) -> list[Figure]:
     return [*data, _means(runs), *_marks(trend), *_builds(trend)]
 
 
-def _means(runs: list[list[Point]]) -> Figure:
+def _means(runs: list[list[TrendPoint]]) -> Figure:
     """One line through all runs, with a gap between them."""
     x: list[str | None] = []
     y: list[float | None] = []
@@ -50,7 +50,7 @@ def _means(runs: list[list[Point]]) -> Figure:
     }
 
 
-def _band(run: list[Point]) -> Figure:
+def _band(run: list[TrendPoint]) -> Figure:
     """The intervals of a run as one closed shape: up along the highs, back along the lows."""
     whole = [(p.date, p.summary.low, p.summary.high) for p in run if p.summary]
     drawn = [(d, low, high) for d, low, high in whole if interval(low, high)]
@@ -67,7 +67,7 @@ def _band(run: list[Point]) -> Figure:
     }
 
 
-def _whisker(point: Point) -> Figure:
+def _whisker(point: TrendPoint) -> Figure:
     """The interval of a night that stands alone: a band needs two."""
     summary = point.summary
     mean, low, high = (summary.mean, summary.low, summary.high) if summary else (None,) * 3
@@ -103,7 +103,7 @@ def _marks(trend: Trend) -> list[Figure]:
     return [_mark(*kind) for kind in kinds if any(p.summary for p in kind[1])]
 
 
-def _mark(label: str, points: list[Point], symbol: str, colour: str, place: str) -> Figure:
+def _mark(label: str, points: list[TrendPoint], symbol: str, colour: str, place: str) -> Figure:
     drawn = [(p.date, p.summary) for p in points if p.summary]
     return {
         "type": "scatter",

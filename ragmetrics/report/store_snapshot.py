@@ -15,7 +15,7 @@ _MOST_ROUNDS = 10
 
 
 @dataclass(frozen=True)
-class Saved:
+class StoreSnapshot:
     """What pages are made of, as the store lists it at a moment."""
 
     runs: Sequence[FileInfo]
@@ -24,28 +24,28 @@ class Saved:
     calibrations: Sequence[FileInfo]
 
 
-def saved(files: Files, runs: Sequence[FileInfo] | None = None) -> Saved:
+def take_snapshot(files: Files, runs: Sequence[FileInfo] | None = None) -> StoreSnapshot:
     """What there is now; `runs` where they are listed already."""
     calibrations = files.below("calibrations")
-    return Saved(
+    return StoreSnapshot(
         runs=files.below(RUNS) if runs is None else runs,
         gates=files.glob("gates/*.json") + files.glob("gates/undecided/*.json"),
         calibrations=[one for one in calibrations if one.path.startswith("calibrations/set=")],
     )
 
 
-def until_settled(
-    files: Files, write: Callable[[Saved], T], runs: Sequence[FileInfo] | None = None
+def render_until_stable(
+    files: Files, write: Callable[[StoreSnapshot], T], runs: Sequence[FileInfo] | None = None
 ) -> T:
     """Write pages of what is saved, and again where something was saved meanwhile.
 
     So whoever of two that write at the same time comes last has seen what both have saved. `runs`
     may be of a moment ago: what was saved since then was saved meanwhile.
     """
-    now = saved(files, runs)
+    now = take_snapshot(files, runs)
     for _ in range(_MOST_ROUNDS):
         written = write(now)
-        before, now = now, saved(files)
+        before, now = now, take_snapshot(files)
         if now == before:
             break
     return written

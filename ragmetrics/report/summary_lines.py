@@ -16,7 +16,7 @@ _NAME = 80
 
 
 @dataclass(frozen=True)
-class Line:
+class MetricLine:
     """One metric over all rows, rounded as on the night's page; no text of it is markup yet."""
 
     metric: str
@@ -45,7 +45,7 @@ class Low:
     scored: str
 
 
-def headline(manifest: Manifest, earlier: Sequence[Manifest], most: int = 50) -> list[Line]:
+def headline(manifest: Manifest, earlier: Sequence[Manifest], most: int = 50) -> list[MetricLine]:
     """The lines of a night, those that need a reader first, as its page has the cards."""
     return [_line(card) for card in cards(manifest, earlier)[:most]]
 
@@ -62,14 +62,14 @@ def lowest_segments(manifest: Manifest, most: int = 8) -> list[Low]:
     return [_low(one, whole) for _, one, whole in found[:most]]
 
 
-def _line(card: Card) -> Line:
+def _line(card: Card) -> MetricLine:
     one, change, ends, against = card.summary, "", "", ""
     if card.moved:
         change, ends = moved(card.moved.by, card.moved.low, card.moved.high)
         against = plain(card.moved.label)
     done = ("scored", "not_sampled")
     unscored = sum(rows for status, rows in one.status.items() if status not in done)
-    return Line(
+    return MetricLine(
         metric=_named(one.metric),
         state=LABELS[card.state] if card.state else _NO_RULE,
         mean=_mean(one),

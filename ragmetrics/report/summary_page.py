@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from ragmetrics.model import Manifest
-from ragmetrics.report.costs import bill
+from ragmetrics.report.costs import money_text
 from ragmetrics.report.formatting import brief, plain, plural
-from ragmetrics.report.night_status import LABELS, condition
+from ragmetrics.report.night_status import LABELS, find_night_status
 from ragmetrics.report.summary_lines import headline, lowest_segments
 from ragmetrics.report.templating import render_page, web
 
@@ -37,7 +37,7 @@ def summary_page(manifest: Manifest, earlier: Sequence[Manifest]) -> bytes:
     It stays below 100 kB, from where on mail clients cut. Links are those of `dashboard_url`;
     without one there are none, as a path leads nowhere from an inbox.
     """
-    state = condition(manifest)
+    state = find_night_status(manifest)
     told = [*state.told, *state.notes]
     return render_page(
         "summary.html",
@@ -68,7 +68,7 @@ def _asked(manifest: Manifest) -> str:
     usage = manifest.usage
     if not usage.requests and not usage.answered_from_store:
         return ""
-    paid = bill(usage, manifest.usage_by_metric)
+    paid = money_text(usage, manifest.usage_by_metric)
     asked = f"{plural(usage.requests, 'request')}, {usage.answered_from_store:,} known already"
     return _short(f"{asked}, {paid}" if paid else asked)
 

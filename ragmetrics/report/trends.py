@@ -27,7 +27,7 @@ _BELOW = re.compile(r"\bbelow -?[\d.]+$")
 
 
 @dataclass(frozen=True)
-class Change:
+class TrendChange:
     """How far a mean moved since the last night that compares with it."""
 
     since: date
@@ -46,7 +46,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Point:
+class TrendPoint:
     """One metric in one night; without a summary there is no number."""
 
     date: date
@@ -67,9 +67,9 @@ class Trend:
     """One metric over the nights, oldest first."""
 
     metric: str
-    points: tuple[Point, ...]
+    points: tuple[TrendPoint, ...]
     limits: tuple[float, ...]
-    change: Change | None
+    change: TrendChange | None
     rows: int = TABLE_NIGHTS
     """Of its table, at most."""
 
@@ -79,7 +79,7 @@ class Trend:
         return self.points[-1].summary
 
     @property
-    def table(self) -> tuple[Point, ...]:
+    def table(self) -> tuple[TrendPoint, ...]:
         """The newest points, newest first."""
         return self.points[: -self.rows - 1 : -1]
 
@@ -89,9 +89,9 @@ class Trend:
         return all(point.summary is None for point in self.points)
 
     @property
-    def runs(self) -> list[list[Point]]:
+    def runs(self) -> list[list[TrendPoint]]:
         """Stretches of nights whose means compare and follow each other."""
-        runs: list[list[Point]] = [[]]
+        runs: list[list[TrendPoint]] = [[]]
         for point in self.points:
             if point.summary is None or point.broken:
                 runs.append([])
@@ -100,7 +100,7 @@ class Trend:
         return [run for run in runs if run]
 
     @property
-    def breaks(self) -> list[tuple[date, Point]]:
+    def breaks(self) -> list[tuple[date, TrendPoint]]:
         """Points from which on numbers do not compare with those before, and the night before."""
         pairs = pairwise(self.points)
         return [(before.date, after) for before, after in pairs if after.broken]
@@ -124,7 +124,7 @@ def trends(nights: Sequence[Manifest]) -> list[Trend]:
     return [_trend(shown, name, rows) for name in ordered]
 
 
-def change(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> Change | None:
+def change(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> TrendChange | None:
     """The move since the newest earlier night with the same fingerprint: by the questions of both
     where enough were asked again, else by the means, as if the nights shared no question.
     """
@@ -132,13 +132,13 @@ def change(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) ->
     for one in manifest.moves:
         if one.metric == summary.metric and (one.since, one.run) in spoke:
             worse = one.by < 0 if summary.higher_is_better else one.by > 0
-            return Change(one.since, one.by, one.low, one.high, worse, one.means)
+            return TrendChange(one.since, one.by, one.low, one.high, worse, one.means)
     for night in reversed(earlier):
         before = scored(night, summary.metric)
         if before is not None and before.fingerprint == summary.fingerprint:
             by = (summary.mean or 0.0) - (before.mean or 0.0)
             worse = summary.loss(before.mean or 0.0) > 0
-            return Change(night.date, by, *_interval(before, summary), worse)
+            return TrendChange(night.date, by, *_interval(before, summary), worse)
     return None
 
 
@@ -169,7 +169,7 @@ def _trend(nights: Sequence[Manifest], name: str, rows: int) -> Trend:
         new = tuple(sorted(builds - served)) if served else ()
         served = builds
         points.append(
-            Point(
+            TrendPoint(
                 night.date,
                 summary,
                 broken,

@@ -28,7 +28,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Passage:
+class MarkedText:
     """A text as it is shown."""
 
     pieces: tuple[Piece, ...]
@@ -49,7 +49,7 @@ class Passage:
 
 
 @dataclass
-class Budget:
+class TextBudget:
     """Bytes that the texts of one row may take, so that a page stays small."""
 
     left: int
@@ -59,7 +59,7 @@ class Budget:
         """Whether no further text should be begun."""
         return self.left <= 0
 
-    def passage(self, text: str, marked: Sequence[Span] = (), longest: int = LONGEST) -> Passage:
+    def passage(self, text: str, marked: Sequence[Span] = (), longest: int = LONGEST) -> MarkedText:
         """The text, cut to so many characters and to what is left; never to nothing."""
         length = self._fit(text, longest)
         pieces = []
@@ -70,7 +70,7 @@ class Budget:
                     pieces.append(Piece(text[place : min(stop, length)], mark))
                 place = max(place, min(stop, length))
         beyond = sum(start >= length for start, _ in marked)
-        return Passage(tuple(pieces), length, len(text), beyond)
+        return MarkedText(tuple(pieces), length, len(text), beyond)
 
     def _fit(self, text: str, longest: int) -> int:
         length = min(len(text), longest)

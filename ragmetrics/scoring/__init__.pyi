@@ -1,9 +1,14 @@
-from .staging import Staged as Staged, load_corpus as load_corpus, plan as plan, stage as stage
+from .staging import (
+    Staged as Staged,
+    load_corpus as load_corpus,
+    plan_run as plan_run,
+    stage_run as stage_run,
+)
 from .part import score_families as score_families, score_part as score_part
 from .process_pool import (
     Part as Part,
     WorkerDied as WorkerDied,
-    cores as cores,
+    cpu_count as cpu_count,
     score_parts as score_parts,
 )
 from .summary import (
@@ -23,19 +28,19 @@ from .fingerprint import (
     judge_info as judge_info,
     metric_fingerprint as metric_fingerprint,
     metric_fingerprints as metric_fingerprints,
-    priced as priced,
+    add_price as add_price,
 )
 from .garbage import collect_seldom as collect_seldom
 from .low_segments import worse_segments as worse_segments
 from .metric_choice import chosen_metrics as chosen_metrics, scoring_only as scoring_only
-from .metric_run import play as play
+from .metric_run import run_metric as run_metric
 from .panel import majority as majority
 from .reuse import (
-    attempt_at as attempt_at,
+    find_attempt as find_attempt,
     lacks_verdicts as lacks_verdicts,
-    look_back as look_back,
+    find_reusable_run as find_reusable_run,
     staged_runs as staged_runs,
 )
-from .run_parts import parts as parts
+from .run_parts import list_parts as list_parts
 from .sampling.draw import Known as Known, plan_sample as plan_sample, wanted_rows as wanted_rows
 from .sampling.plan import SamplePlan as SamplePlan

@@ -26,7 +26,7 @@ async def drive(
     rows: Rows, metrics: Sequence[Metric], panel: Panel
 ) -> AsyncGenerator[ScoredRow, None]:
     """Score rows by metrics, in order. Raises JudgeRefused where no request can succeed."""
-    race = _Race(metrics, panel)
+    race = _OrderedTaskQueue(metrics, panel)
     try:
         async for row in _each(rows):
             await race.enter(row)
@@ -38,7 +38,7 @@ async def drive(
         await race.stop()
 
 
-class _Race:
+class _OrderedTaskQueue:
     """The rows on their way, in order."""
 
     def __init__(self, metrics: Sequence[Metric], panel: Panel) -> None:

@@ -49,7 +49,7 @@ def metric_fingerprint(metric: Metric, judge: str, embedder: str) -> str:
     )
 
 
-def priced(prices: JudgeSettings | EmbeddingSettings, usage: Usage) -> Usage:
+def add_price(prices: JudgeSettings | EmbeddingSettings, usage: Usage) -> Usage:
     """What was asked for, in money, where the settings say its price."""
     if isinstance(prices, EmbeddingSettings):
         usd = prices.usd(usage.prompt_tokens)

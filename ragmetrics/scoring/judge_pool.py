@@ -14,12 +14,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from ragmetrics.config import JudgeSettings, Settings, api_key
-from ragmetrics.event_loop import Shared
+from ragmetrics.event_loop import PerLoop
 from ragmetrics.judges import (
     Corpus,
     Embedder,
     Judge,
-    Once,
+    SingleFlight,
     expect_some,
     make_embedder,
     make_member,
@@ -31,47 +31,49 @@ from ragmetrics.storage import Files
 @dataclass(frozen=True)
 class _JudgeAtWork:
     judge: Judge
-    once: Once = field(default_factory=Once)
+    once: SingleFlight = field(default_factory=SingleFlight)
 
 
 @dataclass(frozen=True)
 class _EmbedderAtWork:
     embedder: Embedder
-    once: Once = field(default_factory=Once)
+    once: SingleFlight = field(default_factory=SingleFlight)
 
 
 @dataclass(frozen=True)
-class Seat:
+class PooledJudge:
     """A judge of the panel: under what name, with what settings, and what is asked of it now."""
 
     name: str
     chosen: JudgeSettings
     judge: Judge
-    once: Once
+    once: SingleFlight
 
 
 @dataclass(frozen=True)
-class Seats:
+class JudgePool:
     """All who work for one part."""
 
-    judges: Sequence[Seat]
+    judges: Sequence[PooledJudge]
     embedder: Embedder
-    embedding: Once
+    embedding: SingleFlight
 
 
-_judges: Shared[_JudgeAtWork] = Shared(lambda held: held.judge.close())
-_embedders: Shared[_EmbedderAtWork] = Shared(lambda held: held.embedder.close())
+_judges: PerLoop[_JudgeAtWork] = PerLoop(lambda held: held.judge.close())
+_embedders: PerLoop[_EmbedderAtWork] = PerLoop(lambda held: held.embedder.close())
 
 
 @asynccontextmanager
-async def keep_seats() -> AsyncIterator[None]:
+async def keep_open() -> AsyncIterator[None]:
     """While this is open, who is reached over a network stays so between one part and the next."""
     async with _judges.keep(), _embedders.keep():
         yield
 
 
 @asynccontextmanager
-async def take_seats(settings: Settings, corpus: Corpus, files: Files) -> AsyncIterator[Seats]:
+async def acquire_judges(
+    settings: Settings, corpus: Corpus, files: Files
+) -> AsyncIterator[JudgePool]:
     """The panel and the embedder of the settings, while a part needs them.
 
     Raises JudgeRefused where none has its key, or one lacks its extra.
@@ -99,10 +101,10 @@ async def take_seats(settings: Settings, corpus: Corpus, files: Files) -> AsyncI
         )
         names = names_of([one.judge for one in held])
         judges = [
-            Seat(name, chosen, one.judge, one.once)
+            PooledJudge(name, chosen, one.judge, one.once)
             for name, chosen, one in zip(names, settings.panel, held, strict=True)
         ]
-        yield Seats(judges, embedder.embedder, embedder.once)
+        yield JudgePool(judges, embedder.embedder, embedder.once)
 
 
 def _key(chosen: JudgeSettings, settings: Settings, files: Files) -> str | None:

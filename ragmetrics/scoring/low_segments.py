@@ -13,7 +13,7 @@ Source: Benjamini and Hochberg 1995.
 from __future__ import annotations
 
 from ragmetrics.model import Manifest, Summary
-from ragmetrics.stats import ALPHA, CONFIDENCE, adjusted
+from ragmetrics.stats import ALPHA, CONFIDENCE, adjust_p_values
 
 
 def worse_segments(manifest: Manifest) -> list[Summary]:
@@ -25,7 +25,7 @@ def worse_segments(manifest: Manifest) -> list[Summary]:
             for one in manifest.segments
             if one.metric == whole.metric and (chance := _chance(one, whole.mean)) is not None
         ]
-        sure = adjusted([chance for _, chance in tested]) if tested else []
+        sure = adjust_p_values([chance for _, chance in tested]) if tested else []
         worse |= {id(one) for (one, _), q in zip(tested, sure, strict=True) if q < ALPHA}
     return [one for one in manifest.segments if id(one) in worse]
 

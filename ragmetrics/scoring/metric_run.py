@@ -12,7 +12,7 @@ from traceback import extract_tb
 from ragmetrics.errors import RagmetricsError, Unanswered, UnreadableReply
 from ragmetrics.metrics import Metric
 from ragmetrics.model import Answer, Ask, LogRow, Request, Score, Status
-from ragmetrics.text import short, weight
+from ragmetrics.text import shorten, weight
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ def is_heavy(row: LogRow) -> bool:
     return row.size > _HEAVY or weight(row.texts) > _HEAVY
 
 
-class Play:
+class MetricRun:
     """One metric's steps on one row."""
 
     def __init__(self, metric: Metric, row: LogRow, *, heavy: bool = False) -> None:
@@ -74,13 +74,13 @@ class Play:
             raise
         except Exception as error:
             log.debug("metric %s, row %s", self.metric.name, self._row.id, exc_info=error)
-            self.score = _failed(f"{short(repr(error))}{_place(error)}")
+            self.score = _failed(f"{shorten(repr(error))}{_place(error)}")
         else:
             self.asked = self.asked or bool(self.requests)
 
     def _checked(self, value: object) -> Score:
         if not isinstance(value, Score):
-            return _failed(f"a metric returns a Score, not {short(repr(value))}")
+            return _failed(f"a metric returns a Score, not {shorten(repr(value))}")
         return value
 
 
@@ -94,11 +94,11 @@ def _place(error: Exception) -> str:
     return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
 
 
-async def play(
+async def run_metric(
     metric: Metric, row: LogRow, answer: Callable[[Request], Awaitable[Answer]]
 ) -> Score:
     """Play one metric to its end, each request answered by itself."""
-    one = Play(metric, row)
+    one = MetricRun(metric, row)
     await one.go_on(None)
     while one.score is None:
         await one.go_on(await asyncio.gather(*(answer(request) for request in one.asks())))

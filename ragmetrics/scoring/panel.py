@@ -18,11 +18,11 @@ import numpy as np
 
 from ragmetrics.config import Aggregate
 from ragmetrics.errors import JudgeRefused, Unanswered
-from ragmetrics.judges import Broker, Judge, Wanted, fingerprint
+from ragmetrics.judges import Judge, JudgeClient, MetricRequest, fingerprint
 from ragmetrics.metrics import Metric
 from ragmetrics.model import UNSETTLED, Answer, LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
-from ragmetrics.scoring.metric_run import Play, is_heavy
+from ragmetrics.scoring.metric_run import MetricRun, is_heavy
 
 _DIGITS = 9  # values that differ by rounding alone are one vote
 
@@ -56,7 +56,7 @@ def panel_fingerprint(judges: Sequence[Judge], repeats: Sequence[int], aggregate
 class Member:
     """A judge of the panel."""
 
-    broker: Broker
+    broker: JudgeClient
     repeats: int = 1
 
     @property
@@ -142,21 +142,21 @@ class Panel:
 
     async def played(
         self, member: Member, metrics: Sequence[Metric], row: LogRow, repeat: int = 0
-    ) -> list[Play]:
+    ) -> list[MetricRun]:
         """Metrics played on one row to their ends: they go side by side, wave by wave."""
         heavy = is_heavy(row)
-        plays = [Play(metric, row, heavy=heavy) for metric in metrics]
+        plays = [MetricRun(metric, row, heavy=heavy) for metric in metrics]
         for one in plays:
             await one.go_on(None)
         while asking := [one for one in plays if one.score is None]:
-            wanted = [Wanted(r, one.metric.name) for one in asking for r in one.asks(repeat)]
+            wanted = [MetricRequest(r, one.metric.name) for one in asking for r in one.asks(repeat)]
             answers = iter(await self._answers(member, row.question_key, wanted))
             for one in asking:
                 await one.go_on([next(answers) for _ in one.requests])
         return plays
 
     async def _answers(
-        self, member: Member, row_key: str, wanted: Sequence[Wanted]
+        self, member: Member, row_key: str, wanted: Sequence[MetricRequest]
     ) -> list[Answer]:
         """The answers of one judge; one that refuses is asked no more, and the others go on.
 

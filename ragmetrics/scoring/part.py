@@ -15,28 +15,28 @@ from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.judges import (
     EMBEDDING,
-    Account,
-    Broker,
     Corpus,
     Embedder,
+    EmbeddingClient,
     Judge,
-    Judgements,
+    JudgeClient,
+    MeteredJudge,
     Record,
-    Tallies,
-    Vectors,
+    ReplyCache,
+    UsageCounters,
+    budget_in_use,
     deadline_at,
-    depart,
-    ending,
-    purse_in_use,
-    spending,
+    leave_quota,
+    use_budget,
+    use_deadline,
 )
-from ragmetrics.metrics import Metric, families
+from ragmetrics.metrics import Metric, metric_families
 from ragmetrics.model import EMBEDDINGS, LogRow
 from ragmetrics.scoring.budget.plan import BudgetPlan
-from ragmetrics.scoring.budget.pool import funds_of
+from ragmetrics.scoring.budget.pool import open_budget_pool
 from ragmetrics.scoring.driver import drive
-from ragmetrics.scoring.fingerprint import priced
-from ragmetrics.scoring.judge_pool import Seats, keep_seats, take_seats
+from ragmetrics.scoring.fingerprint import add_price
+from ragmetrics.scoring.judge_pool import JudgePool, acquire_judges, keep_open
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.metric_errors import MetricErrors
 from ragmetrics.scoring.panel import Member, Panel
@@ -78,7 +78,7 @@ def score_part(
     rows that need it are `judge_failed`, and so are those that are left when a judge that has
     answered refuses. Raises JudgeRefused where no request can succeed.
     """
-    with ending(deadline_at(until)):
+    with use_deadline(deadline_at(until)):
         return loop.run(_score_part(settings, ref, names, shard, record, kept))
 
 
@@ -96,7 +96,7 @@ def score_together(
     Returns why parts could not be scored: one that a judge refuses keeps no other from being
     written. After `until` nothing is asked.
     """
-    with ending(deadline_at(until)):
+    with use_deadline(deadline_at(until)):
         return loop.run(_score_together(settings, ref, todo, record, done, kept))
 
 
@@ -118,19 +118,19 @@ async def _score_together(
         if done:
             done(names)
 
-    async with funds_of(open_store(settings), ref) as funds:
+    async with open_budget_pool(open_store(settings), ref) as funds:
         if funds:
             await funds.bring(todo)
             # A purse that ends before the rows do ends on the last shards, for most metrics alike.
             todo = sorted(todo, key=lambda part: part[1])
         try:
-            async with keep_seats(), asyncio.TaskGroup() as group:
+            async with keep_open(), asyncio.TaskGroup() as group:
                 for names, shard in todo:
                     group.create_task(one(names, shard))
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
         finally:
-            await depart(kept or open_store(settings))
+            await leave_quota(kept or open_store(settings))
     return problems
 
 
@@ -146,7 +146,7 @@ async def _score_part(
     expect(files.place)  # whoever staged the run has reached it
     kept = kept or files
     family = [metric for metric in chosen_metrics(settings) if metric.name in names]
-    async with funds_of(files, ref) as funds:
+    async with open_budget_pool(files, ref) as funds:
         if funds:
             await funds.bring([(names, shard)])
         async with _room(settings):
@@ -157,10 +157,10 @@ async def _score_part(
                 return 0
             corpus = await asyncio.to_thread(load_corpus, files, ref)
             sample = await asyncio.to_thread(load_sample, files, ref)
-            async with take_seats(settings, corpus, kept) as seats:
+            async with acquire_judges(settings, corpus, kept) as seats:
                 plan = funds.plan if funds else None
                 work = _Work(settings, files, kept, ref, family, shard, plan, sample, corpus)
-                with spending(funds.purse if funds else None):
+                with use_budget(funds.purse if funds else None):
                     return await work.score(seats, record)
 
 
@@ -197,7 +197,7 @@ class _Work:
     sample: SamplePlan | None
     corpus: Corpus
 
-    async def score(self, seats: Seats, record: Record | None) -> int:
+    async def score(self, seats: JudgePool, record: Record | None) -> int:
         """Judge the rows and write the scores; return how many rows there were."""
         prompts = [prompt.name for metric in self.family for prompt in metric.prompts]
         stores = [
@@ -205,11 +205,13 @@ class _Work:
             for seat in seats.judges
         ]
         vectors_kept = await asyncio.to_thread(self._judgements, seats.embedder, [EMBEDDING])
-        vectors = Vectors(seats.embedder, vectors_kept, seats.embedding, self.settings.embeddings)
-        purse = purse_in_use()
+        vectors = EmbeddingClient(
+            seats.embedder, vectors_kept, seats.embedding, self.settings.embeddings
+        )
+        purse = budget_in_use()
         members = [
             Member(
-                Broker(
+                JudgeClient(
                     seat.judge,
                     vectors,
                     name=seat.name,
@@ -218,7 +220,9 @@ class _Work:
                     once=seat.once,
                     fuse=self.settings.fuse is not None and seat.chosen.remote,
                     record=record,
-                    account=Account(purse, seat.chosen) if purse and seat.chosen.remote else None,
+                    account=MeteredJudge(purse, seat.chosen)
+                    if purse and seat.chosen.remote
+                    else None,
                 ),
                 seat.chosen.repeats,
             )
@@ -238,17 +242,17 @@ class _Work:
 
     def _judgements(
         self, judge: Judge | Embedder, prompts: Sequence[str], ttl_days: int | None = None
-    ) -> Judgements | None:
+    ) -> ReplyCache | None:
         if not judge.keeps:
             return None
         low, high = shard_range(self.shard, self.ref.shards)
-        judgements = Judgements(
+        judgements = ReplyCache(
             self.kept, judge.fingerprint, low, high, prompts=prompts, ttl_days=ttl_days
         )
         judgements.load(question_keys(self.files, self.ref.rows(self.shard)))
         return judgements
 
-    async def _write(self, panel: Panel, vectors: Vectors) -> int:
+    async def _write(self, panel: Panel, vectors: EmbeddingClient) -> int:
         with workspace() as folder, counting_splits() as counter:
             writers = {metric.name: PartWriter(folder, SCORE_SCHEMA) for metric in self.family}
             rows = _rows(self.files, self.ref.rows(self.shard))
@@ -267,7 +271,9 @@ class _Work:
                 await asyncio.to_thread(writer.finish, self.files, path, {} if number else notes)
         return next(iter(writers.values())).rows
 
-    def _notes(self, panel: Panel, vectors: Vectors, counter: SplitCounter) -> dict[str, Any]:
+    def _notes(
+        self, panel: Panel, vectors: EmbeddingClient, counter: SplitCounter
+    ) -> dict[str, Any]:
         usage = {EMBEDDINGS: _by_metric(vectors.tallies, self.settings.embeddings)}
         refused = {EMBEDDINGS: vectors.refusal}
         for member, chosen in zip(panel.members, self.settings.panel, strict=True):
@@ -284,8 +290,10 @@ class _Work:
         }
 
 
-def _by_metric(tallies: Tallies, prices: JudgeSettings | EmbeddingSettings) -> dict[str, Any]:
-    return {metric: priced(prices, tally.usage()).model_dump() for metric, tally in tallies.items()}
+def _by_metric(tallies: UsageCounters, prices: JudgeSettings | EmbeddingSettings) -> dict[str, Any]:
+    return {
+        metric: add_price(prices, tally.usage()).model_dump() for metric, tally in tallies.items()
+    }
 
 
 async def _rows(files: Files, path: str) -> AsyncGenerator[LogRow, None]:
@@ -309,5 +317,5 @@ def score_families(settings: Settings) -> list[list[str]]:
     """The metrics' names by family."""
     return [
         [metric.name for metric in family]
-        for family in families(chosen_metrics(settings), fused=bool(settings.fuse))
+        for family in metric_families(chosen_metrics(settings), fused=bool(settings.fuse))
     ]

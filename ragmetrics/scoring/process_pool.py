@@ -77,7 +77,7 @@ def score_parts(
         return score_together(settings, staged.ref, todo, record, done, kept, until)
     judged = {metric.name for metric in chosen_metrics(settings) if metric.prompts}
     heavy = [part for part in todo if judged & set(part[0])]
-    processes = min(settings.workers or cores(), len(heavy))
+    processes = min(settings.workers or cpu_count(), len(heavy))
     alone = record is not None or processes < 2 or staged.source.rows < FEWEST_ROWS
     if alone or current_process().daemon:  # which may have no children
         return _score_here(settings, staged.ref, todo, record, done, until)
@@ -86,7 +86,7 @@ def score_parts(
     return problems + _score_by_workers(settings, staged.ref, heavy, processes, done, until)
 
 
-def cores() -> int:
+def cpu_count() -> int:
     """The cores that this process may use."""
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable else os.cpu_count() or 1

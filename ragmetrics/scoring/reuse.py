@@ -24,7 +24,7 @@ from pydantic import Field, ValidationError
 from ragmetrics.config import Settings
 from ragmetrics.judges import fingerprint
 from ragmetrics.metrics import Metric
-from ragmetrics.model import UNSETTLED, Record, Status, Summary, explain
+from ragmetrics.model import UNSETTLED, Record, Status, Summary, explain_validation_error
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.staging import Staged, find_staged
 from ragmetrics.storage import (
@@ -46,7 +46,7 @@ _SETTLED = {Status.SCORED.value, Status.NOT_APPLICABLE.value}
 _WITHOUT_VERDICT = {one.value for one in UNSETTLED}
 
 
-class Earlier(Record):
+class ReusableRun(Record):
     """A run of the same night, and what of it this one may take over."""
 
     ref: RunRef
@@ -61,7 +61,7 @@ class Reuse(Record):
 
     bases: dict[str, str] = Field(default_factory=dict)
     """By metric: a digest of all that its scores depend on, but the rows."""
-    earlier: tuple[Earlier, ...] = ()
+    earlier: tuple[ReusableRun, ...] = ()
 
 
 def staged_runs(files: Files, day: date) -> list[Staged]:
@@ -73,7 +73,7 @@ def staged_runs(files: Files, day: date) -> list[Staged]:
     return sorted(found, key=lambda one: (one.started_at, one.ref.run), reverse=True)
 
 
-def attempt_at(
+def find_attempt(
     files: Files, first: RunRef, staged: Sequence[Staged], begun: datetime | None
 ) -> RunRef:
     """The newest attempt at a run, of those that were `staged`: the first, ID-2, ID-3 ...
@@ -120,7 +120,9 @@ def _has_gaps(summary: Summary) -> bool:
     return failed or not _WITHOUT_VERDICT.isdisjoint(summary.status)
 
 
-def look_back(settings: Settings, files: Files, staged: Staged, prints: Mapping[str, str]) -> Reuse:
+def find_reusable_run(
+    settings: Settings, files: Files, staged: Staged, prints: Mapping[str, str]
+) -> Reuse:
     """Find what may be taken over from earlier runs of the night, and keep it beside the rows.
 
     `prints` are the fingerprints of the metrics. To be called before the run is scored.
@@ -164,7 +166,9 @@ def _is_fusible(metric: Metric) -> bool:
     return any(not prompt.verbatim for prompt in metric.prompts)
 
 
-def _offer(files: Files, staged: Staged, bases: Mapping[str, str], other: Staged) -> Earlier | None:
+def _offer(
+    files: Files, staged: Staged, bases: Mapping[str, str], other: Staged
+) -> ReusableRun | None:
     """What another run has that can be taken over; None where that is nothing."""
     if len(other.digests) != len(staged.digests):
         return None
@@ -172,7 +176,7 @@ def _offer(files: Files, staged: Staged, bases: Mapping[str, str], other: Staged
     shards = tuple(shard for shard, (mine, its) in enumerate(same) if mine == its)
     theirs = _load(files, other.ref).bases if shards else {}
     metrics = tuple(name for name, base in bases.items() if theirs.get(name) == base)
-    return Earlier(ref=other.ref, shards=shards, metrics=metrics) if metrics else None
+    return ReusableRun(ref=other.ref, shards=shards, metrics=metrics) if metrics else None
 
 
 def _path(ref: RunRef) -> str:
@@ -185,7 +189,11 @@ def _load(files: Files, ref: RunRef) -> Reuse:
         return Reuse() if data is None else Reuse.model_validate_json(data)
     except ValidationError as error:
         uri = files.uri(_path(ref))
-        log.error("%s cannot be read, nothing is taken over by it: %s", uri, explain(error))
+        log.error(
+            "%s cannot be read, nothing is taken over by it: %s",
+            uri,
+            explain_validation_error(error),
+        )
         return Reuse()
 
 
@@ -233,11 +241,11 @@ def _bring(files: Files, source: RunRef, ref: RunRef, names: Sequence[str], shar
 
 
 __all__ = [
-    "Earlier",
+    "ReusableRun",
     "Reuse",
-    "attempt_at",
+    "find_attempt",
+    "find_reusable_run",
     "lacks_verdicts",
-    "look_back",
     "staged_runs",
     "take_over",
 ]

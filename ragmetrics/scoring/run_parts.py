@@ -7,7 +7,7 @@ from ragmetrics.scoring.part import score_families
 from ragmetrics.scoring.staging import Staged
 
 
-def parts(settings: Settings, staged: Staged) -> list[tuple[list[str], int]]:
+def list_parts(settings: Settings, staged: Staged) -> list[tuple[list[str], int]]:
     """All parts of a run: a family of metrics and a shard each."""
     return [
         (family, shard) for family in score_families(settings) for shard in range(staged.ref.shards)

@@ -8,7 +8,7 @@ from functools import reduce
 from operator import or_
 
 from ragmetrics.config import Settings
-from ragmetrics.config import told as told_settings
+from ragmetrics.config import public_settings as told_settings
 from ragmetrics.model import EMBEDDINGS, BudgetReport, JudgeInfo, Manifest, Status, Usage
 from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, pays_for_embeddings
 from ragmetrics.scoring.fingerprint import judge_info, metric_fingerprint
@@ -17,7 +17,7 @@ from ragmetrics.scoring.sampling.plan import load_sample
 from ragmetrics.scoring.sampling.report import report_of
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.scoring.summary import MetricScores, find_segments, load_scores, summarise
-from ragmetrics.scoring.usage_report import Costs, costs_of
+from ragmetrics.scoring.usage_report import UsageReport, read_usage_report
 from ragmetrics.storage import Files
 from ragmetrics.version import __version__
 
@@ -39,7 +39,7 @@ def summarise_run(
     }
     prints = {m.name: metric_fingerprint(m, info.fingerprint, embedder) for m in chosen}
     segments = find_segments(next(iter(scores.values())), settings.segments)
-    costs = costs_of(settings, files, ref)
+    costs = read_usage_report(settings, files, ref)
     free = _free(settings, costs.usage, info)
     summaries = [summarise(scores[name], prints[name], None, info.panel) for name in scores]
     by_metric = costs.by_metric_without(free)
@@ -83,7 +83,7 @@ def _free(settings: Settings, asked: Iterable[str], info: JudgeInfo) -> set[str]
 
 
 def _budget(
-    plan: BudgetPlan | None, costs: Costs, free: set[str], scores: Mapping[str, MetricScores]
+    plan: BudgetPlan | None, costs: UsageReport, free: set[str], scores: Mapping[str, MetricScores]
 ) -> BudgetReport | None:
     if plan is None:
         return None

@@ -19,7 +19,7 @@ import pyarrow as pa
 from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.logs import LogSet, parquet_extent
-from ragmetrics.metrics import families
+from ragmetrics.metrics import metric_families
 from ragmetrics.model import LogRow
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.storage import FileInfo, Files
@@ -129,7 +129,7 @@ def seconds_elsewhere(settings: Settings, size: Extent) -> float:
 
 
 def _most(settings: Settings) -> int:
-    tasks = len(families(chosen_metrics(settings), fused=bool(settings.fuse)))
+    tasks = len(metric_families(chosen_metrics(settings), fused=bool(settings.fuse)))
     return max(1, MOST_TASKS // max(1, tasks))
 
 

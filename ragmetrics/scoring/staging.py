@@ -17,11 +17,19 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ragmetrics.config import Limits, Settings
+from ragmetrics.config import ReadLimits, Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus
-from ragmetrics.logs import GoldenSet, Inputs, of_day
-from ragmetrics.model import BrokenFile, LogRow, Record, Rejected, Source, dumps, explain
+from ragmetrics.logs import GoldenSet, NightInputs, log_files_of_day
+from ragmetrics.model import (
+    BrokenFile,
+    LogRow,
+    Record,
+    Rejected,
+    Source,
+    dump_json,
+    explain_validation_error,
+)
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.sharding import shard_of, shards_for
 from ragmetrics.storage import (
@@ -29,8 +37,8 @@ from ragmetrics.storage import (
     Files,
     PartWriter,
     RunRef,
-    clear,
     open_store,
+    remove_file,
     row_record,
     row_size,
     workspace,
@@ -86,8 +94,8 @@ class _Counts:
             self.reasons[bad.reason] += 1
 
 
-def plan(
-    settings: Settings, day: date, inputs: Inputs, judged_by: str, before: int | None = None
+def plan_run(
+    settings: Settings, day: date, inputs: NightInputs, judged_by: str, before: int | None = None
 ) -> RunRef:
     """Name the run by all that its numbers depend on, so that repeating it finds what is done.
 
@@ -113,20 +121,20 @@ def plan(
         *([settings.sample.model_dump()] if settings.sample and settings.samples else []),
         [[info.path, info.size, info.version] for info in (*inputs.log_files(), *golden)],
     ]
-    digest = hashlib.blake2b(dumps(parts).encode("utf-8", "surrogatepass"), digest_size=5)
+    digest = hashlib.blake2b(dump_json(parts).encode("utf-8", "surrogatepass"), digest_size=5)
     return RunRef(date=day, run=digest.hexdigest(), shards=shards)
 
 
 def _changed_limits(settings: Settings) -> list[int]:
     """Limits that came later: where they are the defaults, runs are named as before."""
     ours = settings.limits.unpacked_bytes
-    return [ours] if ours != Limits().unpacked_bytes else []
+    return [ours] if ours != ReadLimits().unpacked_bytes else []
 
 
-def stage(
+def stage_run(
     settings: Settings,
     ref: RunRef,
-    inputs: Inputs,
+    inputs: NightInputs,
     now: datetime,
     weighed_by: Corpus | None = None,
 ) -> Staged:
@@ -199,7 +207,11 @@ def find_staged(files: Files, folder: str) -> Staged | None:
     try:
         return Staged.model_validate_json(done) if done else None
     except ValidationError as error:
-        log.error("%s cannot be read, its run is left out: %s", files.uri(path), explain(error))
+        log.error(
+            "%s cannot be read, its run is left out: %s",
+            files.uri(path),
+            explain_validation_error(error),
+        )
         return None
 
 
@@ -217,12 +229,14 @@ def _find_whole(files: Files, ref: RunRef) -> Staged | None:
         if error.transient:
             raise
         log.warning("%s: word counts damaged, staged anew", files.uri(ref.folder("rows")))
-        clear(files, f"{ref.folder('rows')}/staged.json")
+        remove_file(files, f"{ref.folder('rows')}/staged.json")
         return None
     return done
 
 
-def _items(inputs: Inputs, golden: GoldenSet, skipped: Counter[str]) -> Iterator[LogRow | Rejected]:
+def _items(
+    inputs: NightInputs, golden: GoldenSet, skipped: Counter[str]
+) -> Iterator[LogRow | Rejected]:
     yield from () if inputs.golden_first else golden.rejected
     everything = (item for logs in inputs.logs for item in logs.read(skipped))
     left = inputs.limit
@@ -247,13 +261,13 @@ def load_corpus(files: Files, ref: RunRef) -> Corpus:
 
 
 def _source(
-    settings: Settings, inputs: Inputs, counts: _Counts, golden: GoldenSet, day: date
+    settings: Settings, inputs: NightInputs, counts: _Counts, golden: GoldenSet, day: date
 ) -> Source:
     problem = inputs.problem
     if not problem and not counts.rows:
         problem = "the logs hold no row that can be read"
     return Source(
-        logs=of_day(settings.logs, day),
+        logs=log_files_of_day(settings.logs, day),
         files=len(inputs.log_files()),
         rows=counts.rows,
         quarantined=counts.reasons.total(),

@@ -13,7 +13,7 @@ import numpy as np
 
 from ragmetrics.model import JudgeSummary, Segment, Status, Summary, question_key
 from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean, strata_of
-from ragmetrics.scoring.sampling.plan import Group, Marks, SamplePlan
+from ragmetrics.scoring.sampling.plan import Group, RowIds, SamplePlan
 from ragmetrics.stats import krippendorff_alpha, mean_interval
 from ragmetrics.storage import Files, RunRef, read_columns
 
@@ -208,7 +208,7 @@ def _missing(rows: pa.Table, sample: Group | None) -> pa.Table:
     import pyarrow as pa
 
     keys = [question_key(text) for text in rows["user_input"].to_pylist()]
-    marks = Marks()
+    marks = RowIds()
     statuses = [
         Status.JUDGE_FAILED
         if sample is None or sample.judges(marks.of(*one))

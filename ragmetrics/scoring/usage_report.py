@@ -13,7 +13,7 @@ from ragmetrics.storage import Files, RunRef, read_notes
 
 
 @dataclass
-class Costs:
+class UsageReport:
     """What the parts note of how they came about."""
 
     usage: dict[str, Usage] = field(default_factory=dict)
@@ -53,9 +53,9 @@ class Costs:
         return [*found, f"{self.overdue}: {again}"]
 
 
-def costs_of(settings: Settings, files: Files, ref: RunRef) -> Costs:
+def read_usage_report(settings: Settings, files: Files, ref: RunRef) -> UsageReport:
     """What the parts that are there note, all together."""
-    costs, families = Costs(), score_families(settings)
+    costs, families = UsageReport(), score_families(settings)
     for shard in range(ref.shards):
         of_shard: Counter[str] = Counter()
         for family in families:

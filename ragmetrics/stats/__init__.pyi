@@ -1,8 +1,8 @@
 from .intervals import Mean as Mean, mean_interval as mean_interval
 from .comparisons import Drop as Drop, compare as compare, compare_aligned as compare_aligned
 from .night_comparison import (
-    Questions as Questions,
-    held_against as held_against,
+    QuestionValues as QuestionValues,
+    compare_nights as compare_nights,
     question_means as question_means,
 )
 from .standardised import (
@@ -18,28 +18,28 @@ from .agreement import (
     krippendorff_alpha as krippendorff_alpha,
 )
 from .attribution import (
-    Carried as Carried,
+    Attribution as Attribution,
     TaggedRows as TaggedRows,
-    find_carriers as find_carriers,
+    attribute_drop as attribute_drop,
 )
-from .change_point import Change as Change, date_change as date_change
+from .change_point import ChangePoint as ChangePoint, date_change as date_change
 from .change_point_paired import date_change_in_order as date_change_in_order
 from .cycles import same_level_chance as same_level_chance, weekly_chance as weekly_chance
 from .levels import ALPHA as ALPHA, CONFIDENCE as CONFIDENCE
-from .mean_difference import Contrast as Contrast, Numbers as Numbers
-from .multiple_testing import adjusted as adjusted
+from .mean_difference import MeanDifference as MeanDifference, Numbers as Numbers
+from .multiple_testing import adjust_p_values as adjust_p_values
 from .night_movement import (
     LevelError as LevelError,
-    Step as Step,
+    NightStep as NightStep,
     estimate_movement as estimate_movement,
-    freedom_of as freedom_of,
+    degrees_of_freedom as degrees_of_freedom,
     step_between as step_between,
-    telling as telling,
-    widened as widened,
+    informative_steps as informative_steps,
+    widen_difference as widen_difference,
     with_movement as with_movement,
     FEWEST_STEPS as FEWEST_STEPS,
 )
-from .power import detectable as detectable, smallest as smallest
+from .power import detectable as detectable, smallest_enough as smallest_enough
 from .prediction_powered_mean import (
     allocate as allocate,
     prediction_powered as prediction_powered,
@@ -57,7 +57,7 @@ from .resampling import (
     Statistic as Statistic,
     bootstrap_interval as bootstrap_interval,
     bootstrap_intervals as bootstrap_intervals,
-    once as once,
+    unweighted as unweighted,
     ratio as ratio,
     SEED as SEED,
 )

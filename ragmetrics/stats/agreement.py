@@ -15,10 +15,10 @@ from ragmetrics.stats.resampling import (
     Statistic,
     indicators,
     midranks,
-    once,
     pair,
     ratio,
     totals,
+    unweighted,
 )
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
@@ -35,7 +35,7 @@ def cohen_kappa(
     At most 1, and 0 for the agreement of chance. No unit, or one value only on both sides: None.
     Sources: Cohen 1960; Cohen 1968.
     """
-    return once(kappa_statistic(a, b, weights), np.size(a))
+    return unweighted(kappa_statistic(a, b, weights), np.size(a))
 
 
 def kappa_statistic(
@@ -69,7 +69,7 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal") -> float | 
     At most 1, and 0 for the agreement of chance. No unit with two ratings, or one value only:
     None. Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
     """
-    return once(alpha_statistic(ratings, level), np.atleast_2d(ratings).shape[1])
+    return unweighted(alpha_statistic(ratings, level), np.atleast_2d(ratings).shape[1])
 
 
 def alpha_statistic(ratings: ArrayLike, level: Level = "nominal") -> Statistic:

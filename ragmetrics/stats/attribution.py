@@ -16,8 +16,13 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ragmetrics.stats.comparisons import PAIRED_FROM
-from ragmetrics.stats.mean_difference import Contrast, Numbers, paired_contrast, unpaired_contrast
-from ragmetrics.stats.multiple_testing import adjusted
+from ragmetrics.stats.mean_difference import (
+    MeanDifference,
+    Numbers,
+    paired_contrast,
+    unpaired_contrast,
+)
+from ragmetrics.stats.multiple_testing import adjust_p_values
 
 ALARMS = 0.05
 """Share of values named in error among those named."""
@@ -35,7 +40,7 @@ class TaggedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Carrier:
+class Contributor:
     """What one value of a tag has to do with the drop."""
 
     tag: str
@@ -59,20 +64,22 @@ class Carrier:
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class Attribution:
     """A drop and what carries it, tag by tag, the largest part first."""
 
     drop: float
     paired: bool
-    carriers: tuple[Carrier, ...]
+    carriers: tuple[Contributor, ...]
 
     @property
-    def named(self) -> tuple[Carrier, ...]:
+    def named(self) -> tuple[Contributor, ...]:
         """Those whose test holds: none where the drop is spread over all values."""
         return tuple(one for one in self.carriers if one.named)
 
 
-def find_carriers(before: TaggedRows, now: TaggedRows, *, alarms: float = ALARMS) -> Carried | None:
+def attribute_drop(
+    before: TaggedRows, now: TaggedRows, *, alarms: float = ALARMS
+) -> Attribution | None:
     """Split a drop over the values of each tag, and name those that surely carry it.
 
         w_g, m_g   weight and mean of value g; a question has one vote, shared by its rows
@@ -111,7 +118,7 @@ def find_carriers(before: TaggedRows, now: TaggedRows, *, alarms: float = ALARMS
         replace(one, share=(one.within + one.mix) / drop if drop > 1e-12 else None) for one in found
     )
     ranked = sorted(_named(list(shares), alarms), key=lambda one: -(one.within + one.mix))
-    return Carried(drop, paired, tuple(ranked))
+    return Attribution(drop, paired, tuple(ranked))
 
 
 class _Side:
@@ -168,7 +175,7 @@ def _column(values: Sequence[str | None]) -> NDArray[np.object_]:
     return column
 
 
-def _paired_part(old: _Side, new: _Side, tag: str, value: str | None) -> Carrier:
+def _paired_part(old: _Side, new: _Side, tag: str, value: str | None) -> Contributor:
     """What the questions lost whose rows have the value tonight; both sides have the same ones."""
     rows = new.has(tag, value)
     everything = np.ones(len(old.value), dtype=bool)
@@ -182,7 +189,7 @@ def _paired_part(old: _Side, new: _Side, tag: str, value: str | None) -> Carrier
         contrast = unpaired_contrast(lost, rest)
     elif is_new and not len(rest):
         contrast = paired_contrast(lost)
-    return Carrier(
+    return Contributor(
         tag=tag,
         value=value,
         within=float(weight @ lost),
@@ -200,7 +207,7 @@ def _losses(was: Numbers, new: _Side, rows: NDArray[np.bool_]) -> Numbers:
     return np.round(was[there] - means, 12)
 
 
-def _unpaired_part(old: _Side, new: _Side, tag: str, value: str | None) -> Carrier:
+def _unpaired_part(old: _Side, new: _Side, tag: str, value: str | None) -> Contributor:
     """What came of the value's own rows, and of its weight."""
     was, now = old.has(tag, value), new.has(tag, value)
     is_new = not was.any()
@@ -214,7 +221,7 @@ def _unpaired_part(old: _Side, new: _Side, tag: str, value: str | None) -> Carri
         for p in (_fell_further(old, new, own, now, was), _weighs_otherwise(old, new, was, now))
         if p is not None
     ]
-    return Carrier(
+    return Contributor(
         tag=tag,
         value=value,
         within=weight_now * (fell or 0.0),
@@ -247,12 +254,12 @@ def _fell_further(
     whole = float(squares.sum())
     freedom = [fell.freedom, rest.freedom]
     least = whole**2 / float((np.square(squares) / freedom).sum()) if whole > 0 else min(freedom)
-    return Contrast(fell.difference - rest.difference, math.sqrt(whole), least).p_value
+    return MeanDifference(fell.difference - rest.difference, math.sqrt(whole), least).p_value
 
 
 def _fell(
     old: _Side, new: _Side, was: NDArray[np.bool_], now: NDArray[np.bool_]
-) -> Contrast | None:
+) -> MeanDifference | None:
     before, after = old.questions_of(was)[1], new.questions_of(now)[1]
     return unpaired_contrast(before, after) if min(len(before), len(after)) >= _FEWEST else None
 
@@ -275,12 +282,12 @@ def _weighs_otherwise(
     return max(level.p_two_sided, float(special.ndtr(-z * sign)))
 
 
-def _named(found: list[Carrier], alarms: float) -> list[Carrier]:
+def _named(found: list[Contributor], alarms: float) -> list[Contributor]:
     """The p values adjusted over the family, and the names."""
     tested = [i for i, one in enumerate(found) if one.p_value is not None]
     if not tested:
         return found
-    family = adjusted([found[i].p_value or 0.0 for i in tested])
+    family = adjust_p_values([found[i].p_value or 0.0 for i in tested])
     for i, p_value in zip(tested, family, strict=True):
         one = found[i]
         carries = one.within + one.mix > 0 and p_value < alarms

@@ -16,8 +16,13 @@ import numpy as np
 
 from ragmetrics.stats.comparisons import PAIRED_FROM
 from ragmetrics.stats.levels import CONFIDENCE
-from ragmetrics.stats.mean_difference import Contrast, Numbers, paired_contrast, unpaired_contrast
-from ragmetrics.stats.night_movement import LevelError, widened
+from ragmetrics.stats.mean_difference import (
+    MeanDifference,
+    Numbers,
+    paired_contrast,
+    unpaired_contrast,
+)
+from ragmetrics.stats.night_movement import LevelError, widen_difference
 
 FEWEST_NIGHTS = 3
 
@@ -31,7 +36,7 @@ class Undated(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangePoint:
     """A level that fell once and stayed. Nights are told by their place in the series."""
 
     first: int
@@ -60,7 +65,7 @@ class _Series(Protocol):
     @property
     def size(self) -> int: ...
 
-    def split(self, start: int, first: int, end: int) -> Contrast | None:
+    def split(self, start: int, first: int, end: int) -> MeanDifference | None:
         """Nights `start` to `first` (without it) less nights `first` to `end`."""
         ...
 
@@ -70,7 +75,7 @@ def date_change(
     *,
     confidence: float = CONFIDENCE,
     level: LevelError | None = None,
-) -> Change | Undated:
+) -> ChangePoint | Undated:
     """When the level fell, from the rows of each question, night by night, oldest first.
 
         t_k = contrast of the nights before k and the nights since,   k = 1 .. T-1
@@ -92,7 +97,7 @@ def date_change(
 
 def date_change_of_levels(
     nights: Sequence[Level], *, confidence: float = CONFIDENCE
-) -> Change | Undated:
+) -> ChangePoint | Undated:
     """The same from the means of the nights alone, as of independent nights, weighed by questions.
 
     Where the nights share their questions this is cautious: the spread of the questions, which
@@ -101,7 +106,7 @@ def date_change_of_levels(
     return _date(_Levels(nights), confidence)
 
 
-def _date(series: _Series, confidence: float) -> Change | Undated:
+def _date(series: _Series, confidence: float) -> ChangePoint | Undated:
     size, alarms = series.size, 1 - confidence
     if size < FEWEST_NIGHTS:
         return Undated.TOO_FEW
@@ -123,7 +128,7 @@ def _date(series: _Series, confidence: float) -> Change | Undated:
     if not nights:
         return Undated.SEVERAL
     first = max(nights, key=lambda k: splits[k].statistic)
-    return Change(first, nights, splits[first].difference, p_value)
+    return ChangePoint(first, nights, splits[first].difference, p_value)
 
 
 def _steady(series: _Series, start: int, end: int, level: float) -> bool:
@@ -148,15 +153,15 @@ class _Questions:
         self.size = len(nights)
         self._sums, self._rows = sums.cumsum(axis=0), rows.cumsum(axis=0)
 
-    def split(self, start: int, first: int, end: int) -> Contrast | None:
+    def split(self, start: int, first: int, end: int) -> MeanDifference | None:
         """See `compare`."""
         found = self._contrast(start, first, end)
         if found is None or self._level is None:
             return found
         nights = math.sqrt(1 / (first - start) + 1 / (end - first))
-        return widened(found, LevelError(self._level.error * nights, self._level.freedom))
+        return widen_difference(found, LevelError(self._level.error * nights, self._level.freedom))
 
-    def _contrast(self, start: int, first: int, end: int) -> Contrast | None:
+    def _contrast(self, start: int, first: int, end: int) -> MeanDifference | None:
         old, new = self._means(start, first), self._means(first, end)
         shared = ~np.isnan(old) & ~np.isnan(new)
         if shared.sum() >= 2 and shared.sum() >= PAIRED_FROM * (~np.isnan(new)).sum():
@@ -180,14 +185,14 @@ class _Levels:
         self._error = np.array([one.error for one in nights])
         self._questions = np.array([one.questions for one in nights], dtype=np.float64)
 
-    def split(self, start: int, first: int, end: int) -> Contrast | None:
+    def split(self, start: int, first: int, end: int) -> MeanDifference | None:
         """Welch's contrast of two weighted means."""
         old, a, n = self._stretch(start, first)
         new, b, m = self._stretch(first, end)
         if min(n, m) < 2:
             return None
         freedom = (a + b) ** 2 / (a**2 / (n - 1) + b**2 / (m - 1)) if a + b > 0 else n + m - 2
-        return Contrast(old - new, float(np.sqrt(a + b)), freedom)
+        return MeanDifference(old - new, float(np.sqrt(a + b)), freedom)
 
     def _stretch(self, start: int, end: int) -> tuple[float, float, float]:
         questions = self._questions[start:end]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ragmetrics.stats.change_point import FEWEST_NIGHTS, Change, Undated
+from ragmetrics.stats.change_point import FEWEST_NIGHTS, ChangePoint, Undated
 from ragmetrics.stats.comparisons import PAIRED_FROM
 from ragmetrics.stats.levels import CONFIDENCE
 from ragmetrics.stats.night_movement import LevelError
@@ -30,7 +30,7 @@ def date_change_in_order(
     confidence: float = CONFIDENCE,
     level: LevelError | None = None,
     seed: int = SEED,
-) -> Change | Undated | None:
+) -> ChangePoint | Undated | None:
     """When the level fell, from the questions that were asked on all nights, oldest night first.
 
         W_k = (mean of nights 1..k-1  -  mean of nights k..T) * sqrt((k-1) (T-k+1) / T)
@@ -71,7 +71,7 @@ def date_change_in_order(
     first = max(places, key=lambda k: float(contrasts[k - 1]))
     drop = float(values[:, :first].mean() - values[:, first:].mean())
     share = len(values) / len(_asked_always(nights))
-    return Change(first, tuple(places), drop * share, p_value)
+    return ChangePoint(first, tuple(places), drop * share, p_value)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from ragmetrics.stats.intervals import Estimate
+from ragmetrics.stats.intervals import IntervalEstimate
 from ragmetrics.stats.levels import ALPHA, CONFIDENCE
-from ragmetrics.stats.mean_difference import Contrast, Numbers, paired_contrast, unpaired_contrast
+from ragmetrics.stats.mean_difference import (
+    MeanDifference,
+    Numbers,
+    paired_contrast,
+    unpaired_contrast,
+)
 from ragmetrics.stats.paired_intervals import paired_interval
 from ragmetrics.stats.power import POWER, detectable
 
@@ -119,7 +124,9 @@ def guarded_error(values: Numbers, scale: tuple[float, float]) -> float:
     """The standard error with half a question more at either end: never 0."""
     error = float(values.std(ddof=1)) / math.sqrt(len(values))
     ends = float(values.min()), float(values.max())
-    return Estimate(float(values.mean()), error, len(values), ends, ends, scale).guarded_error
+    return IntervalEstimate(
+        float(values.mean()), error, len(values), ends, ends, scale
+    ).guarded_error
 
 
 def _means(values: Mapping[str, Sequence[float]], questions: Sequence[str]) -> Numbers:
@@ -129,7 +136,7 @@ def _means(values: Mapping[str, Sequence[float]], questions: Sequence[str]) -> N
 
 
 def _drop(
-    found: Contrast,
+    found: MeanDifference,
     guarded: float,
     means: tuple[Numbers, Numbers],
     lost: Numbers | None,

@@ -35,7 +35,7 @@ class Mean:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class IntervalEstimate:
     """What an interval of a mean is made of."""
 
     mean: float
@@ -92,7 +92,7 @@ def mean_interval(
     size = len(x) ** 2 / float(np.square(rows).sum())
     if size < FEWEST_QUESTIONS:
         return Mean(mean, None, None, len(x), groups, error)
-    estimate = Estimate(mean, error, size, *extremes(x, index))
+    estimate = IntervalEstimate(mean, error, size, *extremes(x, index))
     low, high = interval(estimate, size - 1, confidence=confidence)
     mde = detectable(estimate.guarded_error, size - 1, alpha=alpha)
     return Mean(mean, low, high, len(x), groups, error, mde)
@@ -107,7 +107,9 @@ def extremes(
     return (float(values.min()), float(values.max())), (float(means.min()), float(means.max()))
 
 
-def interval(estimate: Estimate, freedom: float, *, confidence: float) -> tuple[float, float]:
+def interval(
+    estimate: IntervalEstimate, freedom: float, *, confidence: float
+) -> tuple[float, float]:
     """The interval of an estimated mean, with t quantiles.
 
     For values in [0, 1] it is Wilson's, of as many zeros and ones as would say as much:
@@ -129,7 +131,7 @@ def interval(estimate: Estimate, freedom: float, *, confidence: float) -> tuple[
     return _wilson(estimate.mean, estimate.size * centre * (1 - centre) / variance, t)
 
 
-def _guarded(one: Estimate) -> tuple[float, float]:
+def _guarded(one: IntervalEstimate) -> tuple[float, float]:
     """Mean and variance of the questions with half a question more at either end."""
     ends = _ends(one)
     centre = (one.size * one.mean + sum(ends) / 2) / (one.size + 1)
@@ -141,7 +143,7 @@ def _guarded(one: Estimate) -> tuple[float, float]:
     return centre, squares / (one.size + 1)
 
 
-def _ends(one: Estimate) -> tuple[float, float]:
+def _ends(one: IntervalEstimate) -> tuple[float, float]:
     """How far one more question may lie: those of the scale where all rows are alike.
 
     Else a quarter of the way from the furthest question to the furthest row (a question may have

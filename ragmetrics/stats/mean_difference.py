@@ -16,7 +16,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Contrast:
+class MeanDifference:
     """A difference of means with its standard error and Student's degrees of freedom."""
 
     difference: float
@@ -54,14 +54,14 @@ class Contrast:
         return self.difference - half, self.difference + half
 
 
-def paired_contrast(differences: Numbers) -> Contrast:
+def paired_contrast(differences: Numbers) -> MeanDifference:
     """The mean of at least two differences, one for each question on both sides: a t test."""
     n = len(differences)
     error = float(differences.std(ddof=1)) / math.sqrt(n)
-    return Contrast(float(differences.mean()), error, n - 1, 0.5**n)
+    return MeanDifference(float(differences.mean()), error, n - 1, 0.5**n)
 
 
-def unpaired_contrast(old: Numbers, new: Numbers) -> Contrast:
+def unpaired_contrast(old: Numbers, new: Numbers) -> MeanDifference:
     """How far the mean of the old values is above that of the new, at least two of each.
 
         se^2 = max(v1/n1 + v2/n2, v (1/n1 + 1/n2)),   v the variance within both sides together
@@ -78,7 +78,7 @@ def unpaired_contrast(old: Numbers, new: Numbers) -> Contrast:
         freedom = 1 / (share**2 / (n - 1) + (1 - share) ** 2 / (m - 1))
     common = (a * n * (n - 1) + b * m * (m - 1)) / (n + m - 2)
     error = math.sqrt(max(a + b, common * (1 / n + 1 / m)))
-    return Contrast(float(old.mean() - new.mean()), error, freedom, least_chance(n, m))
+    return MeanDifference(float(old.mean() - new.mean()), error, freedom, least_chance(n, m))
 
 
 def least_chance(n: int, m: int) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 
-def adjusted(p_values: Sequence[float]) -> list[float]:
+def adjust_p_values(p_values: Sequence[float]) -> list[float]:
     """The p values of one family after Benjamini and Hochberg, in their order.
 
         q_(i) = min over j >= i of p_(j) * m / j, at most 1,   p_(1) <= ... <= p_(m)

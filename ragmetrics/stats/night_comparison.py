@@ -13,11 +13,11 @@ ASKED_ALIKE = 0.9
 """Rows that a question has now, to those before, from which its nights compare one by one."""
 
 
-Questions: TypeAlias = Mapping[str, Sequence[float]]
+QuestionValues: TypeAlias = Mapping[str, Sequence[float]]
 """Of one night, the values of each question's rows."""
 
 
-def held_against(before: Sequence[Questions], now: Sequence[Questions]) -> Drop | None:
+def compare_nights(before: Sequence[QuestionValues], now: Sequence[QuestionValues]) -> Drop | None:
     """How far a mean fell from some nights to others.
 
     Where they share their questions, p is that of the order of each question's nights; of more
@@ -35,14 +35,14 @@ def held_against(before: Sequence[Questions], now: Sequence[Questions]) -> Drop 
     return replace(drop, p_value=max(chance, drop.p_value) if fewer else chance)
 
 
-def _rows_each(nights: Sequence[Questions], others: Sequence[Questions]) -> float:
+def _rows_each(nights: Sequence[QuestionValues], others: Sequence[QuestionValues]) -> float:
     """Rows that a question has on a night, on average, of the questions of both."""
     shared = set[str]().union(*others)
     rows = [len(values) for night in nights for name, values in night.items() if name in shared]
     return sum(rows) / len(rows)
 
 
-def together(nights: Sequence[Questions]) -> dict[str, list[float]]:
+def together(nights: Sequence[QuestionValues]) -> dict[str, list[float]]:
     """The values of each question over several nights."""
     found: dict[str, list[float]] = {}
     for night in nights:
@@ -54,7 +54,7 @@ def together(nights: Sequence[Questions]) -> dict[str, list[float]]:
     return found
 
 
-def question_means(nights: Sequence[Questions]) -> list[dict[str, float]]:
+def question_means(nights: Sequence[QuestionValues]) -> list[dict[str, float]]:
     """The mean of each question's rows, night by night."""
     return [
         {question: sum(values) / len(values) for question, values in night.items()}

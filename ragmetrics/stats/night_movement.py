@@ -19,7 +19,7 @@ from scipy import special
 
 from ragmetrics.stats.comparisons import Drop, align
 from ragmetrics.stats.levels import CONFIDENCE
-from ragmetrics.stats.mean_difference import Contrast
+from ragmetrics.stats.mean_difference import MeanDifference
 from ragmetrics.stats.power import detectable
 
 FEWEST_STEPS = 7
@@ -37,7 +37,7 @@ _HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NightStep:
     """How far the questions of two nights in a row moved, from one to the next."""
 
     difference: float
@@ -58,21 +58,21 @@ class LevelError:
 
 def step_between(
     before: Mapping[str, Sequence[float]], now: Mapping[str, Sequence[float]]
-) -> Step | None:
+) -> NightStep | None:
     """The step from one night to the next, each question against itself; None of fewer than 20."""
     old, new = align(before, now)
     gained = (new - old)[~np.isnan(old) & ~np.isnan(new)]
     if len(gained) < FEWEST_QUESTIONS:
         return None
-    return Step(float(gained.mean()), float(gained.std(ddof=1)) / math.sqrt(len(gained)))
+    return NightStep(float(gained.mean()), float(gained.std(ddof=1)) / math.sqrt(len(gained)))
 
 
-def telling(steps: Iterable[Step]) -> list[Step]:
+def informative_steps(steps: Iterable[NightStep]) -> list[NightStep]:
     """The steps that say something of the judge: enough of their verdicts are new."""
     return [one for one in steps if one.share >= _LEAST_SHARE]
 
 
-def estimate_movement(steps: Sequence[Step]) -> float | None:
+def estimate_movement(steps: Sequence[NightStep]) -> float | None:
     """The standard deviation of the level per night; None of fewer than seven steps.
 
     It solves, and is 0 where the steps are no larger than the questions explain,
@@ -84,7 +84,7 @@ def estimate_movement(steps: Sequence[Step]) -> float | None:
     Sources: Paule and Mandel 1982 for the equation; von Neumann 1941 for successive differences;
     Huber 1964, proposal 2, for the bound.
     """
-    found = telling(steps)
+    found = informative_steps(steps)
     if len(found) < FEWEST_STEPS:
         return None
     squares, own, shares = (
@@ -110,7 +110,7 @@ def estimate_movement(steps: Sequence[Step]) -> float | None:
     return math.sqrt(high)
 
 
-def freedom_of(steps: int) -> float:
+def degrees_of_freedom(steps: int) -> float:
     """Degrees of freedom of a movement that was estimated from so many nights' steps."""
     return _INDEPENDENT * steps
 
@@ -142,12 +142,12 @@ def with_movement(drop: Drop, level: LevelError | None) -> Drop:
     )
 
 
-def widened(contrast: Contrast, level: LevelError | None) -> Contrast:
+def widen_difference(contrast: MeanDifference, level: LevelError | None) -> MeanDifference:
     """The same of a contrast."""
     if level is None or not level.error:
         return contrast
     error, freedom = _together(contrast.error, contrast.freedom, level)
-    return Contrast(contrast.difference, error, freedom, contrast.least)
+    return MeanDifference(contrast.difference, error, freedom, contrast.least)
 
 
 def _chance(drop: Drop, level: LevelError) -> float:

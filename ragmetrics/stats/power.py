@@ -43,7 +43,7 @@ def questions_needed(
     `spread` is the standard deviation of the questions' means, or of their differences. None
     where the effect is not above 0, or no 100,000 questions would do.
     """
-    return smallest(
+    return smallest_enough(
         lambda n: detectable(spread / math.sqrt(n), n - 1, alpha=alpha, power=power) < effect,
         fewest,
     )
@@ -66,13 +66,13 @@ def questions_needed_unpaired(
     in `questions_needed`.
     """
     spread = math.hypot(before, now)
-    return smallest(
+    return smallest_enough(
         lambda n: detectable(spread / math.sqrt(n), 2 * n - 2, alpha=alpha, power=power) < effect,
         fewest,
     )
 
 
-def smallest(enough: Callable[[int], bool], fewest: int) -> int | None:
+def smallest_enough(enough: Callable[[int], bool], fewest: int) -> int | None:
     """The smallest number from `fewest` on that is enough, where all above it are enough too.
 
     None where 100,000 are not.

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from ragmetrics.stats.intervals import FEWEST_QUESTIONS, Estimate, Mean, extremes, interval
+from ragmetrics.stats.intervals import FEWEST_QUESTIONS, IntervalEstimate, Mean, extremes, interval
 from ragmetrics.stats.levels import ALPHA, CONFIDENCE
-from ragmetrics.stats.power import detectable, smallest
+from ragmetrics.stats.power import detectable, smallest_enough
 
 FEWEST_OF_A_STRATUM = 2
 """Judged questions below which a stratum's spread cannot be told."""
@@ -129,7 +129,7 @@ def prediction_powered(
         if freedom < FEWEST_QUESTIONS - 1 or not math.isfinite(error):
             known = error if math.isfinite(error) else None
             return Mean(mean, None, None, count, found.questions, known)
-        one = Estimate(mean, error, found.size, rows, questions)
+        one = IntervalEstimate(mean, error, found.size, rows, questions)
         mde = detectable(one.guarded_error, freedom, alpha=alpha)
         bounds = interval(one, freedom, confidence=confidence)
         return Mean(mean, *bounds, count, found.questions, error, mde)
@@ -187,7 +187,7 @@ def rows_to_judge(
         t = float(special.stdtrit(n - 2, 0.5 + confidence / 2))
         return t * math.sqrt(variance) <= half_width
 
-    found = smallest(enough, 3)
+    found = smallest_enough(enough, 3)
     return rows if found is None else min(found, rows)
 
 

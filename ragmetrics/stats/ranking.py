@@ -10,12 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ragmetrics.stats.resampling import Floats, Statistic, midranks, once, pair, ratio
+from ragmetrics.stats.resampling import Floats, Statistic, midranks, pair, ratio, unweighted
 
 
 def spearman(a: ArrayLike, b: ArrayLike) -> float | None:
     """Correlation of ranks, ties at their middle, in [-1, 1]; no spread on a side: None."""
-    return once(spearman_statistic(a, b), np.size(a))
+    return unweighted(spearman_statistic(a, b), np.size(a))
 
 
 def spearman_statistic(a: ArrayLike, b: ArrayLike) -> Statistic:
@@ -37,7 +37,7 @@ def auc(labels: ArrayLike, scores: ArrayLike) -> float | None:
     `labels` are true or 1 for positive units. Range [0, 1], 0.5 for scores that say nothing.
     Units of one class only: None. Source: Mann and Whitney 1947; Hanley and McNeil 1982.
     """
-    return once(auc_statistic(labels, scores), np.size(labels))
+    return unweighted(auc_statistic(labels, scores), np.size(labels))
 
 
 def auc_statistic(labels: ArrayLike, scores: ArrayLike) -> Statistic:
@@ -63,7 +63,7 @@ def auc_within(
     the same, however many pairs it has; rows of one class only have no AUC and are left out.
     No row left: None.
     """
-    return once(auc_within_statistic(groups, labels, scores), np.size(labels))
+    return unweighted(auc_within_statistic(groups, labels, scores), np.size(labels))
 
 
 def auc_within_statistic(

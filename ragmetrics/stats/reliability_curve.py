@@ -15,7 +15,7 @@ BINS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
+class CalibrationBin:
     """Units whose scores fall into one bin: what was judged and what was observed."""
 
     low: float
@@ -33,7 +33,7 @@ class Bin:
 class Reliability:
     """The bins that hold units, and how far they are from what was judged, on average."""
 
-    bins: tuple[Bin, ...]
+    bins: tuple[CalibrationBin, ...]
     error: float
     """Expected calibration error: mean of |observed - judged|, bins weighted by their units."""
 
@@ -61,6 +61,6 @@ def reliability(
         if share is not None:
             edges = number / bins, (number + 1) / bins
             judged = float(x[inside].mean())
-            found.append(Bin(*edges, share.n, judged, share.mean, share.low, share.high))
+            found.append(CalibrationBin(*edges, share.n, judged, share.mean, share.low, share.high))
     error = sum(one.n * abs(one.observed - one.judged) for one in found) / len(x)
     return Reliability(tuple(found), error)

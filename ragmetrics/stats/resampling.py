@@ -30,7 +30,7 @@ _AT_ONCE = 2_000_000
 _FEW = 16
 
 
-def once(statistic: Statistic, units: int) -> float | None:
+def unweighted(statistic: Statistic, units: int) -> float | None:
     """The figure with each unit counted once; None where it is not defined."""
     if not units:
         return None

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ragmetrics.stats.comparisons import Drop, guarded_error, of_one_range
 from ragmetrics.stats.levels import ALPHA, CONFIDENCE
-from ragmetrics.stats.mean_difference import Contrast, Numbers, least_chance
+from ragmetrics.stats.mean_difference import MeanDifference, Numbers, least_chance
 from ragmetrics.stats.power import detectable
 
 Codes = NDArray[np.intp]
@@ -182,7 +182,7 @@ def hardest_mix(before: StratifiedRows, nights: Iterable[StratifiedRows]) -> flo
     return max((mean - expected(before, one).mean for one in nights), default=0.0)
 
 
-def _contrast(found: Expected, left: Numbers, count: int) -> Contrast:
+def _contrast(found: Expected, left: Numbers, count: int) -> MeanDifference:
     """The mean of what is left, against that of before."""
     m = len(left)
     old, new = float(np.square(found.influence).sum()), float(left.var(ddof=1)) / m
@@ -193,4 +193,4 @@ def _contrast(found: Expected, left: Numbers, count: int) -> Contrast:
     squares = old * found.size * found.freedom + new * m * (m - 1)
     common = squares / (found.freedom + m - 1) * (1 / found.size + 1 / m)
     error = math.sqrt(max(old + new, common))
-    return Contrast(float(left.mean()), error, freedom, least_chance(count, m))
+    return MeanDifference(float(left.mean()), error, freedom, least_chance(count, m))

@@ -23,7 +23,7 @@ from .shards import (
     row_record as row_record,
     row_size as row_size,
     score_record as score_record,
-    undamaged as undamaged,
+    reading_part as reading_part,
     workspace as workspace,
     ROW_SCHEMA as ROW_SCHEMA,
     SCORE_SCHEMA as SCORE_SCHEMA,
@@ -37,10 +37,14 @@ from .history import (
     ref_of as ref_of,
     run_of as run_of,
     save_manifest as save_manifest,
-    trailing as trailing,
+    trailing_nights as trailing_nights,
 )
-from .clearing import clear as clear
-from .failed_gates import keep as keep, kept_before as kept_before, load_undecided as load_undecided
+from .clearing import remove_file as remove_file
+from .failed_gates import (
+    save_failed_gate as save_failed_gate,
+    find_failed_gate as find_failed_gate,
+    load_failed_gates as load_failed_gates,
+)
 from .gates import (
     build_path as build_path,
     find_serving as find_serving,
@@ -54,16 +58,16 @@ from .gates import (
     GATES as GATES,
 )
 from .manifests import path_of as path_of, RUNS as RUNS
-from .night_selection import speaks as speaks, superseding as superseding
+from .night_selection import is_current as is_current, superseding as superseding
 from .parallel import find_all as find_all, side_by_side as side_by_side
 from .retry import do_all as do_all, expect as expect, is_missing as is_missing
 from .row_lookup import (
-    Place as Place,
+    RowLocation as RowLocation,
     by_shard as by_shard,
     records_at as records_at,
     scored_rows as scored_rows,
     scores_at as scores_at,
 )
-from .run_index import Months as Months
-from .tempfiles import scratch as scratch
+from .run_index import RunIndex as RunIndex
+from .tempfiles import temporary_file as temporary_file
 from .unpacking import FileTooLarge as FileTooLarge, unpacked as unpacked

@@ -14,7 +14,7 @@ from ragmetrics.storage.files import Files
 log = logging.getLogger(__name__)
 
 
-def clear(files: Files, path: str) -> None:
+def remove_file(files: Files, path: str) -> None:
     """Remove a file, or leave it empty where that is refused. Raises StoreError for neither."""
     try:
         files.remove(path)

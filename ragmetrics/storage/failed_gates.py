@@ -14,14 +14,14 @@ from functools import partial
 from pydantic import ValidationError
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model import FAILED_GATES, Undecided
+from ragmetrics.model import FAILED_GATES, FailedGate
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.newest_first import newest_first
 
 log = logging.getLogger(__name__)
 
 
-def kept_before(files: Files, undecided: Undecided) -> Undecided | None:
+def find_failed_gate(files: Files, undecided: FailedGate) -> FailedGate | None:
     """This one as it was kept before, if it was; not known where the store cannot be read."""
     try:
         return _find(files, undecided.path)
@@ -30,7 +30,7 @@ def kept_before(files: Files, undecided: Undecided) -> Undecided | None:
         return None
 
 
-def keep(files: Files, undecided: Undecided) -> None:
+def save_failed_gate(files: Files, undecided: FailedGate) -> None:
     """Write it down; a store that cannot be written keeps nobody from being told."""
     try:
         files.write(undecided.path, undecided.model_dump_json(indent=1).encode())
@@ -38,7 +38,7 @@ def keep(files: Files, undecided: Undecided) -> None:
         log.error("not kept, this may be told twice: %s", error)
 
 
-def load_undecided(files: Files) -> Iterator[Undecided]:
+def load_failed_gates(files: Files) -> Iterator[FailedGate]:
     """All of them, newest first, each read when its turn comes; one that cannot be read is left
     out, and logged.
     """
@@ -46,12 +46,12 @@ def load_undecided(files: Files) -> Iterator[Undecided]:
     return newest_first(infos, partial(_find, files), lambda one: one.at)
 
 
-def _find(files: Files, path: str) -> Undecided | None:
+def _find(files: Files, path: str) -> FailedGate | None:
     data = files.find(path)
     if data is None:  # one may be gone since the listing
         return None
     try:
-        return Undecided.model_validate_json(data)
+        return FailedGate.model_validate_json(data)
     except ValidationError:
         log.error("%s: not a record of a build without verdict, it is left out", files.uri(path))
         return None

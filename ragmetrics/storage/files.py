@@ -26,8 +26,14 @@ from fsspec.implementations.local import LocalFileSystem
 
 from ragmetrics.errors import StoreError
 from ragmetrics.storage.listing import all_below, matching
-from ragmetrics.storage.retry import PATIENCE, Patience, is_missing, told, was_replaced
-from ragmetrics.storage.tempfiles import scratch
+from ragmetrics.storage.retry import (
+    RETRY_POLICY,
+    RetryPolicy,
+    is_missing,
+    translate_errors,
+    was_replaced,
+)
+from ragmetrics.storage.tempfiles import temporary_file
 
 BLOCK = 4 << 20
 BUFFER = 1 << 20
@@ -82,7 +88,7 @@ class Files:
             # Cached listings never see what other workers write; a file that may be fetched in
             # pieces at once is asked for its size first, and most of ours are small.
             options = {"use_listings_cache": False, "max_concurrency": 1, **options}
-        with told("opening", self.root):
+        with translate_errors("opening", self.root):
             fs, path = url_to_fs(self.root, **options)
         return fs, path.rstrip("/") or "/"
 
@@ -91,11 +97,11 @@ class Files:
         return self.options or {}
 
     @cached_property
-    def _patience(self) -> Patience:
-        seconds = self._options.get(SECONDS, PATIENCE)
+    def _patience(self) -> RetryPolicy:
+        seconds = self._options.get(SECONDS, RETRY_POLICY)
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds < 0:
             raise StoreError(f"storage_options: {SECONDS} should be a number of seconds")
-        return Patience(self.place, float(seconds))
+        return RetryPolicy(self.place, float(seconds))
 
     @property
     def place(self) -> str:
@@ -106,7 +112,7 @@ class Files:
     def _do(self, doing: str, path: str, act: Callable[[], T]) -> T:
         """What `act` returns; a bucket's failures that may pass are waited out."""
         uri = self.uri(path)
-        with told(doing, uri):
+        with translate_errors(doing, uri):
             return act() if self.local else self._patience.of(f"{doing} {uri}", act)
 
     @property
@@ -153,7 +159,7 @@ class Files:
                 yield file
             return
         with ExitStack() as stack:
-            with scratch():
+            with temporary_file():
                 copy = stack.enter_context(tempfile.TemporaryFile())
             self._unchanged(path, partial(_copied, copy=copy))
             yield cast("BinaryIO", copy)
@@ -213,7 +219,7 @@ class Files:
     def check_writable(self, folder: str) -> None:
         """Raise StoreError where nothing can be written to a folder: tried out."""
         path = f"{folder}/.probe"
-        with told("writing to", self.uri(folder)):
+        with translate_errors("writing to", self.uri(folder)):
             try:
                 self.write(path, b"")
             except StoreError as error:
@@ -258,7 +264,7 @@ class Files:
         if self.local:
             found = self._do("listing", pattern, lambda: matching(fs, full, lambda act: act()))
         else:
-            with told("listing", self.uri(pattern)):
+            with translate_errors("listing", self.uri(pattern)):
                 found = matching(fs, full, partial(self._do, "listing", pattern))
         files = {name: info for name, info in found.items() if info["type"] != "directory"}
         return _infos(files, base)
@@ -306,7 +312,7 @@ class _Steady(io.RawIOBase):
 def _copied(file: BinaryIO, copy: IO[bytes]) -> None:
     copy.seek(0)
     copy.truncate()
-    with scratch():
+    with temporary_file():
         shutil.copyfileobj(file, copy, BLOCK)
     copy.seek(0)
 

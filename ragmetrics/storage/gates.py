@@ -14,8 +14,8 @@ from functools import partial
 
 from pydantic import ValidationError
 
-from ragmetrics.model import Comparison, Gate, explain, is_name
-from ragmetrics.storage.clearing import clear
+from ragmetrics.model import Comparison, Gate, explain_validation_error, is_name
+from ragmetrics.storage.clearing import remove_file
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.newest_first import newest_first
 from ragmetrics.text import slug
@@ -60,7 +60,7 @@ def save_compared(files: Files, build: str, found: Comparison | None) -> None:
     not be compared.
     """
     if found is None:
-        clear(files, compared_path(build))
+        remove_file(files, compared_path(build))
     else:
         files.write(compared_path(build), found.model_dump_json(indent=1).encode())
 
@@ -74,7 +74,7 @@ def load_compared(files: Files, build: str) -> Comparison | None:
         log.error(
             "%s is no comparison, it is left out: %s",
             files.uri(compared_path(build)),
-            explain(error),
+            explain_validation_error(error),
         )
         return None
 
@@ -96,7 +96,9 @@ def _find(files: Files, path: str) -> Gate | None:
     try:
         return Gate.model_validate_json(data)
     except ValidationError as error:
-        log.error("%s is no verdict, it is left out: %s", files.uri(path), explain(error))
+        log.error(
+            "%s is no verdict, it is left out: %s", files.uri(path), explain_validation_error(error)
+        )
         return None
 
 

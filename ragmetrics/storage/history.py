@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from ragmetrics.model import Manifest
 from ragmetrics.storage.files import FileInfo, Files
 from ragmetrics.storage.manifests import RUNS, by_date, path_of, read_manifests, run_name
-from ragmetrics.storage.run_index import Months
+from ragmetrics.storage.run_index import RunIndex
 from ragmetrics.storage.shards import RunRef
 
 SKEW = timedelta(minutes=15)
@@ -52,14 +52,14 @@ def outlines(
     *,
     before: date | None = None,
     last: int | None = None,
-    months: Months | None = None,
+    months: RunIndex | None = None,
     runs: Sequence[FileInfo] | None = None,
 ) -> list[Manifest]:
     """As `nights`, but in outline, as `months` says: for what looks at many nights.
 
     `months` is what the caller has read of them so far, `runs` a listing that is newer than theirs.
     """
-    known = months or Months(files)
+    known = months or RunIndex(files)
     chosen = _chosen(known.listed() if runs is None else runs, before, last)
     return _speaking(known.outlines([info for own in chosen for info in own]))
 
@@ -99,7 +99,7 @@ def is_ahead(manifest: Manifest) -> bool:
     return said_seen(manifest) > datetime.now(UTC) + SKEW
 
 
-def trailing(earlier: Sequence[Manifest], day: date, count: int) -> list[Manifest]:
+def trailing_nights(earlier: Sequence[Manifest], day: date, count: int) -> list[Manifest]:
     """Of earlier nights, those of the `count` days before a date."""
     return [night for night in earlier if day - timedelta(days=count) <= night.date < day]
 

@@ -9,7 +9,7 @@ from datetime import date
 
 from pydantic import ValidationError
 
-from ragmetrics.model import Manifest, explain
+from ragmetrics.model import Manifest, explain_validation_error
 from ragmetrics.storage.files import FileInfo, Files
 from ragmetrics.storage.parallel import find_all
 from ragmetrics.storage.shards import RunRef
@@ -59,5 +59,9 @@ def _parse(files: Files, path: str, data: bytes) -> Manifest | None:
     try:
         return Manifest.model_validate_json(data)
     except ValidationError as error:
-        log.error("%s is no manifest, its run is left out: %s", files.uri(path), explain(error))
+        log.error(
+            "%s is no manifest, its run is left out: %s",
+            files.uri(path),
+            explain_validation_error(error),
+        )
         return None

@@ -91,7 +91,7 @@ def _more(number: int, noun: str) -> str:
     return f"{abs(number):,} {much} {noun}{'' if abs(number) == 1 else 's'}"
 
 
-def speaks(files: Files, manifest: Manifest) -> bool:
+def is_current(files: Files, manifest: Manifest) -> bool:
     """Whether this run is the one that speaks for its night, now."""
     other = run_of(files, manifest.date, without=manifest.run)
     return other is None or seen(other) <= seen(manifest)

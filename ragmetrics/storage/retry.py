@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from ragmetrics.errors import StoreError
 
-PATIENCE = 60.0
+RETRY_POLICY = 60.0
 """Seconds for which a failure that may pass is waited out."""
 
 _LONGEST_PAUSE = 8.0
@@ -60,11 +60,11 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """Does again what failed and may pass, for so many seconds; `place` names the bucket."""
 
     place: str
-    seconds: float = PATIENCE
+    seconds: float = RETRY_POLICY
 
     def of(self, doing: str, act: Callable[[], T]) -> T:
         """What `act` returns, or what it raised last."""
@@ -76,7 +76,7 @@ class Patience:
                 if _response(error):
                     _reached.add(self.place)
                 left = self.seconds - (time.monotonic() - start)
-                if left <= 0 or self.place not in _reached or not may_pass(error):
+                if left <= 0 or self.place not in _reached or not is_transient(error):
                     raise
                 if not told:
                     log.warning("%s: %s; tried again for up to %.0f s", doing, error, left)
@@ -104,7 +104,7 @@ def _pauses() -> Iterator[float]:
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def may_pass(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
     """Whether the same request may succeed a moment later."""
     if response := _response(error):
         code, status = _code(response), _status(response)
@@ -184,7 +184,7 @@ def do_all(*acts: Callable[[], object]) -> None:
 
 
 @contextmanager
-def told(doing: str, uri: str) -> Iterator[None]:
+def translate_errors(doing: str, uri: str) -> Iterator[None]:
     """Turn what fsspec, botocore and the system raise into a StoreError a person can act on."""
     try:
         yield
@@ -192,7 +192,7 @@ def told(doing: str, uri: str) -> Iterator[None]:
         raise
     except FileNotFoundError as error:
         what = "no such bucket" if lacks_bucket(error) else "no such file"
-        raise StoreError(f"{doing} {uri}: {what}", transient=may_pass(error)) from error
+        raise StoreError(f"{doing} {uri}: {what}", transient=is_transient(error)) from error
     except PermissionError as error:
         raise StoreError(f"{doing} {uri}: access denied ({_said(error)})") from error
     except (ImportError, ValueError) as error:
@@ -200,4 +200,4 @@ def told(doing: str, uri: str) -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, OSError) and not is_of_a_client(error):
             raise
-        raise StoreError(f"{doing} {uri}: {_said(error)}", transient=may_pass(error)) from error
+        raise StoreError(f"{doing} {uri}: {_said(error)}", transient=is_transient(error)) from error

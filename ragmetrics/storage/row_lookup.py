@@ -10,9 +10,9 @@ import pyarrow as pa
 from ragmetrics.errors import StoreError
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.retry import is_missing
-from ragmetrics.storage.shards import RunRef, ScoredRow, open_part, row_of, score_of, undamaged
+from ragmetrics.storage.shards import RunRef, ScoredRow, open_part, reading_part, row_of, score_of
 
-Place: TypeAlias = tuple[int, int]
+RowLocation: TypeAlias = tuple[int, int]
 """Of a row in a run: its shard, and its position there."""
 
 
@@ -55,20 +55,20 @@ def scores_at(
 
 def scored_rows(
     files: Files, ref: RunRef, metrics: Sequence[str], wanted: Mapping[int, Collection[int]]
-) -> dict[Place, ScoredRow]:
+) -> dict[RowLocation, ScoredRow]:
     """The rows at some places, `{shard: positions}`, with the scores that there are of them."""
-    found: dict[Place, ScoredRow] = {}
+    found: dict[RowLocation, ScoredRow] = {}
     for shard, positions in wanted.items():
         scores = scores_at(files, ref, metrics, shard, positions)
         rows = records_at(files, ref.rows(shard), positions)
-        with undamaged(files, ref.rows(shard)):
+        with reading_part(files, ref.rows(shard)):
             for position, record in rows.items():
                 of_row = {name: score_of(of_metric[position]) for name, of_metric in scores.items()}
                 found[shard, position] = ScoredRow(row_of(record), of_row)
     return found
 
 
-def by_shard(places: Collection[Place]) -> dict[int, set[int]]:
+def by_shard(places: Collection[RowLocation]) -> dict[int, set[int]]:
     """Places as `{shard: positions}`."""
     found: dict[int, set[int]] = {}
     for shard, position in places:

@@ -22,7 +22,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Finding, Manifest, Record, explain
+from ragmetrics.model import Finding, Manifest, Record, explain_validation_error
 from ragmetrics.storage.files import FileInfo, Files
 from ragmetrics.storage.manifests import RUNS, by_date, read_manifests
 from ragmetrics.storage.parallel import find_all
@@ -79,7 +79,7 @@ def _outlined(finding: Finding) -> Finding:
     return finding.model_copy(update=_NO_NUMBERS)
 
 
-class Months:
+class RunIndex:
     """The outlines of a store's manifests; what was read once is not read again.
 
     An outline belongs to a file of one version, so this may be kept as long as a run lasts,
@@ -164,7 +164,9 @@ class Months:
             found = _Month.model_validate_json(data)
         except ValidationError as error:
             uri = self._files.uri(_path(month))
-            log.warning("%s is damaged, its runs are read anew: %s", uri, explain(error))
+            log.warning(
+                "%s is damaged, its runs are read anew: %s", uri, explain_validation_error(error)
+            )
             return []
         return found.runs if found.shape == _shape() else []
 

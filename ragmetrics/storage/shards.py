@@ -22,10 +22,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model import LogRow, Record, Score, Status, dumps, question_key
+from ragmetrics.model import LogRow, Record, Score, Status, dump_json, question_key
 from ragmetrics.storage.files import Files
 from ragmetrics.storage.retry import is_missing
-from ragmetrics.storage.tempfiles import scratch
+from ragmetrics.storage.tempfiles import temporary_file
 
 log = logging.getLogger(__name__)
 _GROUP = 1_000
@@ -107,7 +107,7 @@ class PartWriter:
 
     def __init__(self, folder: Path, schema: pa.Schema, group_bytes: int = 1 << 20) -> None:
         with (
-            scratch(),
+            temporary_file(),
             tempfile.NamedTemporaryFile(dir=folder, suffix=".parquet", delete=False) as file,
         ):
             self._path = Path(file.name)
@@ -137,8 +137,8 @@ class PartWriter:
         Returns a digest of the file: equal records in equal order give equal files.
         """
         self._flush()
-        said = {key: dumps(value) for key, value in (notes or {}).items()}
-        with scratch():
+        said = {key: dump_json(value) for key, value in (notes or {}).items()}
+        with temporary_file():
             writer = self._writer or pq.ParquetWriter(self._path, self._schema, compression="zstd")
             writer.add_key_value_metadata(said)
             writer.close()
@@ -154,7 +154,7 @@ class PartWriter:
             self._waiting, self._bytes = [], 0
 
     def _write(self, table: pa.Table) -> None:
-        with scratch():
+        with temporary_file():
             if self._writer is None:
                 self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd")
             self._writer.write_table(table)
@@ -182,7 +182,7 @@ def score_record(row: LogRow, score: Score) -> dict[str, Any]:
         "value": score.value,
         "status": score.status.value,
         "reason": score.reason or None,
-        "details": dumps(dict(score.details)) if score.details else None,
+        "details": dump_json(dict(score.details)) if score.details else None,
         "index_build": row.index_build,
         "language": row.language,
         "tags": list(row.tags.items()),
@@ -233,7 +233,7 @@ def read_columns(files: Files, path: str, columns: Sequence[str]) -> pa.Table:
 
 def read_notes(files: Files, path: str) -> dict[str, Any]:
     """The notes that a part was finished with; nothing but its footer is fetched."""
-    with undamaged(files, path):
+    with reading_part(files, path):
         said = pq.ParquetFile(_footer(files, path)).metadata.metadata or {}
         ours = (key for key in said if not key.startswith((b"ARROW:", b"pandas")))
         return {key.decode(): json.loads(said[key]) for key in ours}
@@ -279,12 +279,12 @@ class DamagedPart(StoreError):
 @contextmanager
 def open_part(files: Files, path: str) -> Iterator[pq.ParquetFile]:
     """A part to be read, as it is now: two runs at once may write it anew."""
-    with files.open_as_is(path) as file, undamaged(files, path):
+    with files.open_as_is(path) as file, reading_part(files, path):
         yield pq.ParquetFile(file)
 
 
 @contextmanager
-def undamaged(files: Files, path: str) -> Iterator[None]:
+def reading_part(files: Files, path: str) -> Iterator[None]:
     """While a part is read: what Arrow, or Python, cannot make sense of is a DamagedPart."""
     try:
         yield
@@ -325,7 +325,7 @@ _ROW_FIELDS = tuple(one.name for one in fields(LogRow))
 @contextmanager
 def workspace() -> Iterator[Path]:
     """A local folder for parts in the making."""
-    with scratch():
+    with temporary_file():
         made = tempfile.TemporaryDirectory(prefix="ragmetrics-")
     with made as folder:
         yield Path(folder)

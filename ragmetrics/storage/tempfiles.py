@@ -9,7 +9,7 @@ from ragmetrics.errors import StoreError
 
 
 @contextmanager
-def scratch() -> Iterator[None]:
+def temporary_file() -> Iterator[None]:
     """While temporary files are made or written: an OSError becomes a StoreError."""
     try:
         yield

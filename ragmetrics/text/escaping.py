@@ -42,7 +42,7 @@ def slug(name: str) -> str:
 _SHORT = 300  # characters of a server's message that are shown
 
 
-def short(text: object) -> str:
+def shorten(text: object) -> str:
     """A server's words on one line, without what a terminal would obey, cut to size."""
     line = " ".join("".join(c if c.isprintable() else " " for c in str(text)[:5_000]).split())
     return line if len(line) <= _SHORT else f"{line[:_SHORT]} ..."

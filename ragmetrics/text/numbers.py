@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-NONE = "–"
+NO_VALUE = "–"
 
 
 def finite(value: float | None) -> float | None:
@@ -15,7 +15,7 @@ def finite(value: float | None) -> float | None:
 def share(part: float, whole: float) -> str:
     """`0.4%`, `71.0%`, and `0%` and `100%`; never rounded to nothing or to everything."""
     if not whole:
-        return NONE
+        return NO_VALUE
     percent = 100 * part / whole
     if 0 < percent < 0.1:
         return "<0.1%"

@@ -36,7 +36,7 @@ class _Duplicate(Exception):
     """An object names a key twice."""
 
 
-def objects(text: str) -> list[str]:
+def json_objects(text: str) -> list[str]:
     """The JSON objects of a reply as they are written, none inside another, the last one first.
 
     Thoughts are passed over; where they have no end there is no verdict. Raises UnreadableReply

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from ragmetrics.text.rule_splitter import plain_sentences
-from ragmetrics.text.split_cache import Key, Recent, Shared, Split, splits_file
+from ragmetrics.text.split_cache import Key, Recent, SharedSplitCache, Split, splits_file
 
 for _category in (SyntaxWarning, DeprecationWarning):  # its old escapes break -W error
     warnings.filterwarnings("ignore", category=_category, module=r".*\bpysbd\b")
@@ -135,7 +135,7 @@ def sharing_splits(path: Path | None = None) -> Iterator[Path]:
         return
     with ExitStack() as stack:
         file = path or stack.enter_context(splits_file())
-        shared = _shared = Shared(file)
+        shared = _shared = SharedSplitCache(file)
         try:
             yield file
         finally:
@@ -154,7 +154,7 @@ class _UnfitError(Exception):
 
 
 _recent = Recent(_CACHE_BYTES)
-_shared: Shared | None = None
+_shared: SharedSplitCache | None = None
 
 
 def _found(key: Key) -> Split:

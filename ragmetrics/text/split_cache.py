@@ -74,7 +74,7 @@ class Recent:
                 self._held -= self._entries.popitem(last=False)[1][1]
 
 
-class Shared:
+class SharedSplitCache:
     """The texts split by any process of a run, in one SQLite file; safe between threads too.
 
     No failure of the file fails a split: the first one is logged, and the text is split here; so

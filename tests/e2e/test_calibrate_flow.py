@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from ragmetrics.calibration import load_calibrations
-from ragmetrics.calibration.label_mapping import Question
+from ragmetrics.calibration.label_mapping import LabelQuestion
 from ragmetrics.storage import Files
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.labelled import make_labelled, right, write_judge, wrong
@@ -91,7 +91,7 @@ def test_repeating_it_on_the_same_day_asks_nothing(
     assert not drift.drifted
 
 
-def careless(metric: str, question: Question) -> str:
+def careless(metric: str, question: LabelQuestion) -> str:
     """The judge after a bad update: it turns every second question's labels round."""
     number = int(question.ask.data["question"].rstrip("?").split()[-1])
     return (wrong if number % 4 < 2 else right)(metric, question)

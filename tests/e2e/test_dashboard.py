@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model import Fall, JudgeInfo, JudgeSummary, Segment, Source, WorstRow
+from ragmetrics.model import JudgeInfo, JudgeSummary, Segment, Source, UnwatchedDrop, WorstRow
 from ragmetrics.report.site import write_assets, write_night, write_overview
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
@@ -72,7 +72,9 @@ def test_long_names_fit_a_narrow_window(visit: Visit, tmp_path: Path) -> None:
         "segments": [summary(metric, 0.3, judge, segment=Segment(tag=word, value=word))],
         "findings": [finding(word, level="suspect", rule=word, message=word)],
         "falls": [
-            Fall.model_validate({**fall, "drop": 0.3, "low": 0.2, "high": 0.4, "questions": 9})
+            UnwatchedDrop.model_validate(
+                {**fall, "drop": 0.3, "low": 0.2, "high": 0.4, "questions": 9}
+            )
         ],
         "worst": [WorstRow(id=word, metric=metric, value=0.0, user_input=word * 3)],
         "problems": [word],

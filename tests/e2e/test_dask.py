@@ -24,7 +24,7 @@ from ragmetrics.config import load_settings
 from ragmetrics.errors import RagmetricsError, StoreError
 from ragmetrics.model import Gate
 from ragmetrics.pipeline import stage_night
-from ragmetrics.scoring import parts
+from ragmetrics.scoring import list_parts
 from ragmetrics.storage import open_store
 from tests.fakes.build_logs import METRICS, damaged, golden, write_build
 from tests.fakes.clients import JudgeServer
@@ -125,7 +125,7 @@ def test_an_error_in_a_worker_is_the_same_error_here(settings: Callable[..., str
 
     @flow
     def scoring() -> list[RagmetricsError]:
-        return score_all(chosen, staged.ref, parts(chosen, staged))
+        return score_all(chosen, staged.ref, list_parts(chosen, staged))
 
     (error,) = scoring()
     assert isinstance(error, StoreError) and str(error).endswith("shard-001.parquet: no such file")

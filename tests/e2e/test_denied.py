@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.alerts import load_book
+from ragmetrics.alerts import load_alerts
 from ragmetrics.storage import Files, nights
 from tests.fakes import s3 as fake_s3
 from tests.fakes.clients import Bucket, JudgeServer
@@ -118,7 +118,7 @@ def test_a_folder_that_cannot_be_written_loses_no_alert(
     (said,) = told(slack_server)
     assert "Resolved" in said
     assert result.delivery.errors == ()
-    states = load_book(store(s3_strict)).states
+    states = load_alerts(store(s3_strict)).states
     assert {one.state for one in states.values()} == {"ok"}
     if folder == "runs":  # without its manifest a night does not exist, until it is run again
         run(settings, BAD)
@@ -189,7 +189,7 @@ def test_nothing_needs_to_be_removed(
     assert "Resolved" in resolved
     assert is_whole(s3_strict, BAD)
     assert is_whole(s3_strict, NEXT)
-    assert load_book(store(s3_strict)).outbox == ()
+    assert load_alerts(store(s3_strict)).outbox == ()
     judge_server.reset()
     assert run(settings, NEXT).manifest.problems == []
     assert judge_server.stats()["requests"] == 0

@@ -19,7 +19,7 @@ from markdown_it import MarkdownIt
 from prometheus_client.parser import text_string_to_metric_families
 
 from ragmetrics.alerts import silence, spans
-from ragmetrics.alerts.formats.slack_mrkdwn import Span
+from ragmetrics.alerts.formats.slack_mrkdwn import StyledText
 from ragmetrics.model import Silence
 from ragmetrics.report import gate_markdown, night_markdown, rebuild_dashboard
 from ragmetrics.storage import open_store, run_of
@@ -232,7 +232,7 @@ def test_slack_reads_no_markup_of_a_log(nights: dict[str, Night]) -> None:
     assert [one for one in texts if _unseen(one.replace("\n", "").replace("\u2060", ""))] == []
 
 
-def _styled(message: dict[str, Any]) -> list[Span]:
+def _styled(message: dict[str, Any]) -> list[StyledText]:
     mrkdwn = [text for kind, text in _texts(message) if kind != "plain_text"]
     return [one for text in mrkdwn for one in spans(text) if one.style]
 

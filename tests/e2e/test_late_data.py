@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from ragmetrics.alerts import load_book
+from ragmetrics.alerts import load_alerts
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.model import Finding, Manifest
 from ragmetrics.pipeline import (
@@ -28,7 +28,7 @@ from ragmetrics.pipeline import (
     show_night,
     stage_night,
 )
-from ragmetrics.scoring import parts, score_parts
+from ragmetrics.scoring import list_parts, score_parts
 from ragmetrics.storage import nights, open_store, read_notes
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -202,7 +202,7 @@ def test_a_run_that_was_overtaken_says_nothing(
     log(tmp_path, "b.jsonl", late(400))
     quick = run_night(settings, NIGHT).manifest
     assert slack_server.delivered == []
-    score_parts(settings, slow, parts(settings, slow))
+    score_parts(settings, slow, list_parts(settings, slow))
     manifest = publish_night(settings, slow)
     show_night(settings, manifest)
     assert finding_of(manifest).level == "breach"
@@ -213,7 +213,7 @@ def test_a_run_that_was_overtaken_says_nothing(
     assert [night.run for night in nights(open_store(settings))] == [quick.run]
     page = (tmp_path / "store" / "dashboard" / str(NIGHT) / "index.html").read_text()
     assert "<b>440</b>" in page
-    book = load_book(open_store(settings))
+    book = load_alerts(open_store(settings))
     assert {state.state for state in book.states.values()} == {"ok"}
 
 
@@ -279,7 +279,7 @@ def test_late_data_of_a_past_night_moves_no_alert(
     for night in (NIGHT, tomorrow):
         log(tmp_path, "a.jsonl", make_rows(40), night)
         run_night(settings, night)
-    before = load_book(open_store(settings))
+    before = load_alerts(open_store(settings))
     log(tmp_path, "b.jsonl", late(200, good=0.0))
     past = run_night(settings, NIGHT).manifest
     fell = finding_of(past)
@@ -290,7 +290,7 @@ def test_late_data_of_a_past_night_moves_no_alert(
         None,
     )
     assert slack_server.received == []
-    assert load_book(open_store(settings)) == before
+    assert load_alerts(open_store(settings)) == before
     assert [night.source.rows for night in nights(open_store(settings))] == [240, 40]
 
 

@@ -16,7 +16,7 @@ from ragmetrics.config import make_settings
 from ragmetrics.model import Manifest
 from ragmetrics.pipeline import CoverageShort, NightResult, run_night
 from ragmetrics.report import night_markdown, night_summary
-from ragmetrics.report.night_status import condition
+from ragmetrics.report.night_status import find_night_status
 from ragmetrics.storage import open_store, run_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -124,7 +124,7 @@ def test_a_judge_that_is_down_is_told_once(site: Site, judge_server: JudgeServer
         )
         if name != "error":
             assert "explains 8 more without data: context_relevance (2)," in words, name
-    assert [len(one.findings) for one in condition(manifest).incidents] == [14]
+    assert [len(one.findings) for one in find_night_status(manifest).incidents] == [14]
 
 
 def test_a_missing_log_is_told_first_and_alone(site: Site) -> None:
@@ -142,7 +142,7 @@ def test_a_missing_log_is_told_first_and_alone(site: Site) -> None:
             first, _, rest = words.partition("xplains 8 more without data: context_relevance (2)")
             assert "nothing to score: no log file at" in first and rest, name
             assert "not checked since" not in first, name
-    (incident,) = condition(manifest).incidents
+    (incident,) = find_night_status(manifest).incidents
     assert (incident.cause.kind, len(incident.explained)) == ("no_data", 8)
 
 

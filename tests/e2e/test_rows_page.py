@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ragmetrics.model import MovedContext, Score
-from ragmetrics.report.earlier_retrieval import Earlier
-from ragmetrics.report.row_selection import SAMPLED, KeptRow, Why
+from ragmetrics.report.earlier_retrieval import EarlierNights
+from ragmetrics.report.row_selection import SAMPLED, KeptRow, SelectionReason
 from ragmetrics.report.site import write_assets, write_night, write_overview
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
@@ -21,10 +21,13 @@ from tests.fakes.nights import HOSTILE, as_worst, night, worst_row
 
 pytestmark = pytest.mark.e2e
 FORMULA = '=HYPERLINK("http://example.com";"x")'
-FELL = Why("fell", "context_relevance", 0.2, 1.0)
-BOTH = (Why("worst", "context_recall", 0.9), Why("fell", "context_relevance", 0.2, 0.5))
+FELL = SelectionReason("fell", "context_relevance", 0.2, 1.0)
+BOTH = (
+    SelectionReason("worst", "context_recall", 0.9),
+    SelectionReason("fell", "context_relevance", 0.2, 0.5),
+)
 CITIES = ("New\u00a0York  Bay", "L" * 300)
-THEN = Earlier(
+THEN = EarlierNights(
     date(2026, 11, 9),
     "idx-1",
     {"context_recall": 0.9},

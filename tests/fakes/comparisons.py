@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ragmetrics.model import (
-    Change,
     ComparedSide,
     Comparison,
     JudgeInfo,
     LoneQuestion,
+    MetricChange,
     MovedContext,
     MovedRow,
     OneSided,
@@ -26,7 +26,7 @@ def side(name: str, **change: Any) -> ComparedSide:
     return ComparedSide(**{**values, **change})
 
 
-def change(metric: str = "context_recall", by: float = -0.2, **more: Any) -> Change:
+def change(metric: str = "context_recall", by: float = -0.2, **more: Any) -> MetricChange:
     """A change of 80 questions by so much, sure where it is more than its interval is wide."""
     sure = abs(by) > 0.06
     values: dict[str, Any] = {
@@ -44,7 +44,7 @@ def change(metric: str = "context_recall", by: float = -0.2, **more: Any) -> Cha
         "questions_a": 90,
         "questions_b": 85,
     }
-    return Change(**{**values, **more})
+    return MetricChange(**{**values, **more})
 
 
 def moved_row(number: int = 1, say: str | None = None, **more: Any) -> MovedRow:
@@ -92,7 +92,7 @@ def comparison(say: str | None = None, **more: Any) -> Comparison:
             change("context_relevance", 0.1),
             change(),
             change("context_precision", -0.02),
-            Change(metric="faithfulness", reason="the judge changed"),
+            MetricChange(metric="faithfulness", reason="the judge changed"),
         ],
         "segments": [
             change(by=by, segment=Segment(tag=say or "section", value=say or value))

@@ -6,13 +6,13 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.alerts import alert
+from ragmetrics.alerts import notify_channels
 from ragmetrics.calibration import judge_drift_set
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.logs import find_inputs
 from ragmetrics.model import Finding, Manifest
-from ragmetrics.pipeline.publish import publish
-from ragmetrics.scoring import judge_info, parts, plan, score_part, stage
+from ragmetrics.pipeline.publish import publish_run
+from ragmetrics.scoring import judge_info, list_parts, plan_run, score_part, stage_run
 from ragmetrics.storage import open_store
 from tests.fakes.clients import JudgeServer
 from tests.fakes.labelled import OTHER, make_labelled
@@ -55,15 +55,15 @@ class Nights:
         self._write(day, lost)
         inputs = find_inputs(self.settings, day)
         info, embedder = judge_info(self.settings)
-        ref = plan(self.settings, day, inputs, f"{info.fingerprint}/{embedder}")
-        staged = stage(self.settings, ref, inputs, now)
+        ref = plan_run(self.settings, day, inputs, f"{info.fingerprint}/{embedder}")
+        staged = stage_run(self.settings, ref, inputs, now)
         if judged:
             assert judge_drift_set(self.settings, open_store(self.settings), now) is None
-        for family, shard in parts(self.settings, staged):
+        for family, shard in list_parts(self.settings, staged):
             score_part(self.settings, ref, family, shard)
         self._number += 1
-        manifest = publish(self.settings, staged, now + timedelta(minutes=5))
-        alert(self.settings, open_store(self.settings), manifest)
+        manifest = publish_run(self.settings, staged, now + timedelta(minutes=5))
+        notify_channels(self.settings, open_store(self.settings), manifest)
         return manifest
 
     def _write(self, day: date, lost: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ragmetrics.model import FallenQuestion, Gate, JudgeInfo, MetricVerdict, Source, Undecided
+from ragmetrics.model import FailedGate, FallenQuestion, Gate, JudgeInfo, MetricVerdict, Source
 
 FINISHED = datetime(2026, 11, 20, 3, 4, tzinfo=UTC)
 
@@ -97,7 +97,7 @@ def incomparable(build: str = "idx-45", day: int = 2, **change: Any) -> Gate:
     return gate(build, day, **{**values, **change})
 
 
-def undecided(reason: str = "index build: build: not there", **change: Any) -> Undecided:
+def undecided(reason: str = "index build: build: not there", **change: Any) -> FailedGate:
     """An event without a build."""
     values: dict[str, Any] = {
         "dataset": "helpdesk",
@@ -106,4 +106,4 @@ def undecided(reason: str = "index build: build: not there", **change: Any) -> U
         "event_id": "3f0c9e0e-0000-4000-8000-000000000001",
         "at": FINISHED,
     }
-    return Undecided(**{**values, **change})
+    return FailedGate(**{**values, **change})

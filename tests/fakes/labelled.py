@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.calibration.label_mapping import TARGETS, Question
+from ragmetrics.calibration.label_mapping import TARGETS, LabelQuestion
 from ragmetrics.calibration.labelled import read_labelled
 from ragmetrics.config import make_settings
 from ragmetrics.logs import log_set
@@ -15,7 +15,7 @@ from ragmetrics.model import Rejected
 from tests.fakes.logs import write_jsonl
 
 OTHER = "Ferries leave the harbour every hour. They carry bicycles."
-Reply = Callable[[str, Question], "str | None"]
+Reply = Callable[[str, LabelQuestion], "str | None"]
 """From a metric and a question about a row to a reply; None for none."""
 
 
@@ -35,7 +35,7 @@ def relabelled(row: Mapping[str, Any], **labels: Any) -> dict[str, Any]:
     return {**row, "labels": {name: one for name, one in changed.items() if one is not None}}
 
 
-def right(metric: str, question: Question) -> str:
+def right(metric: str, question: LabelQuestion) -> str:
     """The reply of a judge that agrees with every label; support in part is none."""
     flags = [label == 1 for label in question.labels]
     if metric == "context_relevance":
@@ -45,10 +45,10 @@ def right(metric: str, question: Question) -> str:
     return json.dumps({"supported": [int(flag) for flag in flags]})
 
 
-def wrong(metric: str, question: Question) -> str:
+def wrong(metric: str, question: LabelQuestion) -> str:
     """The reply of a judge that denies every label."""
     turned = tuple(float(label != 1) for label in question.labels)
-    return right(metric, Question(question.ask, question.units, turned))
+    return right(metric, LabelQuestion(question.ask, question.units, turned))
 
 
 def write_judge(path: Path, rows: Path, reply: Reply = right) -> str:

@@ -6,7 +6,6 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from ragmetrics.model import (
-    Fall,
     Finding,
     JudgeInfo,
     LogRow,
@@ -16,10 +15,11 @@ from ragmetrics.model import (
     Source,
     Status,
     Summary,
+    UnwatchedDrop,
     WorstRow,
 )
 from ragmetrics.model.manifest import Usage
-from ragmetrics.report.row_selection import KeptRow, Why
+from ragmetrics.report.row_selection import KeptRow, SelectionReason
 from ragmetrics.storage import ScoredRow
 
 FIRST = date(2026, 11, 10)
@@ -28,7 +28,7 @@ HOSTILE = (
     "<script>alert(1)</script> </script> <!channel> "
     '<img src=x onerror="alert(2)"> \u202e\x00|`{{ 7 * 7 }}'
 )
-WORST = Why("worst", "context_recall", 0.0)
+WORST = SelectionReason("worst", "context_recall", 0.0)
 SPLIT = ["Invoices are sent monthly. A sent invoice cannot be changed.", "Seats can be added."]
 
 
@@ -64,10 +64,10 @@ def finding(metric: str | None = "context_recall", level: str = "ok", **change: 
     return Finding(**{**values, **change})
 
 
-def fall(metric: str, before: float = 0.9, now: float = 0.6) -> Fall:
+def fall(metric: str, before: float = 0.9, now: float = 0.6) -> UnwatchedDrop:
     """A mean that got worse for sure, by 80 questions of both nights."""
     drop = round(abs(now - before), 3)
-    return Fall(
+    return UnwatchedDrop(
         metric=metric,
         before=before,
         now=now,

@@ -18,12 +18,12 @@ from pydantic import SecretStr
 from ragmetrics.alerts import Message
 from ragmetrics.alerts.slack_bot import API, Bot
 from ragmetrics.alerts.webhook import send
-from ragmetrics.comparison.replay.endpoint import Endpoint
+from ragmetrics.comparison.replay.endpoint import HttpRetriever
 from ragmetrics.comparison.replay.protocols import NoAnswer
-from ragmetrics.comparison.replay.questions import Question
+from ragmetrics.comparison.replay.questions import GoldenQuestion
 from ragmetrics.config import JudgeSettings, RetrieverSettings
 from ragmetrics.errors import RagmetricsError, Unanswered
-from ragmetrics.judges import BatchApi, Broker, Vectors, find_access, make_client
+from ragmetrics.judges import BatchApi, EmbeddingClient, JudgeClient, find_access, make_client
 from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.metrics import GRADE
@@ -37,7 +37,7 @@ ASK = Ask(GRADE, {"question": "When was it opened?", "context": "It was opened i
 async def judge(settings: JudgeSettings) -> Unanswered:
     """A request for a verdict."""
     live = LiveJudge(find_access(settings, settings.base_url, None), settings)
-    answer = await Broker(live, Vectors(CountingEmbedder())).answer("00000000", ASK)
+    answer = await JudgeClient(live, EmbeddingClient(CountingEmbedder())).answer("00000000", ASK)
     await live.close()
     assert isinstance(answer, Unanswered)
     return answer
@@ -54,9 +54,9 @@ async def embeddings(settings: JudgeSettings) -> None:
 
 async def retriever(settings: JudgeSettings) -> None:
     """A question to a retriever."""
-    endpoint = Endpoint(RetrieverSettings(url=settings.base_url), "b", {})
+    endpoint = HttpRetriever(RetrieverSettings(url=settings.base_url), "b", {})
     try:
-        await endpoint.ask(Question(id="q", user_input="When?", language="en", tags={}))
+        await endpoint.ask(GoldenQuestion(id="q", user_input="When?", language="en", tags={}))
     finally:
         await endpoint.close()
 

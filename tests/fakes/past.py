@@ -9,7 +9,13 @@ from typing import Any
 
 import pandas as pd
 
-from ragmetrics.alerts import Book, advance, evaluate, explain, notifications
+from ragmetrics.alerts import (
+    AlertStore,
+    advance_states,
+    evaluate_rules,
+    explain_root_cause,
+    notifications,
+)
 from ragmetrics.alerts.rules import Night
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.model import Finding, JudgeInfo, Manifest, Source, Status
@@ -93,7 +99,7 @@ def view(
     *earlier: Past,
     runs: Sequence[Past] = (),
     serving: Sequence[str] = (),
-    book: Book | None = None,
+    book: AlertStore | None = None,
     mix_tags: Sequence[str] | None = None,
 ) -> Night:
     """What the rules see tonight; `runs` are in the store, but do not speak for their nights.
@@ -116,7 +122,7 @@ def hold(rules: Sequence[Rule] | None, tonight: Past, *earlier: Past, **more: An
     """All findings of tonight; earlier nights are given oldest first."""
     store = {name: more.pop(name) for name in ("runs", "serving") if name in more}
     settings = AlertSettings(rules=None if rules is None else tuple(rules), **more)
-    return evaluate(settings, view(tonight, *earlier, mix_tags=settings.mix_tags, **store))
+    return evaluate_rules(settings, view(tonight, *earlier, mix_tags=settings.mix_tags, **store))
 
 
 def metric_findings(*arguments: Any, **more: Any) -> list[Finding]:
@@ -156,16 +162,16 @@ def story(
 
     Of each night the judge, `judge-1` if none is named, and the builds that were promoted.
     """
-    book, past, told = Book(), list[Past](), list[Finding]()
+    book, past, told = AlertStore(), list[Past](), list[Finding]()
     settings = AlertSettings(rules=tuple(rules), **more)
     for place, values in enumerate(nights):
         scored = values if isinstance(values, MetricScores) else scores(values)
         judge = judges[place] if judges else "judge-1"
         tonight = a_night(scored, ago=len(nights) - place - 1, judge=judge)
         night = view(tonight, *past, book=book, serving=serving[place] if serving else ())
-        found, day = evaluate(settings, night), tonight.manifest.date
-        book, findings = advance(book, found, day, 7, run=tonight.manifest.run)
-        findings = explain(night, findings)
+        found, day = evaluate_rules(settings, night), tonight.manifest.date
+        book, findings = advance_states(book, found, day, 7, run=tonight.manifest.run)
+        findings = explain_root_cause(night, findings)
         judged = tonight.manifest.model_copy(update={"findings": findings})
         past.append(replace(tonight, manifest=judged))
         told.append(the(findings, "metric"))

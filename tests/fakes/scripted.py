@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges import Broker, Vectors
+from ragmetrics.judges import EmbeddingClient, JudgeClient
 from ragmetrics.judges.base import Reply
 from ragmetrics.model import Ask, Vector
 from ragmetrics.scoring.panel import Member, Panel
@@ -78,12 +78,14 @@ class CountingEmbedder:
         """Nothing to give back."""
 
 
-def alone(broker: Broker) -> Panel:
+def alone(broker: JudgeClient) -> Panel:
     """A panel of one judge."""
     return Panel([Member(broker)])
 
 
-def a_broker(judge: ScriptedJudge, embedder: CountingEmbedder | None = None, **more: Any) -> Broker:
+def a_broker(
+    judge: ScriptedJudge, embedder: CountingEmbedder | None = None, **more: Any
+) -> JudgeClient:
     """A broker for a judge; `kept_vectors` are those of its embedder."""
-    vectors = Vectors(embedder or CountingEmbedder(), more.pop("kept_vectors", None))
-    return Broker(judge, vectors, **more)
+    vectors = EmbeddingClient(embedder or CountingEmbedder(), more.pop("kept_vectors", None))
+    return JudgeClient(judge, vectors, **more)

@@ -18,24 +18,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.comparison.replay.protocols import NoAnswer
-from ragmetrics.comparison.replay.questions import Question
+from ragmetrics.comparison.replay.questions import GoldenQuestion
 from ragmetrics.comparison.replay.response_mapping import read_answer
 from ragmetrics.config import RetrieverSettings
 from ragmetrics.errors import InputError, JudgeError, UnreadableReply
-from ragmetrics.judges import Answer, Fused, Setback, error_of, retry_after
+from ragmetrics.judges import Answer, Fused, RetryableError, error_of, retry_after
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_files import Fault, read_outputs
-from ragmetrics.judges.cache.write_ahead_log import Judgement, read_lines
+from ragmetrics.judges.cache.write_ahead_log import CachedReply, read_lines
 from ragmetrics.judges.chat_completions import read_reply
 from ragmetrics.judges.embeddings import _embedded
-from ragmetrics.judges.http_errors import UNREADABLE, problem, used_up
+from ragmetrics.judges.http_errors import UNREADABLE, error_from_response, used_up
 from ragmetrics.judges.replayed import RecordedJudge
 from ragmetrics.judges.reported_usage import MOST_TOKENS
 from ragmetrics.metrics import GRADE, NEEDED
 from ragmetrics.metrics.bundled.faithfulness import STATEMENTS
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
 from ragmetrics.model import Ask
-from ragmetrics.text import is_refusal, objects
+from ragmetrics.text import is_refusal, json_objects
 
 pytestmark = pytest.mark.fuzz
 NOW = datetime(2026, 11, 19, tzinfo=UTC)
@@ -93,9 +93,9 @@ def test_chat_completions(answer: Any) -> None:
     assert is_count(reply.prompt_tokens)
     assert is_count(reply.completion_tokens)
     assert 0 <= reply.cached_tokens <= reply.prompt_tokens
-    line = Judgement("0" * 32, "p", reply.text, reply.prompt_tokens, reply.completion_tokens).line(
-        1
-    )
+    line = CachedReply(
+        "0" * 32, "p", reply.text, reply.prompt_tokens, reply.completion_tokens
+    ).line(1)
     assert sum(len(table) for table in read_lines([line])) == 1
 
 
@@ -129,8 +129,8 @@ def test_errors_and_headers(
     assert retry_after(headers, NOW) >= 0
     assert used_up(limits) >= 0
     error_of(body)
-    found = problem(Answer(status, headers, body), "m", "http://x/", NOW, proven=proven)
-    assert isinstance(found, Setback | JudgeError)
+    found = error_from_response(Answer(status, headers, body), "m", "http://x/", NOW, proven=proven)
+    assert isinstance(found, RetryableError | JudgeError)
 
 
 @fuzzed
@@ -146,7 +146,7 @@ def test_verdicts(text: str) -> None:
             continue
         assert prompt.parse(text, data) == first
     try:
-        assert all(isinstance(json.loads(one), dict) for one in objects(text))
+        assert all(isinstance(json.loads(one), dict) for one in json_objects(text))
         Fused([Ask(GRADE, data)]).split(text)
     except UnreadableReply:
         pass
@@ -205,6 +205,6 @@ def test_recordings(data: bytes) -> None:
 def test_retrievers(answer: Any, contexts: str | None) -> None:
     """A row, or the question has no answer."""
     chosen = RetrieverSettings(url="http://x/", contexts=contexts)
-    question = Question(id="q", user_input="When?", language="en", tags={})
+    question = GoldenQuestion(id="q", user_input="When?", language="en", tags={})
     with suppress(NoAnswer):
         read_answer(chosen, question, "b", answer, NOW)

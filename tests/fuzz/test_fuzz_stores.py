@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from ragmetrics.alerts import Book, load_book, silences
+from ragmetrics.alerts import AlertStore, load_alerts, silences
 from ragmetrics.alerts.delivery import BOOK
 from ragmetrics.alerts.threads import Threads, load_threads
 from ragmetrics.calibration import load_history
 from ragmetrics.errors import StoreError
-from ragmetrics.judges import Corpus, Judgements
-from ragmetrics.judges.cache.write_ahead_log import Judgement
-from ragmetrics.model import Limits, LogRow, Score, Source, Usage
+from ragmetrics.judges import Corpus, ReplyCache
+from ragmetrics.judges.cache.write_ahead_log import CachedReply
+from ragmetrics.model import LogRow, Score, Source, SpendLimits, Usage
 from ragmetrics.scoring import BudgetPlan, Staged, load_corpus, staged_runs
 from ragmetrics.scoring.budget.plan import load_plan
 from ragmetrics.scoring.sampling.plan import load_sample
@@ -35,8 +35,8 @@ from ragmetrics.storage import (
     find_manifest,
     is_whole,
     load_compared,
+    load_failed_gates,
     load_gates,
-    load_undecided,
     nights,
     outlines,
     question_keys,
@@ -90,14 +90,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Files:
 
 async def _keep(files: Files) -> None:
     """A file of judgements that is Parquet, and a journal that is still open."""
-    done = Judgements(files, "f", "00000000", "ffffffff")
+    done = ReplyCache(files, "f", "00000000", "ffffffff")
     done.load()
-    await done.keep(Judgement(KEY, "grade", "a reply"))
+    await done.keep(CachedReply(KEY, "grade", "a reply"))
     await asyncio.to_thread(done.compact)
     done.close()
-    left = Judgements(files, "f", "00000000", "ffffffff")
+    left = ReplyCache(files, "f", "00000000", "ffffffff")
     left.load()
-    await left.keep(Judgement(KEY, "other", "a reply"))
+    await left.keep(CachedReply(KEY, "other", "a reply"))
 
 
 def parts(files: Files) -> None:
@@ -119,7 +119,7 @@ def scores(files: Files) -> None:
 
 def judgements(files: Files) -> None:
     """All that reads judgements; what is damaged is asked anew."""
-    kept = Judgements(files, "f", "00000000", "ffffffff")
+    kept = ReplyCache(files, "f", "00000000", "ffffffff")
     kept.load()
     kept.find(KEY)
     kept.find_vector(KEY)
@@ -141,16 +141,16 @@ RECORDS: dict[str, tuple[BaseModel, Read]] = {
         lambda files: staged_runs(files, REF.date),
     ),
     f"{REF.folder('rows')}/budget.json": (
-        BudgetPlan(limits=Limits(max_usd=1.0), estimated=Usage()),
+        BudgetPlan(limits=SpendLimits(max_usd=1.0), estimated=Usage()),
         lambda files: load_plan(files, REF),
     ),
     f"{REF.folder('rows')}/sample.json": (NIGHT, lambda files: load_sample(files, REF)),
-    BOOK: (Book(), load_book),
+    BOOK: (AlertStore(), load_alerts),
     "alerts/threads.json": (Threads(), load_threads),
     "alerts/silences/a.json": (NIGHT, silences),
-    "alerts/outbox/a.json": (NIGHT, load_book),
+    "alerts/outbox/a.json": (NIGHT, load_alerts),
     "gates/b2.json": (NIGHT, lambda files: (list(load_gates(files)), load_compared(files, "b2"))),
-    "gates/undecided/b2.json": (NIGHT, lambda files: list(load_undecided(files))),
+    "gates/undecided/b2.json": (NIGHT, lambda files: list(load_failed_gates(files))),
     "calibrations/set=a/judge=f/20261119T000000.000000Z.json": (NIGHT, load_history),
 }
 

@@ -28,7 +28,7 @@ from ragmetrics.stats import (
 )
 from ragmetrics.stats.agreement import Level, cohen_kappa
 from ragmetrics.stats.ranking import auc, auc_within, spearman
-from ragmetrics.stats.reliability_curve import Bin
+from ragmetrics.stats.reliability_curve import CalibrationBin
 
 GAP = math.nan
 # Krippendorff 2011, section C/D: four observers, twelve units, with gaps.
@@ -254,7 +254,7 @@ def test_one_question_has_a_share_without_an_interval() -> None:
     """As everywhere: units of one question are one observation."""
     found = reliability([1, 0], [0.5, 0.5], ["a", "a"])
     assert found is not None
-    assert found.bins == (Bin(0.5, 0.6, 2, 0.5, 0.5, None, None),)
+    assert found.bins == (CalibrationBin(0.5, 0.6, 2, 0.5, 0.5, None, None),)
 
 
 # Resampling

@@ -11,10 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.alerts import Message, advance, alert, load_book, spans, terminal_text
+from ragmetrics.alerts import (
+    Message,
+    advance_states,
+    load_alerts,
+    notify_channels,
+    spans,
+    terminal_text,
+)
 from ragmetrics.alerts import message_samples as samples
 from ragmetrics.alerts.formats.slack_blocks import bullets
-from ragmetrics.alerts.formats.slack_mrkdwn import Span
+from ragmetrics.alerts.formats.slack_mrkdwn import StyledText
 from ragmetrics.alerts.slack_bot import API
 from ragmetrics.config import load_settings
 from ragmetrics.pipeline import of_samples, write_page
@@ -197,9 +204,9 @@ def test_a_preview_is_what_every_channel_gets(
             finding(name, level=level, severity="warning")
             for name, level in zip(both, levels, strict=True)
         ]
-        told = advance(load_book(files), told, night(number).date, 7)[1]
+        told = advance_states(load_alerts(files), told, night(number).date, 7)[1]
         save_manifest(files, night(number, findings=told))
-        alert(load_settings(yaml), files, night(number, findings=told))
+        notify_channels(load_settings(yaml), files, night(number, findings=told))
     words = ("alerts", "preview", "--settings", yaml, "--json")
     shown = json.loads(run(*words).out)["messages"]
     assert [one["title"] for one in shown] == [
@@ -333,18 +340,21 @@ def test_a_hostile_night_is_shown_inert(run: Run, files: Files, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("plain", [Span("plain")]),
-        ("*bold* rest", [Span("bold", "bold"), Span(" rest")]),
+        ("plain", [StyledText("plain")]),
+        ("*bold* rest", [StyledText("bold", "bold"), StyledText(" rest")]),
         ("_it_ ~no~ `*c*`", [("it", "italic"), ("no", "strike"), ("*c*", "code")]),
-        ("2*3*4 snake_case_name ~/x", [Span("2*3*4 snake_case_name ~/x")]),
-        ("* a * and *b*", [Span("* a * and "), Span("b", "bold")]),
-        ("&lt;b&gt; &amp;amp; &quot;", [Span("<b> &amp; &quot;")]),
-        ("<https://e.example/?a&amp;b|more>", [Span("more", "link", "https://e.example/?a&b")]),
-        ("<https://e.example>", [Span("https://e.example", "link", "https://e.example")]),
-        ("<javascript:x|more>", [Span("more", "link")]),
+        ("2*3*4 snake_case_name ~/x", [StyledText("2*3*4 snake_case_name ~/x")]),
+        ("* a * and *b*", [StyledText("* a * and "), StyledText("b", "bold")]),
+        ("&lt;b&gt; &amp;amp; &quot;", [StyledText("<b> &amp; &quot;")]),
+        (
+            "<https://e.example/?a&amp;b|more>",
+            [StyledText("more", "link", "https://e.example/?a&b")],
+        ),
+        ("<https://e.example>", [StyledText("https://e.example", "link", "https://e.example")]),
+        ("<javascript:x|more>", [StyledText("more", "link")]),
         ("<!channel> <@U1> <!here|here>", ["@channel", "@U1", "@here"]),
-        ("&lt;!channel&gt;", [Span("<!channel>")]),
-        ("*one", [Span("*one")]),
+        ("&lt;!channel&gt;", [StyledText("<!channel>")]),
+        ("*one", [StyledText("*one")]),
     ],
 )
 def test_mrkdwn_is_read_as_slack_reads_it(text: str, told: list[Any]) -> None:

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ragmetrics.alerts import (
-    Book,
+    AlertStore,
     Message,
-    advance,
-    alert,
-    load_book,
+    advance_states,
+    load_alerts,
     notifications,
+    notify_channels,
     outbox,
     silence,
     silences,
@@ -67,7 +67,7 @@ def findings_of(levels: dict[str, Any], severity: Any = "critical") -> list[Find
     return found
 
 
-def as_rules_say(findings: Sequence[Finding], book: Book, day: date) -> list[Finding]:
+def as_rules_say(findings: Sequence[Finding], book: AlertStore, day: date) -> list[Finding]:
     """The findings with their escalations, by the means alone."""
     known = notifications(book, day)
     return [
@@ -85,7 +85,7 @@ def further(last: Notification | None, finding: Finding) -> Escalation | None:
     return found if found.drop > STEP else None
 
 
-def bare(book: Book) -> dict[str, Any]:
+def bare(book: AlertStore) -> dict[str, Any]:
     """The states without what names the run that they are of."""
     parts = {"finding", "notified", "previous"}
     return {
@@ -148,7 +148,7 @@ class Nights(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Slack is well at last: then people know how it is."""
         self.run(self.day + timedelta(400), [])
-        book = load_book(self.files)
+        book = load_alerts(self.files)
         for key in "ab":
             assert story(self.heard, key) == (book.states.get(key, AlertState()).told is not None)
         assert book.outbox == ()
@@ -186,10 +186,10 @@ class Nights(RuleBasedStateMachine):
         self.runs, self.slack = self.runs + 1, slack
         seen = datetime(2026, 12, 1, tzinfo=UTC) + timedelta(minutes=self.runs)
         offset = (day - FIRST).days
-        said = as_rules_say(findings, load_book(self.files), day)
+        said = as_rules_say(findings, load_alerts(self.files), day)
         manifest = night(offset, findings=said, run=f"run-{self.runs}", seen_at=seen)
         save_manifest(self.files, manifest)
-        alert(SETTINGS, self.files, manifest)
+        notify_channels(SETTINGS, self.files, manifest)
         self.begun = True
         if day >= self.day:
             self.day, self.newest, self.unheard_silence = day, findings, False
@@ -208,20 +208,20 @@ class Nights(RuleBasedStateMachine):
     @rule(slack=SLACK)
     def the_newest_night_is_run_again(self, slack: str) -> None:
         """The same findings: no state changes, and only what waits is told."""
-        before = load_book(self.files)
+        before = load_alerts(self.files)
         waiting = [block for one in before.outbox for block in one.message.blocks]
         heard = len(self.heard)
         self.run(self.day, self.newest, slack)
-        assert bare(load_book(self.files)) == bare(before)
+        assert bare(load_alerts(self.files)) == bare(before)
         assert len(self.heard) - heard in (0, len(waiting))
 
     @precondition(lambda self: self.begun)
     @rule(days=st.integers(1, 9), levels=LEVELS, slack=SLACK)
     def a_night_of_the_past_is_told(self, days: int, levels: Any, slack: str) -> None:
         """A backfill moves no alert."""
-        before = load_book(self.files)
+        before = load_alerts(self.files)
         self.run(self.day - timedelta(days), findings_of(levels), slack)
-        assert load_book(self.files).states == before.states
+        assert load_alerts(self.files).states == before.states
 
     @rule(days=st.integers(0, 5), levels=LEVELS, death=DEATHS)
     def a_run_dies_and_is_started_again(self, days: int, levels: Any, death: str) -> None:
@@ -248,7 +248,7 @@ class Nights(RuleBasedStateMachine):
     @rule(key=KEYS, severity=SEVERITIES)
     def somebody_acknowledges(self, key: str, severity: Any) -> None:
         """Where it fires."""
-        state = load_book(self.files).states.get(key)
+        state = load_alerts(self.files).states.get(key)
         if state and state.state == "firing":
             self.say(Silence(key=key, at=self.now(), since=state.since, severity=severity))
 
@@ -293,7 +293,7 @@ steps = st.lists(
 )
 
 
-def quieted(book: Book, night: date, said: dict[str, int | None]) -> dict[str, Silence]:
+def quieted(book: AlertStore, night: date, said: dict[str, int | None]) -> dict[str, Silence]:
     """Snoozes of so many days, and acknowledgements of what fires."""
     found = {}
     for key, days in said.items():
@@ -307,15 +307,15 @@ def quieted(book: Book, night: date, said: dict[str, int | None]) -> dict[str, S
 @settings(max_examples=200, deadline=None)
 def test_whoever_is_told_of_everything_hears_a_sound_story(sequence: Any, remind: int) -> None:
     """Of the states alone, all messages delivered: many more sequences, with all silences."""
-    book, day, heard = Book(), FIRST, list[tuple[str, str]]()
+    book, day, heard = AlertStore(), FIRST, list[tuple[str, str]]()
     for days, levels, severity, said in sequence:
         day += timedelta(days)
         quiet = quieted(book, day, said)
         found = as_rules_say(findings_of(levels, severity), book, day)
-        book, told = advance(book, found, day, remind, quiet)
+        book, told = advance_states(book, found, day, remind, quiet)
         heard += [(one.key, one.transition) for one in told if one.transition]
         for twice in (found, as_rules_say(findings_of(levels, severity), book, day)):
-            again, retold = advance(book, twice, day, remind, quiet)
+            again, retold = advance_states(book, twice, day, remind, quiet)
             assert bare(again) == bare(book)
             assert not any(one.transition for one in retold)
     for key in "ab":
@@ -329,12 +329,12 @@ def test_no_fall_below_what_was_last_told_stays_untold(sequence: Any, remind: in
 
     An escalation leaves no silence in force, and the same silence does not come back.
     """
-    book, day, known = Book(), FIRST, dict[str, float]()
+    book, day, known = AlertStore(), FIRST, dict[str, float]()
     for days, levels, severity, said in sequence:
         day += timedelta(abs(days))
         quiet = quieted(book, day, said)
         found = as_rules_say(findings_of(levels, severity), book, day)
-        book, told = advance(book, found, day, remind, quiet)
+        book, told = advance_states(book, found, day, remind, quiet)
         for one in told:
             if one.transition == "resolved":
                 known.pop(one.key, None)
@@ -342,9 +342,9 @@ def test_no_fall_below_what_was_last_told_stays_untold(sequence: Any, remind: in
                 known[one.key] = one.mean
             if one.transition == "escalated":
                 assert (one.state, one.silence) == ("firing", None)
-                over = advance(book, findings_of(levels, severity), day + timedelta(1), 99, quiet)[
-                    1
-                ]
+                over = advance_states(
+                    book, findings_of(levels, severity), day + timedelta(1), 99, quiet
+                )[1]
                 assert all(late.silence is None for late in over if late.key == one.key)
             if one.state == "firing" and one.mean is not None and one.key in known:
                 assert known[one.key] - one.mean <= STEP
@@ -354,11 +354,11 @@ def test_no_fall_below_what_was_last_told_stays_untold(sequence: Any, remind: in
 @settings(max_examples=100, deadline=None)
 def test_noise_around_what_was_last_told_escalates_nothing(nights: Any) -> None:
     """A level that goes up and down by less than the step is told once, and reminded of."""
-    book = Book()
+    book = AlertStore()
     for place, (level, noise) in enumerate(nights):
         day = FIRST + timedelta(place)
         found = findings_of({"a": f"{level} {0.4 + noise}"})
-        book, (told,) = advance(book, as_rules_say(found, book, day), day, 3)
+        book, (told,) = advance_states(book, as_rules_say(found, book, day), day, 3)
         assert told.transition != "escalated"
 
 
@@ -366,10 +366,10 @@ def test_noise_around_what_was_last_told_escalates_nothing(nights: Any) -> None:
 @settings(max_examples=100, deadline=None)
 def test_without_silences_people_know_how_it_is(sequence: Any) -> None:
     """What they were told and what is are apart only while somebody snoozes."""
-    book, day = Book(), FIRST
+    book, day = AlertStore(), FIRST
     for days, levels, severity, _ in sequence:
         day += timedelta(days)
-        book, _ = advance(book, findings_of(levels, severity), day, 3)
+        book, _ = advance_states(book, findings_of(levels, severity), day, 3)
         for state in book.states.values():
             assert state.told == (state.since if state.state == "firing" else None)
 
@@ -378,7 +378,7 @@ def test_without_silences_people_know_how_it_is(sequence: Any) -> None:
 @settings(max_examples=100, deadline=None)
 def test_a_silence_that_is_over_changes_nothing(sequence: Any) -> None:
     """As if it had never been."""
-    book, day = Book(), FIRST
+    book, day = AlertStore(), FIRST
     for days, levels, severity, said in sequence:
         day += timedelta(days)
         over = {
@@ -386,8 +386,8 @@ def test_a_silence_that_is_over_changes_nothing(sequence: Any) -> None:
             for key, one in quieted(book, day, said).items()
         }
         given_findings = findings_of(levels, severity)
-        with_them = advance(book, given_findings, day, 3, over)
-        assert with_them == advance(book, given_findings, day, 3)
+        with_them = advance_states(book, given_findings, day, 3, over)
+        assert with_them == advance_states(book, given_findings, day, 3)
         book = with_them[0]
 
 

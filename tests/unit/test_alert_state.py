@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.alerts import Book, Message, advance
+from ragmetrics.alerts import AlertStore, Message, advance_states
 from ragmetrics.alerts.alert_store import AlertState
 from ragmetrics.alerts.outbox_recovery import deliver
 from ragmetrics.errors import RagmetricsError
@@ -37,15 +37,15 @@ def a_finding(
 
 
 def play(
-    levels: Sequence[Level | None], book: Book | None = None, remind_days: int = 7
-) -> tuple[Book, list[str | None], list[Finding]]:
+    levels: Sequence[Level | None], book: AlertStore | None = None, remind_days: int = 7
+) -> tuple[AlertStore, list[str | None], list[Finding]]:
     """One night after the other, all delivered; None is a night without the finding."""
-    book = book or Book()
+    book = book or AlertStore()
     transitions: list[str | None] = []
     told: list[Finding] = []
     for offset, level in enumerate(levels):
         findings = [a_finding(level)] if level else []
-        book, told = advance(book, findings, MONDAY + timedelta(offset), remind_days)
+        book, told = advance_states(book, findings, MONDAY + timedelta(offset), remind_days)
         transitions.append(told[0].transition if told else None)
     return book, transitions, told
 
@@ -68,12 +68,12 @@ def transitions_of(
     severities: Mapping[int, Severity] | None = None,
 ) -> list[str | None]:
     """What is told on nights in a row; the silences were there before the second night."""
-    book, told = Book(), list[str | None]()
+    book, told = AlertStore(), list[str | None]()
     for offset, level in enumerate(levels):
         severity = (severities or {}).get(offset, "critical")
         findings = [a_finding(level, severity=severity)] if level else []
         quiet = silences if offset else {}
-        book, said = advance(book, findings, MONDAY + timedelta(offset), remind_days, quiet)
+        book, said = advance_states(book, findings, MONDAY + timedelta(offset), remind_days, quiet)
         told.append(said[0].transition if said else None)
     return told
 
@@ -108,10 +108,10 @@ def test_suspects_fire_after_nights_in_a_row() -> None:
 
 def test_suspects_that_wait_for_evidence_stay_pending() -> None:
     """Without a number of nights only a breach fires, with the spell's first night."""
-    book = Book()
+    book = AlertStore()
     for offset, level in enumerate(("suspect", "suspect", "suspect", "breach")):
         finding = a_finding(level, for_nights=None)
-        book, (told,) = advance(book, [finding], MONDAY + timedelta(offset), 7)
+        book, (told,) = advance_states(book, [finding], MONDAY + timedelta(offset), 7)
         assert told.state == ("firing" if level == "breach" else "pending")
     assert told.since == MONDAY
 
@@ -128,7 +128,7 @@ def test_firing_resolves_once_with_the_spell_that_ended() -> None:
     book, transitions, told = play(["breach", "ok"])
     assert transitions == ["fired", "resolved"]
     assert (told[0].state, told[0].since) == ("ok", MONDAY)
-    _, told = advance(book, [a_finding("ok")], MONDAY + timedelta(2), 7)
+    _, told = advance_states(book, [a_finding("ok")], MONDAY + timedelta(2), 7)
     assert (told[0].transition, told[0].since) == (None, None)
 
 
@@ -148,7 +148,7 @@ def test_reminder_after_the_days_set() -> None:
 def test_rerun_tells_nothing_again_and_counts_nothing() -> None:
     """A delivered night run again changes no state and has no transition."""
     book, _, _ = play(["suspect", "breach"])
-    again, told = advance(book, [a_finding("breach")], MONDAY + timedelta(1), 7)
+    again, told = advance_states(book, [a_finding("breach")], MONDAY + timedelta(1), 7)
     assert again.states == book.states
     assert (told[0].transition, told[0].state) == (None, "firing")
 
@@ -156,21 +156,21 @@ def test_rerun_tells_nothing_again_and_counts_nothing() -> None:
 def test_rerun_with_another_result_tells_the_difference() -> None:
     """Fired by the first run and ok by the rerun: people are told that it resolved."""
     book, _, _ = play(["breach"])
-    book, told = advance(book, [a_finding("ok")], MONDAY, 7)
+    book, told = advance_states(book, [a_finding("ok")], MONDAY, 7)
     assert told[0].transition == "resolved"
     assert book.states["a"].nights == 0
 
 
 def test_rerun_tells_again_what_was_not_delivered() -> None:
     """An undelivered message is taken back by a rerun, whose transitions replace it."""
-    book, first = advance(Book(), [a_finding("breach")], MONDAY, 7)
+    book, first = advance_states(AlertStore(), [a_finding("breach")], MONDAY, 7)
     book, errors = deliver(book.queue([("slack", HELLO)]), failing(FlakyError("down")))
     assert len(errors) == len(book.outbox) == 1
     for _ in range(2):
-        book, told = advance(book, [a_finding("breach")], MONDAY, 7)
+        book, told = advance_states(book, [a_finding("breach")], MONDAY, 7)
         assert (told, book.outbox) == (first, ())
         book = book.queue([("slack", HELLO)])
-    book, told = advance(book, [a_finding("ok")], MONDAY, 7)
+    book, told = advance_states(book, [a_finding("ok")], MONDAY, 7)
     assert (told[0].transition, book.outbox) == (None, ())
 
 
@@ -178,9 +178,9 @@ def test_a_rerun_that_died_undoes_nothing_that_was_told() -> None:
     """It told of another result and died before it wrote the book: its message is taken back, and
     what the first run of that night told stays told."""
     book, _, _ = play(["breach"])
-    dead, _ = advance(book, [a_finding("ok")], MONDAY, 7)
+    dead, _ = advance_states(book, [a_finding("ok")], MONDAY, 7)
     left = book.model_copy(update={"outbox": dead.queue([("slack", HELLO)]).outbox})
-    again, told = advance(left, [a_finding("breach")], MONDAY, 7)
+    again, told = advance_states(left, [a_finding("breach")], MONDAY, 7)
     assert (told[0].transition, again.outbox) == (None, ())
     assert again.states == book.states
 
@@ -220,10 +220,10 @@ def test_what_fires_while_it_is_snoozed_is_told_as_fired_afterwards() -> None:
 
 def test_what_people_knew_of_and_is_over_is_told_as_resolved_after_the_snooze() -> None:
     """Else the last that they heard would be that it fires; the spell is the one they knew of."""
-    book, quiet = Book(), snoozed(until=3)
+    book, quiet = AlertStore(), snoozed(until=3)
     for offset, level in enumerate(("breach", "breach", "ok", "ok")):
         night = MONDAY + timedelta(offset)
-        book, (told,) = advance(book, [a_finding(level)], night, 7, quiet)
+        book, (told,) = advance_states(book, [a_finding(level)], night, 7, quiet)
     assert transitions_of(["breach", "ok", "ok", "ok"], quiet)[-1] == "resolved"
     assert book.states["a"].told is None  # it fired on a snoozed night, so nobody knows of it
     assert told.transition is None
@@ -231,19 +231,19 @@ def test_what_people_knew_of_and_is_over_is_told_as_resolved_after_the_snooze() 
 
 def test_a_rerun_after_a_snooze_tells_nothing_again() -> None:
     """The first night that is told of again tells once what has become of the alert."""
-    book, quiet = Book(), snoozed(until=2)
+    book, quiet = AlertStore(), snoozed(until=2)
     for offset in range(3):
         night = MONDAY + timedelta(offset)
-        book, told = advance(book, [a_finding("breach")], night, 7, quiet if offset else {})
+        book, told = advance_states(book, [a_finding("breach")], night, 7, quiet if offset else {})
     assert told[0].transition == "reminded"
-    again, told = advance(book, [a_finding("breach")], night, 7, quiet)
+    again, told = advance_states(book, [a_finding("breach")], night, 7, quiet)
     assert (again.states, told[0].transition) == (book.states, None)
 
 
 def test_a_snooze_taken_back_is_over_with_the_next_run() -> None:
     """Of a night that was kept from people, a rerun tells all the same."""
-    book, _ = advance(Book(), [a_finding("breach")], MONDAY, 7, snoozed(until=5))
-    _, told = advance(book, [a_finding("breach")], MONDAY, 7)
+    book, _ = advance_states(AlertStore(), [a_finding("breach")], MONDAY, 7, snoozed(until=5))
+    _, told = advance_states(book, [a_finding("breach")], MONDAY, 7)
     assert told[0].transition == "fired"
 
 
@@ -256,24 +256,24 @@ def test_a_snoozed_alert_that_nothing_judges_is_closed_after_the_snooze() -> Non
 
 def test_what_resolved_in_a_snooze_is_told_though_nothing_judges_it_any_more() -> None:
     """Its last finding was ok: it is back to normal, and not merely closed."""
-    book = Book()
+    book = AlertStore()
     for offset, level in enumerate(("breach", "ok", None, None)):
         findings = [a_finding(level)] if level else []
         quiet = snoozed(until=3) if offset else {}
-        book, told = advance(book, findings, MONDAY + timedelta(offset), 7, quiet)
+        book, told = advance_states(book, findings, MONDAY + timedelta(offset), 7, quiet)
     assert [(one.transition, one.level, one.since) for one in told] == [("resolved", "ok", MONDAY)]
 
 
 def test_findings_carry_the_silence_in_force() -> None:
     """So the dashboard and other messages can say why nobody is told."""
-    book, _ = advance(Book(), [a_finding("breach")], MONDAY, 7)
+    book, _ = advance_states(AlertStore(), [a_finding("breach")], MONDAY, 7)
     for quiet, said in (
         (acknowledged(), "acknowledged"),
         (acknowledged(since=MONDAY - timedelta(9)), None),  # of another spell
         (snoozed(until=4), "snoozed until 2026-11-20"),
         (snoozed(until=1), None),
     ):
-        _, (told,) = advance(book, [a_finding("breach")], MONDAY + timedelta(1), 7, quiet)
+        _, (told,) = advance_states(book, [a_finding("breach")], MONDAY + timedelta(1), 7, quiet)
         assert (str(told.silence) if told.silence else None) == said
 
 
@@ -283,17 +283,17 @@ def test_a_book_of_an_earlier_version_had_told_what_fired() -> None:
     old = json.loads(book.model_dump_json())
     for state in old["states"].values():
         del state["told"], state["snoozed"]
-    book = Book.model_validate(old)
-    book, told = advance(book, [a_finding("breach")], MONDAY + timedelta(1), 7)
+    book = AlertStore.model_validate(old)
+    book, told = advance_states(book, [a_finding("breach")], MONDAY + timedelta(1), 7)
     assert told[0].transition is None
-    _, told = advance(book, [a_finding("ok")], MONDAY + timedelta(2), 7)
+    _, told = advance_states(book, [a_finding("ok")], MONDAY + timedelta(2), 7)
     assert (told[0].transition, told[0].since) == ("resolved", MONDAY)
 
 
 def test_older_night_changes_nothing() -> None:
     """A backfill of an earlier night has no transitions and leaves the book as it is."""
     book, _, _ = play(["ok", "ok"])
-    same, told = advance(book, [a_finding("breach"), a_finding("breach", "b")], MONDAY, 7)
+    same, told = advance_states(book, [a_finding("breach"), a_finding("breach", "b")], MONDAY, 7)
     assert same is book
     assert [one.transition for one in told] == [None, None]
 
@@ -304,32 +304,32 @@ def test_unheard_alert_is_listed_then_closed_aloud() -> None:
     assert transitions == ["fired", None, None]
     assert (told[0].state, told[0].level) == ("firing", "no_data")
     assert told[0].message == "recall below 0.7; not checked since 2026-11-16"
-    book, told = advance(book, [], MONDAY + timedelta(3), 3)
+    book, told = advance_states(book, [], MONDAY + timedelta(3), 3)
     assert (told[0].transition, told[0].since) == ("resolved", MONDAY)
     assert "its rule was removed" in told[0].message
-    assert advance(book, [], MONDAY + timedelta(4), 3)[1] == []
+    assert advance_states(book, [], MONDAY + timedelta(4), 3)[1] == []
 
 
 def test_unheard_alert_stays_open_while_the_night_has_troubles() -> None:
     """Nights without data judge no metric; that closes no alert."""
     book, _, _ = play(["breach"])
     nothing = Finding(key="n", kind="no_data", level="no_data", rule="r", message="m")
-    _, told = advance(book, [nothing], MONDAY + timedelta(30), 7)
+    _, told = advance_states(book, [nothing], MONDAY + timedelta(30), 7)
     assert [one.transition for one in told] == ["fired", None]
 
 
 def test_quiet_keys_are_forgotten() -> None:
     """What is not firing and not judged any more leaves the book after `remind_days`."""
     book, _, _ = play(["ok"])
-    assert advance(book, [], MONDAY + timedelta(6), 7)[0].states
-    assert not advance(book, [], MONDAY + timedelta(7), 7)[0].states
+    assert advance_states(book, [], MONDAY + timedelta(6), 7)[0].states
+    assert not advance_states(book, [], MONDAY + timedelta(7), 7)[0].states
 
 
 def test_outbox_is_sent_in_order_and_kept_on_failure() -> None:
     """A transient error ends the round; a refused message lets the next one try."""
-    book, _ = advance(Book(), [], MONDAY, 7)
+    book, _ = advance_states(AlertStore(), [], MONDAY, 7)
     book = book.queue([("slack", HELLO)])
-    book, _ = advance(book, [], MONDAY + timedelta(1), 7)
+    book, _ = advance_states(book, [], MONDAY + timedelta(1), 7)
     book = book.queue([("slack", Message("second", []))])
     assert len(deliver(book, failing(FlakyError()))[1]) == 1
     kept, errors = deliver(book, failing(RagmetricsError()))
@@ -343,14 +343,14 @@ def test_outbox_is_sent_in_order_and_kept_on_failure() -> None:
 def test_queue_needs_a_night() -> None:
     """A book that was never advanced has no night to queue a message for."""
     with pytest.raises(ValueError, match="advance"):
-        Book().queue([("slack", HELLO)])
+        AlertStore().queue([("slack", HELLO)])
 
 
 def test_book_survives_json() -> None:
     """The book is the same after a trip through alerts/state.json."""
     book, _, _ = play(["suspect", "breach"])
     book = book.queue([("slack", HELLO)])
-    assert Book.model_validate_json(book.model_dump_json()) == book
+    assert AlertStore.model_validate_json(book.model_dump_json()) == book
 
 
 levels = st.sampled_from(["ok", "suspect", "breach", "no_data", None])
@@ -378,10 +378,10 @@ def tell(told: Sequence[Finding]) -> Message:
 @settings(max_examples=300, deadline=None)
 def test_people_hear_a_sound_story(story, remind_days: int) -> None:
     """Whatever Slack does: fired and resolved alternate, nothing is lost, and the book agrees."""
-    book, night, heard = Book(), MONDAY, []
+    book, night, heard = AlertStore(), MONDAY, []
     for days, findings, slack_answers in story:
         night += timedelta(days)
-        book, told = advance(book, as_findings(findings), night, remind_days)
+        book, told = advance_states(book, as_findings(findings), night, remind_days)
         if any(one.transition for one in told):
             book = book.queue([("slack", tell(told))])
         if slack_answers:
@@ -400,11 +400,11 @@ def test_people_hear_a_sound_story(story, remind_days: int) -> None:
 @settings(max_examples=200, deadline=None)
 def test_reruns_change_nothing(story, remind_days: int) -> None:
     """A delivered night with the same findings again: same states, nothing told."""
-    book, night = Book(), MONDAY
+    book, night = AlertStore(), MONDAY
     for days, findings, _ in story:
         night += timedelta(days)
-        book, told = advance(book, as_findings(findings), night, remind_days)
-        again, retold = advance(book, as_findings(findings), night, remind_days)
+        book, told = advance_states(book, as_findings(findings), night, remind_days)
+        again, retold = advance_states(book, as_findings(findings), night, remind_days)
         assert again.states == book.states
         assert not any(one.transition for one in retold)
         newest = {one.key: one.state for one in told if night == book.night}
@@ -415,12 +415,12 @@ def test_reruns_change_nothing(story, remind_days: int) -> None:
 @settings(max_examples=200, deadline=None)
 def test_what_is_given_back_may_be_given_again(story, remind_days: int) -> None:
     """Publishing stores the findings with their states; alerting from these changes nothing."""
-    book, night = Book(), MONDAY
+    book, night = AlertStore(), MONDAY
     for days, findings, _ in story:
         night += timedelta(days)
-        after, told = advance(book, as_findings(findings), night, remind_days)
-        assert advance(book, told, night, remind_days)[1] == told
-        assert not any(one.transition for one in advance(after, told, night, remind_days)[1])
+        after, told = advance_states(book, as_findings(findings), night, remind_days)
+        assert advance_states(book, told, night, remind_days)[1] == told
+        assert not any(one.transition for one in advance_states(after, told, night, remind_days)[1])
         book = after
 
 
@@ -428,10 +428,10 @@ def test_what_is_given_back_may_be_given_again(story, remind_days: int) -> None:
 @settings(max_examples=200, deadline=None)
 def test_counters_count_dates(story) -> None:
     """A count is never more than the distinct nights that were judged."""
-    book, night, judged = Book(), MONDAY, set()
+    book, night, judged = AlertStore(), MONDAY, set()
     for days, findings, _ in story:
         night += timedelta(days)
-        book, _ = advance(book, as_findings(findings), night, 7)
+        book, _ = advance_states(book, as_findings(findings), night, 7)
         judged |= {(one.key, night) for one in as_findings(findings)}
         for key, state in book.states.items():
             assert state.nights <= sum(one == key for one, _ in judged)

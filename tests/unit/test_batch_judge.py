@@ -15,7 +15,7 @@ from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges import BatchApi
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch import BatchJudge
-from ragmetrics.judges.usage_counter import Tally
+from ragmetrics.judges.usage_counter import UsageCounter
 from ragmetrics.storage import Files
 from tests.fakes.batch_judging import (
     answer,
@@ -283,7 +283,7 @@ def test_a_wrong_model_is_named(make: Callable[..., BatchJudge], judge_server: J
 
 def test_what_was_cancelled_or_has_expired_is_no_request() -> None:
     """It was neither answered nor paid for; it counts as a failure all the same."""
-    tally = Tally()
+    tally = UsageCounter()
     tally.add(Reply(failures={"cancelled": 1, "expired": 2, "server_error": 1}))
     tally.fail({"cancelled": 1})
     usage = tally.usage()

@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.judges.base import Reply
-from ragmetrics.judges.batch_files import Fault, Then, fault, input_line, read_outputs, write_inputs
+from ragmetrics.judges.batch_files import (
+    Fault,
+    FaultAction,
+    fault,
+    input_line,
+    read_outputs,
+    write_inputs,
+)
 
 TEXTS = st.text(st.characters())  # surrogates and control characters among them
 
@@ -105,18 +112,20 @@ def test_an_error_takes_away_no_reply(tmp_path: Path, order: int) -> None:
 @pytest.mark.parametrize(
     ("status", "code", "kind", "then"),
     [
-        (0, "batch_expired", "expired", Then.ASK_AGAIN),
-        (0, "batch_cancelled", "cancelled", Then.ASK_AGAIN),
-        (0, "request_timeout", "timeout", Then.ASK_AGAIN),
-        (429, "rate_limit_exceeded", "rate_limited", Then.ASK_AGAIN),
-        (429, "insufficient_quota", "refused", Then.REFUSE),
-        (401, "invalid_api_key", "refused", Then.REFUSE),
-        (404, "model_not_found", "refused", Then.REFUSE),
-        (503, "", "server_error", Then.ASK_AGAIN),
-        (400, "context_length_exceeded", "refused", Then.GIVE_UP),
+        (0, "batch_expired", "expired", FaultAction.ASK_AGAIN),
+        (0, "batch_cancelled", "cancelled", FaultAction.ASK_AGAIN),
+        (0, "request_timeout", "timeout", FaultAction.ASK_AGAIN),
+        (429, "rate_limit_exceeded", "rate_limited", FaultAction.ASK_AGAIN),
+        (429, "insufficient_quota", "refused", FaultAction.REFUSE),
+        (401, "invalid_api_key", "refused", FaultAction.REFUSE),
+        (404, "model_not_found", "refused", FaultAction.REFUSE),
+        (503, "", "server_error", FaultAction.ASK_AGAIN),
+        (400, "context_length_exceeded", "refused", FaultAction.GIVE_UP),
     ],
 )
-def test_what_follows_from_an_error_line(status: int, code: str, kind: str, then: Then) -> None:
+def test_what_follows_from_an_error_line(
+    status: int, code: str, kind: str, then: FaultAction
+) -> None:
     """What passes is asked again; what hits every request ends the run; the rest is given up."""
     found = fault(status, {"code": code, "message": "so\nit is"})
     assert (found.kind, found.then) == (kind, then)

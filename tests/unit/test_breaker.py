@@ -13,13 +13,13 @@ from pydantic import SecretStr
 
 from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges import Answer, Dropped, ending, find_access
+from ragmetrics.judges import Answer, Dropped, find_access, use_deadline
 from ragmetrics.judges import circuit_breaker as breaker
 from ragmetrics.judges.chat_completions import PATH, read_reply
 from ragmetrics.judges.circuit_breaker import MOST_GIVEN_UP, SILENCE
 from ragmetrics.judges.deadline import Deadline
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.rate_limiter import Gate
+from ragmetrics.judges.rate_limiter import RateLimiter
 from tests.fakes.instant import instantly
 
 DEADLINE = 600.0
@@ -66,7 +66,7 @@ async def endpoint(server: Server, **more: Any) -> AsyncIterator[Endpoint]:
     chosen = JudgeSettings(
         name="openai", model="m", base_url="http://judge.invalid/v1", deadline_seconds=DEADLINE
     ).model_copy(update=more)
-    gate = Gate(
+    gate = RateLimiter(
         chosen.concurrency,
         chosen.requests_per_minute,
         clock=asyncio.get_running_loop().time,
@@ -219,7 +219,7 @@ def test_a_wait_beyond_the_runs_deadline_is_not_begun() -> None:
     async def play() -> tuple[Any, float]:
         loop = asyncio.get_running_loop()
         server = Server(lambda number, now: refusal(429, retry_after="300"))
-        with ending(Deadline(120.0, "then", loop.time)):
+        with use_deadline(Deadline(120.0, "then", loop.time)):
             async with endpoint(server) as to:
                 (found,) = await put(to, 1)
                 return found, loop.time()

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from ragmetrics import Result, evaluate
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import OverBudget, SettingsError
-from ragmetrics.judges import Purse, spending
+from ragmetrics.judges import SpendLimiter, use_budget
 from ragmetrics.judges.spend_limit import attempt
-from ragmetrics.model import Limits, Status, question_key
+from ragmetrics.model import SpendLimits, Status, question_key
 from ragmetrics.model.manifest import Usage
 from ragmetrics.pipeline import run_night
 from ragmetrics.scoring import check_prices
@@ -75,7 +75,7 @@ def test_parts_share_the_whole_limit_and_no_more(
 ) -> None:
     """What parts may send adds up to the limit, whatever they expect."""
     costs = {key: spread_out(part) for key, part in asked.items()}
-    plan = divide(Limits(max_requests=limit), Usage(), costs, EVERYWHERE)
+    plan = divide(SpendLimits(max_requests=limit), Usage(), costs, EVERYWHERE)
     given_out = [part.requests or 0 for part in plan.parts.values()]
     assert sum(given_out) == limit
     assert plan.parts.keys() == asked.keys()
@@ -88,7 +88,7 @@ def test_the_sample_fits_into_the_limit(
     """What is judged is expected to cost no more; all is judged where all fits."""
     costs = {key: spread_out(part) for key, part in asked.items()}
     whole = sum(part[:, 0].sum() for part in costs.values())
-    plan = divide(Limits(max_requests=limit), Usage(), costs, EVERYWHERE)
+    plan = divide(SpendLimits(max_requests=limit), Usage(), costs, EVERYWHERE)
     judged = sum(part[: plan.places, 0].sum() for part in costs.values())
     assert judged <= limit
     assert (plan.share == 1) or whole > limit
@@ -97,7 +97,9 @@ def test_the_sample_fits_into_the_limit(
 def test_a_sample_is_part_of_every_larger_one() -> None:
     """Nights with other shares judge the same questions, as far as they go."""
     costs = {"a/0": spread_out([(place, 1) for place in range(PLACES)])}
-    small, large = (divide(Limits(max_requests=n), Usage(), costs, EVERYWHERE) for n in (100, 600))
+    small, large = (
+        divide(SpendLimits(max_requests=n), Usage(), costs, EVERYWHERE) for n in (100, 600)
+    )
     keys = [question_key(f"What is {n}?") for n in range(2_000)]
     in_small, in_large = ({k for k in keys if plan.judges(k)} for plan in (small, large))
     assert in_small < in_large
@@ -114,8 +116,8 @@ def test_places_are_spread_evenly() -> None:
 
 def test_a_purse_pays_what_is_spent_and_no_more() -> None:
     """Attempts one by one; tokens as expected at first, then as they were."""
-    purse = Purse(requests=2, tokens=100, usd=1)
-    with spending(purse):
+    purse = SpendLimiter(requests=2, tokens=100, usd=1)
+    with use_budget(purse):
         attempt()
         attempt()
         with pytest.raises(OverBudget, match="requests"):
@@ -139,7 +141,7 @@ def test_what_is_set_aside_is_waited_for() -> None:
         assert isinstance(third, OverBudget)
         assert "tokens" in str(third)
 
-    purse = Purse(tokens=100)
+    purse = SpendLimiter(tokens=100)
     asyncio.run(run())
     assert order == ["first", "second"]
     assert purse.tokens == 20
@@ -152,7 +154,7 @@ def test_money_runs_out_like_tokens() -> None:
         async with purse.set_aside(lambda: (1, 0.2)):
             pass
 
-    purse = Purse(usd=0.1)
+    purse = SpendLimiter(usd=0.1)
     with pytest.raises(OverBudget, match="money"):
         asyncio.run(ask())
 
@@ -160,8 +162,8 @@ def test_money_runs_out_like_tokens() -> None:
 def test_tasks_spend_from_the_purse_of_their_part() -> None:
     """Parts run side by side on one loop, and each pays its own."""
 
-    async def part(purse: Purse, times: int) -> None:
-        with spending(purse):
+    async def part(purse: SpendLimiter, times: int) -> None:
+        with use_budget(purse):
             async with asyncio.TaskGroup() as group:
                 for _ in range(times):
                     group.create_task(asyncio.to_thread(attempt))
@@ -169,7 +171,7 @@ def test_tasks_spend_from_the_purse_of_their_part() -> None:
     async def both() -> None:
         await asyncio.gather(part(one, 3), part(other, 5))
 
-    one, other = Purse(requests=10), Purse(requests=10)
+    one, other = SpendLimiter(requests=10), SpendLimiter(requests=10)
     asyncio.run(both())
     assert (one.requests, other.requests) == (7, 5)
 

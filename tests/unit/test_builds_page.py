@@ -8,11 +8,18 @@ import pytest
 from markupsafe import escape
 
 from ragmetrics.config import make_settings
-from ragmetrics.model import Comparison, Gate, Undecided
+from ragmetrics.model import Comparison, FailedGate, Gate
 from ragmetrics.pipeline import run_night
 from ragmetrics.report import builds_page, gate_markdown, rebuild_dashboard, refresh_builds
 from ragmetrics.report.builds_page import write_build, write_builds
-from ragmetrics.storage import Files, build_path, keep, open_store, save_compared, save_gate
+from ragmetrics.storage import (
+    Files,
+    build_path,
+    open_store,
+    save_compared,
+    save_failed_gate,
+    save_gate,
+)
 from tests.fakes.comparisons import comparison
 from tests.fakes.gated import gate, incomparable, metric_verdict, passed, promoted, undecided
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -26,7 +33,7 @@ def site(tmp_path: Path) -> Files:
     return Files(str(tmp_path / "site"))
 
 
-def page(site: Files, *gates: Gate, lost: tuple[Undecided, ...] = ()) -> str:
+def page(site: Files, *gates: Gate, lost: tuple[FailedGate, ...] = ()) -> str:
     """The page of these gates, newest first as given."""
     path = write_builds(site, gates, lost, "helpdesk")
     assert path == "builds.html"
@@ -207,7 +214,7 @@ def test_a_store_without_gates_has_no_link(tmp_path: Path) -> None:
     files = Files(str(tmp_path / "store"))
     refresh_builds(files)
     assert "builds.html" not in files.read("dashboard/index.html").decode()
-    keep(files, undecided())
+    save_failed_gate(files, undecided())
     refresh_builds(files)
     assert 'href="builds.html"' in files.read("dashboard/index.html").decode()
 

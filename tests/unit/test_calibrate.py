@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.calibration import calibrate, calibrate_replies, load_calibrations
-from ragmetrics.calibration.label_mapping import Question
+from ragmetrics.calibration.label_mapping import LabelQuestion
 from ragmetrics.calibration.recorded_verdicts import read_verdict
 from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError, JudgeRefused
@@ -520,13 +520,13 @@ def test_the_command_ends_with_2_on_wrong_input(
     assert message in ended.err
 
 
-def _partly_right(metric: str, question: Question) -> str:
+def _partly_right(metric: str, question: LabelQuestion) -> str:
     if metric == "context_relevance":
         return json.dumps({"grade": int(question.labels[0])})
     return right(metric, question)
 
 
-def _sometimes(metric: str, question: Question) -> str | None:
+def _sometimes(metric: str, question: LabelQuestion) -> str | None:
     number = int(question.ask.data["question"].rstrip("?").split()[-1])
     if metric != "context_relevance" or number >= 10:
         return right(metric, question)

@@ -19,7 +19,7 @@ from ragmetrics.calibration import (
     load_history,
 )
 from ragmetrics.calibration.drift import since_last
-from ragmetrics.calibration.label_mapping import Question
+from ragmetrics.calibration.label_mapping import LabelQuestion
 from ragmetrics.calibration.store import load_units
 from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError
@@ -56,12 +56,12 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-def careless(metric: str, question: Question) -> str:
+def careless(metric: str, question: LabelQuestion) -> str:
     """The judge after a bad update: it turns every second question's labels round."""
     return (wrong if _number(question) % 4 < 2 else right)(metric, question)
 
 
-def hardly(metric: str, question: Question) -> str:
+def hardly(metric: str, question: LabelQuestion) -> str:
     """The judge with one slip."""
     slip = "tower 7?" in question.ask.data["question"]
     return (wrong if slip else right)(metric, question)
@@ -74,7 +74,7 @@ def slipping(count: int) -> Reply:
     )(metric, question)
 
 
-def _number(question: Question) -> int:
+def _number(question: LabelQuestion) -> int:
     return int(question.ask.data["question"].rstrip("?").split()[-1])
 
 

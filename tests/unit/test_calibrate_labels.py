@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.calibration.label_mapping import TARGETS, Question, locate
+from ragmetrics.calibration.label_mapping import TARGETS, LabelQuestion, locate
 from ragmetrics.calibration.labelled import LabelledRow, read_labelled
 from ragmetrics.calibration.sets import LabelledSet, read_sets, set_name
 from ragmetrics.config import make_settings
@@ -40,7 +40,7 @@ def good(folder: Path, row: dict[str, Any]) -> LabelledRow:
     return found
 
 
-def asked(folder: Path, metric: str, row: dict[str, Any]) -> list[Question]:
+def asked(folder: Path, metric: str, row: dict[str, Any]) -> list[LabelQuestion]:
     """What a judge is asked about the row for one metric."""
     target = next(one for one in TARGETS if one.metric == metric)
     return target.questions(good(folder, row))

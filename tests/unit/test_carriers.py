@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.stats import Carried, TaggedRows, find_carriers
-from ragmetrics.stats.attribution import Carrier
+from ragmetrics.stats import Attribution, TaggedRows, attribute_drop
+from ragmetrics.stats.attribution import Contributor
 
 SECTIONS = ("billing", "setup", "api", "legal")
 
@@ -20,20 +20,20 @@ def rows(values: Sequence[float], prefix: str = "q", **tags: Sequence[str | None
     return TaggedRows([f"{prefix}{i}" for i in range(len(values))], values, tags)
 
 
-def carried(before: TaggedRows, now: TaggedRows) -> Carried:
+def carried(before: TaggedRows, now: TaggedRows) -> Attribution:
     """The parts, which there must be."""
-    found = find_carriers(before, now)
+    found = attribute_drop(before, now)
     assert found is not None
     return found
 
 
-def the(found: Carried, value: str | None) -> Carrier:
+def the(found: Attribution, value: str | None) -> Contributor:
     """The part of one value."""
     (one,) = [carrier for carrier in found.carriers if carrier.value == value]
     return one
 
 
-def names(found: Carried) -> list[str | None]:
+def names(found: Attribution) -> list[str | None]:
     """The values named."""
     return [one.value for one in found.named]
 
@@ -199,8 +199,8 @@ def test_only_shared_questions_count_where_they_pair() -> None:
 
 def test_too_few_questions_say_nothing() -> None:
     """One question on a side: None."""
-    assert find_carriers(rows([0.5]), rows([0.4], "n")) is None
-    assert find_carriers(rows([]), rows([])) is None
+    assert attribute_drop(rows([0.5]), rows([0.4], "n")) is None
+    assert attribute_drop(rows([]), rows([])) is None
 
 
 def test_nothing_that_dropped_has_no_shares() -> None:
@@ -233,7 +233,7 @@ def test_the_parts_sum_to_the_drop(
     )
     asked = [("other " if apart else "") + row[0] for row in second]
     now = TaggedRows(asked, [row[1] for row in second], {"t": [row[2] for row in second]})
-    found = find_carriers(before, now)
+    found = attribute_drop(before, now)
     if found is not None:
         assert sum(one.within + one.mix for one in found.carriers) == pytest.approx(found.drop)
         assert all(one.p_value is None or 0 <= one.p_value <= 1 for one in found.carriers)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from ragmetrics.stats import Change, date_change, date_change_in_order
+from ragmetrics.stats import ChangePoint, date_change, date_change_in_order
 from ragmetrics.stats.change_point import Undated
 
 Nights = list[dict[str, float]]
@@ -40,7 +40,7 @@ def test_five_of_sixty_questions_tell_the_night(since: int) -> None:
     """By their own history; by a t test over all questions no drop is shown at all."""
     nights = as_nights(few_fall(6 + since, 6))
     found = date_change_in_order(nights)
-    assert isinstance(found, Change)
+    assert isinstance(found, ChangePoint)
     assert found.first == 6
     assert set(found.nights) <= {5, 6}
     assert found.drop == pytest.approx(5 / 60)
@@ -52,7 +52,7 @@ def test_the_true_night_is_in_the_set_in_95_of_100_series() -> None:
     """A fall of 0.05 with a noise of 0.07 a row; in 90 of 100 at least, less what chance takes."""
     random = np.random.default_rng(5)
     found = [date_change_in_order(golden(random, [0.0] * 5 + [-0.05] * 3)) for _ in range(100)]
-    dated = [one for one in found if isinstance(one, Change)]
+    dated = [one for one in found if isinstance(one, ChangePoint)]
     assert len(dated) >= 90
     assert sum(5 in one.nights for one in dated) >= 90
     assert sum(one.first == 5 for one in dated) >= 90
@@ -106,8 +106,8 @@ def test_only_the_order_of_the_nights_matters(values: list[list[float]], shift: 
     nights = as_nights(np.array(values).T)
     lifted = as_nights(np.array(values).T + shift)
     found, again = date_change_in_order(nights), date_change_in_order(lifted)
-    assert isinstance(found, Change) == isinstance(again, Change)
-    if isinstance(found, Change) and isinstance(again, Change):
+    assert isinstance(found, ChangePoint) == isinstance(again, ChangePoint)
+    if isinstance(found, ChangePoint) and isinstance(again, ChangePoint):
         assert (found.first, found.nights, found.p_value) == (
             again.first,
             again.nights,

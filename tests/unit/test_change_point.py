@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.stats import Change, date_change
+from ragmetrics.stats import ChangePoint, date_change
 from ragmetrics.stats.change_point import Level, Undated, date_change_of_levels
 
 Nights = list[dict[str, list[float]]]
@@ -36,10 +36,10 @@ def traffic(random: np.random.Generator, levels: Sequence[float], questions: int
     ]
 
 
-def dated(nights: Nights) -> Change:
+def dated(nights: Nights) -> ChangePoint:
     """The change, which must be found."""
     found = date_change(nights)
-    assert isinstance(found, Change), found
+    assert isinstance(found, ChangePoint), found
     return found
 
 
@@ -130,7 +130,7 @@ def test_means_with_their_errors_are_dated() -> None:
     """What a trend shows is enough for a large drop."""
     levels = [Level(0.8 - 0.2 * (night >= 4), 0.02, 200) for night in range(6)]
     found = date_change_of_levels(levels)
-    assert isinstance(found, Change)
+    assert isinstance(found, ChangePoint)
     assert (found.first, found.nights, found.drop) == (4, (4,), pytest.approx(0.2))
 
 
@@ -147,7 +147,7 @@ def test_a_night_of_few_questions_weighs_little() -> None:
 def shares(make: Callable[[], Nights], series: int) -> tuple[float, float, float]:
     """Of so many series: a change found, the true night among those named, and named alone."""
     found = [date_change(make()) for _ in range(series)]
-    changes = [one for one in found if isinstance(one, Change)]
+    changes = [one for one in found if isinstance(one, ChangePoint)]
     held = sum(5 in one.nights for one in changes)
     return len(changes) / series, held / series, sum(one.nights == (5,) for one in changes) / series
 
@@ -174,7 +174,7 @@ def test_whatever_the_nights_the_answer_is_sound(rows: list[list[float]]) -> Non
     """A night that is named is one of the series, among the set, and lower."""
     nights = [{f"q{i}": [value] for i, value in enumerate(values)} for values in rows]
     found = date_change(nights)
-    if isinstance(found, Change):
+    if isinstance(found, ChangePoint):
         assert found.first in found.nights
         assert set(found.nights) <= set(range(1, len(nights)))
         assert found.drop > 0

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.model import Fall, drop_text, drop_words, fall_story, fall_text
+from ragmetrics.model import (
+    UnwatchedDrop,
+    drop_text,
+    drop_words,
+    unwatched_drop_story,
+    unwatched_drop_text,
+)
 
 NUMBERS = st.floats(-1, 1)
 
@@ -40,22 +46,25 @@ def test_no_number_is_minus_nothing(drop: float, low: float, high: float) -> Non
     assert "-0.00," not in interval
 
 
-def a_fall(**change: object) -> Fall:
+def a_fall(**change: object) -> UnwatchedDrop:
     """Recall fell."""
     values = {"before": 0.89, "now": 0.58, "drop": 0.31, "low": 0.25, "high": 0.37}
     told = {"metric": "context_recall", "label": "7 nights before", "questions": 1200}
-    return Fall.model_validate({**values, **told, **change})
+    return UnwatchedDrop.model_validate({**values, **told, **change})
 
 
 def test_a_fall_in_words() -> None:
     """What fell, how far, that no rule watches it; then with all that it rests on."""
-    assert fall_text(a_fall()) == "context_recall has no drop rule and fell by 0.31 (0.25 to 0.37)"
-    assert fall_story(a_fall()) == (
+    assert (
+        unwatched_drop_text(a_fall())
+        == "context_recall has no drop rule and fell by 0.31 (0.25 to 0.37)"
+    )
+    assert unwatched_drop_story(a_fall()) == (
         "context_recall has no drop rule and fell by 0.31 (0.25 to 0.37) over 1,200 questions; "
         "mean of all rows 0.580, before 0.890 (7 nights before)"
     )
     means = {"before": 0.887, "now": 0.575, "questions": 1_200, "paired": True}
-    assert fall_story(a_fall(means=means)) == (
+    assert unwatched_drop_story(a_fall(means=means)) == (
         "context_recall has no drop rule and fell from 0.887 to 0.575 over the same 1,200 "
         "questions (7 nights before): by 0.31 (0.25 to 0.37); mean of all rows 0.580"
     )
@@ -63,5 +72,5 @@ def test_a_fall_in_words() -> None:
 
 def test_what_is_worse_when_high_rose() -> None:
     """The word follows the means, the numbers say how much worse it is."""
-    told = fall_text(a_fall(metric="noise_sensitivity", before=0.1, now=0.41))
+    told = unwatched_drop_text(a_fall(metric="noise_sensitivity", before=0.1, now=0.41))
     assert told == "noise_sensitivity has no drop rule and rose by 0.31 (0.25 to 0.37)"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.comparison import compare_nights, find_moves, night_before, remembering
+from ragmetrics.comparison import cached_load, compare_with_night_before, find_moves, night_before
 from ragmetrics.config import Settings
 from ragmetrics.model import JudgeInfo, Manifest, SampledMean, Source
 from ragmetrics.pipeline import publish, run_backfill, run_night
@@ -58,7 +58,7 @@ def test_a_metric_that_changed_is_named_and_the_others_are_compared(team: Settin
         *before.metrics[1:],
     ]
     more = [*now.metrics, summary("faithfulness", 0.5)]
-    found = compare_nights(
+    found = compare_with_night_before(
         files,
         before.model_copy(update={"metrics": changed}),
         now.model_copy(update={"metrics": more}),
@@ -149,7 +149,7 @@ def test_what_is_remembered_is_that_night_and_the_one_before() -> None:
         return MetricScores(metric, None)  # type: ignore[arg-type]
 
     older, before, now = night(0), night(1), night(2)
-    reader = remembering(load, now, before, {"context_recall": MetricScores("known", None)})  # type: ignore[arg-type]
+    reader = cached_load(load, now, before, {"context_recall": MetricScores("known", None)})  # type: ignore[arg-type]
     assert reader(now, "context_recall").metric == "known"
     for _ in range(2):
         reader(older, "context_recall")
@@ -204,7 +204,7 @@ def test_a_night_keeps_how_far_it_moved_by_the_questions_of_both(team: Settings)
     """As its page of changes says, and surer than the intervals of two means tell."""
     files = open_store(team)
     before, now = nights(files)
-    found = compare_nights(
+    found = compare_with_night_before(
         files, before, now, lambda one, metric: load_scores(files, ref_of(one), metric)
     )
     assert [one.metric for one in now.moves] == [one.metric for one in found.metrics]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.alerts import Message, alert, apprise_channel, load_book, outbox
+from ragmetrics.alerts import Message, apprise_channel, load_alerts, notify_channels, outbox
 from ragmetrics.alerts import delivery as deliver
 from ragmetrics.alerts.formats import generic as rendering
 from ragmetrics.alerts.formats.slack_blocks import bullets, context, links, plain, section
@@ -62,7 +62,7 @@ def settings(**alerts: Any) -> Settings:
 def told(files: Files, manifest: Manifest, chosen: Settings | None = None) -> deliver.Delivery:
     """The night, published and told."""
     save_manifest(files, manifest)
-    return alert(chosen or settings(), files, manifest)
+    return notify_channels(chosen or settings(), files, manifest)
 
 
 def bad(number: int = 0, metric: str = "context_recall", **change: Any) -> Manifest:
@@ -128,7 +128,7 @@ def test_a_channel_that_fails_repeats_none_of_the_others(
     team.status = 500
     (error,) = told(files, bad()).errors
     assert error.startswith("message kept for the next run: TEAM_URL did not take the message: ")
-    (waiting,) = load_book(files).outbox
+    (waiting,) = load_alerts(files).outbox
     assert waiting.channel == "TEAM_URL"
     assert told(files, bad()).errors
     team.status = 200

@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.alerts import Message, advance, alert, alert_id, load_book, outbox, silences
+from ragmetrics.alerts import (
+    Message,
+    advance_states,
+    alert_id,
+    load_alerts,
+    notify_channels,
+    outbox,
+    silences,
+)
 from ragmetrics.alerts import delivery as deliver
 from ragmetrics.alerts.alert_store import Undelivered
 from ragmetrics.alerts.delivery import BOOK
@@ -58,10 +66,12 @@ def found(recall: str = "breach", billing: str = "ok", relevance: str = "suspect
 def tell(files: Files, number: int, findings: list[Finding] | None = None) -> None:
     """A night, so many days after the first, is published and told."""
     day, raw = FIRST + timedelta(number), found() if findings is None else findings
-    _, known = advance(load_book(files), raw, day, SETTINGS.alerts.remind_days, silences(files))
+    _, known = advance_states(
+        load_alerts(files), raw, day, SETTINGS.alerts.remind_days, silences(files)
+    )
     manifest = night(number, findings=known)
     save_manifest(files, manifest)
-    alert(SETTINGS, files, manifest)
+    notify_channels(SETTINGS, files, manifest)
 
 
 def alerts(run: Run, files: Files, *words: object) -> Ended:
@@ -267,7 +277,7 @@ def test_a_night_that_ends_meanwhile_and_a_silence_keep_each_other(
     before = files.read(BOOK)
     monkeypatch.setattr(deliver, "compose", composed)
     tell(files, 1)
-    assert load_book(files).night == FIRST + timedelta(1)
+    assert load_alerts(files).night == FIRST + timedelta(1)
     assert files.read(BOOK) != before
     tell(files, 3)
     assert slack_server.delivered == []

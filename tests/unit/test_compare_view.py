@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.model import Change, Comparison, Segment
+from ragmetrics.model import Comparison, MetricChange, Segment
 from ragmetrics.report import compare_path, redacted, write_comparison
 from ragmetrics.report.compare_view import MOST_ROWS, compare_view
 from ragmetrics.storage import Files
@@ -57,7 +57,12 @@ def test_every_line_has_a_word_for_what_it_says() -> None:
         ([change()], [], "firing", "B is surely worse by 1 metric of 1"),
         ([change(by=-0.01)], [], "ok", "nothing surely got worse"),
         ([change(by=0.2)], [], "ok", "nothing surely got worse, and 1 metric got better"),
-        ([Change(metric="m", reason="other judges")], [], "no_data", "nothing can be compared"),
+        (
+            [MetricChange(metric="m", reason="other judges")],
+            [],
+            "no_data",
+            "nothing can be compared",
+        ),
         (
             [change(by=-0.01)],
             [change(segment=Segment(tag="section", value="api"))],
@@ -67,7 +72,7 @@ def test_every_line_has_a_word_for_what_it_says() -> None:
     ],
 )
 def test_the_verdict_is_one_sentence(
-    metrics: list[Change], segments: list[Change], state: str, told: str
+    metrics: list[MetricChange], segments: list[MetricChange], state: str, told: str
 ) -> None:
     """With a state of its own where only a part of the rows got worse."""
     view = compare_view(comparison(metrics=metrics, segments=segments))
@@ -176,7 +181,7 @@ def test_of_a_tag_with_many_values_those_that_got_worse_stand_open(site: Files) 
 def test_a_tag_without_a_value_on_both_sides_is_no_table(site: Files) -> None:
     """Index builds mostly are such a tag: one line says so, and why."""
     builds = [
-        Change(metric=metric, reason=why, segment=Segment(tag="index_build", value=value))
+        MetricChange(metric=metric, reason=why, segment=Segment(tag="index_build", value=value))
         for value, why in (("b-1", "no row of B was scored"), ("b-2", "no row of A was scored"))
         for metric in ("context_recall", "context_precision")
     ]

@@ -20,7 +20,7 @@ from ragmetrics.comparison.measure import control
 from ragmetrics.comparison.measure import measure as measure_aligned
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, RagmetricsError
-from ragmetrics.model import Change, Comparison, IndexBuild
+from ragmetrics.model import Comparison, IndexBuild, MetricChange
 from ragmetrics.pipeline import run_night
 from ragmetrics.scoring import MetricScores
 from ragmetrics.stats.comparisons import align
@@ -38,7 +38,9 @@ SIDE = st.dictionaries(
 Questions = dict[str, list[float]]
 
 
-def measure(metric: str, a: Questions, b: Questions, *, higher_is_better: bool = True) -> Change:
+def measure(
+    metric: str, a: Questions, b: Questions, *, higher_is_better: bool = True
+) -> MetricChange:
     """The change of a metric between the values of each question's rows."""
     return measure_aligned(metric, *align(a, b), higher_is_better=higher_is_better)
 
@@ -58,7 +60,7 @@ def scores(side: Questions, higher_is_better: bool = True) -> MetricScores:
     return MetricScores("m", table, higher_is_better)
 
 
-def found(change: Change) -> tuple[float, float, float]:
+def found(change: MetricChange) -> tuple[float, float, float]:
     """Difference and interval, which must be there."""
     assert change.difference is not None
     assert change.low is not None
@@ -66,7 +68,7 @@ def found(change: Change) -> tuple[float, float, float]:
     return change.difference, change.low, change.high
 
 
-def change_of(result: Comparison, metric: str = "context_recall") -> Change:
+def change_of(result: Comparison, metric: str = "context_recall") -> MetricChange:
     """The change of one metric over all rows."""
     return next(one for one in result.metrics if one.metric == metric)
 
@@ -161,7 +163,7 @@ def test_too_few_questions_are_not_compared(a: Questions, b: Questions, why: str
 
 def test_all_tests_are_one_family() -> None:
     """Benjamini-Hochberg over those that were compared; the others have no p."""
-    changes = [Change(metric="m", p_value=p) for p in (0.02, None, 0.8)]
+    changes = [MetricChange(metric="m", p_value=p) for p in (0.02, None, 0.8)]
     assert [one.p_adjusted for one in control(changes)] == [pytest.approx(0.04), None, 0.8]
 
 
@@ -186,7 +188,7 @@ def _noisy(random: np.random.Generator, level: NDArray[np.float64]) -> NDArray[n
 
 def test_a_sure_loss_is_above_the_limit_and_significant() -> None:
     """As a gate holds a build: both, and p after control of the family."""
-    change = Change(metric="m", difference=-0.06, p_value=0.01, p_adjusted=0.04)
+    change = MetricChange(metric="m", difference=-0.06, p_value=0.01, p_adjusted=0.04)
     assert change.surely_lost(0.05)
     assert not change.surely_lost(0.06)
     assert not change.model_copy(update={"p_adjusted": 0.06}).surely_lost(0.05)

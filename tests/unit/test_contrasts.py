@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ragmetrics.stats import Contrast
+from ragmetrics.stats import MeanDifference
 from ragmetrics.stats.mean_difference import paired_contrast, unpaired_contrast
 
 FEW = np.array([0.2, 0.9, 0.1, 0.7, 0.4])
@@ -41,4 +41,4 @@ def test_no_spread_at_all_is_as_sure_as_the_pairs_are_many() -> None:
     """Five pairs that all lost the same: one pattern of 32."""
     assert paired_contrast(np.full(5, 0.1)).p_value == 1 / 32
     assert paired_contrast(np.zeros(5)).p_value == 0.5
-    assert Contrast(0.0, 0.0, 3).p_two_sided == 1.0
+    assert MeanDifference(0.0, 0.0, 3).p_two_sided == 1.0

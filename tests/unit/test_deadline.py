@@ -16,7 +16,7 @@ from ragmetrics import event_loop as loop
 from ragmetrics.comparison import run_replay
 from ragmetrics.config import JudgeSettings, Settings, make_settings
 from ragmetrics.errors import JudgeError, JudgeRefused, OverDeadline
-from ragmetrics.judges import before_deadline, deadline_at, ending, find_access
+from ragmetrics.judges import before_deadline, deadline_at, find_access, use_deadline
 from ragmetrics.judges.deadline import Deadline, seconds_left
 from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.metrics import select
@@ -47,7 +47,7 @@ def scored(
 
     async def play() -> tuple[list[ScoredRow], float]:
         now = asyncio.get_running_loop().time
-        with ending(Deadline(seconds, "soon", now)):
+        with use_deadline(Deadline(seconds, "soon", now)):
             panel = alone(a_broker(judge, embedder))
             found = [row async for row in drive(rows, select([metric]), panel)]
             return found, now()
@@ -95,7 +95,7 @@ def test_embeddings_end_with_the_run_too() -> None:
 def test_a_deadline_is_the_same_in_every_thread_and_process() -> None:
     """An absolute time is passed on; what is left of it is known where work is done."""
     until = datetime.now(UTC) + timedelta(hours=1)
-    with ending(deadline_at(until)):
+    with use_deadline(deadline_at(until)):
         assert 3_590 < seconds_left() <= 3_600
 
         async def there() -> float:
@@ -109,13 +109,13 @@ def test_a_timeout_of_the_work_itself_is_not_the_deadline() -> None:
     """It is raised as it is."""
 
     async def play() -> None:
-        with ending(Deadline(100.0, "then", asyncio.get_running_loop().time)):
+        with use_deadline(Deadline(100.0, "then", asyncio.get_running_loop().time)):
             async with before_deadline():
                 raise TimeoutError("of its own")
 
     with pytest.raises(TimeoutError, match="of its own"):
         instantly(play())
-    with pytest.raises(OverDeadline), ending(deadline_at(datetime.now(UTC))):
+    with pytest.raises(OverDeadline), use_deadline(deadline_at(datetime.now(UTC))):
         asyncio.run(_wait())
 
 
@@ -168,7 +168,7 @@ def test_texts_of_one_run_do_not_end_with_another(judge_server: JudgeServer) -> 
 
         async def one(text: str, seconds: float) -> Any:
             until = datetime.now(UTC) + timedelta(seconds=seconds)
-            with ending(deadline_at(until)):
+            with use_deadline(deadline_at(until)):
                 async with before_deadline():
                     return await embedder.embed(text)
 
@@ -189,7 +189,7 @@ def test_a_retriever_is_asked_until_the_deadline(
     search_server.faults(latency_ms=120)
     settings = replaying(tmp_path, search_server, concurrency=1)
     until = datetime.now(UTC) + timedelta(seconds=0.5)
-    with pytest.raises(ReplayShort, match="the run's deadline"), ending(deadline_at(until)):
+    with pytest.raises(ReplayShort, match="the run's deadline"), use_deadline(deadline_at(until)):
         run_replay(settings, BUILD)
     search_server.faults(latency_ms=0)
     done = run_replay(settings, BUILD)

@@ -16,12 +16,12 @@ from pydantic import SecretStr
 from ragmetrics.alerts import (
     Message,
     Unconfirmed,
-    alert,
     apprise_channel,
-    load_book,
+    load_alerts,
+    notify_channels,
     outbox,
     webhook,
-    within,
+    with_timeout,
 )
 from ragmetrics.alerts import (
     delivery as deliver,
@@ -71,7 +71,7 @@ def of(number: int, level: str = "breach") -> Manifest:
 def told(files: Files, manifest: Manifest, chosen: Settings = TEAM) -> deliver.Delivery:
     """The night, published and told."""
     save_manifest(files, manifest)
-    return alert(chosen, files, manifest)
+    return notify_channels(chosen, files, manifest)
 
 
 def died(
@@ -111,7 +111,7 @@ def test_the_night_after_a_run_that_died_follows_upon_what_it_told(
     told(files, of(2, then))
     assert heard(slack_server) == ["🔴", "🟢"][: 1 if then == "breach" else 2]
     assert len(team.received) == len(slack_server.delivered)
-    (state,) = load_book(files).states.values()
+    (state,) = load_alerts(files).states.values()
     assert state.since == (FIRST if then == "breach" else None)
 
 
@@ -144,7 +144,7 @@ def test_a_run_that_died_while_it_wrote_its_messages_told_nobody(
     with monkeypatch.context() as death, pytest.raises(Killed):
         death.setattr(Files, "write", dying)
         told(files, of(0))
-    assert [one.channel for one in load_book(files).outbox] == ["slack"]
+    assert [one.channel for one in load_alerts(files).outbox] == ["slack"]
     for number in range(0 if rerun else 1, 3):
         assert told(files, of(number)).errors == ()
     assert heard(slack_server) == ["🔴"]
@@ -177,7 +177,7 @@ def test_a_channel_that_missed_the_first_turn_hears_both_in_order(
     slack_server.fail("500")
     for _ in range(2):
         told(files, of(0, "ok"))
-    assert [(one.channel, one.turn) for one in load_book(files).outbox if one.turn == 0] == [
+    assert [(one.channel, one.turn) for one in load_alerts(files).outbox if one.turn == 0] == [
         ("TEAM_URL", 0)
     ]
     team.status = 200
@@ -313,7 +313,7 @@ def test_a_channel_that_hangs_is_left_to_itself(
         assert error.startswith("Slack message kept for the next run: no answer within")
     assert len(tries) == 2
     assert len(team.received) == 2
-    assert [one.channel for one in load_book(files).outbox] == ["slack", "slack"]
+    assert [one.channel for one in load_alerts(files).outbox] == ["slack", "slack"]
     never.set()
 
 
@@ -321,10 +321,10 @@ def test_a_channel_that_hangs_is_left_to_itself(
 def test_what_is_raised_in_time_is_raised(error: BaseException) -> None:
     """A timeout of the sender's own too; and with no time left nothing is begun."""
     with pytest.raises(type(error)) as caught:
-        within(60, raising(error))
+        with_timeout(60, raising(error))
     assert caught.value is error
     with pytest.raises(Unconfirmed, match="no answer within") as late:
-        within(0, raising(error))
+        with_timeout(0, raising(error))
     assert late.value.transient
 
 
@@ -364,5 +364,5 @@ def test_no_record_or_channel_shows_its_address(
     for secret in (slack_server.url, team.url, "xoxb-secret-token", "hook-secret-1234"):
         assert secret not in repr(every) + str(every) + stored
     assert files.exists(BOOK)
-    assert sending.LONGEST > 2 * webhook.LONGEST_WAIT, "time for a rate limit and a repeat"
-    assert load_book(files).outbox[0].night == FIRST + timedelta(0)
+    assert sending.CHANNEL_TIMEOUT > 2 * webhook.LONGEST_WAIT, "time for a rate limit and a repeat"
+    assert load_alerts(files).outbox[0].night == FIRST + timedelta(0)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges import Judgements
-from ragmetrics.judges.cache.judgements import Judgement
+from ragmetrics.judges import ReplyCache
+from ragmetrics.judges.cache.judgements import CachedReply
 from ragmetrics.metrics import select
 from ragmetrics.model import Ask, LogRow, Status
 from ragmetrics.model.manifest import Usage
@@ -264,9 +264,9 @@ def test_requests_in_flight_reach_the_judges_concurrency_and_not_more(concurrenc
 # The judgement store
 
 
-def kept(folder: Path, fingerprint: str = "f00d") -> Judgements:
+def kept(folder: Path, fingerprint: str = "f00d") -> ReplyCache:
     """What is kept of a judge, as a new process finds it."""
-    judgements = Judgements(Files(str(folder)), fingerprint, "00000000", "ffffffff")
+    judgements = ReplyCache(Files(str(folder)), fingerprint, "00000000", "ffffffff")
     judgements.load()
     return judgements
 
@@ -303,7 +303,7 @@ def test_a_kept_reply_that_no_longer_reads_is_asked_anew(tmp_path: Path) -> None
     """A stricter check finds out what an older version kept."""
     (row,) = rows(1)
     (request,) = next(select(["context_relevance"])[0].play(row))
-    asyncio.run(kept(tmp_path).keep(Judgement(row.question_key + request.key, "grade", BAD)))
+    asyncio.run(kept(tmp_path).keep(CachedReply(row.question_key + request.key, "grade", BAD)))
     judge = ScriptedJudge(keeps=True)
     broker = a_broker(judge, kept=kept(tmp_path))
     found = run(drive([row], select(["context_relevance"]), alone(broker)))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.config import Settings, make_settings, told
+from ragmetrics.config import Settings, make_settings, public_settings
 from ragmetrics.errors import SettingsError
 from ragmetrics.text.durations import duration_text, read_duration
 
@@ -44,7 +44,7 @@ def test_a_night_ends_before_the_next_by_default() -> None:
 
 def test_it_is_shown_as_it_is_written() -> None:
     """With a night, and in what is kept of the settings."""
-    assert told(make_settings({"deadline": "90m"}))["deadline"] == "1h30m"
+    assert public_settings(make_settings({"deadline": "90m"}))["deadline"] == "1h30m"
 
 
 def test_the_environment_may_say_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import Book, advance, evaluate
+from ragmetrics.alerts import AlertStore, advance_states, evaluate_rules
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.model import Finding
 from tests.fakes.past import NOISY, a_night, fallen, recall, scores, story, the, uneven, view
@@ -98,13 +98,13 @@ def test_a_second_index_build_that_falls_further_escalates(gates: bool) -> None:
 def test_a_run_whose_missing_rows_come_late_is_held_against_what_was_told() -> None:
     """The same run, published again: half of its rows were there when it fired."""
     settings = AlertSettings(rules=tuple(recall(max_drop=0.05, versus="previous")))
-    before, book = a_night(scores(NOISY), ago=1), Book()
+    before, book = a_night(scores(NOISY), ago=1), AlertStore()
     said = []
     for values in (fallen(0.1), fallen(0.1), fallen(0.4), fallen(0.4)):
         tonight = a_night(scores(values))
-        found = evaluate(settings, view(tonight, before, book=book))
-        book, told = advance(book, found, tonight.manifest.date, 7, run=tonight.manifest.run)
-        again, _ = advance(book, found, tonight.manifest.date, 7, run=tonight.manifest.run)
+        found = evaluate_rules(settings, view(tonight, before, book=book))
+        book, told = advance_states(book, found, tonight.manifest.date, 7, run=tonight.manifest.run)
+        again, _ = advance_states(book, found, tonight.manifest.date, 7, run=tonight.manifest.run)
         assert again.states == book.states
         said.append(the(told, "metric").transition)
     assert said == ["fired", None, "escalated", None]
@@ -115,12 +115,12 @@ def test_a_night_whose_manifest_is_not_kept_hides_no_further_fall(clean: bool) -
     """It was told, and could not be written: what is left of it is the mean that people know."""
     settings = AlertSettings(rules=tuple(recall(min=0.79)))
     kept = [a_night(scores(NOISY), ago=9)] if clean else []
-    book, said = Book(), []
+    book, said = AlertStore(), []
     for ago, by in ((3, 0.1), (2, 0.1), (1, 0.4), (0, 0.4)):
         tonight = a_night(scores(fallen(by)), ago=ago)
-        found = evaluate(settings, view(tonight, *kept, book=book))
+        found = evaluate_rules(settings, view(tonight, *kept, book=book))
         run = f"run-{ago}"
-        book, told = advance(book, found, tonight.manifest.date, 7, run=run)
+        book, told = advance_states(book, found, tonight.manifest.date, 7, run=run)
         said.append(the(told, "metric").transition)
     assert said == ["fired", None, "escalated", None]
 
@@ -128,10 +128,10 @@ def test_a_night_whose_manifest_is_not_kept_hides_no_further_fall(clean: bool) -
 def test_a_judge_that_is_another_is_not_held_against_a_mean_that_is_not_kept() -> None:
     """The nights that are there say that the judge of then may not be tonight's."""
     settings = AlertSettings(rules=tuple(recall(min=0.79)))
-    before, book, said = a_night(scores(NOISY), ago=9), Book(), []
+    before, book, said = a_night(scores(NOISY), ago=9), AlertStore(), []
     for ago, by, judge in ((1, 0.1, "judge-1"), (0, 0.4, "judge-2")):
         tonight = a_night(scores(fallen(by)), ago=ago, judge=judge)
-        found = evaluate(settings, view(tonight, before, book=book))
-        book, told = advance(book, found, tonight.manifest.date, 7, run=f"run-{ago}")
+        found = evaluate_rules(settings, view(tonight, before, book=book))
+        book, told = advance_states(book, found, tonight.manifest.date, 7, run=f"run-{ago}")
         said.append(the(told, "metric").transition)
     assert said == ["fired", None]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import evaluate, explain, terminal_text
+from ragmetrics.alerts import evaluate_rules, explain_root_cause, terminal_text
 from ragmetrics.config import AlertSettings
-from ragmetrics.model import CarrierShare, DatedChange, Finding, Manifest
+from ragmetrics.model import ContributorShare, DatedChange, Finding, Manifest
 from ragmetrics.scoring import MetricScores
 from tests.fakes.past import (
     NOISY,
@@ -61,13 +61,13 @@ def test_nights_that_are_ok_are_not_looked_into() -> None:
     assert {(one.change, one.carriers) for one in told} == {(None, None)}
     tonight, earlier = a_night(of_sections()), a_night(of_sections(), ago=1)
     night, read = view(tonight, earlier), list[str]()
-    findings = evaluate(AlertSettings(rules=tuple(RULE)), night)
+    findings = evaluate_rules(AlertSettings(rules=tuple(RULE)), night)
 
     def load(one: Manifest, metric: str) -> MetricScores:
         read.append(metric)
         return earlier.scores[metric]
 
-    assert explain(replace(night, load=load), findings) == findings
+    assert explain_root_cause(replace(night, load=load), findings) == findings
     assert read == []
 
 
@@ -120,9 +120,9 @@ def test_a_rule_on_one_segment_is_explained_within_it() -> None:
     nights = [a_night(of_sections(), ago=ago) for ago in (3, 2, 1)]
     tonight = a_night(of_sections(billing=0.3))
     night = view(tonight, *nights)
-    found = [one for one in evaluate(AlertSettings(rules=tuple(rule)), night) if one.segment]
+    found = [one for one in evaluate_rules(AlertSettings(rules=tuple(rule)), night) if one.segment]
     firing = [one.model_copy(update={"state": "firing"}) for one in found if one.level != "ok"]
-    (billing,) = explain(night, firing)
+    (billing,) = explain_root_cause(night, firing)
     assert str(billing.segment) == "section=billing"
     assert billing.change is not None
     assert billing.carriers == []
@@ -149,9 +149,9 @@ def test_slack_shows_both() -> None:
     """As fields of their own beside the numbers, within Slack's limits."""
     change = DatedChange(first=TONIGHT, nights=[TONIGHT - timedelta(1), TONIGHT])
     carriers = [
-        CarrierShare(tag="section", value="billing", share=0.62, questions=40),
-        CarrierShare(tag="index_build", value="idx-42", share=0.3, questions=90, is_new=True),
-        CarrierShare(tag="channel", value=None, share=0.1, questions=9),
+        ContributorShare(tag="section", value="billing", share=0.62, questions=40),
+        ContributorShare(tag="index_build", value="idx-42", share=0.3, questions=90, is_new=True),
+        ContributorShare(tag="channel", value=None, share=0.1, questions=9),
     ]
     message = write(a_finding(change=change, carriers=carriers))
     validate(message)

@@ -19,7 +19,7 @@ from s3fs.errors import translate_boto_error
 from ragmetrics.errors import StoreError
 from ragmetrics.storage import Files, do_all, expect
 from ragmetrics.storage import retry as failures
-from ragmetrics.storage.retry import Patience, may_pass, told
+from ragmetrics.storage.retry import RetryPolicy, is_transient, translate_errors
 
 URL = "http://127.0.0.1:9"
 
@@ -87,12 +87,12 @@ def failing(*errors: Exception) -> Callable[[], str]:
 )
 def test_what_may_pass(error: Exception, passes: bool) -> None:
     """Overload, server errors and broken connections; never a refusal, a mistake or a bug."""
-    assert may_pass(error) is passes
+    assert is_transient(error) is passes
 
 
 def test_what_passes_is_waited_out(slept: list[float]) -> None:
     """With pauses that grow, each somewhat by chance, up to a bound."""
-    patience = Patience("here", 1_000)
+    patience = RetryPolicy("here", 1_000)
     assert patience.of("reading", failing(*[answered(503, "SlowDown")] * 9)) == "done"
     bounds = [0.5, 1, 2, 4, 8, 8, 8, 8, 8]
     assert len(slept) == len(bounds)
@@ -105,7 +105,7 @@ def test_patience_ends(slept: list[float]) -> None:
     last = answered(500, "InternalError")
     endless = [answered(503, "SlowDown")] * 100
     with pytest.raises(OSError, match="m"):
-        Patience("here", 20).of("reading", failing(*endless, last))
+        RetryPolicy("here", 20).of("reading", failing(*endless, last))
     assert sum(slept) == pytest.approx(20)
 
 
@@ -113,7 +113,7 @@ def test_what_does_not_pass_is_raised_at_once(slept: list[float]) -> None:
     """A wrong key does not get better by asking again."""
     expect("here")
     with pytest.raises(PermissionError):
-        Patience("here").of("reading", failing(answered(403, "AccessDenied")))
+        RetryPolicy("here").of("reading", failing(answered(403, "AccessDenied")))
     assert slept == []
 
 
@@ -121,18 +121,18 @@ def test_nobody_waits_for_an_endpoint_that_never_answered(slept: list[float]) ->
     """Its address is more likely wrong; once it answered, whatever it said, it is waited for."""
     gone = EndpointConnectionError(endpoint_url=URL)
     with pytest.raises(EndpointConnectionError):
-        Patience("here").of("reading", failing(gone))
+        RetryPolicy("here").of("reading", failing(gone))
     with pytest.raises(FileNotFoundError):
-        Patience("here").of("reading", failing(answered(404, "NoSuchKey")))
+        RetryPolicy("here").of("reading", failing(answered(404, "NoSuchKey")))
     assert slept == []
-    assert Patience("here").of("reading", failing(gone, gone)) == "done"
+    assert RetryPolicy("here").of("reading", failing(gone, gone)) == "done"
     with pytest.raises(EndpointConnectionError):
-        Patience("there").of("reading", failing(gone))
+        RetryPolicy("there").of("reading", failing(gone))
 
 
 def test_waiting_is_logged_once(slept: list[float], caplog: pytest.LogCaptureFixture) -> None:
     """When it begins, and when it is over."""
-    Patience("here").of("reading s3://b/a", failing(*[answered(503, "SlowDown")] * 4))
+    RetryPolicy("here").of("reading s3://b/a", failing(*[answered(503, "SlowDown")] * 4))
     began, over = (record.getMessage() for record in caplog.records)
     assert began == "reading s3://b/a: [Errno 16] m; tried again for up to 60 s"
     assert over.startswith("reading s3://b/a: done after ")
@@ -142,14 +142,14 @@ def test_a_failure_is_told_with_what_was_done_and_to_what() -> None:
     """And says whether a later attempt may help."""
     with (
         pytest.raises(StoreError, match="reading s3://b/a: ") as error,
-        told("reading", "s3://b/a"),
+        translate_errors("reading", "s3://b/a"),
     ):
         raise answered(503, "SlowDown")
     assert error.value.transient
-    with pytest.raises(StoreError, match="no such file") as error, told("reading", "a"):
+    with pytest.raises(StoreError, match="no such file") as error, translate_errors("reading", "a"):
         raise answered(404, "NoSuchKey")
     assert not error.value.transient
-    with pytest.raises(KeyError), told("reading", "a"):
+    with pytest.raises(KeyError), translate_errors("reading", "a"):
         raise KeyError("a bug stays a bug")
 
 
@@ -166,7 +166,7 @@ def test_an_answer_without_a_message_is_told_by_its_code() -> None:
     error = PermissionError(None)
     error.__cause__ = ClientError(said, "HeadObject")  # type: ignore[arg-type]
     words = r"^reading s3://b/a: access denied \(403, HTTP 403\)$"
-    with pytest.raises(StoreError, match=words), told("reading", "s3://b/a"):
+    with pytest.raises(StoreError, match=words), translate_errors("reading", "s3://b/a"):
         raise error
 
 

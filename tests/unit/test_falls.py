@@ -10,19 +10,21 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import evaluate, find_falls
+from ragmetrics.alerts import evaluate_rules, find_unwatched_drops
 from ragmetrics.alerts.rules import Night
 from ragmetrics.config import AlertSettings, make_settings
-from ragmetrics.model import Fall
+from ragmetrics.model import UnwatchedDrop
 from ragmetrics.pipeline import run_night
-from ragmetrics.report.night_status import condition
+from ragmetrics.report.night_status import find_night_status
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.past import NOISY, Past, a_night, fallen, recall, scores, uneven
 
 UNWATCHED = AlertSettings(rules=())
 
 
-def falls(tonight: Past, *earlier: Past, settings: AlertSettings = UNWATCHED) -> list[Fall]:
+def falls(
+    tonight: Past, *earlier: Past, settings: AlertSettings = UNWATCHED
+) -> list[UnwatchedDrop]:
     """The falls of tonight after its rules; earlier nights are given oldest first."""
     by_date = {one.manifest.date: one for one in earlier}
     night = Night(
@@ -31,7 +33,7 @@ def falls(tonight: Past, *earlier: Past, settings: AlertSettings = UNWATCHED) ->
         [one.manifest for one in earlier],
         lambda one, metric: by_date[one.date].scores[metric],
     )
-    return find_falls(settings, night, evaluate(settings, night))
+    return find_unwatched_drops(settings, night, evaluate_rules(settings, night))
 
 
 def week(values: Sequence[float] = NOISY, metric: str = "context_recall") -> list[Past]:
@@ -132,9 +134,9 @@ def test_a_night_is_not_fine_for_want_of_a_rule(tmp_path: Path) -> None:
         }
     )
     first, second = (run_night(settings, day).manifest for day in (before, NIGHT))
-    assert condition(first).state == "ok"
+    assert find_night_status(first).state == "ok"
     assert [fall.metric for fall in second.falls] == ["context_recall"]
-    told = condition(second)
+    told = find_night_status(second)
     assert told.state == "fell"
     assert told.words.startswith("no rule fired; context_recall has no drop rule and fell by 0.")
     page = (tmp_path / "store" / "dashboard" / "index.html").read_text()

@@ -12,12 +12,12 @@ from ragmetrics import evaluate
 from ragmetrics import event_loop as loop
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import OverBudget
-from ragmetrics.judges import Money, Purse
+from ragmetrics.judges import Spend, SpendLimiter
 from ragmetrics.model import Status
 from ragmetrics.pipeline import run_night, stage_night
-from ragmetrics.scoring import Staged, parts, score_part
+from ragmetrics.scoring import Staged, list_parts, score_part
 from ragmetrics.scoring.budget.plan import load_plan
-from ragmetrics.scoring.budget.pool import funds_of
+from ragmetrics.scoring.budget.pool import open_budget_pool
 from ragmetrics.storage import open_store
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -43,9 +43,9 @@ def left(settings: Settings, staged: Staged, *several: int) -> float:
     """Requests in the purse of a process that has these parts."""
 
     async def brought() -> float:
-        async with funds_of(open_store(settings), staged.ref) as funds:
+        async with open_budget_pool(open_store(settings), staged.ref) as funds:
             assert funds is not None
-            todo = parts(settings, staged)
+            todo = list_parts(settings, staged)
             await funds.bring([todo[number] for number in several])
             return funds.purse.requests
 
@@ -67,7 +67,7 @@ def test_a_finished_part_brings_what_it_left(judge_server: JudgeServer, tmp_path
     settings = nightly(judge_server, tmp_path, budget={"max_requests": 60}, shards=2)
     staged = stage_night(settings, NIGHT)
     judge_server.faults(fail={"malformed": 0.3})
-    score_part(settings, staged.ref, *parts(settings, staged)[0])
+    score_part(settings, staged.ref, *list_parts(settings, staged)[0])
     asked = judge_server.stats()["requests"]
     assert asked > 0
     assert left(settings, staged, 0, 1, 2, 3) == 60 - asked
@@ -80,7 +80,7 @@ def test_parts_in_processes_of_their_own_keep_to_the_limit(
     settings = nightly(judge_server, tmp_path, budget={"max_requests": 60}, shards=2)
     staged = stage_night(settings, NIGHT)
     judge_server.faults(fail=FAULTS)
-    for family, shard in parts(settings, staged):
+    for family, shard in list_parts(settings, staged):
         score_part(settings, staged.ref, family, shard)
     assert judge_server.stats()["requests"] <= 60
 
@@ -123,8 +123,8 @@ def test_embeddings_go_together_where_requests_are_few(judge_server: JudgeServer
 
 def test_judges_leave_what_is_kept_for_embeddings() -> None:
     """Until the texts are embedded; tokens refuse no embedding, requests do."""
-    purse = Purse(requests=2, tokens=100)
-    purse.put_in(Money(requests=1), Money(requests=1, tokens=40))
+    purse = SpendLimiter(requests=2, tokens=100)
+    purse.put_in(Spend(requests=1), Spend(requests=1, tokens=40))
 
     async def ask(tokens: float) -> None:
         async with purse.set_aside(lambda: (tokens, 0)):
@@ -137,7 +137,7 @@ def test_judges_leave_what_is_kept_for_embeddings() -> None:
     with pytest.raises(OverBudget, match="tokens"):
         asyncio.run(ask(61))
     purse.attempt(embeds=True)
-    purse.embedded(Money(1, 40), tokens=30, usd=0)
+    purse.embedded(Spend(1, 40), tokens=30, usd=0)
     asyncio.run(ask(70))
     with pytest.raises(OverBudget, match="requests"):
         purse.attempt(embeds=True)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges import Broker, Judgements, Once
+from ragmetrics.judges import JudgeClient, ReplyCache, SingleFlight
 from ragmetrics.judges.base import Reply
 from ragmetrics.metrics import select
 from ragmetrics.model import Ask, LogRow, Score, Status
@@ -93,14 +93,14 @@ def score(
     return asyncio.run(asyncio.wait_for(main(), 20))
 
 
-def fused(judge: ScriptedJudge, **more: Any) -> Broker:
+def fused(judge: ScriptedJudge, **more: Any) -> JudgeClient:
     """A broker that fuses."""
     return a_broker(judge, fuse=True, **more)
 
 
-def kept(folder: Path) -> Judgements:
+def kept(folder: Path) -> ReplyCache:
     """What is kept of a judge, as a new process finds it."""
-    judgements = Judgements(Files(str(folder)), "f00d", "00000000", "ffffffff")
+    judgements = ReplyCache(Files(str(folder)), "f00d", "00000000", "ffffffff")
     judgements.load()
     return judgements
 
@@ -225,7 +225,7 @@ def test_a_refusal_while_a_part_is_asked_alone_ends_the_run() -> None:
 def test_a_part_stopped_early_leaves_others_their_answers() -> None:
     """Whoever waits for a request of a part that stops asks it anew."""
     judge = Noting(pause=lambda request: 0.05)
-    once = Once()
+    once = SingleFlight()
 
     async def main() -> Score:
         metrics = select(METRICS)

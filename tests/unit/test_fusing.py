@@ -16,7 +16,7 @@ from ragmetrics.errors import UnreadableReply
 from ragmetrics.judges import Fused, fusible
 from ragmetrics.metrics import GRADE, SUPPORT, bundled_metrics, prompts_of
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
-from ragmetrics.model import Ask, Embed, Prompt, dumps
+from ragmetrics.model import Ask, Embed, Prompt, dump_json
 from tests.fakes.verdicts import resolved
 
 
@@ -290,7 +290,7 @@ def answered(draw: st.DrawFn) -> tuple[Fused, dict[str, list[Any]], list[tuple[A
 def readable(value: Any) -> bool:
     """Whether no half of a surrogate pair is in it: pydantic reads none."""
     try:
-        dumps(value).encode()
+        dump_json(value).encode()
     except UnicodeEncodeError:
         return False
     return True

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.judges.adaptive_concurrency import START, Latencies, Pace
-from ragmetrics.judges.rate_limiter import Bucket, Gate, shared_gate
+from ragmetrics.judges.adaptive_concurrency import START, AdaptiveConcurrency, Latencies
+from ragmetrics.judges.rate_limiter import Bucket, RateLimiter, shared_rate_limiter
 
 Outcome = tuple[str, float]
 Server = Callable[[int, random.Random], Outcome]
@@ -45,7 +45,7 @@ class Ended:
 
 
 def play(
-    pace: Pace, serve: Server, requests: int = 3_000, seed: int = 0, supply: int = 64
+    pace: AdaptiveConcurrency, serve: Server, requests: int = 3_000, seed: int = 0, supply: int = 64
 ) -> Ended:
     """So many answers from an endpoint at the pace's limit; what is refused is asked again."""
     chance, ended = random.Random(seed), Ended(0.0)
@@ -90,7 +90,7 @@ def test_an_endpoint_that_refuses_beyond_its_limit_is_used_to_the_full(
     allowed: int, seed: int
 ) -> None:
     """Within a tenth of the throughput of who was told, with few refusals on the way."""
-    ended = play(Pace(64), endpoint(allowed), 800, seed)
+    ended = play(AdaptiveConcurrency(64), endpoint(allowed), 800, seed)
     assert ended.seconds < 1.1 * 800 * 0.0525 / allowed + 1.0
     assert max(steady(ended)) <= 1.1 * allowed + 1
     assert ended.refused < 0.1 * 800 + 100
@@ -102,7 +102,7 @@ def test_refusals_that_have_nothing_to_do_with_load_do_not_slow_it_down(
     share: float, seed: int
 ) -> None:
     """Fewer at once are refused as often: the limit is restored, and the share tolerated."""
-    ended = play(Pace(64), endpoint(refuse=share), seed=seed)
+    ended = play(AdaptiveConcurrency(64), endpoint(refuse=share), seed=seed)
     limits = steady(ended)
     assert sum(limits) / len(limits) > 0.8 * 64
 
@@ -110,27 +110,27 @@ def test_refusals_that_have_nothing_to_do_with_load_do_not_slow_it_down(
 @pytest.mark.parametrize("seed", range(3))
 def test_hanging_requests_do_not_slow_it_down(seed: int) -> None:
     """Two in a hundred that hang are not load."""
-    limits = steady(play(Pace(64), endpoint(refuse=0.1, hang=0.02), seed=seed))
+    limits = steady(play(AdaptiveConcurrency(64), endpoint(refuse=0.1, hang=0.02), seed=seed))
     assert sum(limits) / len(limits) > 0.8 * 64
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_refusals_do_not_hide_a_real_limit(seed: int) -> None:
     """With both, the endpoint is still used to the full and not far beyond."""
-    ended = play(Pace(64), endpoint(20, refuse=0.1), seed=seed)
+    ended = play(AdaptiveConcurrency(64), endpoint(20, refuse=0.1), seed=seed)
     assert ended.seconds < 1.25 * 3_000 * 0.0525 / 20
     assert sum(steady(ended)) / len(steady(ended)) < 40
 
 
 def test_an_endpoint_that_only_queues_is_not_flooded() -> None:
     """Where twice as many at once only wait longer, the limit stays near what the server can do."""
-    ended = play(Pace(1_000), endpoint(queue=16), 20_000, supply=1_000)
+    ended = play(AdaptiveConcurrency(1_000), endpoint(queue=16), 20_000, supply=1_000)
     assert max(steady(ended)) < 300
 
 
 def test_an_endpoint_that_bears_all_gets_the_ceiling_soon() -> None:
     """16, 32, 64, and never beyond."""
-    ended = play(Pace(64), endpoint())
+    ended = play(AdaptiveConcurrency(64), endpoint())
     assert ended.limits[0] == START
     assert ended.limits.index(64) < 100
     assert max(ended.limits) == 64
@@ -138,14 +138,14 @@ def test_an_endpoint_that_bears_all_gets_the_ceiling_soon() -> None:
 
 def test_a_ceiling_below_the_start_holds() -> None:
     """One at a time is one at a time."""
-    assert set(play(Pace(1), endpoint(), 50).limits) == {1}
+    assert set(play(AdaptiveConcurrency(1), endpoint(), 50).limits) == {1}
 
 
 def test_an_outage_ends_and_the_limit_comes_back() -> None:
     """All refused: down to a single request; then it doubles again."""
-    pace = Pace(64)
+    pace = AdaptiveConcurrency(64)
     play(pace, endpoint(), 500)
-    down = Pace.successor(pace)
+    down = AdaptiveConcurrency.successor(pace)
     for moment in range(2_000):
         down.sent(100 + moment / 100, 1)
         down.refused(100 + moment / 100 + 0.001, 100 + moment / 100)
@@ -155,7 +155,7 @@ def test_an_outage_ends_and_the_limit_comes_back() -> None:
 
 def test_a_short_supply_is_no_reason_to_shrink_far() -> None:
     """Few requests at once, of which some are refused, say little about the limit."""
-    pace = Pace(64)
+    pace = AdaptiveConcurrency(64)
     play(pace, endpoint(), 1_000)
     assert min(play(pace.successor(), endpoint(refuse=0.1), 300, supply=8).limits) >= 4
 
@@ -203,7 +203,7 @@ def test_an_allowance_smaller_than_a_request_is_paid_by_waiting() -> None:
     assert bucket.delay(10) == pytest.approx(49)
 
 
-def entered(gate: Gate, count: int) -> list[asyncio.Task[float]]:
+def entered(gate: RateLimiter, count: int) -> list[asyncio.Task[float]]:
     """So many who want in."""
     return [asyncio.ensure_future(gate.enter(1)) for _ in range(count)]
 
@@ -219,7 +219,7 @@ def test_no_more_get_in_than_the_limit() -> None:
     """A place given back lets the next in; who comes again goes first; who gave up is gone."""
 
     async def scenario() -> None:
-        gate = Gate(2)
+        gate = RateLimiter(2)
         tasks = entered(gate, 4)
         assert await inside(tasks) == 2
         again = asyncio.ensure_future(gate.enter(1, again=True))
@@ -239,7 +239,7 @@ def test_one_refused_request_waits_alone() -> None:
 
     async def scenario() -> None:
         clock = Clock()
-        gate = Gate(16, clock=clock)
+        gate = RateLimiter(16, clock=clock)
         for _ in range(10):
             await gate.enter(1)
         for _ in range(5):
@@ -256,7 +256,7 @@ def test_all_wait_where_all_are_refused() -> None:
 
     async def scenario() -> None:
         clock = Clock()
-        gate = Gate(16, clock=clock)
+        gate = RateLimiter(16, clock=clock)
         for _ in range(4):
             await gate.enter(1)
         for _ in range(4):
@@ -274,7 +274,7 @@ def test_a_timeout_follows_what_is_known() -> None:
     """Ten times the 95th percentile of the kind, at least two seconds."""
 
     async def scenario() -> None:
-        gate = Gate(64)
+        gate = RateLimiter(64)
         assert gate.timeout("grade") == math.inf
         for _ in range(20):
             gate.pace.of("grade").add(0.05)
@@ -290,14 +290,14 @@ def test_what_was_learned_outlives_the_loop() -> None:
     """A gate of a later event loop begins with the limit found before; in one loop it is shared."""
 
     async def learn() -> int:
-        gate = shared_gate("an endpoint", 64)
-        assert shared_gate("an endpoint", 64) is gate
-        assert shared_gate("another", 64) is not gate
+        gate = shared_rate_limiter("an endpoint", 64)
+        assert shared_rate_limiter("an endpoint", 64) is gate
+        assert shared_rate_limiter("another", 64) is not gate
         gate.pace.limit = 20
         return id(gate)
 
     async def remember() -> int:
-        return shared_gate("an endpoint", 64).pace.limit
+        return shared_rate_limiter("an endpoint", 64).pace.limit
 
     asyncio.run(learn())
     assert asyncio.run(remember()) == 20

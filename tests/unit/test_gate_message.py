@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import Message, Unconfirmed, compose_gate, compose_undecided, terminal_text
+from ragmetrics.alerts import Message, Unconfirmed, compose_failed_gate, compose_gate, terminal_text
 from ragmetrics.comparison import tell_failed_gate, tell_gate
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Gate
-from ragmetrics.storage import Files, load_gate, load_undecided, open_store, save_gate
+from ragmetrics.storage import Files, load_failed_gates, load_gate, open_store, save_gate
 from tests.fakes.gated import gate, incomparable, metric_verdict, passed, promoted
 from tests.fakes.hooks import Hook
 from tests.fakes.slack import SlackServer
@@ -120,7 +120,7 @@ def test_many_metrics_are_cut() -> None:
 def test_hostile_text_is_inert(text: str) -> None:
     """Reasons, questions, ids, judges, and what an event carried: all limits hold."""
     told = compose_gate(gate(say=text, build=text, serving=text), page=text, redact=False)
-    undecided = compose_undecided(text, text, text, text, text)
+    undecided = compose_failed_gate(text, text, text, text, text)
     for message in (told, undecided):
         validate(message)
         assert acting(message) == []
@@ -128,7 +128,7 @@ def test_hostile_text_is_inert(text: str) -> None:
 
 def test_an_event_without_a_build_is_told_with_what_it_carried() -> None:
     """Whoever sent it finds it by its id."""
-    message = compose_undecided(
+    message = compose_failed_gate(
         "helpdesk", "index build: build: not there", '{"dataset": "helpdesk"}', "e-1"
     )
     validate(message)
@@ -283,7 +283,11 @@ def test_the_same_event_is_told_once(settings: Settings, slack_server: SlackServ
     assert len(slack_server.delivered) == 2
     tell_failed_gate(settings, "build: should be a valid string", "{}", "e-1")
     assert len(slack_server.delivered) == 3
-    assert [one.event_id for one in load_undecided(open_store(settings))] == ["e-1", "e-2", "e-1"]
+    assert [one.event_id for one in load_failed_gates(open_store(settings))] == [
+        "e-1",
+        "e-2",
+        "e-1",
+    ]
 
 
 def test_an_unconfirmed_event_is_told_by_the_repeat(
@@ -293,9 +297,9 @@ def test_an_unconfirmed_event_is_told_by_the_repeat(
     slack_server.fail("not_ok", times=1)
     with pytest.raises(Unconfirmed):
         tell_failed_gate(settings, "build: not there", "{}", "e-1")
-    assert [one.told for one in load_undecided(open_store(settings))] == [False]
+    assert [one.told for one in load_failed_gates(open_store(settings))] == [False]
     tell_failed_gate(settings, "build: not there", "{}", "e-1")
-    assert [one.told for one in load_undecided(open_store(settings))] == [True]
+    assert [one.told for one in load_failed_gates(open_store(settings))] == [True]
 
 
 def test_a_store_that_cannot_be_written_keeps_nobody_from_being_told(

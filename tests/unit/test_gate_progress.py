@@ -12,7 +12,7 @@ from rich.console import Console
 
 from ragmetrics.cli import gate as cli_gate
 from ragmetrics.cli import progress as cli_progress
-from ragmetrics.cli.progress import telling
+from ragmetrics.cli.progress import progress_reporter
 from ragmetrics.comparison import run_gate, run_replay
 from ragmetrics.model import IndexBuild
 from tests.fakes.build_logs import METRICS, golden, write_build
@@ -83,7 +83,7 @@ def test_a_step_has_its_first_line_its_last_and_one_a_minute(
     """However many parts it has; the next step begins anew."""
     monkeypatch.setattr(cli_progress, "EVERY", every)
     log = io.StringIO()
-    with telling(Console(file=log), "staging") as progress:
+    with progress_reporter(Console(file=log), "staging") as progress:
         for total in (5, 3):
             for done in range(total + 1):
                 progress("asking", done, total)

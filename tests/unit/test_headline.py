@@ -8,11 +8,11 @@ from typing import Any
 
 from rich.console import Console
 
-from ragmetrics.alerts import Book, Delivery, advance
+from ragmetrics.alerts import AlertStore, Delivery, advance_states
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.model import Finding, Manifest, Segment
 from ragmetrics.pipeline import NightResult
-from ragmetrics.report.night_status import condition
+from ragmetrics.report.night_status import find_night_status
 from ragmetrics.report.site import summary_markdown, write_night, write_overview
 from ragmetrics.storage import Files
 from tests.fakes.nights import FIRST, fall, finding, night
@@ -47,7 +47,7 @@ def printed(*nights: Manifest) -> str:
 
 def test_a_fall_is_said_in_place_of_fine() -> None:
     """With the metric, how far, and that no rule watches it; the means stand below."""
-    told = condition(night(falls=[FALL]))
+    told = find_night_status(night(falls=[FALL]))
     assert told.sentence == (
         "Night of 2026-11-10: no rule fired; context_relevance has no drop rule and fell by 0.31 "
         "(0.25 to 0.37)."
@@ -60,14 +60,16 @@ def test_a_fall_is_said_in_place_of_fine() -> None:
 
 def test_several_falls_are_counted() -> None:
     """The headline stays short, and each has its line."""
-    told = condition(night(falls=[FALL, FALL.model_copy(update={"metric": "faithfulness"})]))
+    told = find_night_status(
+        night(falls=[FALL, FALL.model_copy(update={"metric": "faithfulness"})])
+    )
     assert told.words == "no rule fired; 2 metrics without a drop rule got worse"
     assert len(told.notes) == 2
 
 
 def test_a_fall_stands_beside_an_alert() -> None:
     """What fires is the headline, and the fall is not lost."""
-    told = condition(night(recall=0.7, falls=[FALL]))
+    told = find_night_status(night(recall=0.7, falls=[FALL]))
     assert (told.state, told.words) == ("firing", "1 alert firing")
     assert told.notes[0].startswith("context_relevance has no drop rule and fell")
 
@@ -91,9 +93,9 @@ def test_the_first_night_of_a_drop_rule_is_not_compared_yet() -> None:
     """It is no alert and no message, and neither is it fine."""
     tonight = a_night(scores(NOISY))
     findings = hold(recall(max_drop=0.05), tonight)
-    _, findings = advance(Book(), findings, tonight.manifest.date, 7)
+    _, findings = advance_states(AlertStore(), findings, tonight.manifest.date, 7)
     assert not any(one.transition for one in findings)
-    told = condition(tonight.manifest.model_copy(update={"findings": findings}))
+    told = find_night_status(tonight.manifest.model_copy(update={"findings": findings}))
     assert (told.state, told.words) == (
         "uncompared",
         "scored, but no rule could compare anything yet",
@@ -105,7 +107,10 @@ def test_the_second_night_is_compared() -> None:
     """Then the rule says ok, and the night is fine."""
     tonight = a_night(scores(NOISY))
     findings = hold(recall(max_drop=0.05), tonight, a_night(scores(NOISY), ago=1))
-    assert condition(tonight.manifest.model_copy(update={"findings": findings})).words == "fine"
+    assert (
+        find_night_status(tonight.manifest.model_copy(update={"findings": findings})).words
+        == "fine"
+    )
 
 
 def test_the_tables_say_not_compared_yet(tmp_path: Path) -> None:
@@ -122,20 +127,20 @@ def test_the_tables_say_not_compared_yet(tmp_path: Path) -> None:
 def test_one_rule_that_compared_is_enough_for_no_alarm() -> None:
     """The others are counted; a segment that is new does not spoil a night."""
     ok = finding("context_relevance")
-    assert condition(night(findings=[waiting(), ok])).sentence == (
+    assert find_night_status(night(findings=[waiting(), ok])).sentence == (
         f"Night of {FIRST}: no rule fired, 1 rule not compared yet."
     )
-    assert condition(night(findings=[waiting(segment=SEGMENT), ok])).words == "fine"
+    assert find_night_status(night(findings=[waiting(segment=SEGMENT), ok])).words == "fine"
 
 
 def test_checks_of_logs_and_judge_are_no_rules() -> None:
     """They say that the night can be judged, and nothing of its scores."""
     check = finding(kind="quarantine", rule="at most 5% quarantined", metric=None)
-    told = condition(night(findings=[check]))
+    told = find_night_status(night(findings=[check]))
     assert (told.state, told.words) == ("unwatched", "scored, but no rule watches it")
 
 
 def test_rules_with_too_few_rows_compared_nothing() -> None:
     """Segments that are all too small leave a night that nobody judged."""
     small = finding(level="no_data", segment=SEGMENT)
-    assert condition(night(findings=[small])).state == "uncompared"
+    assert find_night_status(night(findings=[small])).state == "uncompared"

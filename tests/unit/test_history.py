@@ -18,7 +18,7 @@ from ragmetrics.storage import (
     ref_of,
     run_of,
     save_manifest,
-    trailing,
+    trailing_nights,
 )
 
 MONDAY = date(2026, 11, 16)
@@ -140,5 +140,5 @@ def test_a_manifest_of_a_later_version_is_read() -> None:
 def test_trailing_nights_are_by_calendar() -> None:
     """The seven days before; a night that is missing makes no older one step in."""
     days = [MONDAY + timedelta(offset) for offset in (-8, -7, -3, -1, 0, 1)]
-    chosen = trailing([a_night(day) for day in days], MONDAY, 7)
+    chosen = trailing_nights([a_night(day) for day in days], MONDAY, 7)
     assert [(night.date - MONDAY).days for night in chosen] == [-7, -3, -1]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ragmetrics.comparison.gate.verdict import (
-    Evidence,
-    Fall,
+    MeasuredDrop,
+    VerdictEvidence,
     conclude,
     further_to_hold,
     further_to_promote,
@@ -35,7 +35,7 @@ def side(values: Sequence[float]) -> dict[str, list[float]]:
     return {f"q{number:04}": [float(value)] for number, value in enumerate(values)}
 
 
-def fall(before: Sequence[float], after: Sequence[float]) -> Fall:
+def fall(before: Sequence[float], after: Sequence[float]) -> MeasuredDrop:
     """The comparison, which must be possible."""
     found = measure(side(before), side(after))
     assert found is not None
@@ -46,7 +46,7 @@ def weighed(
     before: Sequence[float], after: Sequence[float], *, missing: int = 0, limit: float = LIMIT
 ) -> MetricVerdict:
     """What one metric alone says, by the default settings."""
-    one = Evidence("context_recall", fall(before, after), limit, len(before), missing)
+    one = VerdictEvidence("context_recall", fall(before, after), limit, len(before), missing)
     return weigh([one], min_questions=30, max_missing=0.02)[0]
 
 
@@ -181,8 +181,10 @@ def test_the_family_is_controlled() -> None:
     chance = np.random.default_rng(7)
     shaken = chance.normal(0, 0.3, 40)
     shaken += 0.1 - shaken.mean()
-    alone = Evidence("a", fall([0.5] * 40, 0.5 - shaken), LIMIT, 40, 0)
-    others = [Evidence(f"b{n}", fall([0.5] * 40, [0.5] * 40), LIMIT, 40, 0) for n in range(19)]
+    alone = VerdictEvidence("a", fall([0.5] * 40, 0.5 - shaken), LIMIT, 40, 0)
+    others = [
+        VerdictEvidence(f"b{n}", fall([0.5] * 40, [0.5] * 40), LIMIT, 40, 0) for n in range(19)
+    ]
     assert weigh([alone], min_questions=30, max_missing=0.02)[0].verdict == "hold"
     assert weigh([alone, *others], min_questions=30, max_missing=0.02)[0].verdict == "inconclusive"
 
@@ -280,7 +282,7 @@ def simulated(share: float, seed: int) -> str:
     for name, scale in (("context_recall", 1.0), ("context_relevance", 0.5)):
         after = np.where(lost, 0.0, np.clip(before + moved, 0, 1))
         one = fall(scale * before, scale * after)
-        evidence.append(Evidence(name, one, LIMIT, QUESTIONS, 0))
+        evidence.append(VerdictEvidence(name, one, LIMIT, QUESTIONS, 0))
     return conclude(weigh(evidence, min_questions=30, max_missing=0.02))[0]
 
 

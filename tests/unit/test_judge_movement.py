@@ -14,11 +14,11 @@ from rich.console import Console
 from benchmarks.judge_movement import fired
 from benchmarks.moving_world import METRICS, Golden, World
 from ragmetrics.alerts.judge_movement import find_movement
-from ragmetrics.calibration import carried, level_error, moving_share, newest_movement
+from ragmetrics.calibration import carried_movement, level_error, moving_share, newest_movement
 from ragmetrics.cli.output.gate import print_gate
-from ragmetrics.comparison import compare_nights
+from ragmetrics.comparison import compare_with_night_before
 from ragmetrics.comparison.gate.question_scores import find_movements
-from ragmetrics.comparison.gate.verdict import Evidence, further_to_promote, measure, weigh
+from ragmetrics.comparison.gate.verdict import VerdictEvidence, further_to_promote, measure, weigh
 from ragmetrics.config import make_settings
 from ragmetrics.model import JudgeMovement, Manifest, Move, movement_text
 from ragmetrics.model.manifest import Usage
@@ -82,24 +82,24 @@ def test_a_run_in_place_of_another_has_its_nights_verdicts() -> None:
 
 def test_a_difference_carries_the_movement_of_both_sides() -> None:
     """Of one night each sqrt(2), of seven nights before sqrt(8/7)."""
-    assert carried(RELEVANCE, [judged(0)], [judged(1)]) == pytest.approx(2**0.5)
+    assert carried_movement(RELEVANCE, [judged(0)], [judged(1)]) == pytest.approx(2**0.5)
     week = [judged(number) for number in range(7)]
-    assert carried(RELEVANCE, week, [judged(7)]) == pytest.approx((8 / 7) ** 0.5)
+    assert carried_movement(RELEVANCE, week, [judged(7)]) == pytest.approx((8 / 7) ** 0.5)
 
 
 def test_what_was_judged_on_one_day_carries_none() -> None:
     """Two builds of one gate, two index builds of one night, a backfill against itself."""
     one, other = judged(0), judged(0, run="other")
-    assert carried(RELEVANCE, [one], [other]) == 0
+    assert carried_movement(RELEVANCE, [one], [other]) == 0
     assert level_error(MOVES, RELEVANCE, [one], [other]) is None
 
 
 def test_verdicts_that_are_used_again_carry_none() -> None:
     """The questions are as they were, to the last digit; half of them anew carry half."""
     kept = judged(1, new=0, kept=200)
-    assert carried(RELEVANCE, [judged(0)], [kept]) == 0
+    assert carried_movement(RELEVANCE, [judged(0)], [kept]) == 0
     half = judged(1, new=100, kept=100)
-    assert carried(RELEVANCE, [judged(0)], [half]) == pytest.approx(0.5**0.5)
+    assert carried_movement(RELEVANCE, [judged(0)], [half]) == pytest.approx(0.5**0.5)
     level = level_error(MOVES, RELEVANCE, [judged(0)], [half])
     assert level == LevelError(pytest.approx(0.012 * 0.5**0.5), 8.7)
 
@@ -107,7 +107,7 @@ def test_verdicts_that_are_used_again_carry_none() -> None:
 def test_verdicts_that_were_kept_before_are_of_one_earlier_day() -> None:
     """Seven nights that used the same verdicts say of the judge what one does."""
     before = [judged(number, new=0, kept=200) for number in range(7)]
-    assert carried(RELEVANCE, before, [judged(7)]) == pytest.approx(2**0.5)
+    assert carried_movement(RELEVANCE, before, [judged(7)]) == pytest.approx(2**0.5)
 
 
 # What is known of it
@@ -218,9 +218,9 @@ def test_a_comparison_of_two_nights_allows_for_it_and_says_so(tmp_path: Path) ->
     """The interval is wider than by the questions alone, and a note says why."""
     files = Files(str(tmp_path))
     world, _ = store(0.02, 23)
-    found = compare_nights(files, *world.nights[-2:], world.load)
+    found = compare_with_night_before(files, *world.nights[-2:], world.load)
     blind, _ = store(0.02, 23, knows=False)
-    plain = compare_nights(files, *blind.nights[-2:], blind.load)
+    plain = compare_with_night_before(files, *blind.nights[-2:], blind.load)
     told = [one for one in found.notices if "this judge moves by 0.0" in one]
     assert told
     assert "a night (SD, from 22 nights)" in told[0]
@@ -237,18 +237,18 @@ def test_a_comparison_of_two_nights_allows_for_it_and_says_so(tmp_path: Path) ->
 def test_a_comparison_says_where_it_is_not_known_yet(tmp_path: Path) -> None:
     """Two nights of a new store: one sentence for all metrics."""
     world, _ = store(0.02, 3)
-    found = compare_nights(Files(str(tmp_path)), *world.nights[-2:], world.load)
+    found = compare_with_night_before(Files(str(tmp_path)), *world.nights[-2:], world.load)
     (told,) = (one for one in found.notices if "this judge" in one)
     assert told.startswith(f"{', '.join(METRICS)}: how far this judge moves from night to night")
 
 
 def test_a_movement_is_estimated_once_a_night() -> None:
     """Forty rules by segments ask for the same."""
-    from ragmetrics.alerts import Night
+    from ragmetrics.alerts import NightContext
 
     world, _ = store(0.02, 12)
     now = world.nights[-1]
-    asked = Night(now, {}, world.nights[:-1], lambda *_: pytest.fail("no score is read"))
+    asked = NightContext(now, {}, world.nights[:-1], lambda *_: pytest.fail("no score is read"))
     assert find_movement(asked, RELEVANCE) is find_movement(asked, RELEVANCE)
 
 
@@ -281,7 +281,7 @@ def test_a_gate_holds_no_build_for_the_judges_mood() -> None:
     verdicts = {}
     for known in (None, level):
         fall = measure(*sides(0.03), known)
-        one = Evidence(RELEVANCE, fall, 0.02, 150, 0, movement=MOVES if known else None)
+        one = VerdictEvidence(RELEVANCE, fall, 0.02, 150, 0, movement=MOVES if known else None)
         (verdicts[known],) = weigh([one], min_questions=30, max_missing=0.02)
     held, undecided = verdicts[None], verdicts[level]
     assert (held.verdict, undecided.verdict) == ("hold", "inconclusive")
@@ -312,4 +312,4 @@ def test_nights_far_apart_in_one_record_are_told_apart() -> None:
     """A day is that of the run, whatever the night's date is."""
     one = judged(0)
     later = judged(1, started_at=one.started_at + timedelta(hours=1))
-    assert carried(RELEVANCE, [one], [later]) == 0
+    assert carried_movement(RELEVANCE, [one], [later]) == 0

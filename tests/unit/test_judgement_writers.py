@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragmetrics.judges import Judgements
+from ragmetrics.judges import ReplyCache
 from ragmetrics.judges.cache import write_ahead_log as journal
-from ragmetrics.judges.cache.judgements import Judgement
+from ragmetrics.judges.cache.judgements import CachedReply
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import FileInfo, Files
 
@@ -34,16 +34,16 @@ def key(number: int) -> str:
     return f"{number * 0x9E3779B1 % (1 << 32):08x}{'a' * 24}"
 
 
-def opened(files: Files, span: tuple[str, str] = WHOLE, ttl_days: int | None = None) -> Judgements:
+def opened(files: Files, span: tuple[str, str] = WHOLE, ttl_days: int | None = None) -> ReplyCache:
     """The judgements as a part finds them at its start."""
-    judgements = Judgements(files, "f00d", *span, ttl_days=ttl_days)
+    judgements = ReplyCache(files, "f00d", *span, ttl_days=ttl_days)
     judgements.load()
     return judgements
 
 
-def keep(judgements: Judgements, number: int, reply: str, at: datetime | None = None) -> None:
+def keep(judgements: ReplyCache, number: int, reply: str, at: datetime | None = None) -> None:
     """Keep one reply."""
-    asyncio.run(judgements.keep(Judgement(key(number), "grade", reply, judged_at=at)))
+    asyncio.run(judgements.keep(CachedReply(key(number), "grade", reply, judged_at=at)))
 
 
 def journals(files: Files) -> list[str]:
@@ -56,7 +56,7 @@ class Nights:
 
     def __init__(self, folder: str) -> None:
         self.files = Files(folder)
-        self.writers: dict[int, tuple[Judgements, tuple[str, str]]] = {}
+        self.writers: dict[int, tuple[ReplyCache, tuple[str, str]]] = {}
         self.durable: dict[int, tuple[datetime, str]] = {}
 
     def step(self, action: str, who: int, number: int) -> None:
@@ -82,7 +82,7 @@ class Nights:
         writer, _ = self.writers.pop(who)
         before = set(journals(self.files))
         writer.close()
-        line = Judgement(key(torn), "grade", "never durable").line(0).rstrip(b"\n")
+        line = CachedReply(key(torn), "grade", "never durable").line(0).rstrip(b"\n")
         for path in before:
             mine = self.files.local and self.files.local / path
             if mine and path in writer._written:
@@ -136,7 +136,7 @@ def test_every_durable_reply_is_found_and_none_is_invented(
 @settings(max_examples=40, deadline=None)
 def test_a_journal_torn_at_any_byte_gives_its_whole_lines(cut: int) -> None:
     """The last line may be cut; those before it are good."""
-    lines = [Judgement(key(n), "grade", f"réply {n}").line(n) for n in range(3)]
+    lines = [CachedReply(key(n), "grade", f"réply {n}").line(n) for n in range(3)]
     data = b"".join(lines)[:cut]
     tables = journal.read_lines(data.splitlines(keepends=True))
     found = [reply for table in tables for reply in table["reply"].to_pylist()]
@@ -148,12 +148,12 @@ def test_a_journal_torn_at_any_byte_gives_its_whole_lines(cut: int) -> None:
 WRITER = """
 import asyncio, sys
 from ragmetrics.storage.files import Files
-from ragmetrics.judges.cache.judgements import Judgement, Judgements
+from ragmetrics.judges.cache.judgements import CachedReply, Judgements
 async def write():
     judgements = Judgements(Files(sys.argv[1]), "f00d", "00000000", "ffffffff")
     for number in range(1_000_000):
         key = f"{number * 0x9E3779B1 % (1 << 32):08x}" + "a" * 24
-        await judgements.keep(Judgement(key, "grade", f"reply {number}"))
+        await judgements.keep(CachedReply(key, "grade", f"reply {number}"))
         print(number, flush=True)
 asyncio.run(write())
 """

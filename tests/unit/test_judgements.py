@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.errors import StoreError
-from ragmetrics.judges import EMBEDDING, Judgements
-from ragmetrics.judges.cache.judgements import Judgement
+from ragmetrics.judges import EMBEDDING, ReplyCache
+from ragmetrics.judges.cache.judgements import CachedReply
 from ragmetrics.storage import Files
 
 WHOLE = ("00000000", "ffffffff")
@@ -35,9 +35,9 @@ def load(
     judge: str = "f00d",
     questions: Sequence[str] | None = None,
     **options: Any,
-) -> Judgements:
+) -> ReplyCache:
     """The judgements as a run finds them at its start."""
-    judgements = Judgements(files, judge, *span, **options)
+    judgements = ReplyCache(files, judge, *span, **options)
     judgements.load(questions)
     return judgements
 
@@ -48,7 +48,7 @@ def key(number: int) -> str:
 
 
 def keep(
-    judgements: Judgements,
+    judgements: ReplyCache,
     keys: Iterable[str],
     reply: str | None = None,
     prompt: str = "grade",
@@ -58,7 +58,9 @@ def keep(
 
     async def all_at_once() -> None:
         replies = (
-            Judgement(one, prompt, f"reply to {one}" if reply is None else reply, 10, 2, judged_at)
+            CachedReply(
+                one, prompt, f"reply to {one}" if reply is None else reply, 10, 2, judged_at
+            )
             for one in keys
         )
         await asyncio.gather(*(judgements.keep(reply) for reply in replies))
@@ -66,7 +68,7 @@ def keep(
     asyncio.run(all_at_once())
 
 
-def lost(judgements: Judgements, keys: Iterable[str]) -> list[str]:
+def lost(judgements: ReplyCache, keys: Iterable[str]) -> list[str]:
     """Keys whose reply is not found, or is another's."""
     return [one for one in keys if judgements.find(one) != f"reply to {one}"]
 
@@ -239,7 +241,7 @@ def test_vectors_survive_to_the_last_bit(files: Files) -> None:
     """What is read back equals what the first run used, and takes four bytes a number."""
     vector = np.random.default_rng(1).standard_normal(1_536).astype(np.float32)
     writer = load(files)
-    asyncio.run(writer.keep(Judgement(key(1), EMBEDDING, vector)))
+    asyncio.run(writer.keep(CachedReply(key(1), EMBEDDING, vector)))
     for _ in range(2):
         for found in (writer.find_vector(key(1)), load(files).find_vector(key(1))):
             assert found is not None and found.dtype == np.float32
@@ -258,10 +260,12 @@ def test_a_key_of_another_range_is_not_kept(files: Files) -> None:
 @pytest.mark.parametrize("files", ["s3"], indirect=True)
 def test_a_store_that_fails_tells_everyone_who_waits(files: Files) -> None:
     """Whoever keeps a reply hears of the failure, also where another has given up waiting."""
-    judgements = Judgements(Files("s3://no-such-bucket/store"), "f00d", *WHOLE)
+    judgements = ReplyCache(Files("s3://no-such-bucket/store"), "f00d", *WHOLE)
 
     async def three() -> list[object]:
-        tasks = [asyncio.create_task(judgements.keep(Judgement(key(n), "p", ""))) for n in range(3)]
+        tasks = [
+            asyncio.create_task(judgements.keep(CachedReply(key(n), "p", ""))) for n in range(3)
+        ]
         await asyncio.sleep(0)
         tasks[0].cancel()
         return list(await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 60))
@@ -274,7 +278,7 @@ def test_a_store_that_fails_tells_everyone_who_waits(files: Files) -> None:
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     """With its name; and the reply does not pass for kept."""
     (tmp_path / "store").write_text("a file where the folder should be")
-    judgements = Judgements(Files(str(tmp_path / "store")), "f00d", *WHOLE)
+    judgements = ReplyCache(Files(str(tmp_path / "store")), "f00d", *WHOLE)
     with pytest.raises(StoreError, match=r"writing .*store/judgements"):
         keep(judgements, [key(1)])
     assert judgements.find(key(1)) is None
@@ -283,9 +287,9 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path: Path) -> None:
     """Everyone who is about to ask hears of it."""
     (tmp_path / "store").write_text("a file where the folder should be")
-    judgements = Judgements(Files(str(tmp_path / "store")), "f00d", *WHOLE)
+    judgements = ReplyCache(Files(str(tmp_path / "store")), "f00d", *WHOLE)
 
-    async def prepare(these: Judgements) -> list[object]:
+    async def prepare(these: ReplyCache) -> list[object]:
         return await asyncio.gather(*(these.prepare() for _ in range(3)), return_exceptions=True)
 
     told = asyncio.run(prepare(judgements))
@@ -295,13 +299,13 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(tmp_pa
 
 def test_a_store_that_can_be_written_bears_no_trace_of_the_trial(files: Files) -> None:
     """Hidden while it is there, and removed."""
-    asyncio.run(Judgements(files, "f00d", *WHOLE).prepare())
+    asyncio.run(ReplyCache(files, "f00d", *WHOLE).prepare())
     assert not files._fs[0].find(files._fs[1])
 
 
 @pytest.mark.parametrize("files", ["s3"], indirect=True)
 def test_a_bucket_that_is_not_there_is_told_before_anything_is_asked(files: Files) -> None:
     """As a folder is."""
-    judgements = Judgements(Files("s3://no-such-bucket/store"), "f00d", *WHOLE)
+    judgements = ReplyCache(Files("s3://no-such-bucket/store"), "f00d", *WHOLE)
     with pytest.raises(StoreError, match="writing to s3://no-such-bucket/store/judgements/"):
         asyncio.run(judgements.prepare())

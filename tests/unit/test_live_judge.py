@@ -20,15 +20,15 @@ from pydantic import SecretStr
 from ragmetrics.config import JudgeSettings, make_settings
 from ragmetrics.config.judge import make_judge_settings
 from ragmetrics.errors import JudgeError, JudgeRefused, SettingsError
-from ragmetrics.judges import Answer, Setback, error_of, find_access, proxy_of, retry_after
+from ragmetrics.judges import Answer, RetryableError, error_of, find_access, proxy_of, retry_after
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.chat_completions import Envelope, request_body
 from ragmetrics.judges.embeddings import OpenAIEmbedder
-from ragmetrics.judges.http_errors import problem, seconds_of, used_up
+from ragmetrics.judges.http_errors import error_from_response, seconds_of, used_up
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.metrics import GRADE, NEEDED
 from ragmetrics.model import Ask, Prompt, Text
-from ragmetrics.text import short
+from ragmetrics.text import shorten
 from tests.fakes.clients import JudgeServer
 from tests.fakes.verdicts import embedding
 
@@ -414,7 +414,7 @@ def test_any_header_is_read(text: str) -> None:
     headers = {"retry-after": text, "x-ratelimit-remaining-requests": "0"}
     assert 0 <= retry_after(headers, NOW) < float("inf")
     assert used_up(headers | {"x-ratelimit-reset-requests": text}) >= 0
-    assert len(short(text * 400)) <= 304 and short(text).isprintable()
+    assert len(shorten(text * 400)) <= 304 and shorten(text).isprintable()
 
 
 @pytest.mark.parametrize(
@@ -457,7 +457,7 @@ URL = "http://localhost:8000/"
 
 def told(answer: Answer, *, proven: bool = False) -> Exception:
     """What an answer of the endpoint at URL means."""
-    return problem(answer, "m", URL, NOW, proven=proven)
+    return error_from_response(answer, "m", URL, NOW, proven=proven)
 
 
 def test_a_403_after_good_answers_is_that_requests_own() -> None:
@@ -472,7 +472,7 @@ def test_a_redirect_after_good_answers_is_tried_again() -> None:
     """A proxy that is restarted sends one elsewhere; before, the address is wrong."""
     answer = Answer(302, {"Location": "https://login.example.com/"}, b"")
     assert isinstance(told(answer), JudgeRefused)
-    assert isinstance(told(answer, proven=True), Setback)
+    assert isinstance(told(answer, proven=True), RetryableError)
 
 
 def test_a_404_page_asks_about_the_address() -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from ragmetrics import event_loop as loop
-from ragmetrics.event_loop import Shared
+from ragmetrics.event_loop import PerLoop
 from tests.fakes.processes import ROOT
 
 
@@ -160,17 +160,17 @@ class Things:
             raise ValueError("cannot be closed")
 
 
-def held(things: Things, *holders: Callable[[Shared[str], str], Awaitable[None]]) -> None:
+def held(things: Things, *holders: Callable[[PerLoop[str], str], Awaitable[None]]) -> None:
     """Let all of them work at the same time."""
 
     async def main() -> None:
-        shared = Shared(things.close)
+        shared = PerLoop(things.close)
         await asyncio.gather(*(one(shared, "key") for one in holders))
 
     asyncio.run(main())
 
 
-async def a_while(shared: Shared[str], things: Things, turns: int) -> None:
+async def a_while(shared: PerLoop[str], things: Things, turns: int) -> None:
     """Hold the thing for some turns of the loop."""
     async with shared.hold("key", things.make) as thing:
         for _ in range(turns):
@@ -188,7 +188,7 @@ def test_a_thing_is_made_for_the_first_and_closed_after_the_last() -> None:
 def test_the_loop_goes_on_while_a_thing_is_made() -> None:
     """And one who gives up waiting for it leaves nothing open."""
     things = Things()
-    shared = Shared(things.close)
+    shared = PerLoop(things.close)
     began, go_on = threading.Event(), threading.Event()
 
     def slowly() -> str:
@@ -217,7 +217,7 @@ def test_the_loop_goes_on_while_a_thing_is_made() -> None:
 def test_who_comes_after_the_last_gets_a_new_one() -> None:
     """While the old one is being closed, too."""
     things = Things()
-    shared = Shared(things.close)
+    shared = PerLoop(things.close)
 
     async def main() -> None:
         first = asyncio.create_task(a_while(shared, things, 1))
@@ -232,7 +232,7 @@ def test_who_comes_after_the_last_gets_a_new_one() -> None:
 def test_what_is_kept_stays_open_from_one_holder_to_the_next() -> None:
     """It is closed when nobody keeps and nobody holds it; a holder's own never waits."""
     things = Things()
-    shared = Shared(things.close)
+    shared = PerLoop(things.close)
 
     async def main() -> None:
         async with shared.hold("key", things.make):
@@ -256,7 +256,7 @@ def test_what_is_kept_stays_open_from_one_holder_to_the_next() -> None:
 def test_all_that_was_kept_is_closed_where_one_cannot_be() -> None:
     """And the error is told."""
     things = Things(fails="close")
-    shared = Shared(things.close)
+    shared = PerLoop(things.close)
 
     async def main() -> None:
         with pytest.raises(ValueError, match="cannot be closed"):
@@ -279,7 +279,7 @@ def test_who_comes_while_what_was_kept_is_closed_gets_a_new_one() -> None:
             await asyncio.sleep(0)
         await things.close(thing)
 
-    shared = Shared(close)
+    shared = PerLoop(close)
 
     async def come() -> None:
         while "closing" not in things.told:  # the last one that was made, and the first waits
@@ -302,7 +302,7 @@ def test_who_comes_while_what_was_kept_is_closed_gets_a_new_one() -> None:
 def test_things_of_different_keys_are_different() -> None:
     """Each is made and closed by itself."""
     things = Things()
-    shared = Shared(things.close)
+    shared = PerLoop(things.close)
 
     async def main() -> None:
         async with shared.hold("a", things.make), shared.hold("b", things.make):
@@ -316,7 +316,7 @@ def test_things_of_different_keys_are_different() -> None:
 def test_what_fails_is_forgotten(fails: str) -> None:
     """The next one who asks gets another try."""
     things = Things(fails=fails)
-    shared = Shared(things.close)
+    shared = PerLoop(things.close)
 
     async def main() -> None:
         with pytest.raises(ValueError, match="cannot be"):
@@ -331,7 +331,7 @@ def test_what_fails_is_forgotten(fails: str) -> None:
 def test_a_holder_who_is_cancelled_lets_go() -> None:
     """And others keep what they hold."""
     things = Things()
-    shared = Shared(things.close)
+    shared = PerLoop(things.close)
 
     async def main() -> None:
         gone = asyncio.create_task(a_while(shared, things, 1_000))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.report import render_cache as made_of
-from ragmetrics.report.render_cache import PATH, MadeOf
+from ragmetrics.report.render_cache import PATH, RenderCache
 from ragmetrics.storage import Files
 
 PAGE = "builds.html"
@@ -24,7 +24,7 @@ class Site:
     def refresh(self, dataset: str = "helpdesk", *, hide: bool = False) -> str | None:
         """As whoever publishes does."""
         infos = self.files.glob("gates/*.json")
-        return MadeOf(self.site).unless_made(PAGE, infos, (dataset, hide), self._write)
+        return RenderCache(self.site).unless_made(PAGE, infos, (dataset, hide), self._write)
 
     def _write(self) -> str:
         self.written += 1
@@ -107,6 +107,6 @@ def test_two_pages_do_not_forget_each_other(site: Site) -> None:
         site.site.write("calibration.html", b"<!doctype html>")
         return "calibration.html"
 
-    MadeOf(site.site).unless_made("calibration.html", infos, (), write)
+    RenderCache(site.site).unless_made("calibration.html", infos, (), write)
     site.refresh()
     assert site.written == 1

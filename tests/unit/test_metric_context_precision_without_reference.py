@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.errors import Unanswered, UnreadableReply
-from ragmetrics.metrics import families
+from ragmetrics.metrics import metric_families
 from ragmetrics.metrics.bundled.context_precision_with_reference import (
     USEFUL,
     Useful,
@@ -68,7 +68,7 @@ def test_value_is_average_precision() -> None:
 def test_is_one_family_with_the_form_that_has_a_reference() -> None:
     """Where the response is the reference their requests are equal, and are asked once."""
     both = [context_precision_with_reference, context_precision_without_reference]
-    assert families(both) == [tuple(both)]
+    assert metric_families(both) == [tuple(both)]
     row = a_row("one", reference=RESPONSE)
     assert next(both[0].play(row)) == next(both[1].play(row))
 

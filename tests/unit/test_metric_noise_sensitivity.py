@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
-from ragmetrics.metrics import GROUNDED, Support, families
+from ragmetrics.metrics import GROUNDED, Support, metric_families
 from ragmetrics.metrics.bundled.faithfulness import STATEMENTS, Statements, faithfulness
 from ragmetrics.metrics.bundled.noise_sensitivity import MODES, noise_sensitivity
 from ragmetrics.model import Ask, LogRow, Score, Status, Steps
@@ -101,7 +101,7 @@ def test_shares_the_statements_of_faithfulness() -> None:
     row = a_row("one")
     assert next(noise_sensitivity.play(row)) == next(faithfulness.play(row))
     both = [faithfulness, noise_sensitivity]
-    assert families(both) == [tuple(both)]
+    assert metric_families(both) == [tuple(both)]
 
 
 NIGHT = Night(

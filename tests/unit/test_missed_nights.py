@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import alert, load_book
 from ragmetrics.alerts import delivery as deliver
+from ragmetrics.alerts import load_alerts, notify_channels
 from ragmetrics.config import make_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Manifest
@@ -36,7 +36,7 @@ def held(number: int, level: str, transition: str | None = None) -> Manifest:
 def told(files: Files, manifest: Manifest) -> deliver.Delivery:
     """The night, published and told."""
     save_manifest(files, manifest)
-    return alert(SETTINGS, files, manifest)
+    return notify_channels(SETTINGS, files, manifest)
 
 
 def said(slack: SlackServer) -> list[str]:
@@ -68,7 +68,7 @@ def test_a_bad_night_fires_with_the_night_that_it_began(
     save_manifest(files, held(1, "breach", "fired"))
     told(files, held(2, "breach"))
     assert said(slack_server) == ["🔴 Critical"]
-    state = load_book(files).states[RECALL]
+    state = load_alerts(files).states[RECALL]
     assert (state.since, state.told) == (night(1).date, night(1).date)
     assert state.last_sent == night(2).date
     told(files, held(3, "ok"))

@@ -9,7 +9,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from ragmetrics.alerts import find_falls
+from ragmetrics.alerts import find_unwatched_drops
 from ragmetrics.comparison.alignment import align_rows
 from ragmetrics.comparison.measure import measure_sides
 from ragmetrics.comparison.question_mix import mix_notices
@@ -193,9 +193,12 @@ def test_where_tags_explain_the_week_days_are_left_alone() -> None:
 def test_the_headline_calls_no_mix_a_fall() -> None:
     """A metric without a rule that is lower for its mix alone did not fall."""
     nights = week()
-    assert find_falls(AlertSettings(rules=()), view(a_night(traffic(0, 0.6)), *nights), []) == []
+    assert (
+        find_unwatched_drops(AlertSettings(rules=()), view(a_night(traffic(0, 0.6)), *nights), [])
+        == []
+    )
     worse = view(a_night(traffic(0, 0.6, lost=0.2)), *nights)
-    (fall,) = find_falls(AlertSettings(rules=()), worse, [])
+    (fall,) = find_unwatched_drops(AlertSettings(rules=()), worse, [])
     assert fall.drop == pytest.approx(0.12, abs=0.02)
 
 

@@ -15,7 +15,7 @@ from ragmetrics.model import Manifest, WorstRow
 from ragmetrics.storage import (
     FileInfo,
     Files,
-    Months,
+    RunIndex,
     in_full,
     nights,
     outlines,
@@ -63,7 +63,7 @@ def save(files: Files, *manifests: Manifest) -> None:
     """Save manifests, and the history of what there is then."""
     for one in manifests:
         save_manifest(files, one)
-    Months(files).keep(files.below("runs"))
+    RunIndex(files).keep(files.below("runs"))
 
 
 def test_an_outline_tells_of_a_night_among_others() -> None:
@@ -174,7 +174,7 @@ def test_one_month_may_be_kept_alone(files: Files) -> None:
     """As a backfill does, which keeps each night's as it goes."""
     save_manifest(files, a_night(0))
     save_manifest(files, a_night(30))
-    Months(files).keep(files.below("runs"), of=FIRST)
+    RunIndex(files).keep(files.below("runs"), of=FIRST)
     assert [info.path for info in files.below("history")] == [MONTH]
 
 
@@ -215,7 +215,7 @@ def test_two_runs_at_once_lose_nothing(files: Files, read: Read) -> None:
     """Each listed the runs before the other had saved its own: what the last to write left out is
     read by the listing, and put in by whoever keeps the month next.
     """
-    one, other = Months(files), Months(files)
+    one, other = RunIndex(files), RunIndex(files)
     save_manifest(files, a_night(0))
     seen_by_one = files.below("runs")
     save_manifest(files, a_night(1))
@@ -232,7 +232,7 @@ def test_two_runs_at_once_lose_nothing(files: Files, read: Read) -> None:
 def test_what_was_read_once_is_not_read_again(files: Files, read: Read) -> None:
     """A run that publishes looks at the nights before it publishes and after."""
     save(files, *(a_night(number) for number in range(5)))
-    known = Months(files)
+    known = RunIndex(files)
     outlines(files, months=known)
     save_manifest(files, a_night(5))
     read.clear()
@@ -244,7 +244,7 @@ def test_what_was_read_once_is_not_read_again(files: Files, read: Read) -> None:
 def test_all_runs_are_listed_once_and_one_night_again(files: Files) -> None:
     """What else changed meanwhile is seen by the listing after all is written."""
     save(files, a_night(0, run="a"), a_night(2))
-    known = Months(files)
+    known = RunIndex(files)
     assert known.listed() == files.below("runs")
     save_manifest(files, a_night(0, run="b"))
     save_manifest(files, a_night(1))
@@ -269,7 +269,7 @@ def test_a_store_that_tells_no_versions_is_read_whole(files: Files) -> None:
     """As nobody could tell a manifest that was written anew."""
     save_manifest(files, a_night())
     infos = [FileInfo(info.path, info.size, "") for info in files.below("runs")]
-    known = Months(files)
+    known = RunIndex(files)
     known.keep(infos)
     assert not files.exists(MONTH)
     assert outlines(files, months=known, runs=infos) == [outline(a_night())]

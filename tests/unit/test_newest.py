@@ -17,7 +17,7 @@ from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 
 from ragmetrics.report import builds_page, refresh_builds
-from ragmetrics.storage import FileInfo, Files, keep, load_gates, save_gate
+from ragmetrics.storage import FileInfo, Files, load_gates, save_failed_gate, save_gate
 from ragmetrics.storage.newest_first import newest_first
 from tests.fakes import s3 as fake_s3
 from tests.fakes.clients import Bucket
@@ -105,7 +105,7 @@ def write_days(bucket: Bucket, days: range, good: int | None = None) -> None:
         when = FINISHED + timedelta(days=day)
         lost = undecided(event_id=f"e-{day}", at=when)
         save_gate(store, (promoted if day == good else gate)(f"idx-{day}", day))
-        keep(store, lost)
+        save_failed_gate(store, lost)
         for path in (f"gates/idx-{day}.json", lost.path):
             objects[path].last_modified = when.replace(tzinfo=None)
 

@@ -13,35 +13,35 @@ from hypothesis import strategies as st
 from ragmetrics.model.change_texts import KNOWN_FROM
 from ragmetrics.stats import (
     FEWEST_STEPS,
-    Change,
-    Contrast,
+    ChangePoint,
     Drop,
     LevelError,
-    Step,
+    MeanDifference,
+    NightStep,
     compare,
     compare_aligned,
     date_change,
     date_change_in_order,
+    degrees_of_freedom,
     estimate_movement,
-    freedom_of,
     step_between,
-    widened,
+    widen_difference,
     with_movement,
 )
 from ragmetrics.stats.change_point import Undated
 
 FINITE = st.floats(-0.2, 0.2).filter(lambda one: one == 0 or abs(one) > 1e-6)
 STEPS = st.lists(
-    st.builds(Step, FINITE, st.floats(0, 0.05), st.floats(0.2, 1)),
+    st.builds(NightStep, FINITE, st.floats(0, 0.05), st.floats(0.2, 1)),
     min_size=FEWEST_STEPS,
     max_size=30,
 )
 
 
-def steps_of(levels: np.ndarray, error: float, random: np.random.Generator) -> list[Step]:
+def steps_of(levels: np.ndarray, error: float, random: np.random.Generator) -> list[NightStep]:
     """The steps of nights with these levels, whose means have an error by their questions."""
     return [
-        Step(float(one), error)
+        NightStep(float(one), error)
         for one in np.diff(levels) + random.normal(0, error, len(levels) - 1)
     ]
 
@@ -73,16 +73,16 @@ def test_the_movement_is_found(sd: float) -> None:
 
 def test_a_judge_that_gives_equal_verdicts_does_not_move() -> None:
     """No step, or steps that the questions explain: exactly 0."""
-    assert estimate_movement([Step(0.0, 0.0)] * 10) == 0
-    assert estimate_movement([Step(0.01, 0.02), Step(-0.01, 0.02)] * 5) == 0
+    assert estimate_movement([NightStep(0.0, 0.0)] * 10) == 0
+    assert estimate_movement([NightStep(0.01, 0.02), NightStep(-0.01, 0.02)] * 5) == 0
 
 
 def test_too_few_nights_tell_nothing() -> None:
     """Seven steps are needed of nights with enough new verdicts."""
-    steps = [Step(0.02 * (-1) ** n, 0.005) for n in range(FEWEST_STEPS)]
+    steps = [NightStep(0.02 * (-1) ** n, 0.005) for n in range(FEWEST_STEPS)]
     assert estimate_movement(steps)
     assert estimate_movement(steps[1:]) is None
-    assert estimate_movement([*steps[1:], Step(0.3, 0.005, share=0.1)]) is None
+    assert estimate_movement([*steps[1:], NightStep(0.3, 0.005, share=0.1)]) is None
 
 
 def test_a_level_that_changed_once_is_no_movement() -> None:
@@ -95,8 +95,8 @@ def test_a_level_that_changed_once_is_no_movement() -> None:
 
 def test_new_verdicts_alone_carry_the_movement() -> None:
     """Where half of them are new, a step of half the size is as large a movement."""
-    whole = [Step(0.03 * (-1) ** n, 0.001) for n in range(10)]
-    half = [Step(one.difference / 2, 0.001, share=0.5) for one in whole]
+    whole = [NightStep(0.03 * (-1) ** n, 0.001) for n in range(10)]
+    half = [NightStep(one.difference / 2, 0.001, share=0.5) for one in whole]
     first, second = estimate_movement(whole), estimate_movement(half)
     assert first is not None
     assert second == pytest.approx(first, rel=0.01)
@@ -104,22 +104,22 @@ def test_new_verdicts_alone_carry_the_movement() -> None:
 
 @given(STEPS)
 @hypothesis_settings(max_examples=60, deadline=None)
-def test_the_estimate_is_a_number_whatever_the_steps_are(steps: list[Step]) -> None:
+def test_the_estimate_is_a_number_whatever_the_steps_are(steps: list[NightStep]) -> None:
     """Not below 0, and the same of steps in the other direction."""
     found = estimate_movement(steps)
     assert found is not None
     assert 0 <= found < 10
-    turned = [Step(-one.difference, one.error, one.share) for one in reversed(steps)]
+    turned = [NightStep(-one.difference, one.error, one.share) for one in reversed(steps)]
     assert estimate_movement(turned) == pytest.approx(found, rel=1e-6, abs=1e-9)
 
 
 @given(STEPS, st.floats(0.1, 10))
 @hypothesis_settings(max_examples=60, deadline=None)
-def test_the_estimate_has_the_scale_of_the_steps(steps: list[Step], scale: float) -> None:
+def test_the_estimate_has_the_scale_of_the_steps(steps: list[NightStep], scale: float) -> None:
     """Scores of 0 to 100 move a hundred times as far."""
     found = estimate_movement(steps)
     assert found is not None
-    scaled = [Step(one.difference * scale, one.error * scale, one.share) for one in steps]
+    scaled = [NightStep(one.difference * scale, one.error * scale, one.share) for one in steps]
     assert estimate_movement(scaled) == pytest.approx(found * scale, rel=1e-4, abs=1e-7)
 
 
@@ -155,8 +155,8 @@ def test_a_judge_that_does_not_move_leaves_the_drop_as_it_is() -> None:
     drop = a_drop(0.05)
     assert with_movement(drop, None) is drop
     assert with_movement(drop, LevelError(0.0, 10.0)) is drop
-    contrast = Contrast(0.1, 0.02, 10)
-    assert widened(contrast, None) is contrast
+    contrast = MeanDifference(0.1, 0.02, 10)
+    assert widen_difference(contrast, None) is contrast
 
 
 def test_p_is_that_of_both_errors() -> None:
@@ -164,7 +164,7 @@ def test_p_is_that_of_both_errors() -> None:
     drop = a_drop(0.03)
     own = 0.1 / math.sqrt(100)
     found = with_movement(drop, LevelError(0.015, 1e9))
-    expected = widened(Contrast(drop.drop, own, 99), LevelError(0.015, 1e9))
+    expected = widen_difference(MeanDifference(drop.drop, own, 99), LevelError(0.015, 1e9))
     assert found.p_value == pytest.approx(expected.p_value, rel=0.2)
 
 
@@ -180,7 +180,7 @@ def test_unchanged_nights_are_called_different_as_rarely_as_they_should_be() -> 
         drop = compare_aligned(old, new)
         assert drop is not None
         assert sd is not None
-        found = with_movement(drop, LevelError(sd * 2**0.5, freedom_of(28)))
+        found = with_movement(drop, LevelError(sd * 2**0.5, degrees_of_freedom(28)))
         sure += [not one.low <= 0 <= one.high for one in (drop, found)]
     before, after = sure / 400
     assert before > 0.5
@@ -207,7 +207,7 @@ def test_a_level_that_moves_every_night_is_not_dated() -> None:
     assert dated(nights, level) == [Undated.NO_DROP, Undated.NO_DROP]
     fallen = [night - 0.15 * (number >= 6) for number, night in enumerate(nights)]
     for found in dated(fallen, level):
-        assert isinstance(found, Change)
+        assert isinstance(found, ChangePoint)
         assert found.first == 6
 
 

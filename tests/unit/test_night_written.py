@@ -10,7 +10,7 @@ import pytest
 from ragmetrics.model import BrokenFile, ComparedMeans, Manifest, Move, Segment, Source, Summary
 from ragmetrics.report.cards import moved
 from ragmetrics.report.night_page import night_page
-from ragmetrics.report.row_selection import Why
+from ragmetrics.report.row_selection import SelectionReason
 from ragmetrics.report.segments import tag_tables
 from tests.fakes.nights import FIRST, as_worst, fall, finding, night, summary, ten_nights, worst_row
 from tests.fakes.pages import Outline, Site, text
@@ -231,9 +231,13 @@ class TestRows:
     def test_those_that_fell_furthest_come_first(self) -> None:
         """Whatever else they are kept for: a row that is also among the worst does not go ahead."""
         little = worst_row(
-            "q-1", "Little?", why=(Why("worst", "mrr", 0.0), Why("fell", "mrr", 0.0, 0.25))
+            "q-1",
+            "Little?",
+            why=(SelectionReason("worst", "mrr", 0.0), SelectionReason("fell", "mrr", 0.0, 0.25)),
         )
-        far = worst_row("q-2", "Far?", position=1, why=(Why("fell", "mrr", 0.125, 0.625),))
+        far = worst_row(
+            "q-2", "Far?", position=1, why=(SelectionReason("fell", "mrr", 0.125, 0.625),)
+        )
         told = words(night(worst=as_worst(little)), night(0), rows=[little, far])
         assert told.index("0.62 →to 0.12 Far?") < told.index("0.25 →to 0.00 Little?")
 
@@ -285,5 +289,5 @@ def _segment(tag: str, value: str, mean: float) -> Summary:
     return summary("context_recall", mean, segment=Segment(tag=tag, value=value))
 
 
-def _fell(before: float, value: float) -> Why:
-    return Why("fell", "context_recall", value, before)
+def _fell(before: float, value: float) -> SelectionReason:
+    return SelectionReason("fell", "context_recall", value, before)

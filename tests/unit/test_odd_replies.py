@@ -16,8 +16,8 @@ from pydantic import SecretStr
 import ragmetrics
 from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import Unanswered
-from ragmetrics.judges import Broker, Judgements, Vectors, find_access, retry_after
-from ragmetrics.judges.batch_files import Fault, Then, read_outputs
+from ragmetrics.judges import EmbeddingClient, JudgeClient, ReplyCache, find_access, retry_after
+from ragmetrics.judges.batch_files import Fault, FaultAction, read_outputs
 from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.judges.live import LiveJudge
 from ragmetrics.metrics import GRADE
@@ -40,10 +40,10 @@ def judged(
 
         async def put() -> tuple[Answer, Usage]:
             judge = LiveJudge(find_access(chosen, url, SecretStr("testing")), chosen)
-            kept = folder and Judgements(Files(str(folder)), "f00d", "0" * 8, "f" * 8)
+            kept = folder and ReplyCache(Files(str(folder)), "f00d", "0" * 8, "f" * 8)
             if kept:
                 kept.load()
-            broker = Broker(judge, Vectors(CountingEmbedder()), kept=kept or None)
+            broker = JudgeClient(judge, EmbeddingClient(CountingEmbedder()), kept=kept or None)
             try:
                 return await broker.answer("00000000", ASK), broker.tallies.usage()
             finally:
@@ -233,4 +233,4 @@ def test_odd_lines_of_a_batch_answer_nothing(tmp_path: Path) -> None:
     }
     declined = found["no"]
     assert isinstance(declined, Fault)
-    assert declined.then is Then.DECLINED
+    assert declined.then is FaultAction.DECLINED

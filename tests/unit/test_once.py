@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import pytest
 
 from ragmetrics.errors import JudgeRefused, Unanswered
-from ragmetrics.judges import Once
-from ragmetrics.judges.single_flight import REMEMBERED, Asker
+from ragmetrics.judges import SingleFlight
+from ragmetrics.judges.single_flight import REMEMBERED, SingleFlightScope
 from ragmetrics.metrics import Grade
 from ragmetrics.model import Answer, Status
 
@@ -46,7 +46,7 @@ async def waiting(one: Awaitable[T]) -> T:
     return await one
 
 
-def begin(asker: Asker, source: Source, key: str = "key") -> asyncio.Task[Answer]:
+def begin(asker: SingleFlightScope, source: Source, key: str = "key") -> asyncio.Task[Answer]:
     """Ask, and wait for the answer in a task."""
     return asyncio.create_task(waiting(asker.ask(key, source.find)))
 
@@ -68,8 +68,8 @@ def test_one_asks_and_many_wait() -> None:
     """Whoever they are; those who come later get the answer at once."""
 
     async def main() -> None:
-        once, source = Once(), Source()
-        askers = [Asker(once), Asker(once)]
+        once, source = SingleFlight(), Source()
+        askers = [SingleFlightScope(once), SingleFlightScope(once)]
         tasks = [begin(asker, source) for asker in askers * 3]
         await asyncio.sleep(0)
         source.go_on.set()
@@ -86,7 +86,7 @@ def test_askers_of_different_judges_share_nothing() -> None:
     async def main() -> None:
         source = Source()
         source.go_on.set()
-        for asker in (Asker(), Asker()):
+        for asker in (SingleFlightScope(), SingleFlightScope()):
             await asker.ask("key", source.find)
         assert source.asked == 2
 
@@ -97,7 +97,7 @@ def test_an_answer_is_on_its_way_before_anybody_waits() -> None:
     """So a wave of requests goes out together."""
 
     async def main() -> None:
-        asker, source = Asker(), Source()
+        asker, source = SingleFlightScope(), Source()
         asker.ask("key", source.find)
         assert asker.is_asked("key")
         assert not asker.is_asked("other")
@@ -112,8 +112,8 @@ def test_where_the_asker_stops_another_who_waits_asks_anew() -> None:
     """One part that breaks takes no other with it."""
 
     async def main() -> None:
-        once, source = Once(), Source()
-        first, second = Asker(once), Asker(once)
+        once, source = SingleFlight(), Source()
+        first, second = SingleFlightScope(once), SingleFlightScope(once)
         lost, saved = begin(first, source), begin(second, source)
         await asyncio.sleep(0)
         lost.cancel()
@@ -131,8 +131,8 @@ def test_several_who_wait_ask_anew_once() -> None:
     """The first of them asks for all."""
 
     async def main() -> None:
-        once, source = Once(), Source()
-        first, others = Asker(once), [Asker(once) for _ in range(5)]
+        once, source = SingleFlight(), Source()
+        first, others = SingleFlightScope(once), [SingleFlightScope(once) for _ in range(5)]
         first.ask("key", source.find)
         tasks = [begin(one, source) for one in others]
         await asyncio.sleep(0)
@@ -148,7 +148,7 @@ def test_one_who_gives_up_waiting_does_not_cancel_the_answer() -> None:
     """Others wait for it still, or will."""
 
     async def main() -> None:
-        asker, source = Asker(), Source()
+        asker, source = SingleFlightScope(), Source()
         gone, stays = begin(asker, source), begin(asker, source)
         await asyncio.sleep(0)
         gone.cancel()
@@ -165,7 +165,7 @@ def test_one_who_is_cancelled_while_the_asker_stops_asks_no_more() -> None:
     """The two come together where a run ends."""
 
     async def main() -> None:
-        asker, source = Asker(), Source()
+        asker, source = SingleFlightScope(), Source()
         task = begin(asker, source)
         await asyncio.sleep(0)
         task.cancel()
@@ -184,7 +184,7 @@ def test_failures_are_forgotten(failure: Unanswered | RuntimeError) -> None:
     """All who wait get it; who asks later may have better luck."""
 
     async def main() -> None:
-        asker, source = Asker(), Source(failure, GOOD)
+        asker, source = SingleFlightScope(), Source(failure, GOOD)
         source.go_on.set()
         tasks = [begin(asker, source) for _ in range(3)]
         found = await asyncio.gather(*tasks, return_exceptions=True)
@@ -200,7 +200,7 @@ def test_an_error_that_nobody_waits_for_is_no_complaint() -> None:
     """The run ends through the first row that meets a refusal; the others are gone."""
 
     async def main() -> None:
-        asker, source = Asker(), Source(JudgeRefused("wrong key"))
+        asker, source = SingleFlightScope(), Source(JudgeRefused("wrong key"))
         source.go_on.set()
         asker.ask("key", source.find)
         for _ in range(3):
@@ -214,8 +214,8 @@ def test_so_many_answers_are_remembered_and_the_latest_used_stay() -> None:
     """A million requests do not fill the memory."""
 
     async def main() -> None:
-        once, source = Once(), Source()
-        asker = Asker(once)
+        once, source = SingleFlight(), Source()
+        asker = SingleFlightScope(once)
         source.go_on.set()
         for number in range(REMEMBERED):
             await asker.ask(str(number), source.find)
@@ -232,7 +232,7 @@ def test_what_is_on_its_way_is_never_forgotten() -> None:
     """A slow answer outlives many quick ones that came after it."""
 
     async def main() -> None:
-        asker, slow, quick = Asker(), Source(), Source()
+        asker, slow, quick = SingleFlightScope(), Source(), Source()
         quick.go_on.set()
         task = begin(asker, slow, "slow")
         for number in range(REMEMBERED + 10):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from ragmetrics.stats import compare, held_against
+from ragmetrics.stats import compare, compare_nights
 from ragmetrics.stats.permutation_test import MOST_QUESTIONS, chance_of_order
 
 
@@ -142,7 +142,7 @@ def test_a_question_with_fewer_rows_now_is_no_surer_than_by_t() -> None:
     for _ in range(100):
         rows = [(random.random((40, count)) < 0.5) * 1.0 for count in (10,) * 5 + (1,)]
         nights = [{f"q{n}": own.tolist() for n, own in enumerate(night)} for night in rows]
-        drop = held_against(nights[:-1], nights[-1:])
+        drop = compare_nights(nights[:-1], nights[-1:])
         assert drop is not None
         found.append(drop.p_value)
     assert float(np.mean(np.array(found) <= 0.05)) <= 0.1

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import Book, Message, alert, load_book, outbox
+from ragmetrics.alerts import AlertStore, Message, load_alerts, notify_channels, outbox
 from ragmetrics.alerts import delivery as deliver
 from ragmetrics.alerts.alert_store import Undelivered
 from ragmetrics.alerts.delivery import BOOK
@@ -43,7 +43,7 @@ def bad(number: int = 0, metric: str = "context_recall", **change: Any) -> Manif
 def told(files: Files, manifest: Manifest) -> deliver.Delivery:
     """The night, published and told."""
     save_manifest(files, manifest)
-    return alert(SETTINGS, files, manifest)
+    return notify_channels(SETTINGS, files, manifest)
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
@@ -63,7 +63,7 @@ def test_what_was_delivered_leaves_nothing_behind(files: Files, slack_server: Sl
     assert told(files, bad()).sent
     assert len(slack_server.delivered) == 1
     assert files.below(outbox.FOLDER) == []
-    assert load_book(files).outbox == ()
+    assert load_alerts(files).outbox == ()
 
 
 def test_what_slack_refused_waits_in_a_file_of_its_own(
@@ -93,7 +93,7 @@ def test_a_rerun_without_a_webhook_loses_no_message(
     with monkeypatch.context() as by_hand:
         by_hand.delenv("SLACK_WEBHOOK_URL")
         told(files, bad())
-    assert len(load_book(files).outbox) == 1
+    assert len(load_alerts(files).outbox) == 1
     assert told(files, bad(1)).message is None
     assert len(slack_server.delivered) == 1
 
@@ -125,10 +125,10 @@ def test_two_nights_that_end_at_once_lose_no_message(
     slack_server.fail("500")
     save_manifest(files, bad(0))
     meanwhile(monkeypatch, lambda: told(files, bad(1, "context_relevance")))
-    alert(SETTINGS, files, bad(0))
-    waits = [one.night for one in load_book(files).outbox]
+    notify_channels(SETTINGS, files, bad(0))
+    waits = [one.night for one in load_alerts(files).outbox]
     assert waits == [FIRST, FIRST + timedelta(1)]
-    assert load_book(files).night == FIRST + timedelta(1)
+    assert load_alerts(files).night == FIRST + timedelta(1)
 
 
 def test_the_same_night_at_once_is_told_twice_at_worst(
@@ -139,7 +139,7 @@ def test_the_same_night_at_once_is_told_twice_at_worst(
     told(files, bad())
     assert len(slack_server.delivered) == 2
     assert told(files, bad()).message is None
-    (state,) = load_book(files).states.values()
+    (state,) = load_alerts(files).states.values()
     assert (state.state, state.nights, state.since) == ("firing", 1, FIRST)
 
 
@@ -163,8 +163,8 @@ def test_a_later_night_written_meanwhile_is_kept(
     """The state of the newest night stays, though an older one is written after it."""
     save_manifest(files, bad(0))
     meanwhile(monkeypatch, lambda: told(files, bad(1)))
-    alert(SETTINGS, files, bad(0))
-    assert load_book(files).night == FIRST + timedelta(1)
+    notify_channels(SETTINGS, files, bad(0))
+    assert load_alerts(files).night == FIRST + timedelta(1)
 
 
 def test_a_run_that_died_before_it_wrote_the_state_is_repeated(
@@ -172,7 +172,7 @@ def test_a_run_that_died_before_it_wrote_the_state_is_repeated(
 ) -> None:
     """Its message is in the outbox; the rerun tells it once, and undoes nothing of other nights."""
     told(files, bad(0))
-    before = load_book(files)
+    before = load_alerts(files)
 
     def die(*_: object) -> None:
         raise Killed
@@ -181,12 +181,12 @@ def test_a_run_that_died_before_it_wrote_the_state_is_repeated(
         dying.setattr(deliver, "deliver", die)
         with pytest.raises(Killed):
             told(files, bad(1, "context_relevance"))
-    assert [one.night for one in load_book(files).outbox] == [FIRST + timedelta(1)]
+    assert [one.night for one in load_alerts(files).outbox] == [FIRST + timedelta(1)]
     told(files, bad(1, "context_relevance"))
     assert len(slack_server.delivered) == 2
-    assert load_book(files).states[finding("context_recall").key].since == FIRST
+    assert load_alerts(files).states[finding("context_recall").key].since == FIRST
     assert files.below(outbox.FOLDER) == []
-    assert before.states.keys() <= load_book(files).states.keys()
+    assert before.states.keys() <= load_alerts(files).states.keys()
 
 
 @pytest.mark.parametrize(("noted", "deliveries"), [(0, [2, 1, 1]), (1, [1, 2, 1]), (2, [1, 1, 2])])
@@ -261,15 +261,15 @@ def after(
 
 def test_messages_of_an_earlier_version_are_sent(files: Files, slack_server: SlackServer) -> None:
     """They stand in the state itself; where Slack is down, they get a file each."""
-    files.write(BOOK, Book(night=FIRST, outbox=(HELLO,)).model_dump_json().encode())
+    files.write(BOOK, AlertStore(night=FIRST, outbox=(HELLO,)).model_dump_json().encode())
     slack_server.fail("500")
     told(files, night(1))
     assert [one.message.text for one in outbox.waiting(files)] == ["hello"]
-    assert load_book(files).outbox == (HELLO,)
+    assert load_alerts(files).outbox == (HELLO,)
     slack_server.fail(None)
     told(files, night(2))
     assert [message["text"] for message in slack_server.delivered] == ["hello"]
-    assert load_book(files).outbox == ()
+    assert load_alerts(files).outbox == ()
 
 
 def test_what_is_no_message_is_left_aside(

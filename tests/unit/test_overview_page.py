@@ -13,7 +13,7 @@ from ragmetrics.model import JudgeInfo, Manifest, Source
 from ragmetrics.model.manifest import Usage
 from ragmetrics.report import refresh_builds
 from ragmetrics.report.calendar import months
-from ragmetrics.report.night_status import condition
+from ragmetrics.report.night_status import find_night_status
 from ragmetrics.report.overview_page import write_overview
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import LEAST_NIGHTS, NIGHTS, change, trends
@@ -179,7 +179,7 @@ class TestCalendar:
 
     def test_months_are_whole_weeks_newest_first(self) -> None:
         """Monday first; what lies outside the month or all nights is empty."""
-        found = months(condition(night(i)) for i in (0, 30))
+        found = months(find_night_status(night(i)) for i in (0, 30))
         assert [one.name for one in found] == ["December 2026", "November 2026"]
         assert all(len(week) == 7 for one in found for week in one.weeks)
         days = [day.date for one in found for week in one.weeks for day in week if day]
@@ -195,7 +195,7 @@ class TestCalendar:
     def test_a_far_away_night_costs_no_pages(self) -> None:
         """Months without a night are left out: a wrong date does not make a century of them."""
         old = night().model_copy(update={"date": FIRST.replace(year=1970)})
-        assert len(months(map(condition, (old, night())))) == 2
+        assert len(months(map(find_night_status, (old, night())))) == 2
 
     def test_the_list_of_nights_has_their_states(self, site: Site) -> None:
         """For pages that were written before the next night was there."""

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ragmetrics.judges.adaptive_concurrency import START, Pace
-from ragmetrics.judges.rate_limiter import Gate
+from ragmetrics.judges.adaptive_concurrency import START, AdaptiveConcurrency
+from ragmetrics.judges.rate_limiter import RateLimiter
 from tests.fakes.instant import instantly
 
 
-def serve(pace: Pace, now: float, seconds: float, refused: bool = False) -> float:
+def serve(pace: AdaptiveConcurrency, now: float, seconds: float, refused: bool = False) -> float:
     """As many requests at once as the limit allows, each with its outcome; the time after them."""
     for busy in range(pace.limit):
         pace.sent(now, busy + 1)
@@ -28,7 +28,7 @@ def serve(pace: Pace, now: float, seconds: float, refused: bool = False) -> floa
 
 def test_a_limit_that_was_found_out_comes_back_with_the_ceiling() -> None:
     """One that the ceiling cut; not one at which there was trouble."""
-    pace = Pace(64)
+    pace = AdaptiveConcurrency(64)
     assert pace.limit == START
     pace.bound(8)
     assert pace.limit == 8
@@ -57,7 +57,7 @@ def test_a_limit_that_the_ceiling_cut_is_the_ceiling_until_there_is_trouble(
 ) -> None:
     """Longer waits do not lower it: what comes back with a higher ceiling is no limit that was
     given up meanwhile, because more at once only queued."""
-    pace, now = Pace(100), 0.0
+    pace, now = AdaptiveConcurrency(100), 0.0
     for ceiling, latencies in spells:
         cut = pace.limit > ceiling
         pace.bound(ceiling)
@@ -84,7 +84,7 @@ class Endpoint:
         return True
 
 
-async def ask(gate: Gate, endpoint: Endpoint, answered: list[float]) -> None:
+async def ask(gate: RateLimiter, endpoint: Endpoint, answered: list[float]) -> None:
     """One request after the other; what is refused is asked again a little later."""
     refused = 0
     while True:
@@ -109,7 +109,7 @@ def test_two_that_are_refused_by_one_endpoint_both_get_on(seed: int) -> None:
         answered: list[list[float]] = [[], []]
         askers: list[asyncio.Future[None]] = []
         for one in answered:
-            gate = Gate(64, clock=loop.time)
+            gate = RateLimiter(64, clock=loop.time)
             askers += [asyncio.ensure_future(ask(gate, endpoint, one)) for _ in range(64)]
             await asyncio.sleep(3)
         await asyncio.sleep(60)

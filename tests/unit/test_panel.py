@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ragmetrics.config import Aggregate
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges import Broker, Vectors
+from ragmetrics.judges import EmbeddingClient, JudgeClient
 from ragmetrics.metrics import metric as declare
 from ragmetrics.metrics import select
 from ragmetrics.model import Ask, LogRow, Score, Status, Steps
@@ -217,9 +217,9 @@ def test_judges_share_the_embedder() -> None:
     """A text that two judges' questions need is embedded once."""
     reply = json.dumps({"questions": ["One?", "Two?", "Three?"], "noncommittal": False})
     embedder = CountingEmbedder()
-    shared = Vectors(embedder)
+    shared = EmbeddingClient(embedder)
     judges = [ScriptedJudge(lambda request, attempt: reply, name=name) for name in "ab"]
-    members = [Member(Broker(judge, shared)) for judge in judges]
+    members = [Member(JudgeClient(judge, shared)) for judge in judges]
     row = LogRow("r", "When?", (), response="At nine.")
     asyncio.run(Panel(members).score(select(["response_relevancy"]), row))
     assert embedder.asked == {"When?": 1, "One?": 1, "Two?": 1, "Three?": 1}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from benchmarks.coverage import power_of_a_limit
-from ragmetrics.stats import detectable, smallest
+from ragmetrics.stats import detectable, smallest_enough
 from ragmetrics.stats.power import MOST_QUESTIONS, questions_needed, questions_needed_unpaired
 
 EFFECTS = st.floats(0.02, 2)
@@ -79,7 +79,7 @@ def test_no_number_shows_what_is_no_effect(effect: float) -> None:
 @given(st.integers(2, 1_000), st.integers(2, 200_000))
 def test_the_search_finds_the_first(fewest: int, first: int) -> None:
     """Of a condition that holds from some number on."""
-    found = smallest(lambda n: n >= first, fewest)
+    found = smallest_enough(lambda n: n >= first, fewest)
     assert found == (max(first, fewest) if first <= MOST_QUESTIONS else None)
 
 

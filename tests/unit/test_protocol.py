@@ -22,7 +22,7 @@ from ragmetrics.model import (
     Status,
     ask,
     ask_each,
-    dumps,
+    dump_json,
     embed_each,
 )
 
@@ -115,9 +115,9 @@ def test_data_travels_as_json_apart_from_the_instruction() -> None:
 @given(JSON)
 def test_dumps_is_json_on_one_line(value: Any) -> None:
     """What is sent can be read back, in one line and without escapes of other scripts."""
-    assert json.loads(dumps(value)) == value
-    assert "\n" not in dumps(value)
-    assert dumps(["日本", "é"]) == '["日本","é"]'
+    assert json.loads(dump_json(value)) == value
+    assert "\n" not in dump_json(value)
+    assert dump_json(["日本", "é"]) == '["日本","é"]'
 
 
 # What a prompt reads
@@ -214,7 +214,7 @@ def test_keys_tell_requests_apart() -> None:
         Ask(PROMPT, {"thing": "b"}).key,
         Ask(PROMPT, {"thing": ["a"]}).key,
         Embed("a").key,
-        Embed(dumps({"thing": "a"})).key,
+        Embed(dump_json({"thing": "a"})).key,
     ]
     assert len(set(keys)) == len(keys)
 

@@ -11,7 +11,7 @@ import pytest
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.model import Manifest
 from ragmetrics.pipeline import publish_night, run_night, stage_night
-from ragmetrics.scoring import parts, score_part
+from ragmetrics.scoring import list_parts, score_part
 from ragmetrics.storage import nights, open_store
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -84,7 +84,7 @@ def test_a_rerun_asks_the_judge_nothing(tmp_path: Path, judge_server: JudgeServe
 def test_a_part_that_is_missing_counts_as_failed(settings: Settings) -> None:
     """Its rows are judge_failed with the reason in the manifest; the other shard is scored."""
     staged = stage_night(settings, NIGHT)
-    todo = parts(settings, staged)
+    todo = list_parts(settings, staged)
     for family, shard in todo:
         if shard == 0:
             score_part(settings, staged.ref, family, shard)

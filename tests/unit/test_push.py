@@ -11,10 +11,10 @@ import pytest
 from prometheus_client import parser as prometheus
 from prometheus_client.openmetrics import parser as openmetrics
 
-from ragmetrics.config import PushSettings, make_settings, told
+from ragmetrics.config import PushSettings, make_settings, public_settings
 from ragmetrics.errors import SettingsError
 from ragmetrics.pipeline import run_night
-from ragmetrics.report import push
+from ragmetrics.report import push_metrics
 from ragmetrics.report.prometheus import metrics_text
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import night, ten_nights
@@ -44,7 +44,7 @@ def settings_of(gateway: Pushgateway, **more: Any) -> PushSettings:
 def test_a_push_replaces_the_group_of_job_and_dataset(gateway: Pushgateway) -> None:
     """By PUT, so that series that are gone do not stay; the body is that of the file."""
     last = ten_nights()[-1]
-    assert push(settings_of(gateway), last) is None
+    assert push_metrics(settings_of(gateway), last) is None
     [got] = gateway.pushes
     assert (got.method, got.path) == ("PUT", "/metrics/job/ragmetrics/dataset/helpdesk")
     assert got.body == metrics_text(last).decode()
@@ -54,7 +54,7 @@ def test_a_push_replaces_the_group_of_job_and_dataset(gateway: Pushgateway) -> N
 def test_openmetrics_is_pushed_where_that_is_asked_for(gateway: Pushgateway) -> None:
     """The same samples in the other format, which says so and where it ends."""
     last = ten_nights()[-1]
-    assert push(settings_of(gateway, format="openmetrics"), last) is None
+    assert push_metrics(settings_of(gateway, format="openmetrics"), last) is None
     [got] = gateway.pushes
     assert got.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
     assert got.headers.get_all("Content-Type") == [got.headers["Content-Type"]]
@@ -68,7 +68,7 @@ def test_headers_come_from_the_environment(gateway: Pushgateway) -> None:
     """A variable alone, or a text with variables; the job may be another."""
     headers = {"Authorization": "Bearer {PUSH_TOKEN}", "X-Scope-OrgID": "TENANT"}
     said = settings_of(gateway, job="search quality/eu", headers_env=headers)
-    assert push(said, night(), {"PUSH_TOKEN": TOKEN, "TENANT": "t1"}) is None
+    assert push_metrics(said, night(), {"PUSH_TOKEN": TOKEN, "TENANT": "t1"}) is None
     [got] = gateway.pushes
     assert got.headers["Authorization"] == f"Bearer {TOKEN}"
     assert got.headers["X-Scope-OrgID"] == "t1"
@@ -78,7 +78,7 @@ def test_headers_come_from_the_environment(gateway: Pushgateway) -> None:
 def test_what_passes_is_tried_again(gateway: Pushgateway) -> None:
     """A server error and a rate limit, three attempts in all."""
     gateway.statuses = [503, 429]
-    assert push(settings_of(gateway), night()) is None
+    assert push_metrics(settings_of(gateway), night()) is None
     assert len(gateway.pushes) == 3
 
 
@@ -89,7 +89,7 @@ def test_a_failure_is_an_error_in_the_log(
     """With the address and the reason; a redirect is not followed, as the headers are secret."""
     gateway.statuses = [status] * 3
     with caplog.at_level(logging.ERROR, "ragmetrics"):
-        problem = push(settings_of(gateway), night())
+        problem = push_metrics(settings_of(gateway), night())
     assert problem is not None
     assert problem.startswith(f"metrics of 2026-11-10 are not pushed to {gateway.url}: ")
     assert str(status) in problem
@@ -101,7 +101,7 @@ def test_a_gateway_that_is_away_is_named() -> None:
     """Lost connections are tried again, then told."""
     with Pushgateway().running() as gone:
         said = settings_of(gone, timeout_seconds=5)
-    problem = push(said, night())
+    problem = push_metrics(said, night())
     assert problem is not None
     assert said.url in problem
 
@@ -112,7 +112,7 @@ def test_a_secret_that_a_server_repeats_is_not_told(
     """Neither returned nor logged."""
     gateway.statuses, gateway.says = [403], f"no access for {TOKEN}"
     said = settings_of(gateway, headers_env={"Authorization": "Bearer {PUSH_TOKEN}"})
-    problem = push(said, night(), {"PUSH_TOKEN": TOKEN})
+    problem = push_metrics(said, night(), {"PUSH_TOKEN": TOKEN})
     assert problem is not None
     assert "no access for ***" in problem
     assert TOKEN not in problem + caplog.text
@@ -122,7 +122,7 @@ def test_a_secret_that_a_server_repeats_is_not_told(
 def test_a_variable_that_cannot_be_used_is_named(gateway: Pushgateway, value: str | None) -> None:
     """Its name, never what it holds; nothing is sent without it."""
     said = settings_of(gateway, headers_env={"Authorization": "PUSH_TOKEN"})
-    problem = push(said, night(), {"PUSH_TOKEN": value} if value else {})
+    problem = push_metrics(said, night(), {"PUSH_TOKEN": value} if value else {})
     assert problem is not None
     assert "PUSH_TOKEN" in problem
     assert not value or value not in problem
@@ -142,7 +142,7 @@ def test_an_address_holds_no_secret(url: str) -> None:
 def test_the_settings_of_a_night_name_the_variable_alone() -> None:
     """As it is kept with the night and shown on its page."""
     said = {"url": "https://push.example.com", "headers_env": {"Authorization": "PUSH_TOKEN"}}
-    assert told(make_settings({"metrics_push": said}))["metrics_push"] == said
+    assert public_settings(make_settings({"metrics_push": said}))["metrics_push"] == said
 
 
 @pytest.mark.parametrize("status", [200, 500])

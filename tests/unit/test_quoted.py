@@ -16,8 +16,8 @@ from ragmetrics.model import (
     hashed,
     hashed_place,
     hashed_quote,
-    hidden_of,
-    without,
+    redact_quotes,
+    redactions,
 )
 from ragmetrics.model.redaction import KEY
 from ragmetrics.text import clean
@@ -52,9 +52,9 @@ def test_a_finding_that_quotes_a_broken_file_is_hidden() -> None:
     """By the source that it was made of; without anything to hide a text stays as it is."""
     broken = BrokenFile(file="a.csv", line=3, reason=f"cannot be read: {SECRET}")
     source = Source(logs="logs/", files=1, rows=0, broken=[broken])
-    told = without(f"1 file: a.csv: {broken.reason}", hidden_of(source, ()))
+    told = redact_quotes(f"1 file: a.csv: {broken.reason}", redactions(source, ()))
     assert re.fullmatch(f"1 file: a.csv: cannot be read: {HASH}", told)
-    assert without(f" {SECRET}\n", {}) == f" {SECRET}\n"
+    assert redact_quotes(f" {SECRET}\n", {}) == f" {SECRET}\n"
 
 
 @given(st.text(min_size=1, max_size=200), st.integers(60, 500))
@@ -62,7 +62,7 @@ def test_a_quote_is_found_however_it_was_cleaned_and_cut(said: str, limit: int) 
     """Sentences are cleaned and cut before they are kept: what is left of the quote goes."""
     problem = f"the judge answered 400, the request was: zanthoril {said}"
     sentence = clean(f"recall, 3 of 100 rows: {problem}", limit)
-    assert "zanthoril" not in without(sentence, hidden_of(None, [problem]))
+    assert "zanthoril" not in redact_quotes(sentence, redactions(None, [problem]))
 
 
 def test_a_hash_hangs_on_the_secret(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,13 +15,13 @@ from pydantic import BaseModel
 
 from ragmetrics.errors import InputError, JudgeError, JudgeRefused
 from ragmetrics.judges import (
-    Broker,
     Corpus,
     EmbeddedJudge,
+    EmbeddingClient,
     HashedEmbedder,
     Judge,
+    JudgeClient,
     Recorder,
-    Vectors,
 )
 from ragmetrics.judges import replayed as recorded
 from ragmetrics.judges.base import Reply
@@ -67,7 +67,7 @@ def play(
     """Score the rows."""
     chosen = select(names)
     record = recorder.note if recorder else None
-    broker = Broker(judge, Vectors(HashedEmbedder(Corpus())), record=record)
+    broker = JudgeClient(judge, EmbeddingClient(HashedEmbedder(Corpus())), record=record)
 
     async def main() -> list[ScoredRow]:
         return [row async for row in drive(ROWS, chosen, alone(broker))]

@@ -24,7 +24,7 @@ from ragmetrics.model import (
 )
 from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
 from ragmetrics.report import rebuild_dashboard, redacted, refresh_builds, refresh_dashboard
-from ragmetrics.report.earlier_retrieval import Earlier
+from ragmetrics.report.earlier_retrieval import EarlierNights
 from ragmetrics.report.redacting import hashed, redacted_row
 from ragmetrics.storage import Files, nights, read_rows
 from tasks import gating
@@ -89,7 +89,7 @@ def test_a_row_keeps_ids_tags_and_scores(tmp_path: Path) -> None:
             reference_contexts=(SECRET,),
             tags={"section": "billing"},
             earlier=(
-                Earlier(
+                EarlierNights(
                     date(2026, 11, 9),
                     "idx-1",
                     {},

@@ -13,7 +13,7 @@ import pytest
 import ragmetrics.metrics
 from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.errors import InputError
-from ragmetrics.metrics import GRADE, NEEDED, Metric, families, metric, metrics, select
+from ragmetrics.metrics import GRADE, NEEDED, Metric, metric, metric_families, metrics, select
 from ragmetrics.model import FIELDS, LogRow, Prompt, Score, Steps
 
 ALL = list(metrics().values())
@@ -183,7 +183,7 @@ def test_digest_does_not_depend_on_the_order_of_parameters() -> None:
 
 def test_metrics_that_share_a_prompt_are_a_family() -> None:
     """One task scores a family, so that two tasks never ask the same at once."""
-    assert names(families(select(DEFAULT_METRICS))) == [
+    assert names(metric_families(select(DEFAULT_METRICS))) == [
         ["context_relevance", "context_precision"],
         ["context_relevancy", "context_relevancy_chunks"],
         ["context_recall"],
@@ -194,10 +194,10 @@ def test_metrics_that_share_a_prompt_are_a_family() -> None:
 def test_a_metric_with_two_prompts_joins_families() -> None:
     """Families that turn out to share are one."""
     chosen = [named("a", GRADE), named("b", NEEDED), named("c"), named("d", GRADE, NEEDED)]
-    assert sorted(map(sorted, names(families(chosen)))) == [["a", "b", "d"], ["c"]]
+    assert sorted(map(sorted, names(metric_families(chosen)))) == [["a", "b", "d"], ["c"]]
 
 
 def test_metrics_without_prompts_stand_alone() -> None:
     """Asking nothing is nothing to share."""
-    assert names(families([named("a"), named("b")])) == [["a"], ["b"]]
-    assert families([]) == []
+    assert names(metric_families([named("a"), named("b")])) == [["a"], ["b"]]
+    assert metric_families([]) == []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.comparison import run_replay
-from ragmetrics.comparison.replay.questions import Question
+from ragmetrics.comparison.replay.questions import GoldenQuestion
 from ragmetrics.comparison.replay.response_mapping import read_answer
 from ragmetrics.config import RetrieverSettings, make_settings
 from ragmetrics.errors import InputError
@@ -253,6 +253,6 @@ def test_answers_of_many_shapes_are_read(
 ) -> None:
     """By the paths in the settings, else under our own names, else as a list of hits."""
     settings = RetrieverSettings(url="http://localhost/s", **named)  # type: ignore[arg-type]
-    question = Question("q", "Where?", "en", {})
+    question = GoldenQuestion("q", "Where?", "en", {})
     row = read_answer(settings, question, BUILD, answer, datetime.now(UTC))
     assert (row.retrieved_contexts, row.retrieved_context_ids, row.response) == expected

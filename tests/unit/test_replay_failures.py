@@ -222,7 +222,7 @@ def test_retries_are_spread(tmp_path: Path, search_server: SearchServer) -> None
     """Pauses double, up to a longest, and no two questions have the same."""
     settings = replaying(tmp_path, search_server).retriever
     assert settings
-    asker = asking.Asker(None, settings)  # type: ignore[arg-type]
+    asker = asking.RetrieverClient(None, settings)  # type: ignore[arg-type]
     setback = asking.Setback("server_error", "")
     pauses = {
         n: [asker._pause(setback, asking.Counter(server_error=n)) for _ in range(20)]

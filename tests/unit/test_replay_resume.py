@@ -188,7 +188,9 @@ def test_a_replay_killed_as_it_begins_anew_leaves_no_log(
     settings = replaying(tmp_path, search_server)
     run_replay(settings, BUILD)
     with monkeypatch.context() as killed:
-        killed.setattr(kept.Target, "write_state", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+        killed.setattr(
+            kept.ReplayTarget, "write_state", lambda *_: os.kill(os.getpid(), signal.SIGINT)
+        )
         with pytest.raises(KeyboardInterrupt):
             run_replay(settings, BUILD, again=True)
     assert logs_at(str(tmp_path / "builds" / BUILD)) == []

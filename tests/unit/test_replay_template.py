@@ -11,10 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ragmetrics.comparison.replay.protocols import NoAnswer
-from ragmetrics.comparison.replay.questions import Question
+from ragmetrics.comparison.replay.questions import GoldenQuestion
 from ragmetrics.comparison.replay.response_mapping import line_of, read_answer
 from ragmetrics.comparison.replay.template import fill, fill_body, fill_params
-from ragmetrics.config import HOLE, RetrieverSettings
+from ragmetrics.config import PLACEHOLDER, RetrieverSettings
 from ragmetrics.model import LogRow, read_row
 
 TEXT = st.text(st.characters(codec="utf-8")) | st.sampled_from(
@@ -104,7 +104,7 @@ def test_a_question_arrives_as_it_is(question: str) -> None:
 def test_each_hole_is_filled_in_once(template: str, question: str, row_id: str) -> None:
     """From left to right, as if nothing else were there."""
     filled = fill(template, values(question, row_id))
-    pieces = HOLE.split(template)
+    pieces = PLACEHOLDER.split(template)
     pieces[1::2] = [values(question, row_id)[name] for name in pieces[1::2]]
     assert filled == "".join(pieces)
 
@@ -113,7 +113,7 @@ def test_each_hole_is_filled_in_once(template: str, question: str, row_id: str) 
 def test_any_answer_is_a_row_or_no_answer(answer: Any, path: str | None, question: str) -> None:
     """Never another error; and the line of a row is read as that row."""
     settings = RetrieverSettings(url="http://localhost/", contexts=path)
-    asked = Question("q1", question, "en", {"a": question})
+    asked = GoldenQuestion("q1", question, "en", {"a": question})
     try:
         row = read_answer(settings, asked, "b1", answer, MOMENT)
         line = line_of(row, 10_000)
@@ -133,7 +133,7 @@ def test_texts_come_back_in_their_order(texts: list[str], question: str) -> None
     """Rank order is the order of the answer."""
     settings = RetrieverSettings(url="http://localhost/", contexts="hits.text")
     hits = [{"text": text} for text in texts]
-    asked = Question("q1", question, "en", {})
+    asked = GoldenQuestion("q1", question, "en", {})
     row = read_answer(settings, asked, "b1", {"hits": hits}, MOMENT)
     read = read_row(json.loads(line_of(row, 1_000_000)), "other")
     assert isinstance(read, LogRow)

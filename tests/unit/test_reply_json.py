@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
 from ragmetrics.model import Prompt
-from ragmetrics.text import is_refusal, objects
+from ragmetrics.text import is_refusal, json_objects
 
 
 class Grade(BaseModel):
@@ -81,7 +81,7 @@ def test_what_holds_no_verdict_is_unreadable(text: str) -> None:
 )
 def test_the_search_for_an_object_is_bounded(text: str) -> None:
     """Megabytes of open braces are read a bounded number of times, and are no verdict."""
-    assert objects(text) == []
+    assert json_objects(text) == []
 
 
 @given(
@@ -91,7 +91,7 @@ def test_the_search_for_an_object_is_bounded(text: str) -> None:
 def test_any_object_is_found_as_it_is_written(value: dict[str, object], around: str) -> None:
     """Of an object in prose, all of it and nothing else."""
     text = json.dumps(value)
-    assert objects(f"{around}{text}{around}") == [text]
+    assert json_objects(f"{around}{text}{around}") == [text]
 
 
 @pytest.mark.parametrize(

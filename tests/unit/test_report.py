@@ -14,11 +14,11 @@ import pytest
 from ragmetrics.model import BrokenFile, JudgeInfo, Segment, Source, WorstRow
 from ragmetrics.report.cards import MOST_DRAWN
 from ragmetrics.report.formatting import LONGEST, clean, interval, number, signed
-from ragmetrics.report.night_status import condition
+from ragmetrics.report.night_status import find_night_status
 from ragmetrics.report.site import summary_markdown, write_assets, write_night
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import change, trends
-from ragmetrics.report.truncation import Budget, spans
+from ragmetrics.report.truncation import TextBudget, spans
 from ragmetrics.text import share
 from tests.fakes.nights import (
     FIRST,
@@ -43,7 +43,7 @@ def site(tmp_path: Path) -> Site:
 class TestState:
     def test_a_night_within_its_limits_is_fine(self) -> None:
         """A good night says so in one word."""
-        assert condition(night()).sentence == "Night of 2026-11-10: fine."
+        assert find_night_status(night()).sentence == "Night of 2026-11-10: fine."
 
     def test_alerts_come_first(self, site: Site) -> None:
         """The overview opens with the alerts of the newest night, in words."""
@@ -59,26 +59,28 @@ class TestState:
 
     def test_a_suspect_is_pending(self) -> None:
         """A suspect does not fire, and is not green either."""
-        assert condition(night(findings=[finding(level="suspect")])).state == "pending"
+        assert find_night_status(night(findings=[finding(level="suspect")])).state == "pending"
 
     def test_unread_logs_are_no_data(self) -> None:
         """A night that read nothing is no data, whatever its findings say."""
         source = Source(logs="logs/", files=0, rows=0, problem="no file under logs/")
-        state = condition(night(source=source))
+        state = find_night_status(night(source=source))
         assert (state.state, state.notes) == ("no_data", ("no file under logs/",))
 
     def test_no_mean_is_no_data(self) -> None:
         """A night in which no row was scored is no data."""
-        assert condition(night(metrics=[summary("context_recall", None)])).state == "no_data"
+        assert (
+            find_night_status(night(metrics=[summary("context_recall", None)])).state == "no_data"
+        )
 
     def test_a_blind_rule_is_not_green(self) -> None:
         """A rule without data keeps the night from being called fine."""
-        assert condition(night(findings=[finding(level="no_data")])).state == "incomplete"
+        assert find_night_status(night(findings=[finding(level="no_data")])).state == "incomplete"
 
     def test_a_small_segment_does_not_spoil_a_night(self) -> None:
         """Too few rows in one segment are no reason to worry about the night."""
         small = finding(level="no_data", segment=Segment(tag="section", value="api"))
-        assert condition(night(findings=[finding(), small])).state == "ok"
+        assert find_night_status(night(findings=[finding(), small])).state == "ok"
 
     @pytest.mark.parametrize(
         "gap",
@@ -96,11 +98,11 @@ class TestState:
     )
     def test_a_gap_is_not_green(self, gap: dict[str, Any]) -> None:
         """Files cut short and parts that failed are said, and the night is not called fine."""
-        assert condition(night(**gap)).state == "incomplete"
+        assert find_night_status(night(**gap)).state == "incomplete"
 
     def test_without_rules_nobody_watches(self) -> None:
         """A night that no rule looked at is not called fine."""
-        assert condition(night(findings=[])).state == "unwatched"
+        assert find_night_status(night(findings=[])).state == "unwatched"
 
     def test_state_is_never_colour_alone(self, site: Site) -> None:
         """Every badge carries its word and an icon, every day of the calendar its word."""
@@ -446,7 +448,7 @@ class TestWords:
         """A sentence across the cut is marked up to it, one beyond is counted."""
         long = "First one here. " + "x" * LONGEST + " end. Last one here."
         marked = spans(long, "en", [0, 1, 2])
-        passage = Budget(100_000).passage(long, marked)
+        passage = TextBudget(100_000).passage(long, marked)
         assert sum(len(piece.text) for piece in passage.pieces) == LONGEST
         assert passage.marks_beyond == 1
         assert "needed sentences beyond the cut: 1" in passage.note

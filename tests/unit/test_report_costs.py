@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.model import BudgetReport, Limits, SampleReport
+from ragmetrics.model import BudgetReport, SampleReport, SpendLimits
 from ragmetrics.model.manifest import Usage
-from ragmetrics.report import bill, budget, cost_lines, limits
+from ragmetrics.report import budget_text, cost_lines, limits_text, money_text
 from ragmetrics.report.costs import all_costs, money
 from ragmetrics.report.site import write_night
 from ragmetrics.storage import Files
@@ -78,7 +78,7 @@ def test_a_night_that_cost_nothing_has_no_table_of_costs(page: Page) -> None:
 def test_it_says_what_the_budget_was_enough_for(page: Page) -> None:
     """Limits, share, rows over and what was spent; the metric's card counts them too."""
     budget = BudgetReport(
-        limits=Limits(max_requests=500, max_usd=2.5),
+        limits=SpendLimits(max_requests=500, max_usd=2.5),
         estimated=Usage(requests=1_200),
         share=0.4,
         spent=Usage(requests=470, prompt_tokens=90_000, usd=0.04),
@@ -120,14 +120,14 @@ def test_rows_outside_the_sample_are_told_from_those_cut_off(
 ) -> None:
     """A budget may be enough by the estimate, and be used up all the same."""
     report = BudgetReport(
-        limits=Limits(max_requests=1),
+        limits=SpendLimits(max_requests=1),
         estimated=Usage(),
         share=share,
         spent=Usage(),
         rows_over=over,
         rows_cut_off=cut,
     )
-    assert budget(report) == told
+    assert budget_text(report) == told
 
 
 def test_judges_of_a_panel_stand_under_their_metric() -> None:
@@ -138,9 +138,9 @@ def test_judges_of_a_panel_stand_under_their_metric() -> None:
     assert lines == [("recall", 8, False), ("a", 4, True), ("b", 4, True), ("embeddings", 9, True)]
     assert [one.money for one in cost_lines(asked)] == ["≥ $0.50", "$0.50", "–", "$0.10"]
     assert all_costs(cost_lines(asked)).money == "≥ $0.60"
-    assert bill(a + b, asked) == "$0.60 and more: no price is set for b"
-    assert bill(a, {"recall": {"a": a}}) == "$0.50"
-    assert bill(b, {"recall": {"b": b}}) == "money not known: no price is set for b"
+    assert money_text(a + b, asked) == "$0.60 and more: no price is set for b"
+    assert money_text(a, {"recall": {"a": a}}) == "$0.50"
+    assert money_text(b, {"recall": {"b": b}}) == "money not known: no price is set for b"
 
 
 def test_a_metric_that_only_embeds_has_a_line_of_zeros() -> None:
@@ -178,5 +178,5 @@ def test_money_has_the_digits_that_matter(usd: float | None, told: str) -> None:
 
 def test_limits_in_words() -> None:
     """Those that are set."""
-    assert limits(Limits(max_tokens=1_000_000)) == "1,000,000 tokens"
-    assert limits(Limits(max_requests=1, max_usd=3)) == "1 request, $3.00"
+    assert limits_text(SpendLimits(max_tokens=1_000_000)) == "1,000,000 tokens"
+    assert limits_text(SpendLimits(max_requests=1, max_usd=3)) == "1 request, $3.00"

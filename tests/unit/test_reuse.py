@@ -11,12 +11,12 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.pipeline import stage_night
 from ragmetrics.scoring import (
     Staged,
-    attempt_at,
     chosen_metrics,
+    find_attempt,
+    find_reusable_run,
     judge_info,
-    look_back,
+    list_parts,
     metric_fingerprint,
-    parts,
     score_parts,
     staged_runs,
 )
@@ -46,7 +46,7 @@ def log(folder: Path, name: str, rows: list[dict[str, Any]]) -> None:
 def scored(settings: Settings) -> Staged:
     """The night, staged and scored."""
     staged = stage_night(settings, NIGHT)
-    assert score_parts(settings, staged, parts(settings, staged)) == []
+    assert score_parts(settings, staged, list_parts(settings, staged)) == []
     return staged
 
 
@@ -57,7 +57,7 @@ def offered(settings: Settings, staged: Staged) -> list[tuple[str, tuple[int, ..
         metric.name: metric_fingerprint(metric, info.fingerprint, embedder)
         for metric in chosen_metrics(settings)
     }
-    reuse = look_back(settings, open_store(settings), staged, prints)
+    reuse = find_reusable_run(settings, open_store(settings), staged, prints)
     return [(one.ref.run, one.shards, set(one.metrics)) for one in reuse.earlier]
 
 
@@ -248,5 +248,5 @@ def test_the_newest_attempt_is_found_where_others_were_deleted(tmp_path: Path) -
         return staged.model_copy(update={"ref": first.model_copy(update={"run": run})})
 
     there = [called(f"{first.run}-10"), called(f"{first.run}-9"), called("1234567890")]
-    assert attempt_at(files, first, there, None).run == f"{first.run}-10"
-    assert attempt_at(files, first, there[2:], None) == first
+    assert find_attempt(files, first, there, None).run == f"{first.run}-10"
+    assert find_attempt(files, first, there[2:], None) == first

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ragmetrics.errors import StoreError
 from ragmetrics.model import LogRow, Manifest, MovedContext, Score, Status, WorstRow
-from ragmetrics.report.earlier_retrieval import Earlier, became
+from ragmetrics.report.earlier_retrieval import EarlierNights, became
 from ragmetrics.report.row_loader import load_rows
 from ragmetrics.report.row_selection import FELL, RowTable, pick_rows, unique_keys
 from ragmetrics.scoring import load_scores
@@ -233,4 +233,6 @@ def test_a_night_in_words() -> None:
     """Counts of what happened, in one line."""
     left = MovedContext(text="", rank_a=1, rank_b=None)
     moved = MovedContext(text="", rank_a=2, rank_b=1)
-    assert Earlier(date(2026, 11, 1), None, {}, (left, moved, left)).words == "2 left, 1 moved"
+    assert (
+        EarlierNights(date(2026, 11, 1), None, {}, (left, moved, left)).words == "2 left, 1 moved"
+    )

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ragmetrics.model import MovedContext, Score, Status
-from ragmetrics.report.earlier_retrieval import Earlier
-from ragmetrics.report.row_selection import SAMPLED, KeptRow, Why
+from ragmetrics.report.earlier_retrieval import EarlierNights
+from ragmetrics.report.row_selection import SAMPLED, KeptRow, SelectionReason
 from ragmetrics.report.rows_js import MOST_BYTES
 from ragmetrics.report.rows_page import write_rows
 from tests.fakes.nights import FIRST, HOSTILE, as_worst, night, worst_row
@@ -35,10 +35,10 @@ def data(site: Site) -> list[dict[str, Any]]:
     return [{**row, "html": row["html"].translate(unpack)} for row in rows]
 
 
-def an_earlier_night(*contexts: MovedContext, day: int = 9, **change: Any) -> Earlier:
+def an_earlier_night(*contexts: MovedContext, day: int = 9, **change: Any) -> EarlierNights:
     """A night before the first, on which a question had these contexts."""
     values: dict[str, Any] = {"index_build": "idx-1", "values": {"context_recall": 0.9}}
-    return Earlier(date(2026, 11, day), contexts=contexts, **{**values, **change})
+    return EarlierNights(date(2026, 11, day), contexts=contexts, **{**values, **change})
 
 
 STAYED = MovedContext(text="Seats can be added.", id="kb-2", rank_a=2, rank_b=2)
@@ -125,8 +125,10 @@ class TestRows:
 
     def test_why_a_row_is_kept(self, site: Site) -> None:
         """A row says in which metrics it is worst, and how far its question fell."""
-        fell = Why("fell", "context_relevance", 0.5, 1.0)
-        page = text(site.rows(worst_row("q-1", "How?", why=(Why("worst", "mrr", 0.1), fell))))
+        fell = SelectionReason("fell", "context_relevance", 0.5, 1.0)
+        page = text(
+            site.rows(worst_row("q-1", "How?", why=(SelectionReason("worst", "mrr", 0.1), fell)))
+        )
         assert "▼ worst in mrr" in page
         assert "↓ context_relevance 1.000 → 0.500 since the night before" in page
 
@@ -173,7 +175,9 @@ class TestPage:
         """Furthest first: the night's page leads to them, with scripts or without."""
         worst = worst_row("q-1", "Worst?")
         little, far = (
-            worst_row(f"q-{i}", "Fell?", position=i, why=(Why("fell", "mrr", 0.5, before),))
+            worst_row(
+                f"q-{i}", "Fell?", position=i, why=(SelectionReason("fell", "mrr", 0.5, before),)
+            )
             for i, before in ((2, 0.6), (3, 1.0))
         )
         site.night(night(worst=as_worst(worst)), [worst, little, far])

@@ -9,7 +9,7 @@ from datetime import date
 import pandas as pd
 import pytest
 
-from ragmetrics.alerts import Book, advance, evaluate
+from ragmetrics.alerts import AlertStore, advance_states, evaluate_rules
 from ragmetrics.alerts.alert_store import AlertState
 from ragmetrics.alerts.rules import Night
 from ragmetrics.config import AlertSettings, Rule
@@ -304,7 +304,7 @@ def test_each_night_is_read_once_for_all_segments() -> None:
 
     night = Night(tonight.manifest, tonight.scores, [one.manifest for one in past], load)
     rules = recall(max_drop=0.05, by="channel", versus="trailing:2")
-    evaluate(AlertSettings(rules=tuple(rules)), night)
+    evaluate_rules(AlertSettings(rules=tuple(rules)), night)
     assert read == [one.manifest.date for one in past]
 
 
@@ -323,12 +323,12 @@ def test_a_firing_alert_is_not_resolved_by_another_judge() -> None:
     """Nothing was measured, so nothing is said: the alert stays as it is."""
     rule, before = recall(max_drop=0.05), a_night(scores(NOISY), ago=2)
     fell = a_night(scores(fallen(0.3)), ago=1)
-    book, told = advance(Book(), hold(rule, fell, before), fell.manifest.date, 7)
+    book, told = advance_states(AlertStore(), hold(rule, fell, before), fell.manifest.date, 7)
     assert [one.transition for one in told if one.kind == "metric"] == ["fired"]
     yesterday = a_night(scores(fallen(0.3)), ago=1, findings=told)
     tonight = a_night(scores(NOISY), judge="judge-2")
     assert metric_findings(rule, tonight, before, yesterday) == []
-    book, told = advance(book, hold(rule, tonight, before, yesterday), TONIGHT, 7)
+    book, told = advance_states(book, hold(rule, tonight, before, yesterday), TONIGHT, 7)
     alert = the(told, "metric")
     assert (alert.state, alert.transition) == ("firing", None)
     assert book.states[alert.key].state == "firing"
@@ -438,9 +438,9 @@ def test_a_missing_source_is_the_only_finding() -> None:
 def test_a_missing_source_does_not_resolve_the_quarantine() -> None:
     """With no row read, the share of bad rows is not 0 but unknown."""
     bad = a_night(scores(NOISY), ago=1, quarantined=50)
-    book, _ = advance(Book(), hold([], bad), bad.manifest.date, 7)
+    book, _ = advance_states(AlertStore(), hold([], bad), bad.manifest.date, 7)
     missing = a_night(scores([]), rows=0, problem="no log file")
-    book, _ = advance(book, hold([], missing), TONIGHT, 7)
+    book, _ = advance_states(book, hold([], missing), TONIGHT, 7)
     assert book.states.get("demo/quarantine", AlertState()).state == "firing"
 
 

@@ -25,8 +25,8 @@ from ragmetrics.judges.base import Reply
 from ragmetrics.metrics import metric
 from ragmetrics.model import Ask, Lexicon, LogRow, Prompt, Score, Status, Steps, ask
 from ragmetrics.pipeline import CoverageShort, estimate, publish_night, run_night, stage_night
-from ragmetrics.report.night_status import condition
-from ragmetrics.scoring import SamplePlan, parts, score_parts
+from ragmetrics.report.night_status import find_night_status
+from ragmetrics.scoring import SamplePlan, list_parts, score_parts
 from ragmetrics.scoring.panel import Member
 from ragmetrics.scoring.sampling.panel import SampledPanel
 from ragmetrics.scoring.sampling.plan import Group, mark_of
@@ -325,7 +325,7 @@ def test_a_run_that_died_in_its_sample_goes_on_with_it(
     settings = settings.model_copy(update={"judge": judge})
     staged = stage_night(settings, NIGHT)
     with pytest.raises(MemoryError):
-        score_parts(settings, staged, parts(settings, staged), killed)
+        score_parts(settings, staged, list_parts(settings, staged), killed)
     died_after = judge_server.stats()["requests"]
     assert 7 < died_after < 20
     manifest = run_night(settings, NIGHT).manifest
@@ -362,7 +362,7 @@ def test_of_a_part_that_is_missing_the_rows_of_the_sample_failed(
     """The others are no failures of the judge: it would not have been asked about them."""
     settings = nightly({"rows": 10}).model_copy(update={"shards": 3})
     staged = stage_night(settings, NIGHT)
-    done = [part for part in parts(settings, staged) if part[1] < 2]
+    done = [part for part in list_parts(settings, staged) if part[1] < 2]
     assert score_parts(settings, staged, done) == []
     manifest = publish_night(settings, staged, ["no machine was left"])
     for one in manifest.metrics:
@@ -492,7 +492,7 @@ def test_a_budget_that_is_too_small_for_the_sample_is_warned_of(
     manifest = run_night(nightly({"rows": 24}).model_copy(update=changed), NIGHT).manifest
     told = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
     assert any("and alerts need 14: they will say no_data" in one for one in told), told
-    notes = condition(manifest).notes
+    notes = find_night_status(manifest).notes
     assert manifest.budget is not None
     assert f"A budget left out {manifest.budget.rows_over} rows of the sample." in notes
 

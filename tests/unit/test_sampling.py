@@ -20,9 +20,9 @@ from ragmetrics.metrics import select
 from ragmetrics.model import Manifest, SampledMean, Status, question_key
 from ragmetrics.model.manifest import Usage
 from ragmetrics.scoring import Known, SamplePlan, wanted_rows
-from ragmetrics.scoring.sampling.draw import FEWEST, Census, comparable, draw_all, known
+from ragmetrics.scoring.sampling.draw import FEWEST, SamplingFrame, comparable, draw_all, known
 from ragmetrics.scoring.sampling.estimate import STRATUM, sampled_mean, strata_of
-from ragmetrics.scoring.sampling.plan import Group, Marks, stratum_of
+from ragmetrics.scoring.sampling.plan import Group, RowIds, stratum_of
 from ragmetrics.scoring.sampling.report import whole_cost
 from ragmetrics.stats import mean_interval, prediction_powered, rows_to_judge
 from tests.fakes.nights import night, summary
@@ -46,7 +46,7 @@ def records(questions: Sequence[object]) -> list[Record]:
 def plan(rows: Sequence[Record], /, **sample: Any) -> SamplePlan:
     """What is drawn of rows that are to be judged by both metrics."""
     settings = SampleSettings(**sample)
-    census = Census([[RELEVANCE], [RECALL]], settings.strata)
+    census = SamplingFrame([[RELEVANCE], [RECALL]], settings.strata)
     for row in rows:
         census.count(row)
     return draw_all(settings, census, [], {})
@@ -61,7 +61,7 @@ def drawn(rows: Sequence[Record], /, **sample: Any) -> set[tuple[str, str]]:
 
 def judged(rows: Sequence[Record], group: Group) -> list[Record]:
     """The rows that are judged, as a panel or an estimate finds them: by their marks, in order."""
-    marks = Marks()
+    marks = RowIds()
     told = [(row, marks.of(question_key(row["user_input"]), row["id"])) for row in rows]
     return [row for row, mark in told if group.judges(mark)]
 

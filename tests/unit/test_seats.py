@@ -17,11 +17,11 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.live import LiveJudge
-from ragmetrics.judges.unavailable import RefusedJudge
+from ragmetrics.judges.unavailable import UnavailableJudge
 from ragmetrics.metrics import GRADE
 from ragmetrics.model import Ask
 from ragmetrics.pipeline import CoverageShort, run_night
-from ragmetrics.scoring.judge_pool import Seats, take_seats
+from ragmetrics.scoring.judge_pool import JudgePool, acquire_judges
 from ragmetrics.storage import Files
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -35,13 +35,13 @@ def live(server: JudgeServer, **more: Any) -> dict[str, Any]:
     return {"name": "openai", "base_url": server.base_url, "retries": 0, **more}
 
 
-def taken(all_settings: Sequence[Settings], folder: Path) -> list[Seats]:
+def taken(all_settings: Sequence[Settings], folder: Path) -> list[JudgePool]:
     """Seats for parts that are at work at the same time."""
 
-    async def main() -> list[Seats]:
+    async def main() -> list[JudgePool]:
         async with AsyncExitStack() as stack:
             return [
-                await stack.enter_async_context(take_seats(one, Corpus(), Files(str(folder))))
+                await stack.enter_async_context(acquire_judges(one, Corpus(), Files(str(folder))))
                 for one in all_settings
             ]
 
@@ -80,12 +80,12 @@ def test_another_key_or_store_is_another_judge(
     """What one account pays for, the other does not use; limits are shared by those of a store."""
     settings = make_settings({"judge": live(judge_server)})
 
-    async def main() -> list[Seats]:
+    async def main() -> list[JudgePool]:
         found = []
         async with AsyncExitStack() as stack:
             for key, folder in (("a", "x"), ("b", "x"), ("b", "y")):
                 monkeypatch.setenv("OPENAI_API_KEY", key)
-                taking = take_seats(settings, Corpus(), Files(str(tmp_path / folder)))
+                taking = acquire_judges(settings, Corpus(), Files(str(tmp_path / folder)))
                 found.append(await stack.enter_async_context(taking))
         return found
 
@@ -155,7 +155,7 @@ def test_one_of_a_panel_without_a_key_refuses_and_has_its_seat(
     judges = [{**KEYLESS, "model": "far"}, live(judge_server)]
     (found,) = taken([make_settings({"judges": judges})], tmp_path)
     refused, good = (seat.judge for seat in found.judges)
-    assert isinstance(refused, RefusedJudge)
+    assert isinstance(refused, UnavailableJudge)
     assert isinstance(good, LiveJudge)
     with pytest.raises(JudgeRefused, match="needs a key: set NO_SUCH_KEY"):
         asyncio.run(refused.reply(Ask(GRADE, {}), 0))

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 
-from ragmetrics.config import make_settings, told
+from ragmetrics.config import make_settings, public_settings
 from ragmetrics.config.snapshot import HIDDEN
 
 
 def test_the_chief_settings_stand_even_where_nothing_was_said() -> None:
     """The defaults of all others are left out."""
-    assert set(told(make_settings({}))) == {"dataset", "logs", "store", "metrics", "judge"}
-    assert told(make_settings({}))["judge"] == {"name": "embedded"}
+    assert set(public_settings(make_settings({}))) == {
+        "dataset",
+        "logs",
+        "store",
+        "metrics",
+        "judge",
+    }
+    assert public_settings(make_settings({}))["judge"] == {"name": "embedded"}
 
 
 def test_what_differs_from_the_defaults_is_kept() -> None:
     """As the settings file would have it."""
     said = {"judge": {"name": "openai", "model": "m"}, "alerts": {"remind_days": 3}, "shards": 2}
-    kept = told(make_settings(said))
+    kept = public_settings(make_settings(said))
     assert kept["judge"] == {"name": "openai", "model": "m"}
     assert kept["alerts"] == {"remind_days": 3}
     assert kept["shards"] == 2
@@ -25,7 +31,9 @@ def test_what_differs_from_the_defaults_is_kept() -> None:
 
 def test_a_panel_stands_in_place_of_the_judge() -> None:
     """All its members."""
-    kept = told(make_settings({"judges": ["embedded", {"name": "openai", "model": "m"}]}))
+    kept = public_settings(
+        make_settings({"judges": ["embedded", {"name": "openai", "model": "m"}]})
+    )
     assert "judge" not in kept
     assert [one.get("name", "embedded") for one in kept["judges"]] == ["embedded", "openai"]
 
@@ -45,7 +53,7 @@ def test_no_secret_is_kept() -> None:
             },
         }
     )
-    kept = told(settings)
+    kept = public_settings(settings)
     assert "hush" not in json.dumps(kept)
     assert kept["logs"] == "https://logs.example.com/{date}.jsonl"
     assert kept["golden"] == "s3://bucket/golden.jsonl"

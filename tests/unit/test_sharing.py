@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from ragmetrics import evaluate
 from ragmetrics.judges import quota_sharing as sharing
-from ragmetrics.judges.quota_sharing import Presence, Share, join
-from ragmetrics.judges.rate_limiter import Bucket, Gate
+from ragmetrics.judges.quota_sharing import Heartbeat, QuotaShare, join_quota
+from ragmetrics.judges.rate_limiter import Bucket, RateLimiter
 from ragmetrics.storage import Files
 from tests.fakes.clients import Bucket as S3Bucket
 from tests.fakes.clients import JudgeServer
@@ -31,13 +31,13 @@ from tests.fakes.processes import ROOT
 
 ENDPOINT = ("http://llm.example.com/v1/", "judge", "sk-very-secret")
 FOLDER = "workers/judge=0123456789abcdef"
-WHOLE = Share()
+WHOLE = QuotaShare()
 
 
 @given(ceiling=st.integers(1, 1_000), of=st.integers(1, 50))
 def test_shares_add_up_to_the_ceiling(ceiling: int, of: int) -> None:
     """Nothing is lost in rounding, and each has a place, however many they are."""
-    places = [Share(place, of).places(ceiling) for place in range(of)]
+    places = [QuotaShare(place, of).places(ceiling) for place in range(of)]
     assert min(places) >= 1
     assert max(places) - min(places) <= 1
     assert sum(places) == max(ceiling, of)
@@ -46,27 +46,27 @@ def test_shares_add_up_to_the_ceiling(ceiling: int, of: int) -> None:
 @given(per_minute=st.integers(1, 10_000), of=st.integers(1, 50))
 def test_shares_of_an_allowance_are_equal(per_minute: int, of: int) -> None:
     """The allowance of a minute is divided, not counted."""
-    rates = [Share(place, of).rate(per_minute) for place in range(of)]
+    rates = [QuotaShare(place, of).rate(per_minute) for place in range(of)]
     assert sum(rates) == pytest.approx(per_minute)
     assert len(set(rates)) == 1
 
 
 def test_a_newcomer_takes_little() -> None:
     """A sixteenth of its part, or one place: many that come at once are little too."""
-    assert Share(1, 2, settled=False).places(128) == 4
-    assert Share(1, 2, settled=False).places(12) == 1
-    assert Share(1, 2, settled=False).rate(1_600) == 50
-    assert sum(Share(n - 1, n, settled=False).places(1_600) for n in range(2, 17)) < 1_600 / 6
+    assert QuotaShare(1, 2, settled=False).places(128) == 4
+    assert QuotaShare(1, 2, settled=False).places(12) == 1
+    assert QuotaShare(1, 2, settled=False).rate(1_600) == 50
+    assert sum(QuotaShare(n - 1, n, settled=False).places(1_600) for n in range(2, 17)) < 1_600 / 6
 
 
 class Watched:
     """A gate that remembers what it was told."""
 
     def __init__(self) -> None:
-        self.told: list[Share | None] = []
-        self.now: Share | None = None
+        self.told: list[QuotaShare | None] = []
+        self.now: QuotaShare | None = None
 
-    def share(self, of: object, share: Share | None) -> None:
+    def share(self, of: object, share: QuotaShare | None) -> None:
         """Remember what is new."""
         if share != self.now:
             self.told.append(share)
@@ -92,10 +92,10 @@ def stamp(sign: Path, moment: float) -> None:
     os.utime(sign, (moment, moment))
 
 
-def appear(files: Files) -> tuple[Presence, Watched]:
+def appear(files: Files) -> tuple[Heartbeat, Watched]:
     """One more process, as far as its signs tell."""
     gate = Watched()
-    presence = Presence(files, FOLDER, lambda: None)
+    presence = Heartbeat(files, FOLDER, lambda: None)
     presence.join(gate)
     return presence, gate
 
@@ -118,7 +118,7 @@ def test_alone_a_process_has_all_of_it(tmp_path: Path) -> None:
     async def main() -> None:
         presence, gate = appear(Folder(str(tmp_path)))
         await until(lambda: gate.now == WHOLE)
-        assert gate.told == [Share(settled=False), WHOLE]
+        assert gate.told == [QuotaShare(settled=False), WHOLE]
         await presence.depart()
 
     instantly(main())
@@ -330,7 +330,7 @@ def test_an_interpreter_that_ends_leaves_no_error_behind(
     assert not complaints and caplog.records == []
 
 
-async def halves(folder: Path) -> tuple[Presence, Watched, Watched]:
+async def halves(folder: Path) -> tuple[Heartbeat, Watched, Watched]:
     """Two processes that have half each, the first of them, and what is told them from now on."""
     (first, gate), (_, other) = appear(Folder(str(folder))), appear(Folder(str(folder)))
     await until(lambda: bool(gate.now and other.now and gate.now.settled and other.now.settled))
@@ -363,15 +363,15 @@ def test_between_two_parts_a_process_stays(tmp_path: Path) -> None:
 
     async def main() -> None:
         gate = Watched()
-        presence = join(Files(str(tmp_path)), ENDPOINT, gate)
+        presence = join_quota(Files(str(tmp_path)), ENDPOINT, gate)
         await until(lambda: gate.now == WHOLE)
         presence.leave(gate)
-        assert join(Files(str(tmp_path)), ENDPOINT, gate) is presence
+        assert join_quota(Files(str(tmp_path)), ENDPOINT, gate) is presence
         await asyncio.sleep(2 * sharing.LINGER_SECONDS)
         assert len(signs(tmp_path)) == 1
         presence.leave(gate)
         await until(lambda: signs(tmp_path) == [])
-        assert join(Files(str(tmp_path)), ENDPOINT, gate) is not presence
+        assert join_quota(Files(str(tmp_path)), ENDPOINT, gate) is not presence
 
     instantly(main())
 
@@ -382,7 +382,7 @@ def test_limits_belong_to_address_model_and_key(tmp_path: Path) -> None:
     async def main() -> None:
         gate = Watched()
         for endpoint in (ENDPOINT, ("http://other/", *ENDPOINT[1:]), (*ENDPOINT[:2], "sk-other")):
-            join(Files(str(tmp_path)), endpoint, gate)
+            join_quota(Files(str(tmp_path)), endpoint, gate)
         await until(lambda: len(signs(tmp_path)) == 3)
         assert len({sign.parent for sign in signs(tmp_path)}) == 3
         for sign in signs(tmp_path):
@@ -399,9 +399,9 @@ def test_a_gate_lets_in_no_more_than_its_share() -> None:
     """Requests under way are not called back; what comes after them keeps to the share."""
 
     async def main() -> None:
-        gate = Gate(12)
+        gate = RateLimiter(12)
         sent = [await gate.enter(0) for _ in range(12)]
-        gate.share("store", Share(0, 2))
+        gate.share("store", QuotaShare(0, 2))
         waiting = [asyncio.ensure_future(gate.enter(0)) for _ in range(4)]
         for moment in sent[:6]:
             gate.answered(moment, "grade")
@@ -421,9 +421,9 @@ def test_of_several_stores_the_smallest_share_counts() -> None:
     """One process may work for two stores at once, and the endpoint is one."""
 
     async def main() -> None:
-        gate = Gate(12)
-        gate.share("one", Share(0, 3))
-        gate.share("other", Share(0, 2))
+        gate = RateLimiter(12)
+        gate.share("one", QuotaShare(0, 3))
+        gate.share("other", QuotaShare(0, 2))
         assert gate.pace.limit == 4
         gate.share("one", None)
         assert gate.pace.limit == 6
@@ -447,8 +447,8 @@ def test_who_waits_for_the_allowance_hears_of_a_larger_share() -> None:
     """A newcomer's wait of a minute ends when it is told that it is alone."""
 
     async def main() -> None:
-        gate = Gate(64, requests_per_minute=600, clock=now)
-        gate.share("store", Share(1, 2, settled=False))
+        gate = RateLimiter(64, requests_per_minute=600, clock=now)
+        gate.share("store", QuotaShare(1, 2, settled=False))
         assert gate.pace.limit == 2
         await gate.enter(0)
         waiting = asyncio.ensure_future(gate.enter(0))
@@ -464,7 +464,7 @@ def test_who_waits_for_the_allowance_hears_of_a_larger_share() -> None:
 def test_two_ask_as_often_in_a_minute_as_one_alone_may(tmp_path: Path) -> None:
     """From the newcomer's first request on; and once it has its half, not less often either."""
 
-    async def ask(gate: Gate, asked: list[float]) -> None:
+    async def ask(gate: RateLimiter, asked: list[float]) -> None:
         while True:
             asked.append(await gate.enter(0))
             await asyncio.sleep(0.1)
@@ -473,8 +473,8 @@ def test_two_ask_as_often_in_a_minute_as_one_alone_may(tmp_path: Path) -> None:
     async def main() -> list[float]:
         asked: list[float] = []
         for _ in range(2):
-            gate = Gate(64, requests_per_minute=1_200, clock=now)
-            Presence(Folder(str(tmp_path)), FOLDER, lambda: None).join(gate)
+            gate = RateLimiter(64, requests_per_minute=1_200, clock=now)
+            Heartbeat(Folder(str(tmp_path)), FOLDER, lambda: None).join(gate)
             askers = [asyncio.ensure_future(ask(gate, asked)) for _ in range(16)]
             await asyncio.sleep(80.5)
             assert not any(one.done() for one in askers)

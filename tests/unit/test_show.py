@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.dashboard_failure import compose_unshown
+from ragmetrics.alerts.dashboard_failure import compose_dashboard_failure
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.pipeline import BackfillShort, CoverageShort, run_backfill, run_night
@@ -138,6 +138,6 @@ def test_a_backfill_goes_on_with_what_is_not_shown(
 
 def test_the_message_has_no_markup_of_its_reason() -> None:
     """What a server says is shown as it is."""
-    message = compose_unshown(night(), "writing <b>: *no*", "https://prefect.example/run")
+    message = compose_dashboard_failure(night(), "writing <b>: *no*", "https://prefect.example/run")
     assert "&lt;b&gt;" in json.dumps(message.blocks)
     assert "https://prefect.example/run" in json.dumps(message.blocks)

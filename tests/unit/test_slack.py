@@ -20,11 +20,11 @@ from ragmetrics.model import (
     ComparedMeans,
     Finding,
     JudgeInfo,
-    Limits,
     Manifest,
     SampledMean,
     Segment,
     Source,
+    SpendLimits,
     Summary,
     WorstRow,
 )
@@ -208,7 +208,11 @@ def test_what_of_a_move_is_mix_stands_beside_the_drop() -> None:
 def test_a_sampled_night_says_so_beside_the_judge() -> None:
     """Whoever reads the means should know that the budget left rows out."""
     report = BudgetReport(
-        limits=Limits(max_requests=9), estimated=Usage(), share=0.4, spent=Usage(), rows_over=744
+        limits=SpendLimits(max_requests=9),
+        estimated=Usage(),
+        share=0.4,
+        spent=Usage(),
+        rows_over=744,
     )
     for budget, told in (
         (report, "Judge: embedded (A baseline.); over budget: 744 rows"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.alerts import delivery as deliver
-from ragmetrics.alerts import load_book, outbox, webhook
+from ragmetrics.alerts import load_alerts, outbox, webhook
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.storage import Files
@@ -59,7 +59,7 @@ def test_slack_down_for_a_night_keeps_the_alert_for_the_next_run(
         run_night(settings, NIGHT)
     files = Files(settings.store)
     assert len(files.below(outbox.FOLDER)) == 1
-    assert [state.state for state in load_book(files).states.values()].count("firing") == 1
+    assert [state.state for state in load_alerts(files).states.values()].count("firing") == 1
 
     slack_server.fail(None)
     for _ in range(2):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import alert, outbox
 from ragmetrics.alerts import delivery as deliver
+from ragmetrics.alerts import notify_channels, outbox
 from ragmetrics.alerts.notification_channels import MOST_THREADS
 from ragmetrics.alerts.slack_bot import API
 from ragmetrics.alerts.threads import THREADS
@@ -40,7 +40,7 @@ def slack(slack_server: SlackServer, monkeypatch: pytest.MonkeyPatch) -> SlackSe
 def told(files: Files, manifest: Manifest) -> deliver.Delivery:
     """The night, published and told."""
     save_manifest(files, manifest)
-    return alert(SETTINGS, files, manifest)
+    return notify_channels(SETTINGS, files, manifest)
 
 
 def of(number: int, **levels: str) -> Manifest:
@@ -123,7 +123,7 @@ def test_alerts_of_before_the_bot_are_updated_in_the_channel(
 ) -> None:
     """Their first message came by the webhook, which has no thread to go to."""
     save_manifest(files, of(0, recall="breach"))
-    alert(make_settings({}), files, of(0, recall="breach"))
+    notify_channels(make_settings({}), files, of(0, recall="breach"))
     assert len(slack.delivered) == 1
     told(files, of(1, recall="ok"))
     assert told_in(slack) == [("🟢", None, None)]
@@ -147,7 +147,7 @@ def test_alerts_of_another_channel_are_updated_together(files: Files, slack: Sla
         told(files, of(number, recall="breach", relevance=level))
     moved = make_settings({"alerts": {"slack_channel": "#elsewhere"}})
     save_manifest(files, of(2, recall="ok", relevance="ok"))
-    alert(moved, files, of(2, recall="ok", relevance="ok"))
+    notify_channels(moved, files, of(2, recall="ok", relevance="ok"))
     assert told_in(slack)[2:] == [("🟢", None, None)]
     assert slack.posted[-1]["channel"] == "#elsewhere"
 

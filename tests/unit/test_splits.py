@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from ragmetrics.metrics import select
 from ragmetrics.model import LogRow
-from ragmetrics.scoring.metric_run import Play, is_heavy
+from ragmetrics.scoring.metric_run import MetricRun, is_heavy
 from ragmetrics.text import sentence_splitter as module
 from ragmetrics.text import sentences, sharing_splits
-from ragmetrics.text.split_cache import Recent, Shared, Split, splits_file
+from ragmetrics.text.split_cache import Recent, SharedSplitCache, Split, splits_file
 from tests.fakes.processes import ROOT
 
 PROSE = "The plug gets hot. Pull it out and wait for an hour. Then call Dr. No."
@@ -56,7 +56,7 @@ def file() -> Iterator[Path]:
 
 def kept(path: Path) -> None:
     """Leave the split of the prose in a file."""
-    shared = Shared(path)
+    shared = SharedSplitCache(path)
     shared.put(("en", PROSE), Split(SPLIT, None))
     shared.close()
 
@@ -83,7 +83,7 @@ def test_what_another_process_split_is_not_split_again(file: Path, asked: list[s
 
 def test_many_splits_are_found_before_the_close(file: Path) -> None:
     """They are written some dozens at a time, while their process is still at work."""
-    writer, reader = Shared(file), Shared(file)
+    writer, reader = SharedSplitCache(file), SharedSplitCache(file)
     texts = [f"{PROSE} Number {number}." for number in range(100)]
     for text in texts:
         writer.put(("en", text), Split((text,), None))
@@ -107,7 +107,7 @@ def test_what_left_the_memory_is_not_split_again(
 
 def test_tiny_texts_are_not_shared(file: Path) -> None:
     """A text that is split as fast as it is looked up stays out of the file."""
-    shared = Shared(file)
+    shared = SharedSplitCache(file)
     shared.put(("en", "Yes. No."), Split(("Yes.", "No."), None))
     assert shared.get(("en", "Yes. No.")) is None
 
@@ -127,11 +127,11 @@ def test_any_split_comes_back_as_it_was(text: str, found: list[str], reason: str
     """Sentences come back whether they stand in the text or were changed, surrogates too."""
     text = text + "\ud800".join(found) + " " * 40
     with splits_file() as path:
-        shared = Shared(path)
+        shared = SharedSplitCache(path)
         shared.put(("en", text), Split(tuple(found), reason))
         assert shared.get(("en", text)) == Split(tuple(found), reason)
         shared.close()
-        another = Shared(path)
+        another = SharedSplitCache(path)
         assert another.get(("en", text)) == Split(tuple(found), reason)
         another.close()
 
@@ -195,13 +195,13 @@ def test_a_heavy_row_is_split_beside_the_event_loop(monkeypatch: pytest.MonkeyPa
         sys.modules["ragmetrics.metrics.bundled.context_relevancy"], "sentences", watched
     )
     for heavy in (False, True):
-        asyncio.run(Play(metric, row(PROSE), heavy=heavy).go_on(None))
+        asyncio.run(MetricRun(metric, row(PROSE), heavy=heavy).go_on(None))
     assert threads == [True, False]
 
 
 def test_a_thread_that_is_late_opens_nothing(file: Path) -> None:
     """After the run's end what is still at work splits for itself and leaves no file behind."""
-    shared = Shared(file)
+    shared = SharedSplitCache(file)
     shared.close()
     shared.put(("en", PROSE), Split(SPLIT, None))
     assert shared.get(("en", PROSE)) is None

@@ -19,7 +19,7 @@ from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs import find_inputs
 from ragmetrics.model import LogRow
-from ragmetrics.scoring import Staged, load_corpus, plan, stage
+from ragmetrics.scoring import Staged, load_corpus, plan_run, stage_run
 from ragmetrics.scoring.sharding import shard_of, shard_range
 from ragmetrics.storage import RunRef, open_store, read_rows
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -41,7 +41,7 @@ def log(tmp_path: Path, rows: Sequence[dict[str, Any] | str], name: str = "a.jso
 def run(settings: Settings, judged_by: str = "judge", day: date = NIGHT) -> Staged:
     """Stage the night."""
     inputs = find_inputs(settings, day)
-    return stage(settings, plan(settings, day, inputs, judged_by), inputs, NOW)
+    return stage_run(settings, plan_run(settings, day, inputs, judged_by), inputs, NOW)
 
 
 def shards(settings: Settings, ref: RunRef) -> list[list[LogRow]]:
@@ -188,8 +188,8 @@ def test_the_same_input_is_the_same_run(tmp_path: Path) -> None:
     """So that repeating a night finds what is done."""
     log(tmp_path, make_rows(3))
     settings = settings_in(tmp_path)
-    first = plan(settings, NIGHT, find_inputs(settings, NIGHT), "judge")
-    assert plan(settings, NIGHT, find_inputs(settings, NIGHT), "judge") == first
+    first = plan_run(settings, NIGHT, find_inputs(settings, NIGHT), "judge")
+    assert plan_run(settings, NIGHT, find_inputs(settings, NIGHT), "judge") == first
 
 
 def test_other_input_is_another_run(tmp_path: Path) -> None:
@@ -219,11 +219,11 @@ def test_staging_twice_returns_the_same(tmp_path: Path) -> None:
     log(tmp_path, make_rows(3))
     settings = settings_in(tmp_path)
     inputs = find_inputs(settings, NIGHT)
-    ref = plan(settings, NIGHT, inputs, "judge")
-    first = stage(settings, ref, inputs, NOW)
+    ref = plan_run(settings, NIGHT, inputs, "judge")
+    first = stage_run(settings, ref, inputs, NOW)
     before = open_store(settings).below()
     later = datetime.now(UTC)
-    again = stage(settings, ref, inputs, later)
+    again = stage_run(settings, ref, inputs, later)
     assert (first.started_at, first.seen_at) == (NOW, NOW)
     assert again == first.model_copy(update={"seen_at": later})
     assert open_store(settings).below() == before

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.model import Source
-from ragmetrics.report.store_snapshot import Saved, until_settled
-from ragmetrics.storage import Files, history, nights, save_manifest, speaks, superseding
+from ragmetrics.report.store_snapshot import StoreSnapshot, render_until_stable
+from ragmetrics.storage import Files, history, is_current, nights, save_manifest, superseding
 from ragmetrics.storage.night_selection import differing
 from tests.fakes.nights import night, summary
 
@@ -60,7 +60,7 @@ def test_a_run_whose_clock_was_ahead_does_not_speak_for_ever(
     assert "its clock was ahead" in right.difference
     assert "run wrong of the night" in caplog.text
     save_manifest(files, right)
-    assert speaks(files, right)
+    assert is_current(files, right)
     latest, other = superseding(files, night(run="latest", seen_at=now - timedelta(hours=1)))
     assert other == right
     save_manifest(files, latest)
@@ -69,7 +69,7 @@ def test_a_run_whose_clock_was_ahead_does_not_speak_for_ever(
     assert [one.run for one in nights(files)] == ["latest"]
     monkeypatch.setattr(history, "is_ahead", lambda _: False)  # a year later
     assert [one.run for one in nights(files)] == ["latest"]
-    assert speaks(files, latest)
+    assert is_current(files, latest)
 
 
 def test_a_run_goes_on_being_replaced_when_the_wrong_one_is_gone(files: Files) -> None:
@@ -101,15 +101,15 @@ def test_pages_are_written_again_where_something_was_saved_meanwhile(
     save_manifest(files, night())
     written: list[bool] = []
 
-    def write(_: Saved) -> int:
+    def write(_: StoreSnapshot) -> int:
         written.append(files.exists(path))
         if not written[-1]:
             files.write(path, b"{}")
         return len(written)
 
-    assert until_settled(files, write) == 2
+    assert render_until_stable(files, write) == 2
     assert written == [False, True]
-    assert until_settled(files, write) == 3
+    assert render_until_stable(files, write) == 3
 
 
 def test_a_listing_of_a_moment_ago_will_do(files: Files) -> None:
@@ -118,12 +118,12 @@ def test_a_listing_of_a_moment_ago_will_do(files: Files) -> None:
     before = files.below("runs")
     seen: list[int] = []
 
-    def write(now: Saved) -> None:
+    def write(now: StoreSnapshot) -> None:
         seen.append(len(now.runs))
 
-    until_settled(files, write, before)
+    render_until_stable(files, write, before)
     save_manifest(files, night(1))
-    until_settled(files, write, before)
+    render_until_stable(files, write, before)
     assert seen == [1, 1, 2]
 
 
@@ -131,12 +131,12 @@ def test_what_the_writing_itself_keeps_is_no_reason_to_write_again(files: Files)
     """Comparisons of calibrations are made, and kept, by whoever first shows them."""
     written: list[int] = []
 
-    def write(_: Saved) -> None:
+    def write(_: StoreSnapshot) -> None:
         written.append(len(written))
         files.write("calibrations/drift/set=towers/judge=f/a.json", str(written).encode())
         files.write("dashboard/index.html", str(written).encode())
 
-    until_settled(files, write)
+    render_until_stable(files, write)
     assert written == [0]
 
 
@@ -144,9 +144,9 @@ def test_a_store_that_is_never_quiet_ends_the_writing(files: Files) -> None:
     """Whoever goes on saving writes the pages too."""
     written: list[int] = []
 
-    def write(_: Saved) -> None:
+    def write(_: StoreSnapshot) -> None:
         written.append(len(written))
         save_manifest(files, night(len(written)))
 
-    until_settled(files, write)
+    render_until_stable(files, write)
     assert 1 < len(written) <= 20

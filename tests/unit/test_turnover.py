@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragmetrics.alerts import IdReader, alert
+from ragmetrics.alerts import IdReader, notify_channels
 from ragmetrics.alerts import document_ids as seen_ids
 from ragmetrics.alerts.document_ids import hashed, pieces
-from ragmetrics.alerts.stale_labels import Share
+from ragmetrics.alerts.stale_labels import StaleShare
 from ragmetrics.config import AlertSettings, make_settings
 from ragmetrics.logs import find_inputs
 from ragmetrics.model import Finding, Manifest
-from ragmetrics.pipeline.publish import publish
-from ragmetrics.scoring import judge_info, parts, plan, score_part, stage
+from ragmetrics.pipeline.publish import publish_run
+from ragmetrics.scoring import judge_info, list_parts, plan_run, score_part, stage_run
 from ragmetrics.storage import open_store, read_columns
 from tests.fakes.logs import write_jsonl
 
@@ -74,13 +74,13 @@ class Nights:
         now = datetime.combine(day, datetime.min.time(), UTC) + timedelta(days=1)
         info, embedder = judge_info(self.settings)
         inputs = find_inputs(self.settings, day)
-        ref = plan(self.settings, day, inputs, f"{info.fingerprint}/{embedder}")
-        staged = stage(self.settings, ref, inputs, now)
-        for family, shard in parts(self.settings, staged):
+        ref = plan_run(self.settings, day, inputs, f"{info.fingerprint}/{embedder}")
+        staged = stage_run(self.settings, ref, inputs, now)
+        for family, shard in list_parts(self.settings, staged):
             score_part(self.settings, ref, family, shard)
         self._number += 1
-        manifest = publish(self.settings, staged, now)
-        alert(self.settings, open_store(self.settings), manifest)
+        manifest = publish_run(self.settings, staged, now)
+        notify_channels(self.settings, open_store(self.settings), manifest)
         return manifest
 
 
@@ -225,7 +225,7 @@ def test_nothing_is_said_without_ids_or_nights(tmp_path: Path) -> None:
 @given(st.integers(0, 400), st.integers(1, 400), st.integers(0, 400), st.integers(1, 400))
 def test_a_share_jumps_only_above_the_usual_one(count: int, of: int, usual: int, base: int) -> None:
     """And never of too few ids; a larger limit jumps less often."""
-    share = Share(min(count, of), of, min(usual, base), base)
+    share = StaleShare(min(count, of), of, min(usual, base), base)
     if share.jumped(0.1):
         assert share.value > share.usual + 0.1
         assert min(of, base) >= 20

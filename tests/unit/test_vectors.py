@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from ragmetrics.errors import JudgeError, Unanswered
-from ragmetrics.judges import EMBEDDING, Corpus, HashedEmbedder, Judgements, Vectors
+from ragmetrics.judges import EMBEDDING, Corpus, EmbeddingClient, HashedEmbedder, ReplyCache
 from ragmetrics.judges.base import Embedded
-from ragmetrics.judges.cache.judgements import Judgement
+from ragmetrics.judges.cache.judgements import CachedReply
 from ragmetrics.judges.vector_checks import VectorChecks
 from ragmetrics.model import Answer, Embed
 from ragmetrics.model.manifest import Usage
@@ -34,7 +34,7 @@ class Overloaded(CountingEmbedder):
 
 def test_attempts_of_texts_that_went_together_count_once() -> None:
     """Each text is given up, but no more requests are counted than were sent."""
-    vectors = Vectors(Overloaded())
+    vectors = EmbeddingClient(Overloaded())
 
     async def main() -> list[Answer]:
         asked = [vectors.begin("00000000", Embed(f"text {n}"), "m") for n in range(4)]
@@ -77,9 +77,9 @@ TEXTS = ["one", "three", "bad", "seven", "eleven"]
 
 def embed_all(embedder: OneBad, files: Files) -> tuple[dict[str, Answer], Usage]:
     """What becomes of the texts, with a store; what was kept is found by the next call."""
-    kept = Judgements(files, embedder.fingerprint, "00000000", "ffffffff")
+    kept = ReplyCache(files, embedder.fingerprint, "00000000", "ffffffff")
     kept.load()
-    vectors = Vectors(embedder, kept)
+    vectors = EmbeddingClient(embedder, kept)
 
     async def main() -> list[Answer]:
         return [await vectors.begin("00000000", Embed(text), "m") for text in TEXTS]
@@ -119,9 +119,9 @@ def test_a_bad_vector_that_a_store_holds_is_asked_for_again(tmp_path: Path, bad:
     """As stores hold them that an earlier version wrote; the good ones are used."""
     files, request = Files(str(tmp_path)), Embed("bad")
     embed_all(OneBad(bad=bad), files)
-    kept = Judgements(files, "beef", "00000000", "ffffffff")
+    kept = ReplyCache(files, "beef", "00000000", "ffffffff")
     vector = np.asarray(bad, dtype=np.float32)
-    asyncio.run(kept.keep(Judgement("00000000" + request.key, EMBEDDING, vector)))
+    asyncio.run(kept.keep(CachedReply("00000000" + request.key, EMBEDDING, vector)))
     kept.close()
     healed = OneBad()
     healed.times = 0
@@ -140,7 +140,7 @@ def test_a_first_vector_of_a_wrong_size_condemns_no_other() -> None:
 
 def test_a_text_without_words_is_not_applicable_to_our_own_embedder() -> None:
     """Hashed vectors of it are zero: that is no fault of a judge, and no 0.0."""
-    vectors = Vectors(HashedEmbedder(Corpus()))
+    vectors = EmbeddingClient(HashedEmbedder(Corpus()))
 
     async def main() -> Answer:
         return await vectors.begin("00000000", Embed("?!"), "m")

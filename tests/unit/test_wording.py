@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ragmetrics.config import load_settings, make_settings
 from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.errors import SettingsError
-from ragmetrics.logs import Inputs
+from ragmetrics.logs import NightInputs
 from ragmetrics.metrics import (
     GRADE,
     NEEDED,
@@ -31,8 +31,8 @@ from ragmetrics.metrics import (
     select,
 )
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
-from ragmetrics.model import Ask, Embed, Prompt, Text, dumps
-from ragmetrics.scoring import chosen_metrics, plan
+from ragmetrics.model import Ask, Embed, Prompt, Text, dump_json
+from ragmetrics.scoring import chosen_metrics, plan_run
 from tests.fakes.logs import NIGHT
 from tests.fakes.processes import ROOT
 
@@ -287,7 +287,7 @@ def test_the_example_of_the_docs_is_a_good_file(tmp_path: Path) -> None:
 def test_without_prompts_nothing_changes() -> None:
     """A digest is that of name, version, parameters and the prompts' own digests."""
     chosen = chosen_metrics(make_settings({"metrics": ["context_recall"]}))
-    parts = dumps(["context_recall", chosen[0].version, {}, [SUPPORT.digest]])
+    parts = dump_json(["context_recall", chosen[0].version, {}, [SUPPORT.digest]])
     assert chosen[0].digest == hashlib.blake2b(parts.encode(), digest_size=6).hexdigest()
     assert Wording(()).of(GRADE, "de") is GRADE
 
@@ -321,7 +321,7 @@ def test_other_words_are_another_run(tmp_path: Path) -> None:
     """A night repeated with other prompts is scored anew."""
     runs = set()
     for values in ({}, {"prompts": str(write(tmp_path / "p", "grade.yaml"))}):
-        runs.add(plan(make_settings(values), NIGHT, Inputs((), None), "judge").run)
+        runs.add(plan_run(make_settings(values), NIGHT, NightInputs((), None), "judge").run)
     assert len(runs) == 2
 
 

@@ -19,7 +19,7 @@ from ragmetrics.config import JudgeSettings, Settings, make_settings
 from ragmetrics.errors import JudgeError, JudgeRefused, RagmetricsError, StoreError, Unanswered
 from ragmetrics.logs import find_inputs
 from ragmetrics.pipeline import evaluate, run_night
-from ragmetrics.scoring import Staged, WorkerDied, parts, plan, score_parts, stage
+from ragmetrics.scoring import Staged, WorkerDied, list_parts, plan_run, score_parts, stage_run
 from ragmetrics.scoring import process_pool as workers
 from ragmetrics.scoring.process_pool import _LongestFirst
 from ragmetrics.storage import open_store
@@ -80,14 +80,14 @@ def by_workers(monkeypatch: pytest.MonkeyPatch) -> list[workers.Part]:
 
 def _staged(settings: Settings) -> Staged:
     inputs = find_inputs(settings, NIGHT)
-    return stage(settings, plan(settings, NIGHT, inputs, "x"), inputs, datetime.now(UTC))
+    return stage_run(settings, plan_run(settings, NIGHT, inputs, "x"), inputs, datetime.now(UTC))
 
 
 def _score(
     settings: Settings, done: Callable[[Sequence[str]], None] | None = None
 ) -> list[RagmetricsError]:
     staged = _staged(settings)
-    return score_parts(settings, staged, parts(settings, staged), None, done)
+    return score_parts(settings, staged, list_parts(settings, staged), None, done)
 
 
 @pytest.mark.slow
@@ -114,7 +114,7 @@ def test_an_error_of_a_worker_is_the_same_error_here(settings: Settings) -> None
     staged = _staged(settings)
     files = open_store(settings)
     files.remove(staged.ref.rows(1))
-    todo = [part for part in parts(settings, staged) if "hit_rate" not in part[0]]
+    todo = [part for part in list_parts(settings, staged) if "hit_rate" not in part[0]]
     errors = score_parts(settings, staged, todo)
     assert {type(error) for error in errors} == {StoreError}
     assert {str(error).rpartition(": ")[2] for error in errors} == {"no such file"}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from ragmetrics.alerts.alert_store import Message
-from ragmetrics.alerts.formats.slack_mrkdwn import Span, spans
+from ragmetrics.alerts.formats.slack_mrkdwn import StyledText, spans
 
 Form: TypeAlias = Literal["text", "markdown", "html"]
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~])")
@@ -27,7 +27,7 @@ _ENDINGS: Mapping[Form, str] = {"text": "\n", "markdown": "  \n", "html": "<br>\
 
 @dataclass(frozen=True)
 class _Line:
-    spans: Sequence[Span]
+    spans: Sequence[StyledText]
     bullet: bool = False
 
 
@@ -74,10 +74,12 @@ def _lines(block: Mapping[str, Any]) -> Iterator[_Line]:
             yield _parsed(block["text"], line)
     for field in block.get("fields", ()):
         label, _, value = str(field["text"]).partition("\n")
-        yield _Line([*_parsed(field, label).spans, Span(": "), *_parsed(field, value).spans], True)
+        yield _Line(
+            [*_parsed(field, label).spans, StyledText(": "), *_parsed(field, value).spans], True
+        )
     for element in block.get("elements", ()):
         if "url" in element:  # a button
-            yield _Line([Span(str(element["text"]["text"]), "link", str(element["url"]))])
+            yield _Line([StyledText(str(element["text"]["text"]), "link", str(element["url"]))])
         else:
             yield _parsed(element, str(element["text"]))
 
@@ -85,7 +87,7 @@ def _lines(block: Mapping[str, Any]) -> Iterator[_Line]:
 def _parsed(text: Mapping[str, Any], line: str) -> _Line:
     bullet, line = line.startswith("• "), line.removeprefix("• ")
     plain = text["type"] == "plain_text"
-    return _Line([Span(_unmentioned(line))] if plain else spans(line), bullet)
+    return _Line([StyledText(_unmentioned(line))] if plain else spans(line), bullet)
 
 
 def _unmentioned(text: str) -> str:
@@ -98,18 +100,18 @@ def _line(line: _Line, form: Form) -> str:
     return mark + "".join(_STYLES[form](one) for one in line.spans if one.text)
 
 
-def _in_text(one: Span) -> str:
+def _in_text(one: StyledText) -> str:
     return f"{one.text}: {one.href}" if one.href else one.text
 
 
-def _in_markdown(one: Span) -> str:
+def _in_markdown(one: StyledText) -> str:
     text = _for_markdown(one.text)
     if one.href:
         return f"[{text}](<{one.href}>)"
     return f"**{text}**" if one.style == "bold" else text
 
 
-def _in_html(one: Span) -> str:
+def _in_html(one: StyledText) -> str:
     text = html.escape(one.text)
     if one.href:
         return f'<a href="{html.escape(one.href)}">{text}</a>'
@@ -120,7 +122,7 @@ def _for_markdown(text: str) -> str:
     return _MARKS.sub(r"\\\1", text)
 
 
-_STYLES: Mapping[Form, Callable[[Span], str]] = {
+_STYLES: Mapping[Form, Callable[[StyledText], str]] = {
     "text": _in_text,
     "markdown": _in_markdown,
     "html": _in_html,

@@ -24,7 +24,7 @@ _TOKEN = re.compile(
 
 
 @dataclass(frozen=True)
-class Span:
+class StyledText:
     """A piece of text in one style, not escaped; a link has its address."""
 
     text: str
@@ -32,9 +32,9 @@ class Span:
     href: str = ""
 
 
-def spans(text: str) -> list[Span]:
+def spans(text: str) -> list[StyledText]:
     """The pieces of a mrkdwn text, in order; styles within styles are left as they stand."""
-    found: list[Span] = []
+    found: list[StyledText] = []
     end = 0
     for match in _TOKEN.finditer(text):
         found += _plain(text[end : match.start()])
@@ -48,19 +48,19 @@ def web(address: object) -> str:
     return address if isinstance(address, str) and re.match(r"https?://\S+$", address) else ""
 
 
-def _span(match: re.Match[str]) -> Span:
+def _span(match: re.Match[str]) -> StyledText:
     target, label = match["target"], match["label"]
     if target is None:
         style: Style = next(one for one in ("code", "bold", "italic", "strike") if match[one])
-        return Span(_decoded(match[style]), style)
+        return StyledText(_decoded(match[style]), style)
     shown = _decoded(target if label is None else label)
     if target[0] in "!@#":
-        return Span(f"@{shown.lstrip('!@#')}", "mention")
-    return Span(shown, "link", web(_decoded(target)))
+        return StyledText(f"@{shown.lstrip('!@#')}", "mention")
+    return StyledText(shown, "link", web(_decoded(target)))
 
 
-def _plain(text: str) -> list[Span]:
-    return [Span(_decoded(text))] if text else []
+def _plain(text: str) -> list[StyledText]:
+    return [StyledText(_decoded(text))] if text else []
 
 
 def _decoded(text: str) -> str:

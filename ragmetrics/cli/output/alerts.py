@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from ragmetrics.alerts import Alert, Book
+from ragmetrics.alerts import Alert, AlertStore
 from ragmetrics.cli.table import print_grid
 from ragmetrics.text import clean
 
@@ -14,7 +14,7 @@ _LONGEST = 300
 _STYLES = {"firing": "red", "pending": "yellow"}
 
 
-def print_alerts(console: Console, book: Book, shown: Sequence[Alert], known: int) -> None:
+def print_alerts(console: Console, book: AlertStore, shown: Sequence[Alert], known: int) -> None:
     """A line per alert, then what else there is to know: how many are ok, what is undelivered."""
     if shown:
         headers = ("id", "state", "since", "last told", "alert")

@@ -10,7 +10,7 @@ from rich.console import Console
 from ragmetrics.cli.output.costs import print_usage
 from ragmetrics.cli.output.summary import number
 from ragmetrics.cli.table import print_grid
-from ragmetrics.model import Change, ComparedSide, Comparison
+from ragmetrics.model import ComparedSide, Comparison, MetricChange
 from ragmetrics.report import plural
 from ragmetrics.text import clean
 
@@ -40,7 +40,7 @@ def print_comparison(console: Console, found: Comparison) -> None:
     print_usage(console, {}, found.usage)
 
 
-def print_lost(console: Console, lost: Sequence[Change], limit: float) -> None:
+def print_lost(console: Console, lost: Sequence[MetricChange], limit: float) -> None:
     """What makes `--fail-on-drop` fail."""
     for one in lost:
         of = f" of {clean(str(one.segment), 80)}" if one.segment else ""
@@ -55,7 +55,7 @@ def _side(side: ComparedSide) -> str:
     return f"{clean(side.name, _TEXT)}, {rows}"
 
 
-def _numbers(one: Change) -> tuple[str, ...]:
+def _numbers(one: MetricChange) -> tuple[str, ...]:
     """The cells of a change; those of one that could not be compared say why."""
     if one.difference is None:
         counts = f"{one.questions_a or 0:,} + {one.questions_b or 0:,}"
@@ -84,13 +84,13 @@ def _chance(value: float | None) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _styles(changes: Sequence[Change]) -> list[str | None]:
+def _styles(changes: Sequence[MetricChange]) -> list[str | None]:
     return ["bold red" if one.surely_lost() else None for one in changes]
 
 
 def _print_segments(console: Console, found: Comparison) -> None:
     """A table per tag, those that most likely got worse first; of many no others."""
-    by_tag: dict[str, list[Change]] = {}
+    by_tag: dict[str, list[MetricChange]] = {}
     for one in found.segments:
         if one.segment:
             by_tag.setdefault(one.segment.tag, []).append(one)
@@ -104,7 +104,7 @@ def _print_segments(console: Console, found: Comparison) -> None:
             console.print(f"and {left:,} that less likely got worse: --json has them all")
 
 
-def _value(one: Change) -> str:
+def _value(one: MetricChange) -> str:
     return clean(one.segment.value, 60) if one.segment else ""
 
 

@@ -10,16 +10,16 @@ from rich.console import Console
 from ragmetrics.cli.table import print_grid
 from ragmetrics.model import BudgetReport, Manifest, Usage
 from ragmetrics.report import (
-    bill,
-    budget,
+    budget_text,
     cached_share,
     cost_lines,
-    limits,
-    narrowed,
-    sample_cost,
-    sampled,
-    spent,
+    limits_text,
+    money_text,
+    narrowed_text,
+    sample_cost_text,
+    sample_text,
     too_wide,
+    usage_text,
     was_over,
 )
 from ragmetrics.text import clean, share
@@ -53,7 +53,7 @@ def print_usage(console: Console, by_metric: ByMetric, usage: Usage) -> None:
     if usage.prompt_tokens or usage.completion_tokens:
         of_them = f" ({cached_share(usage)} cached)" if usage.cached_tokens else ""
         asked += f"; tokens: {usage.prompt_tokens:,} in{of_them}, {usage.completion_tokens:,} out"
-    told = "; ".join(filter(None, (asked, bill(usage, by_metric))))
+    told = "; ".join(filter(None, (asked, money_text(usage, by_metric))))
     console.print(told, markup=False, soft_wrap=True)
     if usage.failures:
         told = ", ".join(f"{clean(kind, 60)} {n:,}" for kind, n in usage.failures.items())
@@ -79,9 +79,11 @@ def _print_table(console: Console, by_metric: ByMetric) -> None:
 
 def print_budget(console: Console, report: BudgetReport) -> None:
     """What the budget was, what it let be judged, and what of it was spent."""
-    console.print(f"Budget: {limits(report.limits)}; spent: {spent(report.spent)}", soft_wrap=True)
+    console.print(
+        f"Budget: {limits_text(report.limits)}; spent: {usage_text(report.spent)}", soft_wrap=True
+    )
     style = "yellow" if was_over(report) else None
-    console.print(f"  {budget(report)}", style=style, soft_wrap=True)
+    console.print(f"  {budget_text(report)}", style=style, soft_wrap=True)
 
 
 def print_sample(console: Console, manifest: Manifest) -> None:
@@ -89,9 +91,9 @@ def print_sample(console: Console, manifest: Manifest) -> None:
     report = manifest.sample
     if report is None:
         return
-    told = f"Sample: {sampled(report, manifest.source.rows)}; {sample_cost(report)}"
+    told = f"Sample: {sample_text(report, manifest.source.rows)}; {sample_cost_text(report)}"
     console.print(told, markup=False, soft_wrap=True)
-    if by := narrowed(manifest.metrics):
+    if by := narrowed_text(manifest.metrics):
         told = f"  intervals are narrower than those of the judged rows alone: {by}"
         console.print(told, markup=False, soft_wrap=True)
     if wide := too_wide(report, manifest.metrics):
@@ -101,7 +103,7 @@ def print_sample(console: Console, manifest: Manifest) -> None:
 def print_labelled(console: Console, usage: Usage | None) -> None:
     """What judging the labelled set for judge drift cost, where it was paid for."""
     if usage is not None:
-        told = f"Labelled set, in no other figure: {spent(usage)}"
+        told = f"Labelled set, in no other figure: {usage_text(usage)}"
         console.print(told, markup=False, soft_wrap=True)
 
 
@@ -116,7 +118,7 @@ def print_estimate(console: Console, estimate: Estimate) -> None:
     least = "at least " if estimate.at_least else "about " if estimate.about else ""
     told = f"Would ask for {least}{total.requests:,} requests, "
     told += f"{total.prompt_tokens:,} tokens in, {total.completion_tokens:,} out"
-    told = "; ".join(filter(None, (told, bill(total, estimate.by_metric))))
+    told = "; ".join(filter(None, (told, money_text(total, estimate.by_metric))))
     console.print(told, markup=False, soft_wrap=True)
     console.print(
         f"Known already: {total.answered_from_store:,}; "
@@ -131,8 +133,9 @@ def print_estimate(console: Console, estimate: Estimate) -> None:
             names = ", ".join(group.metrics)
             told = f"Sample: {group.judged:,} of {group.rows:,} rows by {names}"
             console.print(told, markup=False, soft_wrap=True)
-        told = f"All rows would ask for {spent(estimate.whole)}"
+        told = f"All rows would ask for {usage_text(estimate.whole)}"
         console.print(told, markup=False, soft_wrap=True)
     if plan:
-        told = f"The budget ({limits(plan.limits)}) is for {share(plan.share, 1)} of the questions"
+        part = share(plan.share, 1)
+        told = f"The budget ({limits_text(plan.limits)}) is for {part} of the questions"
         console.print(told, soft_wrap=True)

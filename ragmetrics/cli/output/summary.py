@@ -16,7 +16,7 @@ from ragmetrics.alerts import Incident, incidents, terminal_text
 from ragmetrics.cli.output.costs import print_budget, print_labelled, print_sample, print_usage
 from ragmetrics.cli.table import print_grid
 from ragmetrics.metrics import Metric
-from ragmetrics.model import Manifest, Status, Summary, fall_text
+from ragmetrics.model import Manifest, Status, Summary, unwatched_drop_text
 from ragmetrics.report import detectable
 from ragmetrics.text import clean
 
@@ -208,7 +208,7 @@ def print_nights(console: Console, results: Sequence[NightResult]) -> None:
         ]
         loud = any(one.startswith(("fired", "escalated")) for one in told)
         styles.append("bold red" if loud else None)
-        told += [fall_text(fall) for fall in manifest.falls]
+        told += [unwatched_drop_text(fall) for fall in manifest.falls]
         waiting = dict.fromkeys(one.metric or "" for one in manifest.findings if not one.compared)
         told += [f"not compared yet: {', '.join(waiting)}"] if waiting else []
         rows = f"{manifest.source.rows:,}"

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from ragmetrics.comparison.comparison import make_comparison
 from ragmetrics.comparison.gate.question_scores import SideScores
-from ragmetrics.comparison.gate.staging import Side
+from ragmetrics.comparison.gate.staging import BuildSide
 from ragmetrics.comparison.nights import ROWS, shown_tags
-from ragmetrics.comparison.side_scores import Side as Scored
+from ragmetrics.comparison.side_scores import ScoredSide as Scored
 from ragmetrics.comparison.side_scores import read_nights, scored_side
 from ragmetrics.config import Settings
 from ragmetrics.model import Comparison, JudgeMovement
@@ -21,7 +21,7 @@ from ragmetrics.storage import find_manifest, open_store
 def compare_builds(
     settings: Settings,
     run: Settings,
-    sides: tuple[Side, Side],
+    sides: tuple[BuildSide, BuildSide],
     scores: tuple[SideScores, SideScores],
     metrics: Sequence[str],
     movements: Mapping[str, JudgeMovement | None],
@@ -42,7 +42,7 @@ def compare_builds(
 
 
 def _scored(
-    settings: Settings, run: Settings, side: Side, scores: SideScores, metrics: Sequence[str]
+    settings: Settings, run: Settings, side: BuildSide, scores: SideScores, metrics: Sequence[str]
 ) -> Scored | None:
     """A build's run, or its rows in the nights that it served; None where these are gone."""
     name = f"build {side.build} ({side.logs})"

@@ -30,7 +30,7 @@ from ragmetrics.comparison.gate.question_scores import (
 )
 from ragmetrics.comparison.gate.reasons import cleaned, reasons, too_much_quarantined, unread
 from ragmetrics.comparison.gate.rules import gate_rules, gate_run_settings
-from ragmetrics.comparison.gate.staging import Side, StagedGate, stage_gate
+from ragmetrics.comparison.gate.staging import BuildSide, StagedGate, stage_gate
 from ragmetrics.comparison.gate.verdict import conclude, weigh
 from ragmetrics.comparison.replay.run import Progress
 from ragmetrics.config import Settings
@@ -41,7 +41,7 @@ from ragmetrics.errors import (
     RagmetricsError,
     StoreError,
 )
-from ragmetrics.judges import deadline_at, ending
+from ragmetrics.judges import deadline_at, use_deadline
 from ragmetrics.model import Comparison, FallenQuestion, Gate, IndexBuild, Source
 from ragmetrics.scoring import (
     Part,
@@ -105,7 +105,7 @@ def run_gate(settings: Settings, build: IndexBuild, progress: Progress | None = 
     settings let it wait.
     """
     until = datetime.now(UTC) + settings.deadline
-    with ending(deadline_at(until)):
+    with use_deadline(deadline_at(until)):
         replay_missing(settings, build, progress)
     staged = stage_gate(settings, build)
     run, kept = gate_run_settings(settings), open_store(settings)
@@ -206,14 +206,14 @@ def _undecided(settings: Settings, staged: StagedGate) -> Gate:
     )
 
 
-def _sides(staged: StagedGate) -> tuple[Side, Side]:
+def _sides(staged: StagedGate) -> tuple[BuildSide, BuildSide]:
     """The serving build's, and the new one's."""
     if staged.before is None:
         raise ValueError("nothing was staged to compare with")
     return staged.before, staged.now
 
 
-def _source(side: Side) -> Source:
+def _source(side: BuildSide) -> Source:
     return side.staged.source if side.staged else Source(logs=side.logs, files=0, rows=0)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragmetrics.comparison.gate.question_scores import SideScores
-from ragmetrics.comparison.gate.staging import Side
+from ragmetrics.comparison.gate.staging import BuildSide
 from ragmetrics.config import Settings
 from ragmetrics.logs import GoldenSet, golden_set
 
-Scored = tuple[Side, SideScores]
+Scored = tuple[BuildSide, SideScores]
 """One of the two builds, and what became of its rows."""
 
 
@@ -37,7 +37,7 @@ def obstacles_of(settings: Settings, golden: GoldenSet, sides: Sequence[Scored])
     ]
 
 
-def never_asked(golden: GoldenSet, before: Side, scores: SideScores) -> list[str]:
+def never_asked(golden: GoldenSet, before: BuildSide, scores: SideScores) -> list[str]:
     """Of how many golden questions the serving build has no row, where it has any."""
     asked, total = _asked(golden, before, scores), len(golden.questions)
     if asked in (0, total):
@@ -58,7 +58,7 @@ def _unread(golden: GoldenSet, most: float) -> list[str]:
     return found
 
 
-def _asked(golden: GoldenSet, side: Side, scores: SideScores) -> int:
+def _asked(golden: GoldenSet, side: BuildSide, scores: SideScores) -> int:
     """How many of the golden questions a build has rows of."""
     if side.staged:
         return side.staged.source.golden_questions

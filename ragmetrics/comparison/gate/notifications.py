@@ -11,20 +11,27 @@ from datetime import UTC, datetime
 from functools import partial
 
 from ragmetrics.alerts import (
-    LONGEST,
+    CHANNEL_TIMEOUT,
     SLACK,
     Message,
     Unconfirmed,
     channels,
+    compose_failed_gate,
     compose_gate,
-    compose_undecided,
     page_link,
-    within,
+    with_timeout,
 )
 from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Gate, Severity, Undecided, hashed_quote
-from ragmetrics.storage import build_path, keep, kept_before, load_gate, open_store, save_gate
+from ragmetrics.model import FailedGate, Gate, Severity, hashed_quote
+from ragmetrics.storage import (
+    build_path,
+    find_failed_gate,
+    load_gate,
+    open_store,
+    save_failed_gate,
+    save_gate,
+)
 from ragmetrics.text import clean
 
 _LONGEST = 2_000
@@ -78,14 +85,14 @@ def tell_failed_gate(
     carried: str,
     event_id: str | None = None,
     run_url: str | None = None,
-) -> Undecided:
+) -> FailedGate:
     """Keep that a build got no verdict, and tell every channel unless this event's failing was.
 
     `carried` is what the event said, as text. Raises Unconfirmed as `tell_gate` does. A store that
     cannot be reached keeps nobody from being told.
     """
     files = open_store(settings)
-    now = Undecided(
+    now = FailedGate(
         dataset=settings.dataset,
         reason=clean(reason, _LONGEST),
         carried=clean(carried, _LONGEST),
@@ -93,20 +100,20 @@ def tell_failed_gate(
         at=datetime.now(UTC),
         redact=settings.redact,
     )
-    before = kept_before(files, now)
+    before = find_failed_gate(files, now)
     if before and before.told:
         return before
     if before:
         now = now.model_copy(update={"heard": before.heard})
-    keep(files, now)
+    save_failed_gate(files, now)
     hide = settings.redacts_messages
     told, shown = (hashed_quote(now.reason), "") if hide else (now.reason, now.carried)
-    message = compose_undecided(now.dataset, told, shown, now.event_id, run_url)
+    message = compose_failed_gate(now.dataset, told, shown, now.event_id, run_url)
 
     def note(heard: Sequence[str], told: bool) -> None:
         nonlocal now
         now = now.model_copy(update={"heard": [*heard], "told": told})
-        keep(files, now)
+        save_failed_gate(files, now)
 
     _tell(settings, message, "critical", now.heard, note)
     return now
@@ -134,7 +141,7 @@ def _tell(
         try:
             if channel.lacks:
                 raise Unconfirmed(f"{channel.lacks} is not set")
-            within(LONGEST, partial(channel.send, message))
+            with_timeout(CHANNEL_TIMEOUT, partial(channel.send, message))
         except Unconfirmed as error:
             errors.append(error)
         else:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import fmean
 
-from ragmetrics.calibration import carried, is_of_one_day, level_error, newest_movement
-from ragmetrics.comparison.gate.staging import Side
-from ragmetrics.comparison.gate.verdict import Evidence, measure
+from ragmetrics.calibration import carried_movement, is_of_one_day, level_error, newest_movement
+from ragmetrics.comparison.gate.staging import BuildSide
+from ragmetrics.comparison.gate.verdict import VerdictEvidence, measure
 from ragmetrics.config import GateRule, Settings
 from ragmetrics.model import FallenQuestion, JudgeMovement, Manifest, Status, Usage
 from ragmetrics.scoring import MetricScores, summarise_run
@@ -82,7 +82,7 @@ class SideScores:
 
 
 def load_side(
-    settings: Settings, run: Settings, side: Side, metrics: Sequence[str], now: datetime
+    settings: Settings, run: Settings, side: BuildSide, metrics: Sequence[str], now: datetime
 ) -> SideScores:
     """The scores of a build: those of its run, or those of the nights that it served."""
     if side.staged is None:
@@ -114,7 +114,7 @@ def find_movements(
     }
 
 
-def _of_nights(files: Files, side: Side, metric: str) -> Answers:
+def _of_nights(files: Files, side: BuildSide, metric: str) -> Answers:
     answers = Answers()
     for ref in side.nights:
         for shard in range(ref.shards):
@@ -140,7 +140,7 @@ def _score_records(
 class Compared:
     """All that a gate's verdict rests on."""
 
-    evidence: list[Evidence]
+    evidence: list[VerdictEvidence]
     left_out: list[str]
     """Metrics of default rules that the serving build has nothing to be scored by."""
     missing: dict[str, str]
@@ -170,7 +170,7 @@ def compare_sides(
     need not, save the `golden` ones; of the others only those that both have are looked at.
     `movements` say how far the judge moves from night to night.
     """
-    evidence: list[Evidence] = []
+    evidence: list[VerdictEvidence] = []
     left_out: list[str] = []
     missing: dict[str, str] = {}
     for rule in rules:
@@ -185,7 +185,7 @@ def compare_sides(
         moves = _movement(rule.metric, before, now, movements or {})
         level = level_error(moves, rule.metric, before.nights, now.nights)
         evidence.append(
-            Evidence(
+            VerdictEvidence(
                 rule.metric,
                 measure(old.values, new.values, level),
                 rule.max_drop,
@@ -208,7 +208,7 @@ def _movement(
     different days as far as anybody knows: those that a run finds in the store may be its own, of
     an attempt that died.
     """
-    if not (before.nights and now.nights and carried(metric, before.nights, now.nights)):
+    if not (before.nights and now.nights and carried_movement(metric, before.nights, now.nights)):
         return None
     if known := movements.get(metric):
         return known

@@ -23,7 +23,7 @@ from ragmetrics.comparison.gate.rules import gate_run_settings
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.judges import Corpus
-from ragmetrics.logs import Inputs
+from ragmetrics.logs import NightInputs
 from ragmetrics.model import Gate, IndexBuild, Manifest, Record, Source, is_name
 from ragmetrics.scoring import (
     Staged,
@@ -33,9 +33,9 @@ from ragmetrics.scoring import (
     lacks_verdicts,
     load_corpus,
     metric_fingerprints,
-    plan,
     plan_budget,
-    stage,
+    plan_run,
+    stage_run,
 )
 from ragmetrics.storage import (
     Files,
@@ -56,7 +56,7 @@ _NIGHTS = 7
 _MOST_ATTEMPTS = 10
 
 
-class Side(Record):
+class BuildSide(Record):
     """One of the two builds that a gate compares, and where its scores are or will be."""
 
     build: str
@@ -74,9 +74,9 @@ class StagedGate(Record):
     build: IndexBuild
     serving: str | None
     """The build that serves, as the event says or as was found out."""
-    now: Side
+    now: BuildSide
     """The new build."""
-    before: Side | None = None
+    before: BuildSide | None = None
     """The build that serves, where it has a log or nights."""
     content: str = ""
     """Digest of the new build's log; none where there is no log."""
@@ -109,7 +109,7 @@ def stage_gate(settings: Settings, build: IndexBuild) -> StagedGate:
     before, lacking = _stage_before(settings, run, serving)
     problems = [f"build {build.build}: {ours.problem}"] if ours.problem else []
     problems += [lacking] if lacking else _troubles(before)
-    now = Side(build=build.build, logs=ours.place)
+    now = BuildSide(build=build.build, logs=ours.place)
     if before and not problems and ours.inputs:
         now = _stage(settings, run, build.build, ours, *_yardstick(settings, run, before))
         problems += [*_troubles(now), *_same_log(settings, ours, before)]
@@ -160,7 +160,7 @@ def _find_serving(settings: Settings, build: str) -> str | None:
 
 def _stage_before(
     settings: Settings, run: Settings, serving: str | None
-) -> tuple[Side | None, str]:
+) -> tuple[BuildSide | None, str]:
     """The serving build's run from its log, or the nights that it served; else why neither."""
     if serving is None:
         return None, (
@@ -184,7 +184,7 @@ def _stage(
     found: BuildLog,
     yardstick: str = "",
     weighed_by: Corpus | None = None,
-) -> Side:
+) -> BuildSide:
     """Stage a build's log as a run, and decide what of it a budget lets be judged."""
     if found.inputs is None:
         raise InputError(found.problem)
@@ -192,20 +192,20 @@ def _stage(
     judged_by = "/".join([info.fingerprint, embedder, found.place, yardstick])
     ref = _plan(run, found.inputs, judged_by)
     of_log = run.model_copy(update={"logs": found.place})
-    staged = stage(of_log, ref, found.inputs, datetime.now(UTC), weighed_by)
+    staged = stage_run(of_log, ref, found.inputs, datetime.now(UTC), weighed_by)
     plan_budget(run, open_store(run), ref, open_store(settings))
-    return Side(build=build, logs=found.place, staged=staged)
+    return BuildSide(build=build, logs=found.place, staged=staged)
 
 
-def _plan(run: Settings, inputs: Inputs, judged_by: str) -> RunRef:
+def _plan(run: Settings, inputs: NightInputs, judged_by: str) -> RunRef:
     """The run of a log: the first, or where the judge failed on rows of that one the next, which
     asks for them again; its other answers are in the store.
     """
-    files, ref = open_store(run), plan(run, NO_NIGHT, inputs, judged_by)
+    files, ref = open_store(run), plan_run(run, NO_NIGHT, inputs, judged_by)
     for attempt in range(2, _MOST_ATTEMPTS + 1):
         if not _ended_short(run, files, ref):
             break
-        ref = plan(run, NO_NIGHT, inputs, f"{judged_by}/attempt {attempt}")
+        ref = plan_run(run, NO_NIGHT, inputs, f"{judged_by}/attempt {attempt}")
     return ref
 
 
@@ -217,7 +217,7 @@ def _ended_short(run: Settings, files: Files, ref: RunRef) -> bool:
     return ended and any(lacks_verdicts(files, path) for path in paths)
 
 
-def _yardstick(settings: Settings, run: Settings, before: Side) -> tuple[str, Corpus | None]:
+def _yardstick(settings: Settings, run: Settings, before: BuildSide) -> tuple[str, Corpus | None]:
     """By whose word counts the new build is weighed, and the counts; none where nobody weighs."""
     if not run.reads_corpus:
         return "", None
@@ -225,7 +225,7 @@ def _yardstick(settings: Settings, run: Settings, before: Side) -> tuple[str, Co
     return f"weighed by {ref.date}/{ref.run}", load_corpus(files, ref)
 
 
-def _newest(settings: Settings, run: Settings, side: Side) -> tuple[Files, RunRef]:
+def _newest(settings: Settings, run: Settings, side: BuildSide) -> tuple[Files, RunRef]:
     if side.staged:
         return open_store(run), side.staged.ref
     return open_store(settings), side.nights[0]
@@ -237,7 +237,7 @@ def _judged_alike(night: Manifest, prints: Mapping[str, str]) -> bool:
     return bool(scored) and all(one.fingerprint == prints[one.metric] for one in scored)
 
 
-def _troubles(side: Side | None) -> list[str]:
+def _troubles(side: BuildSide | None) -> list[str]:
     """Why a staged log is no evidence of its build."""
     if side is None or side.staged is None:
         return []
@@ -264,11 +264,11 @@ def _most_frequent(source: Source) -> str:
     return ""
 
 
-def _same_log(settings: Settings, ours: BuildLog, before: Side) -> list[str]:
+def _same_log(settings: Settings, ours: BuildLog, before: BuildSide) -> list[str]:
     return same_log(settings, ours, before.logs) if before.staged else []
 
 
-def find_build_nights(settings: Settings, run: Settings, build: str) -> Side | None:
+def find_build_nights(settings: Settings, run: Settings, build: str) -> BuildSide | None:
     """The newest nights with rows of a build that were judged as `run` says; of a judge that
     weighs words one night alone, as each has its own counts.
     """
@@ -286,4 +286,4 @@ def find_build_nights(settings: Settings, run: Settings, build: str) -> Side | N
         return None
     first, last = found[-1].date, found[0].date
     when = f"night {last}" if first == last else f"nights {first} to {last}"
-    return Side(build=build, logs=when, nights=[ref_of(one) for one in found])
+    return BuildSide(build=build, logs=when, nights=[ref_of(one) for one in found])

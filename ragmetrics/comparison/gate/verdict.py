@@ -22,19 +22,19 @@ from scipy import special
 from ragmetrics.model import JudgeMovement, MetricVerdict, Verdict
 from ragmetrics.stats import (
     ALPHA,
-    Contrast,
     LevelError,
-    adjusted,
+    MeanDifference,
+    adjust_p_values,
     compare,
     detectable,
-    smallest,
-    widened,
+    smallest_enough,
+    widen_difference,
     with_movement,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Fall:
+class MeasuredDrop:
     """How far a metric fell, over the questions that both builds have scored."""
 
     before: float
@@ -60,11 +60,11 @@ class Fall:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class VerdictEvidence:
     """What is known of one metric before a decision."""
 
     metric: str
-    fall: Fall | None
+    fall: MeasuredDrop | None
     """None: less than two questions are scored in both builds."""
     max_drop: float
     asked: int
@@ -80,7 +80,7 @@ def measure(
     before: Mapping[str, Sequence[float]],
     after: Mapping[str, Sequence[float]],
     level: LevelError | None = None,
-) -> Fall | None:
+) -> MeasuredDrop | None:
     """Compare two builds, `{question: values of its rows}`, over the questions they share.
 
         d_q = mean(before_q) - mean(after_q);   a paired t test on d
@@ -103,9 +103,9 @@ def measure(
     drop = with_movement(drop, level)
     differences = np.array([fmean(one[question]) - fmean(other[question]) for question in shared])
     count, spread = len(shared), float(differences.std(ddof=1))
-    plain = widened(Contrast(drop.drop, spread / math.sqrt(count), count - 1), level)
+    plain = widen_difference(MeanDifference(drop.drop, spread / math.sqrt(count), count - 1), level)
     _, guarded = _guarded(drop.drop, spread, count, level)
-    return Fall(
+    return MeasuredDrop(
         before=drop.before,
         after=drop.now,
         drop=drop.drop,
@@ -120,10 +120,10 @@ def measure(
 
 
 def weigh(
-    evidence: Sequence[Evidence], *, min_questions: int, max_missing: float
+    evidence: Sequence[VerdictEvidence], *, min_questions: int, max_missing: float
 ) -> list[MetricVerdict]:
     """What each metric says, after control of the family."""
-    chances = adjusted([one.fall.p_value for one in evidence if one.fall])
+    chances = adjust_p_values([one.fall.p_value for one in evidence if one.fall])
     verdicts = []
     for one in evidence:
         p_value = chances.pop(0) if one.fall else None
@@ -174,7 +174,7 @@ def further_to_promote(
         centre, found = _guarded(drop, spread, n, level)
         return centre + detectable(found.error, found.freedom) < limit
 
-    return _added(smallest(enough, questions), questions) if drop < limit else None
+    return _added(smallest_enough(enough, questions), questions) if drop < limit else None
 
 
 def further_to_hold(
@@ -187,10 +187,10 @@ def further_to_hold(
     """
 
     def enough(n: int) -> bool:
-        found = widened(Contrast(drop, spread / math.sqrt(n), n - 1), level)
+        found = widen_difference(MeanDifference(drop, spread / math.sqrt(n), n - 1), level)
         return detectable(found.error, found.freedom) < drop
 
-    return _added(smallest(enough, questions), questions)
+    return _added(smallest_enough(enough, questions), questions)
 
 
 def _added(needed: int | None, questions: int) -> int | None:
@@ -198,7 +198,7 @@ def _added(needed: int | None, questions: int) -> int | None:
 
 
 def _verdict(
-    one: Evidence, p_value: float | None, min_questions: int, max_missing: float
+    one: VerdictEvidence, p_value: float | None, min_questions: int, max_missing: float
 ) -> Verdict:
     if one.fall is None or p_value is None or one.fall.questions < min_questions:
         return "inconclusive"
@@ -209,7 +209,7 @@ def _verdict(
     return "promote" if one.fall.upper < one.max_drop else "inconclusive"
 
 
-def _further(one: Evidence, min_questions: int, max_missing: float) -> int | None:
+def _further(one: VerdictEvidence, min_questions: int, max_missing: float) -> int | None:
     """Questions that an undecided metric needs; None where they alone would not decide it."""
     if one.fall is None or too_much_missing(one.asked, one.missing, max_missing):
         return None
@@ -223,7 +223,7 @@ def _further(one: Evidence, min_questions: int, max_missing: float) -> int | Non
 
 
 def _told(
-    one: Evidence, p_value: float | None, verdict: Verdict, further: int | None
+    one: VerdictEvidence, p_value: float | None, verdict: Verdict, further: int | None
 ) -> MetricVerdict:
     fall = one.fall
     return MetricVerdict(
@@ -250,15 +250,15 @@ def _told(
 
 def _guarded(
     drop: float, spread: float, questions: int, level: LevelError | None
-) -> tuple[float, Contrast]:
+) -> tuple[float, MeanDifference]:
     """Mean of the drops with one more, of 1, among them, and its contrast with all its error."""
     n = questions + 1
     centre = (questions * drop + 1) / n
     squares = (questions - 1) * spread**2 + questions * (drop - centre) ** 2 + (1 - centre) ** 2
     error = math.sqrt(squares / (n - 1) / n)
-    return centre, widened(Contrast(centre, error, questions), level)
+    return centre, widen_difference(MeanDifference(centre, error, questions), level)
 
 
-def _bound(found: Contrast) -> float:
+def _bound(found: MeanDifference) -> float:
     """The one-sided upper bound."""
     return found.difference + float(special.stdtrit(found.freedom, 1 - ALPHA)) * found.error

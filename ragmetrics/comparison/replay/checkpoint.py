@@ -24,12 +24,12 @@ from uuid import uuid4
 
 from pydantic import ValidationError
 
-from ragmetrics.comparison.replay.questions import Question, key_of
+from ragmetrics.comparison.replay.questions import GoldenQuestion, key_of
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import FORMATS, find_logs
 from ragmetrics.model import STATE_VERSION, Replayed, ReplayState
-from ragmetrics.storage import Files, scratch
+from ragmetrics.storage import Files, temporary_file
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ _JSONL = re.compile(r"\.(jsonl|ndjson)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Target:
+class ReplayTarget:
     """The log that a replay writes, and what it keeps beside it."""
 
     files: Files
@@ -111,7 +111,7 @@ class Target:
                 self.files.remove(info.path)
 
 
-def target_of(settings: Settings, build: str, place: str | None) -> Target:
+def target_of(settings: Settings, build: str, place: str | None) -> ReplayTarget:
     """The log of a build: `place`, a folder or a .jsonl file, or where `gate: logs:` says.
 
     Raises InputError for a place that no log can be written to.
@@ -120,19 +120,19 @@ def target_of(settings: Settings, build: str, place: str | None) -> Target:
     if set(place) & set("*?[") or "{date" in place:
         raise InputError(f"{place}: names many places; a replay writes to a folder or .jsonl file")
     if not FORMATS.search(place):
-        return Target(Files(place, settings.storage_options), LOG, place)
+        return ReplayTarget(Files(place, settings.storage_options), LOG, place)
     if not _JSONL.search(place):
         raise InputError(f"{place}: a replay writes .jsonl, or into a folder")
     head, _, name = place.rpartition("/")
     folder = head or ("/" if place.startswith("/") else ".")
-    return Target(Files(folder, settings.storage_options), name, place)
+    return ReplayTarget(Files(folder, settings.storage_options), name, place)
 
 
-class Kept:
+class ReplayCheckpoint:
     """The answers so far: in parts at the target, and as lines of one local file."""
 
     def __init__(
-        self, target: Target, digest: str, questions: Sequence[Question], folder: Path
+        self, target: ReplayTarget, digest: str, questions: Sequence[GoldenQuestion], folder: Path
     ) -> None:
         self._files, self._folder, self._part = target.files, target.folder, target.part(digest)
         self._wanted = {question.key: question for question in questions}
@@ -145,10 +145,10 @@ class Kept:
         self._small: list[str] = []
         self._small_lines: list[bytes] = []
         self._writing, self._one_write = asyncio.Lock(), threading.Lock()
-        with scratch():
+        with temporary_file():
             self._path.touch()
 
-    def __contains__(self, question: Question) -> bool:
+    def __contains__(self, question: GoldenQuestion) -> bool:
         """Whether a question is answered."""
         return question.key in self._places
 
@@ -168,7 +168,7 @@ class Kept:
                 elif key in self._wanted and key not in self._places:
                     self._append(key, line, empty)
 
-    async def keep(self, question: Question, line: bytes, *, empty: bool) -> None:
+    async def keep(self, question: GoldenQuestion, line: bytes, *, empty: bool) -> None:
         """Keep the answer to a question; returns once it is in the target.
 
         Those that come while a part is being written go into the next one together.
@@ -191,7 +191,7 @@ class Kept:
 
     def merge(self) -> Path:
         """One local file of all answers, in the order of the questions."""
-        with scratch(), self._path.open("rb") as answers, self._merged.open("wb") as merged:
+        with temporary_file(), self._path.open("rb") as answers, self._merged.open("wb") as merged:
             for key in self._wanted:
                 if key in self._places:
                     merged.write(_line_at(answers, *self._places[key]))
@@ -199,7 +199,7 @@ class Kept:
 
     def _append(self, key: str, line: bytes, empty: bool) -> None:
         self.empty += empty
-        with scratch(), self._path.open("ab") as file:
+        with temporary_file(), self._path.open("ab") as file:
             self._places[key] = (file.tell(), len(line))
             file.write(line)
 

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ragmetrics.comparison.replay.protocols import NoAnswer, Setback
-from ragmetrics.comparison.replay.questions import Question
+from ragmetrics.comparison.replay.protocols import NoAnswer, RetryableError
+from ragmetrics.comparison.replay.questions import GoldenQuestion
 from ragmetrics.comparison.replay.response_mapping import UNREADABLE
 from ragmetrics.comparison.replay.template import fill_body, fill_params
-from ragmetrics.config import RetrieverSettings, filled
+from ragmetrics.config import RetrieverSettings, fill_headers
 from ragmetrics.errors import InputError, RetrieverRefused
 from ragmetrics.judges import (
     CONNECT_SECONDS,
@@ -31,7 +31,7 @@ from ragmetrics.judges import (
     read_answer,
     retry_after,
 )
-from ragmetrics.text import short
+from ragmetrics.text import shorten
 from ragmetrics.version import __version__
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _PASSING = (408, 425, 429)
 _ELSEWHERE = (404, 405, 410)
 
 
-class Endpoint:
+class HttpRetriever:
     """A URL that is asked, on the event loop of its first request."""
 
     def __init__(
@@ -67,8 +67,8 @@ class Endpoint:
         """Whether there is a server, and whether it has taken a question."""
         self._vain = 0
 
-    async def ask(self, question: Question) -> Any:
-        """The JSON of the answer. Raises Setback, NoAnswer or RetrieverRefused."""
+    async def ask(self, question: GoldenQuestion) -> Any:
+        """The JSON of the answer. Raises RetryableError, NoAnswer or RetrieverRefused."""
         values = {
             "user_input": question.user_input,
             "build": self._build,
@@ -82,11 +82,11 @@ class Endpoint:
             message = f"no connection to {self._url}: {self._shown(str(error))}"
             hope = not error.in_vain and self._vain < _VAIN_TRIES
             if self._reached or hope:
-                raise Setback("dropped", message) from error
+                raise RetryableError("dropped", message) from error
             raise RetrieverRefused(message) from error
         except Dropped as error:
             message = f"the connection to the retriever broke: {self._shown(str(error))}"
-            raise Setback("dropped", message) from error
+            raise RetryableError("dropped", message) from error
         if not 200 <= answer.status < 300:
             raise self._problem(answer)
         self._proven = True
@@ -147,7 +147,7 @@ class Endpoint:
         if status not in _PASSING and status < 500:
             return NoAnswer("rejected", message)
         kind = {429: "rate_limited", 408: "timeout"}.get(status, "server_error")
-        return Setback(kind, message, wait=retry_after(answer.headers, datetime.now(UTC)))
+        return RetryableError(kind, message, wait=retry_after(answer.headers, datetime.now(UTC)))
 
     def _said(self, answer: Answer) -> str:
         """The server's words, without the key that it may repeat."""
@@ -157,7 +157,7 @@ class Endpoint:
     def _shown(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, "***")
-        return short(text)
+        return shorten(text)
 
     async def _open(self) -> ClientSession:
         async with self._opening:
@@ -196,7 +196,7 @@ def _headers(
 ) -> tuple[list[str], dict[str, str]]:
     """The values that are secret, longest first, and all headers."""
     try:
-        named, secrets = filled(settings.headers_env, environment)
+        named, secrets = fill_headers(settings.headers_env, environment)
     except ValueError as error:
         raise RetrieverRefused(f"the retriever's {error}") from None
     headers = {**settings.headers, **named}

@@ -11,16 +11,16 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.comparison.replay.protocols import NoAnswer, Setback
-from ragmetrics.comparison.replay.questions import Question
+from ragmetrics.comparison.replay.protocols import NoAnswer, RetryableError
+from ragmetrics.comparison.replay.questions import GoldenQuestion
 from ragmetrics.config import RetrieverSettings
 from ragmetrics.errors import InputError, RetrieverRefused
-from ragmetrics.text import short
+from ragmetrics.text import shorten
 
 _Outcome = tuple[Any, BaseException | None]
 
 
-class Function:
+class PythonRetriever:
     """A Python function that is asked."""
 
     def __init__(self, settings: RetrieverSettings, build: str) -> None:
@@ -32,8 +32,8 @@ class Function:
         self._hung = 0
         """Threads that nobody waits for any more: they cannot be stopped."""
 
-    async def ask(self, question: Question) -> Any:
-        """What the function returns. Raises Setback, NoAnswer or RetrieverRefused.
+    async def ask(self, question: GoldenQuestion) -> Any:
+        """What the function returns. Raises RetryableError, NoAnswer or RetrieverRefused.
 
         ConnectionError, TimeoutError, any other OSError and errors with a true `transient` pass;
         PermissionError says that nothing will be answered.
@@ -54,12 +54,16 @@ class Function:
 
     def _outcome(self, error: BaseException) -> Exception:
         kind = type(error).__name__
-        told = f"{self._entrypoint} raised {kind}: {short(error)}".removesuffix(": ")
+        told = f"{self._entrypoint} raised {kind}: {shorten(error)}".removesuffix(": ")
         if isinstance(error, PermissionError):
             return RetrieverRefused(told)
         if isinstance(error, OSError):
-            return Setback("timeout" if isinstance(error, TimeoutError) else "dropped", told)
-        return Setback(kind, told) if getattr(error, "transient", False) else NoAnswer(kind, told)
+            return RetryableError("timeout" if isinstance(error, TimeoutError) else "dropped", told)
+        return (
+            RetryableError(kind, told)
+            if getattr(error, "transient", False)
+            else NoAnswer(kind, told)
+        )
 
     async def _in_thread(self, *arguments: str) -> Any:
         """Call in a thread of its own, which ends with the process where it hangs."""
@@ -114,13 +118,13 @@ def _load(entrypoint: str) -> Callable[[str, str], Any]:
                 f"retriever: entrypoint: there is no module {error.name}, neither installed nor "
                 f"in {here}"
             ) from None
-        raise InputError(f"retriever: entrypoint: {module_name}: {short(error)}") from error
+        raise InputError(f"retriever: entrypoint: {module_name}: {shorten(error)}") from error
     except AttributeError as error:
-        raise InputError(f"retriever: entrypoint: {module_name}: {short(error)}") from error
+        raise InputError(f"retriever: entrypoint: {module_name}: {shorten(error)}") from error
     except Exception as error:
         kind = type(error).__name__
         raise InputError(
-            f"retriever: entrypoint: importing {module_name} raised {kind}: {short(error)}"
+            f"retriever: entrypoint: importing {module_name} raised {kind}: {shorten(error)}"
         ) from error
     _check(entrypoint, found)
     return found  # type: ignore[no-any-return]

@@ -1,6 +1,6 @@
-"""What becomes of a question that is asked: an answer, a setback, or none.
+"""The outcome of one question to a retriever: an answer, an error to retry, or no answer.
 
-A Setback passes, and the question is asked again; NoAnswer is that question's alone; where no
+A RetryableError passes, and the question is asked again; NoAnswer is that question's alone; where no
 question can be answered it is RetrieverRefused.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from ragmetrics.comparison.replay.questions import Question
-from ragmetrics.judges import Setback
+from ragmetrics.comparison.replay.questions import GoldenQuestion
+from ragmetrics.judges import RetryableError
 
 
 class NoAnswer(Exception):
@@ -23,10 +23,10 @@ class NoAnswer(Exception):
 class Retriever(Protocol):
     """Whoever is asked."""
 
-    async def ask(self, question: Question) -> Any:
+    async def ask(self, question: GoldenQuestion) -> Any:
         """The answer to one question, as decoded JSON. Time is kept by who asks.
 
-        Raises Setback, NoAnswer or RetrieverRefused.
+        Raises RetryableError, NoAnswer or RetrieverRefused.
         """
         ...
 
@@ -35,4 +35,4 @@ class Retriever(Protocol):
         ...
 
 
-__all__ = ["NoAnswer", "Retriever", "Setback"]
+__all__ = ["NoAnswer", "Retriever", "RetryableError"]

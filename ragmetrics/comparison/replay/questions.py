@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import golden_set
-from ragmetrics.model import LogRow, Rejected, dumps
+from ragmetrics.model import LogRow, Rejected, dump_json
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class GoldenQuestion:
     """What a golden row brings to its replay."""
 
     id: str
@@ -28,10 +28,10 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Questions:
+class GoldenQuestions:
     """The questions of a golden set, each once, in its order."""
 
-    asked: tuple[Question, ...]
+    asked: tuple[GoldenQuestion, ...]
     unreadable: int
     """Rows of the golden set that cannot be read, or hold no question."""
 
@@ -49,11 +49,11 @@ def key_of(row_id: str, user_input: str) -> str:
 
 def digest_of(parts: Sequence[object]) -> str:
     """24 hex digits."""
-    text = dumps(parts).encode("utf-8", "surrogatepass")
+    text = dump_json(parts).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=12).hexdigest()
 
 
-def golden_questions(settings: Settings, limit: int | None = None) -> Questions:
+def golden_questions(settings: Settings, limit: int | None = None) -> GoldenQuestions:
     """The questions of the golden set; the first `limit` of them.
 
     A row that cannot be read is counted. Raises InputError where there is no golden set, no
@@ -64,7 +64,7 @@ def golden_questions(settings: Settings, limit: int | None = None) -> Questions:
         raise InputError(
             "a replay asks the golden questions: name them by `golden:` in the settings or --golden"
         )
-    found: dict[str, Question] = {}
+    found: dict[str, GoldenQuestion] = {}
     unreadable = 0
     for item in golden.read():
         if isinstance(item, Rejected) and item.whole_file:
@@ -76,8 +76,8 @@ def golden_questions(settings: Settings, limit: int | None = None) -> Questions:
         found.setdefault(question.key, question)
     if not found:
         raise InputError(f"golden set {settings.golden}: there is no question in it")
-    return Questions(tuple(found.values())[:limit], unreadable)
+    return GoldenQuestions(tuple(found.values())[:limit], unreadable)
 
 
-def _question(row: LogRow, settings: Settings) -> Question:
-    return Question(row.id, row.user_input, row.language or settings.language, row.tags)
+def _question(row: LogRow, settings: Settings) -> GoldenQuestion:
+    return GoldenQuestion(row.id, row.user_input, row.language or settings.language, row.tags)

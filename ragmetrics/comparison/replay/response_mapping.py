@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import Any
 
 from ragmetrics.comparison.replay.protocols import NoAnswer
-from ragmetrics.comparison.replay.questions import Question
+from ragmetrics.comparison.replay.questions import GoldenQuestion
 from ragmetrics.config import RetrieverSettings
-from ragmetrics.logs import dig
+from ragmetrics.logs import find_path
 from ragmetrics.model import FIELDS, BadRow, LogRow, read_row
 
 UNREADABLE = "unreadable"
@@ -35,7 +35,7 @@ _MOST_KEYS = 10
 
 
 def read_answer(
-    settings: RetrieverSettings, question: Question, build: str, answer: Any, now: datetime
+    settings: RetrieverSettings, question: GoldenQuestion, build: str, answer: Any, now: datetime
 ) -> LogRow:
     """The row of a question. No hits are a row without contexts.
 
@@ -125,7 +125,7 @@ def _unnamed(answer: Any, *, named: bool) -> dict[str, Any]:
 
 
 def _at(answer: Any, path: str, key: str) -> Any:
-    found = answer if path == "." else dig(answer, path)
+    found = answer if path == "." else find_path(answer, path)
     if found is None and not _is_null(answer, path):
         raise NoAnswer(
             UNREADABLE, f"nothing at {path} (`retriever: {key}:`) in the answer, {_kind(answer)}"

@@ -12,8 +12,8 @@ import random
 from collections import Counter
 from typing import Any
 
-from ragmetrics.comparison.replay.protocols import NoAnswer, Retriever, Setback
-from ragmetrics.comparison.replay.questions import Question
+from ragmetrics.comparison.replay.protocols import NoAnswer, Retriever, RetryableError
+from ragmetrics.comparison.replay.questions import GoldenQuestion
 from ragmetrics.config import RetrieverSettings
 
 _FIRST_PAUSE = 0.5  # seconds
@@ -21,7 +21,7 @@ _LONGEST_PAUSE = 20.0
 _SPREAD = 1.0  # seconds over which questions that waited together set out again
 
 
-class Asker:
+class RetrieverClient:
     """Asks one retriever, within the limits of the settings."""
 
     def __init__(self, retriever: Retriever, settings: RetrieverSettings) -> None:
@@ -32,7 +32,7 @@ class Asker:
         self._interval = 1 / rate if rate else 0.0
         self._next = self._closed_until = 0.0
 
-    async def ask(self, question: Question) -> Any:
+    async def ask(self, question: GoldenQuestion) -> Any:
         """The answer. Raises NoAnswer where it is given up, RetrieverRefused where all is vain."""
         time = asyncio.get_running_loop().time
         tries: Counter[str] = Counter()
@@ -43,7 +43,7 @@ class Asker:
             deadline = deadline or time() + self._settings.deadline_seconds
             try:
                 return await self._attempt(question, deadline - time())
-            except Setback as setback:
+            except RetryableError as setback:
                 tries[setback.kind] += 1
                 self.setbacks[setback.kind] += 1
                 pause = self._pause(setback, tries)
@@ -52,14 +52,14 @@ class Asker:
                     self._closed_until = max(self._closed_until, time() + setback.wait)
                 await asyncio.sleep(pause)
 
-    async def _attempt(self, question: Question, left: float) -> Any:
+    async def _attempt(self, question: GoldenQuestion, left: float) -> Any:
         seconds = min(self._settings.timeout_seconds, max(left, 1.0))
         try:
             async with asyncio.timeout(seconds):
                 return await self._retriever.ask(question)
         except TimeoutError as error:
             message = f"{self._settings.address} did not answer within {seconds:.3g} s"
-            raise Setback("timeout", message) from error
+            raise RetryableError("timeout", message) from error
 
     async def _turn(self) -> None:
         """Wait for this attempt's place in the rate, and while the retriever wants none."""
@@ -73,14 +73,14 @@ class Asker:
             if time() >= self._closed_until:  # it may have been closed meanwhile
                 return
 
-    def _pause(self, setback: Setback, tries: Counter[str]) -> float:
+    def _pause(self, setback: RetryableError, tries: Counter[str]) -> float:
         """Seconds before the next attempt, beside those that the retriever asks for."""
         if setback.wait:
             return 0.0
         longest = min(_FIRST_PAUSE * 2.0 ** min(tries.total() - 1, 16), _LONGEST_PAUSE)
         return _between(longest / 2, longest)
 
-    def _give_up(self, setback: Setback, tries: Counter[str], *, late: bool) -> None:
+    def _give_up(self, setback: RetryableError, tries: Counter[str], *, late: bool) -> None:
         """Raise NoAnswer where there is no attempt left, or no time."""
         message = str(setback)
         if late:

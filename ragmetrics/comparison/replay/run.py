@@ -12,17 +12,22 @@ from pathlib import Path
 from typing import Any
 
 from ragmetrics import event_loop as loop
-from ragmetrics.comparison.replay.checkpoint import Kept, Target, target_of
+from ragmetrics.comparison.replay.checkpoint import ReplayCheckpoint, ReplayTarget, target_of
 from ragmetrics.comparison.replay.protocols import NoAnswer, Retriever
-from ragmetrics.comparison.replay.questions import Question, Questions, digest_of, golden_questions
+from ragmetrics.comparison.replay.questions import (
+    GoldenQuestion,
+    GoldenQuestions,
+    digest_of,
+    golden_questions,
+)
 from ragmetrics.comparison.replay.response_mapping import line_of, read_answer
-from ragmetrics.comparison.replay.retriever_client import Asker
+from ragmetrics.comparison.replay.retriever_client import RetrieverClient
 from ragmetrics.config import RetrieverSettings, Settings
 from ragmetrics.errors import InputError, OverDeadline
 from ragmetrics.judges import before_deadline
 from ragmetrics.model import Replayed, ReplayShort, is_name
 from ragmetrics.storage import workspace
-from ragmetrics.text import short
+from ragmetrics.text import shorten
 
 Progress = Callable[[str, int, int], None]
 
@@ -68,7 +73,7 @@ def run_replay(
         raise InputError("a replay needs a retriever: say `retriever:` in the settings")
     if not is_name(build):
         raise InputError(
-            f"build {short(build)!r}: should be at most 100 letters, digits, dots, dashes and "
+            f"build {shorten(build)!r}: should be at most 100 letters, digits, dots, dashes and "
             "underscores, the first of them a letter or digit"
         )
     target = target_of(settings, build, place)
@@ -93,8 +98,8 @@ class _Run:
         settings: Settings,
         retriever: RetrieverSettings,
         build: str,
-        target: Target,
-        questions: Questions,
+        target: ReplayTarget,
+        questions: GoldenQuestions,
         progress: Progress | None,
     ) -> None:
         self._row_bytes = settings.limits.row_bytes
@@ -110,10 +115,10 @@ class _Run:
         """From what earlier runs kept to the log."""
         target = self._target
         target.begin(digest, target.state(), anew=again)
-        kept = Kept(target, digest, self._questions.asked, folder)
+        kept = ReplayCheckpoint(target, digest, self._questions.asked, folder)
         kept.load()
         self._found = self._done = len(kept)
-        asker = Asker(retriever, self._retriever)
+        asker = RetrieverClient(retriever, self._retriever)
         missing = [question for question in self._questions.asked if question not in kept]
         self._tell()
         loop.run(self._ask_all(retriever, asker, kept, missing))
@@ -138,7 +143,11 @@ class _Run:
         return replayed
 
     async def _ask_all(
-        self, retriever: Retriever, asker: Asker, kept: Kept, missing: Sequence[Question]
+        self,
+        retriever: Retriever,
+        asker: RetrieverClient,
+        kept: ReplayCheckpoint,
+        missing: Sequence[GoldenQuestion],
     ) -> None:
         try:
             async with before_deadline():
@@ -156,7 +165,9 @@ class _Run:
             await retriever.close()
             await kept.flush()
 
-    async def _work(self, asker: Asker, kept: Kept, questions: Iterable[Question]) -> None:
+    async def _work(
+        self, asker: RetrieverClient, kept: ReplayCheckpoint, questions: Iterable[GoldenQuestion]
+    ) -> None:
         for question in questions:
             self._asked += 1
             try:
@@ -178,7 +189,7 @@ class _Run:
     def _fail(self, error: NoAnswer) -> None:
         if not self._is_short():
             self._failed[error.kind] += 1
-            self._examples.setdefault(error.kind, short(error))
+            self._examples.setdefault(error.kind, shorten(error))
         if self._is_short():
             raise _Enough
 
@@ -206,14 +217,14 @@ async def _together(work: Sequence[Coroutine[Any, Any, None]]) -> None:
 def _open(settings: RetrieverSettings, build: str) -> Retriever:
     """Whoever is to be asked."""
     if settings.url:
-        from ragmetrics.comparison.replay.endpoint import Endpoint
+        from ragmetrics.comparison.replay.endpoint import HttpRetriever
 
-        return Endpoint(settings, build, os.environ)
-    from ragmetrics.comparison.replay.function import Function
+        return HttpRetriever(settings, build, os.environ)
+    from ragmetrics.comparison.replay.function import PythonRetriever
 
-    return Function(settings, build)
+    return PythonRetriever(settings, build)
 
 
-def _digest(settings: RetrieverSettings, build: str, questions: Questions) -> str:
+def _digest(settings: RetrieverSettings, build: str, questions: GoldenQuestions) -> str:
     how = settings.model_dump(mode="json", exclude=_HOW)
     return digest_of([_FORMAT, build, how, questions.digest])

@@ -12,13 +12,13 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from ragmetrics.config import HOLE, Param
+from ragmetrics.config import PLACEHOLDER, Param
 
 
 def fill(template: JsonValue, values: Mapping[str, str]) -> JsonValue:
     """The template with its texts filled in; keys, numbers and other braces stay as they are."""
     if isinstance(template, str):
-        return HOLE.sub(lambda hole: values[hole[1]], template)
+        return PLACEHOLDER.sub(lambda hole: values[hole[1]], template)
     if isinstance(template, list):
         return [fill(item, values) for item in template]
     if isinstance(template, dict):

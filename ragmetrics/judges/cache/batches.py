@@ -21,7 +21,7 @@ from uuid import uuid4
 from pydantic import AwareDatetime, Field, ValidationError
 
 from ragmetrics.model import Record
-from ragmetrics.storage import Files, clear
+from ragmetrics.storage import Files, remove_file
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ class BatchRecords:
         """Forget a batch."""
         self._known.pop(nonce, None)
         if self._files is not None:
-            clear(self._files, self._path(nonce))
+            remove_file(self._files, self._path(nonce))
 
     def _read(self, files: Files, nonce: str, path: str) -> None:
         data = files.find(path)

@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 
-from ragmetrics.judges.cache.reply_files import FULL, Kept, Seen, read_all, write
-from ragmetrics.judges.cache.reply_index import Gathered, Wanted
+from ragmetrics.judges.cache.reply_files import FULL, ReplyFile, ScanReport, read_all, write
+from ragmetrics.judges.cache.reply_index import ReplyIndex, WantedReply
 from ragmetrics.judges.cache.write_ahead_log import held
-from ragmetrics.storage import Files, clear
+from ragmetrics.storage import Files, remove_file
 
 MOST_FILES = 8
 """Parquet files in a range, and as many that reach beyond it; where there are more, they become
@@ -25,7 +25,11 @@ _AT_ONCE = 16
 
 
 def compact(
-    files: Files, kept: Sequence[Kept], mine: Collection[str], wanted: Wanted, seen: Seen
+    files: Files,
+    kept: Sequence[ReplyFile],
+    mine: Collection[str],
+    wanted: WantedReply,
+    seen: ScanReport,
 ) -> None:
     """Compact the files of one prompt that meet the wanted range; `mine` are journals to take.
 
@@ -37,7 +41,7 @@ def compact(
         sources = [*journals, *_due(kept, wanted, bool(journals), seen)]
         if not sources:
             return
-        gathered = Gathered(Wanted(since=wanted.since))
+        gathered = ReplyIndex(WantedReply(since=wanted.since))
         try:
             whole = read_all(files, sources, gathered, seen)
             gathered.settle()
@@ -45,12 +49,12 @@ def compact(
         finally:
             gathered.close()
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            list(pool.map(partial(clear, files), whole))
+            list(pool.map(partial(remove_file, files), whole))
 
 
 def _free(
-    files: Files, kept: Sequence[Kept], mine: Collection[str], locks: ExitStack
-) -> Iterator[Kept]:
+    files: Files, kept: Sequence[ReplyFile], mine: Collection[str], locks: ExitStack
+) -> Iterator[ReplyFile]:
     """The journals that may be taken: in a folder, those whose writer lives are its own."""
     journals = [one for one in kept if one.is_journal]
     if files.local is None:
@@ -61,7 +65,9 @@ def _free(
             yield one
 
 
-def _due(kept: Sequence[Kept], wanted: Wanted, another: bool, seen: Seen) -> Iterator[Kept]:
+def _due(
+    kept: Sequence[ReplyFile], wanted: WantedReply, another: bool, seen: ScanReport
+) -> Iterator[ReplyFile]:
     """The Parquet files to merge, where the journals make `another` or not."""
     tables = [one for one in kept if not one.is_journal]
     inside = [one for one in tables if wanted.low <= one.low and one.high <= wanted.high]

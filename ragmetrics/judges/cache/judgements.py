@@ -26,19 +26,19 @@ import numpy as np
 
 from ragmetrics.errors import StoreError
 from ragmetrics.judges.cache.compaction import compact
-from ragmetrics.judges.cache.reply_files import Kept, Seen, listed, read_all
-from ragmetrics.judges.cache.reply_index import ALWAYS, Gathered, Wanted
+from ragmetrics.judges.cache.reply_files import ReplyFile, ScanReport, listed, read_all
+from ragmetrics.judges.cache.reply_index import ALWAYS, ReplyIndex, WantedReply
 from ragmetrics.judges.cache.write_ahead_log import (
-    BucketJournal,
-    FolderJournal,
-    Journal,
-    Judgement,
+    BucketWriteAheadLog,
+    CachedReply,
+    FileWriteAheadLog,
+    WriteAheadLog,
     new_name,
 )
 from ragmetrics.model import Vector
 from ragmetrics.storage import Files
 
-__all__ = ["EMBEDDING", "Judgement", "Judgements"]
+__all__ = ["EMBEDDING", "CachedReply", "ReplyCache"]
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ EMBEDDING = "embedding"
 _DAY = 86_400 * 1_000_000
 
 
-class Judgements:
+class ReplyCache:
     """The judgements of one judge in one range of keys, for one writer at a time.
 
     Several writers may share a folder: each has files of its own. `prompts` names those whose
@@ -68,11 +68,11 @@ class Judgements:
         self._folder = f"judgements/judge={fingerprint}"
         self._prompts = None if prompts is None else set(prompts)
         since = ALWAYS if ttl_days is None else _now() - ttl_days * _DAY
-        self._wanted = Wanted(low, high, since)
-        self._known = Gathered(self._wanted)
-        self._journals: dict[str, Journal] = {}
+        self._wanted = WantedReply(low, high, since)
+        self._known = ReplyIndex(self._wanted)
+        self._journals: dict[str, WriteAheadLog] = {}
         self._written: set[str] = set()
-        self._seen = Seen()
+        self._seen = ScanReport()
         self._preparing: asyncio.Task[None] | None = None
 
     def load(self, questions: Collection[str] | None = None) -> None:
@@ -83,9 +83,9 @@ class Judgements:
         hashes = None
         if questions is not None:
             hashes = np.unique(np.array([int(one[:8], 16) for one in questions], np.uint32))
-        wanted = Wanted(self._wanted.low, self._wanted.high, self._wanted.since, hashes)
+        wanted = WantedReply(self._wanted.low, self._wanted.high, self._wanted.since, hashes)
         self._known.close()
-        self._known = Gathered(wanted)
+        self._known = ReplyIndex(wanted)
         done: set[str] = set()
         missed: set[str] = set()
         # Others merge files meanwhile: what is gone is in a file that was not there before. Done
@@ -137,7 +137,7 @@ class Judgements:
         except StoreError as error:  # those who wait must not share a traceback
             raise copy.copy(error) from error.__cause__
 
-    async def keep(self, judgement: Judgement) -> None:
+    async def keep(self, judgement: CachedReply) -> None:
         """Make a reply durable; returns when it is. Raises StoreError."""
         key = bytes.fromhex(judgement.key)
         if len(key) != 16 or not self._wanted.low <= judgement.key[:8] <= self._wanted.high:
@@ -145,7 +145,7 @@ class Judgements:
         await self._journal(judgement.prompt).append(judgement.line(_now()))
         self._known.put(key, judgement.data)
 
-    def _journal(self, prompt: str) -> Journal:
+    def _journal(self, prompt: str) -> WriteAheadLog:
         journal = self._journals.get(prompt)
         if journal is None or journal.broken:
             if journal:
@@ -153,13 +153,13 @@ class Judgements:
             journal = self._journals[prompt] = self._new_journal(self._prompt_folder(prompt))
         return journal
 
-    def _new_journal(self, folder: str) -> Journal:
+    def _new_journal(self, folder: str) -> WriteAheadLog:
         def name() -> str:
             return new_name(folder, self._wanted.low, self._wanted.high, "jsonl")
 
         if self._files.local:
-            return FolderJournal(self._files.local, name())
-        return BucketJournal(self._files, name)
+            return FileWriteAheadLog(self._files.local, name())
+        return BucketWriteAheadLog(self._files, name)
 
     def compact(self) -> None:
         """Make the journals, a killed run's among them, and many small files into one of each
@@ -180,7 +180,7 @@ class Judgements:
         self._journals = {}
         self._known.close()
 
-    def _listed(self, more: Sequence[str] = ()) -> list[Kept]:
+    def _listed(self, more: Sequence[str] = ()) -> list[ReplyFile]:
         folders = [self._folder]
         if self._prompts is not None:
             folders = [self._prompt_folder(one) for one in sorted(self._prompts | set(more))]

@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ragmetrics.errors import StoreError
-from ragmetrics.judges.cache.reply_index import SCHEMA, Gathered, Wanted
+from ragmetrics.judges.cache.reply_index import SCHEMA, ReplyIndex, WantedReply
 from ragmetrics.judges.cache.write_ahead_log import new_name, read_lines
-from ragmetrics.storage import FileInfo, Files, scratch
+from ragmetrics.storage import FileInfo, Files, temporary_file
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ _UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, EOF
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ReplyFile:
     """One file of judgements, by its name."""
 
     path: str
@@ -54,7 +54,7 @@ class Kept:
 
 
 @dataclass
-class Seen:
+class ScanReport:
     """What reading the files of a range brought to light."""
 
     damaged: set[str] = field(default_factory=set)
@@ -63,7 +63,9 @@ class Seen:
     """Files of which more than half has expired."""
 
 
-def listed(files: Files, folders: Sequence[str], low: str, high: str, seen: Seen) -> list[Kept]:
+def listed(
+    files: Files, folders: Sequence[str], low: str, high: str, seen: ScanReport
+) -> list[ReplyFile]:
     """The files whose range meets this one, by path; what is no such file is left aside."""
     found = []
     for info in (info for folder in folders for info in files.below(folder)):
@@ -78,12 +80,14 @@ def listed(files: Files, folders: Sequence[str], low: str, high: str, seen: Seen
     return found
 
 
-def _named(info: FileInfo) -> Kept | None:
+def _named(info: FileInfo) -> ReplyFile | None:
     parts = _NAME.fullmatch(info.path)
-    return Kept(info.path, info.size, *parts.groups()) if parts else None
+    return ReplyFile(info.path, info.size, *parts.groups()) if parts else None
 
 
-def read_all(files: Files, kept: Sequence[Kept], into: Gathered, seen: Seen) -> list[str]:
+def read_all(
+    files: Files, kept: Sequence[ReplyFile], into: ReplyIndex, seen: ScanReport
+) -> list[str]:
     """Gather what the files hold; the paths of those that were read whole.
 
     Damaged ones are left aside, with a warning, and those that are gone. Raises StoreError.
@@ -110,8 +114,8 @@ def read_all(files: Files, kept: Sequence[Kept], into: Gathered, seen: Seen) -> 
 
 
 def _opened(
-    files: Files, kept: Sequence[Kept], wanted: Wanted
-) -> Iterator[tuple[Kept, Iterator[pa.Table]]]:
+    files: Files, kept: Sequence[ReplyFile], wanted: WantedReply
+) -> Iterator[tuple[ReplyFile, Iterator[pa.Table]]]:
     """Each file with what it holds; the small objects that journals are in a bucket, in parallel.
 
     Journals come first: what they held when they are gone is in a file that is listed anew.
@@ -128,7 +132,7 @@ def _opened(
     yield from ((one, _parquet(files, one, wanted)) for one in kept if not one.is_journal)
 
 
-def _grown(files: Files, one: Kept) -> Iterator[pa.Table]:
+def _grown(files: Files, one: ReplyFile) -> Iterator[pa.Table]:
     with files.open(one.path) as file:
         yield from read_lines(file)
 
@@ -137,7 +141,7 @@ def _put(read: Future[bytes]) -> Iterator[pa.Table]:
     yield from read_lines(io.BytesIO(read.result()))
 
 
-def _parquet(files: Files, one: Kept, wanted: Wanted) -> Iterator[pa.Table]:
+def _parquet(files: Files, one: ReplyFile, wanted: WantedReply) -> Iterator[pa.Table]:
     with files.open(one.path) as file:
         source = _Source(file, files.uri(one.path))
         parquet = pq.ParquetFile(source, page_checksum_verification=True)
@@ -146,7 +150,7 @@ def _parquet(files: Files, one: Kept, wanted: Wanted) -> Iterator[pa.Table]:
                 yield parquet.read_row_group(number, columns=SCHEMA.names).cast(SCHEMA)
 
 
-def _meets(group: pq.RowGroupMetaData, wanted: Wanted) -> bool:
+def _meets(group: pq.RowGroupMetaData, wanted: WantedReply) -> bool:
     """Whether the keys of a row group may be wanted, by its statistics."""
     keys = group.column(0)
     statistics = keys.statistics if keys.path_in_schema == "key" else None
@@ -188,7 +192,7 @@ class _Source(io.RawIOBase):
             raise StoreError(f"reading {self._uri}: {error}", transient=True) from error
 
 
-def write(files: Files, folder: str, gathered: Gathered, low: str, high: str) -> None:
+def write(files: Files, folder: str, gathered: ReplyIndex, low: str, high: str) -> None:
     """Write what was gathered, sorted; a file ends where it is full, and at the range's bounds.
 
     Raises StoreError.
@@ -196,7 +200,7 @@ def write(files: Files, folder: str, gathered: Gathered, low: str, high: str) ->
     cuts = [low] if high == "f" * 8 else [low, f"{int(high, 16) + 1:08x}"]
     tables = gathered.batches(cuts)
     table = next(tables, None)
-    with scratch(), tempfile.TemporaryDirectory(prefix="ragmetrics-") as local:
+    with temporary_file(), tempfile.TemporaryDirectory(prefix="ragmetrics-") as local:
         made = Path(local) / "made.parquet"
         while table is not None:
             first = _question(table, 0)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ragmetrics.storage import scratch
+from ragmetrics.storage import temporary_file
 
 # Replies are bytes: UTF-8, which may hold lone surrogates and so is no text to Parquet, or the
 # float32 numbers of a vector, least significant byte first.
@@ -48,7 +48,7 @@ Keys = npt.NDArray[np.bytes_]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedReply:
     """Which judgements are worth gathering; all keys are hex digits."""
 
     low: str = "00000000"
@@ -69,17 +69,17 @@ class Wanted:
 
 
 @dataclass
-class Gathered:
+class ReplyIndex:
     """Judgements by key; `add` and `append` until `settle`, then `find`, `put` and `batches`.
 
     Raises StoreError where the temporary file cannot be written.
     """
 
-    wanted: Wanted = field(default_factory=Wanted)
+    wanted: WantedReply = field(default_factory=WantedReply)
 
     def __post_init__(self) -> None:
         # Closed with its owner, and then gone from the disk.
-        with scratch():
+        with temporary_file():
             self._replies = tempfile.TemporaryFile(  # noqa: SIM115
                 prefix="ragmetrics-", buffering=0
             )
@@ -127,7 +127,7 @@ class Gathered:
     def _write(self, data: bytes | memoryview) -> int:
         start = self._size
         view = memoryview(data)
-        with scratch():
+        with temporary_file():
             self._replies.seek(start)
             while view:
                 view = view[self._replies.write(view) or 0 :]

@@ -43,7 +43,7 @@ _LINES = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class CachedReply:
     """A reply worth keeping; its key is 32 hex digits, the first 8 those of the question."""
 
     key: str
@@ -137,7 +137,7 @@ def _table(records: list[tuple[bytes, bytes, int, int, int]]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 
-class Journal(Protocol):
+class WriteAheadLog(Protocol):
     """One writer's journal of one prompt."""
 
     broken: bool
@@ -152,7 +152,7 @@ class Journal(Protocol):
         ...
 
 
-class FolderJournal:
+class FileWriteAheadLog:
     """A file that grows, locked by its writer."""
 
     def __init__(self, folder: Path, path: str) -> None:
@@ -207,7 +207,7 @@ class FolderJournal:
         log.warning("%s was removed while it was written: its replies are kept anew", removed)
 
 
-class BucketJournal:
+class BucketWriteAheadLog:
     """Objects, each of the lines that waited together."""
 
     broken = False

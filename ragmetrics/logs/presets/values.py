@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from ragmetrics.logs.field_mapping import dig
+from ragmetrics.logs.field_mapping import find_path
 from ragmetrics.model import BadRow
 
 # In the order in which they are looked for.
@@ -68,7 +68,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def at(record: Any, path: str) -> Any:
     """What stands at a dotted path; None also for the NaN that pandas writes for nothing."""
-    value = dig(record, path)
+    value = find_path(record, path)
     return None if isinstance(value, float) and isnan(value) else value
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.model import Data, Lexicon, LogRow, Prompt, explain
+from ragmetrics.model import Data, Lexicon, LogRow, Prompt, explain_validation_error
 
 T = TypeVar("T")
 V = TypeVar("V", bound=BaseModel)
@@ -33,7 +33,7 @@ def read(kind: TypeAdapter[T], reply: str) -> T:
         found, _ = _JSON.raw_decode(reply, min(brackets, default=len(reply)))
         return kind.validate_python(found)
     except ValidationError as error:
-        raise UnreadableReply(explain(error)) from None
+        raise UnreadableReply(explain_validation_error(error)) from None
     except (ValueError, RecursionError) as error:
         raise UnreadableReply(f"no JSON in the reply: {error}") from None
 

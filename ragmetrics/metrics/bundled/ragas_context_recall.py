@@ -13,7 +13,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter
 from ragmetrics.metrics.bundled._ragas import baseline_of, joined, read
 from ragmetrics.metrics.bundled.context_recall import SUPPORT
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Status, Steps, Text, ask, dumps
+from ragmetrics.model import (
+    Data,
+    Lexicon,
+    LogRow,
+    Prompt,
+    Score,
+    Status,
+    Steps,
+    Text,
+    ask,
+    dump_json,
+)
 from ragmetrics.text import sentences
 
 
@@ -46,7 +57,7 @@ def _baseline(data: Data, lexicon: Lexicon) -> Text:
         {"statement": claim, "attributed": verdict, "reason": "by overlap of words"}
         for claim, verdict in zip(claims, supported, strict=True)
     ]
-    return Text(text=dumps(items))
+    return Text(text=dump_json(items))
 
 
 ATTRIBUTION = Prompt(

@@ -26,7 +26,7 @@ from ragmetrics.model import (
     Text,
     Vector,
     ask_times,
-    dumps,
+    dump_json,
     embed_each,
 )
 
@@ -51,7 +51,7 @@ def _baseline(data: Data, lexicon: Lexicon) -> Text:
     asked = {"response": json.loads(data["input"])["response"], "language": "en", "n": 1}
     found = baseline_of(QUESTIONS, asked, lexicon)
     (question,) = found.questions
-    return Text(text=dumps({"question": question, "noncommittal": int(found.noncommittal)}))
+    return Text(text=dump_json({"question": question, "noncommittal": int(found.noncommittal)}))
 
 
 GENERATION = Prompt(

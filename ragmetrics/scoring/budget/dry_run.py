@@ -19,23 +19,23 @@ from ragmetrics.errors import UnreadableReply
 from ragmetrics.judges import (
     BatchRecords,
     Corpus,
-    Judgements,
-    Money,
-    Tallies,
-    Wanted,
+    MetricRequest,
+    ReplyCache,
+    Spend,
+    UsageCounters,
     expected_of,
     make_embedder,
     make_judges,
     names_of,
 )
-from ragmetrics.model import Answer, Ask, Embed, dumps
+from ragmetrics.model import Answer, Ask, Embed, dump_json
 from ragmetrics.storage import Files
 
 _OPENAI = "https://api.openai.com/v1"
 _REMEMBERED = 4_096  # answers that a run, too, has at hand for equal requests of other questions
 
 
-class Clueless:
+class NullLexicon:
     """A lexicon that knows nothing."""
 
     def coverage(self, claim: str, passage: str) -> float:
@@ -67,7 +67,7 @@ def _keyless(settings: Settings) -> Settings:
     )
 
 
-def open_desks(settings: Settings) -> list[Desk]:
+def open_counting_judges(settings: Settings) -> list[CountingJudge]:
     """One for each judge of the panel; none needs its key."""
     keyless = _keyless(settings)
     judges = make_judges(keyless, Corpus())
@@ -75,25 +75,25 @@ def open_desks(settings: Settings) -> list[Desk]:
     named = zip(names_of(judges), settings.panel, judges, alone, strict=True)
     return [
         # Batches are on record under the judge's own fingerprint, fused or not.
-        Desk(name, chosen, judge.fingerprint if judge.keeps else None, one.fingerprint)
+        CountingJudge(name, chosen, judge.fingerprint if judge.keeps else None, one.fingerprint)
         for name, chosen, judge, one in named
     ]
 
 
-class _Known:
+class _ReplyCacheView:
     """What the store has of one judge or embedder, in the range of a part."""
 
     def __init__(self, fingerprint: str | None, ttl_days: int | None = None) -> None:
         self._fingerprint, self._ttl_days = fingerprint, ttl_days
-        self._kept: Judgements | None = None
+        self._kept: ReplyCache | None = None
         self._of_part: set[str] = set()
         self._recent: OrderedDict[str, Answer] = OrderedDict()
-        self.tallies = Tallies()
+        self.tallies = UsageCounters()
 
     def open(self, kept: Files | None, low: str, high: str) -> None:
         """Read what is known in a range of questions."""
         if kept and self._fingerprint:
-            self._kept = Judgements(kept, self._fingerprint, low, high, ttl_days=self._ttl_days)
+            self._kept = ReplyCache(kept, self._fingerprint, low, high, ttl_days=self._ttl_days)
             self._kept.load()
 
     def close(self) -> None:
@@ -134,7 +134,7 @@ class _Lengths:
     replies: int = 0
 
 
-class Desk(_Known):
+class CountingJudge(_ReplyCacheView):
     """Where one judge is asked, and only counts."""
 
     def __init__(
@@ -181,14 +181,14 @@ class Desk(_Known):
             return (len(_said(guessed)) - fused * _frame(ask)) * longer
         if lengths.replies:
             return lengths.kept / lengths.replies
-        examples = [len(dumps(verdict)) for _, verdict in ask.prompt.examples]
+        examples = [len(dump_json(verdict)) for _, verdict in ask.prompt.examples]
         return sum(examples) / len(examples) if examples else len(ask.prompt.reply_form)
 
 
 NOWHERE = np.ones(1, dtype=np.float32)
 
 
-class VectorDesk(_Known):
+class CountingEmbedder(_ReplyCacheView):
     """Where embeddings are asked for, and only counted where they are paid for."""
 
     def __init__(self, settings: Settings) -> None:
@@ -196,7 +196,7 @@ class VectorDesk(_Known):
         super().__init__(embedder.fingerprint if embedder.keeps else None)
         self.paid, self._prices = embedder.keeps, settings.embeddings
 
-    def begin(self, row_key: str, wanted: Sequence[Wanted]) -> Iterator[tuple[str, Money]]:
+    def begin(self, row_key: str, wanted: Sequence[MetricRequest]) -> Iterator[tuple[str, Spend]]:
         """Metric and costs of each text that nobody has embedded yet."""
         for one in wanted:
             key, tally = one.request.key, self.tallies[one.metric]
@@ -213,12 +213,12 @@ class VectorDesk(_Known):
 def guess(ask: Ask) -> BaseModel | None:
     """The verdict of one who knows nothing; None where the prompt has no baseline."""
     baseline = ask.prompt.baseline
-    verdict: BaseModel | None = baseline(ask.data, Clueless()) if baseline else None
+    verdict: BaseModel | None = baseline(ask.data, NullLexicon()) if baseline else None
     return verdict
 
 
 def _said(verdict: BaseModel) -> str:
-    return dumps(verdict.model_dump(mode="json", by_alias=True))
+    return dump_json(verdict.model_dump(mode="json", by_alias=True))
 
 
 def _frame(ask: Ask) -> int:

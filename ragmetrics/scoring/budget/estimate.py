@@ -18,15 +18,15 @@ from typing import Any
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import Unanswered
-from ragmetrics.judges import Fused, Wanted, fusible
+from ragmetrics.judges import Fused, MetricRequest, fusible
 from ragmetrics.metrics import Metric
-from ragmetrics.model import EMBEDDINGS, Answer, Ask, Embed, Limits, LogRow, Status, Usage
+from ragmetrics.model import EMBEDDINGS, Answer, Ask, Embed, LogRow, SpendLimits, Status, Usage
 from ragmetrics.scoring.budget.dry_run import (
     NOWHERE,
-    Desk,
-    VectorDesk,
+    CountingEmbedder,
+    CountingJudge,
     guess,
-    open_desks,
+    open_counting_judges,
     tokens_of,
 )
 from ragmetrics.scoring.budget.plan import (
@@ -42,11 +42,11 @@ from ragmetrics.scoring.budget.plan import (
     place_of,
     save_plan,
 )
-from ragmetrics.scoring.fingerprint import priced
+from ragmetrics.scoring.fingerprint import add_price
 from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.scoring.metric_run import Play
+from ragmetrics.scoring.metric_run import MetricRun
 from ragmetrics.scoring.part import score_families
-from ragmetrics.scoring.sampling.plan import Marks, SamplePlan, load_sample
+from ragmetrics.scoring.sampling.plan import RowIds, SamplePlan, load_sample
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import Files, RunRef, read_rows
 
@@ -118,7 +118,7 @@ def estimate_run(
     Of a sampled run the rows that are judged, or the `whole` of it.
     """
     sample = None if whole else load_sample(files, ref)
-    desks, vectors = open_desks(settings), VectorDesk(settings)
+    desks, vectors = open_counting_judges(settings), CountingEmbedder(settings)
     metrics = {one.name: one for one in chosen_metrics(settings)}
     check_prices(settings)
     costs: dict[str, Costs] = {}
@@ -141,7 +141,7 @@ def estimate_run(
             for one in (*desks, vectors):
                 one.close()
     by_metric = _by_metric(desks, vectors, settings)
-    limits = Limits.model_validate(settings.budget.model_dump())
+    limits = SpendLimits.model_validate(settings.budget.model_dump())
     found = Estimate(census.rows, by_metric, about, sorted(open_ended), None, sample)
     if not settings.budget.binds:
         return found
@@ -166,14 +166,14 @@ def plan_budget(
 
 
 def _by_metric(
-    desks: Sequence[Desk], vectors: VectorDesk, settings: Settings
+    desks: Sequence[CountingJudge], vectors: CountingEmbedder, settings: Settings
 ) -> dict[str, dict[str, Usage]]:
     found: dict[str, dict[str, Usage]] = defaultdict(dict)
     for desk in (one for one in desks if one.chosen.remote):
         for metric, tally in desk.tallies.items():
-            found[metric][desk.name] = priced(desk.chosen, tally.usage())
+            found[metric][desk.name] = add_price(desk.chosen, tally.usage())
     for metric, tally in vectors.tallies.items():
-        found[metric][EMBEDDINGS] = priced(settings.embeddings, tally.usage())
+        found[metric][EMBEDDINGS] = add_price(settings.embeddings, tally.usage())
     return dict(found)
 
 
@@ -199,15 +199,15 @@ class _Census:
 class _Part:
     """A family of metrics at work on the rows of a shard."""
 
-    desks: Sequence[Desk]
-    vectors: VectorDesk
+    desks: Sequence[CountingJudge]
+    vectors: CountingEmbedder
     settings: Settings
     sample: SamplePlan | None
     open_ended: set[str]
     costs: Costs = field(default_factory=no_costs)
     about: bool = False
     _place: int = 0
-    _marks: Marks = field(default_factory=Marks)
+    _marks: RowIds = field(default_factory=RowIds)
     _vectors: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def close(self) -> None:
@@ -228,27 +228,31 @@ class _Part:
             for repeat in range(desk.chosen.repeats):
                 self._turn(desk, judged, row, repeat)
 
-    def _turn(self, desk: Desk, metrics: Sequence[Metric], row: LogRow, repeat: int) -> None:
-        plays = [Play(metric, row) for metric in metrics]
+    def _turn(
+        self, desk: CountingJudge, metrics: Sequence[Metric], row: LogRow, repeat: int
+    ) -> None:
+        plays = [MetricRun(metric, row) for metric in metrics]
         for one in plays:
             one.step(None)
         for wave in count():
             if not (asking := [one for one in plays if one.score is None]):
                 return
-            wanted = [Wanted(r, one.metric.name) for one in asking for r in one.asks(repeat)]
+            wanted = [MetricRequest(r, one.metric.name) for one in asking for r in one.asks(repeat)]
             self.about = self.about or bool(wave and self._is_paid(desk, wanted))
             answers = iter(self._answers(desk, row.question_key, wanted))
             for one in asking:
                 one.step([next(answers) for _ in one.requests])
 
-    def _is_paid(self, desk: Desk, wanted: Sequence[Wanted]) -> bool:
+    def _is_paid(self, desk: CountingJudge, wanted: Sequence[MetricRequest]) -> bool:
         """Whether anything of a wave goes over a network."""
         return any(
             self.vectors.paid if isinstance(one.request, Embed) else desk.chosen.remote
             for one in wanted
         )
 
-    def _answers(self, desk: Desk, row_key: str, wanted: Sequence[Wanted]) -> Iterator[Answer]:
+    def _answers(
+        self, desk: CountingJudge, row_key: str, wanted: Sequence[MetricRequest]
+    ) -> Iterator[Answer]:
         """What a desk answers to a wave, after it has counted it."""
         self._embed(row_key, [one for one in wanted if isinstance(one.request, Embed)])
         fresh: dict[str, tuple[Ask, str]] = {}
@@ -264,7 +268,9 @@ class _Part:
         self._send(desk, fresh)
         return iter(answers)
 
-    def _answer(self, desk: Desk, row_key: str, ask: Ask, metric: str) -> tuple[Answer, bool]:
+    def _answer(
+        self, desk: CountingJudge, row_key: str, ask: Ask, metric: str
+    ) -> tuple[Answer, bool]:
         """The answer, and whether it has to be asked for."""
         tally = desk.tallies[metric]
         if (at_hand := desk.recent(ask.key)) is not None:
@@ -280,7 +286,7 @@ class _Part:
             tally.answered_from_store += 1
         return answer, known is None and is_new
 
-    def _send(self, desk: Desk, fresh: Mapping[str, tuple[Ask, str]]) -> None:
+    def _send(self, desk: CountingJudge, fresh: Mapping[str, tuple[Ask, str]]) -> None:
         """Count requests; with `fuse`, those that go together as one."""
         groups: defaultdict[tuple[int, ...], list[tuple[Ask, str]]] = defaultdict(list)
         for ask, metric in fresh.values():
@@ -294,7 +300,7 @@ class _Part:
             whole = Fused(asks).ask if len(asks) > 1 else asks[0]
             self._count(desk, " + ".join(dict.fromkeys(metrics)), whole, asks)
 
-    def _count(self, desk: Desk, metric: str, sent: Ask, asks: Sequence[Ask]) -> None:
+    def _count(self, desk: CountingJudge, metric: str, sent: Ask, asks: Sequence[Ask]) -> None:
         if not desk.chosen.remote:
             return
         tally = desk.tallies[metric]
@@ -315,7 +321,7 @@ class _Part:
         usd = desk.chosen.usd(prompt, completion) or 0.0
         self.costs[self._place, :3] += (1, prompt + completion, usd)
 
-    def _embed(self, row_key: str, wanted: Sequence[Wanted]) -> None:
+    def _embed(self, row_key: str, wanted: Sequence[MetricRequest]) -> None:
         """Count embeddings, each with its share of a request."""
         if not self.vectors.paid:
             return

@@ -21,8 +21,8 @@ from pydantic import Field, ValidationError
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import SettingsError, StoreError
-from ragmetrics.judges import Money, Purse
-from ragmetrics.model import Limits, Record, Usage, explain
+from ragmetrics.judges import Spend, SpendLimiter
+from ragmetrics.model import Record, SpendLimits, Usage, explain_validation_error
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.storage import Files, RunRef
 
@@ -65,20 +65,20 @@ class Allowance(Record):
     """What of the requests, tokens and US dollars is kept for embeddings."""
 
     @property
-    def money(self) -> Money:
+    def money(self) -> Spend:
         """All that it brings."""
-        return Money(self.requests or 0, self.tokens or 0, self.usd or 0)
+        return Spend(self.requests or 0, self.tokens or 0, self.usd or 0)
 
     @property
-    def kept(self) -> Money:
+    def kept(self) -> Spend:
         """What of it is kept for embeddings."""
-        return Money(*self.embeddings)
+        return Spend(*self.embeddings)
 
 
 class BudgetPlan(Record):
     """What was decided before a run, for all its parts and their retries."""
 
-    limits: Limits
+    limits: SpendLimits
     estimated: Usage
     places: int = PLACES
     """Questions at places below this are judged."""
@@ -99,11 +99,11 @@ class BudgetPlan(Record):
         """Whether a question is in the sample."""
         return place_of(question_key) < self.places
 
-    def purse(self) -> Purse:
+    def purse(self) -> SpendLimiter:
         """A purse with nothing in it yet of what is limited."""
         limits = (self.limits.max_requests, self.limits.max_tokens, self.limits.max_usd)
         requests, tokens, usd = (math.inf if limit is None else 0.0 for limit in limits)
-        return Purse(requests, tokens, usd)
+        return SpendLimiter(requests, tokens, usd)
 
 
 def part_key(names: Sequence[str], shard: int) -> str:
@@ -119,7 +119,7 @@ class _Limit:
 
 
 def divide(
-    limits: Limits, estimated: Usage, costs: Mapping[str, Costs], population: Population
+    limits: SpendLimits, estimated: Usage, costs: Mapping[str, Costs], population: Population
 ) -> BudgetPlan:
     """Choose the sample that fits into the limits, and divide them among the parts.
 
@@ -190,7 +190,9 @@ def load_plan(files: Files, ref: RunRef) -> BudgetPlan | None:
     try:
         return None if found is None else BudgetPlan.model_validate_json(found)
     except ValidationError as error:
-        raise StoreError(f"{files.uri(_path(ref))} is damaged: {explain(error)}") from error
+        raise StoreError(
+            f"{files.uri(_path(ref))} is damaged: {explain_validation_error(error)}"
+        ) from error
 
 
 def pays_for_embeddings(settings: Settings) -> bool:

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from functools import reduce
 
-from ragmetrics.event_loop import Shared
-from ragmetrics.judges import Money
+from ragmetrics.event_loop import PerLoop
+from ragmetrics.judges import Spend
 from ragmetrics.model import Usage
 from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, part_key
 from ragmetrics.storage import Files, RunRef, is_whole, read_notes
@@ -22,7 +22,7 @@ Part = tuple[Sequence[str], int]
 """The names of a family of metrics, and a shard."""
 
 
-class Funds:
+class BudgetPool:
     """What a budget has for the parts of this process."""
 
     def __init__(self, files: Files, ref: RunRef, plan: BudgetPlan) -> None:
@@ -44,10 +44,10 @@ class Funds:
         if spent is None:
             self.purse.put_in(portion.money, portion.kept)
         else:
-            owed = Money(-spent.requests, -spent.tokens, -spent.usd)
-            self.purse.put_in(portion.money + owed, Money())
+            owed = Spend(-spent.requests, -spent.tokens, -spent.usd)
+            self.purse.put_in(portion.money + owed, Spend())
 
-    def _spent(self, name: str, shard: int) -> Money | None:
+    def _spent(self, name: str, shard: int) -> Spend | None:
         """What a part spent that is finished."""
         path = self._ref.scores(name, shard)
         if not is_whole(self._files, path):
@@ -58,27 +58,27 @@ class Funds:
             for payee in notes.get("paid", ())
             for usage in notes["usage"][payee].values()
         ]
-        return reduce(Money.__add__, (_money(usage) for usage in usages), Money())
+        return reduce(Spend.__add__, (_money(usage) for usage in usages), Spend())
 
 
-def _money(usage: Usage) -> Money:
-    return Money(usage.requests, usage.tokens, usage.usd or 0.0)
+def _money(usage: Usage) -> Spend:
+    return Spend(usage.requests, usage.tokens, usage.usd or 0.0)
 
 
-async def _spend_no_more(_: Funds | None) -> None:
+async def _spend_no_more(_: BudgetPool | None) -> None:
     """Funds need no closing."""
 
 
-_held: Shared[Funds | None] = Shared(_spend_no_more)
+_held: PerLoop[BudgetPool | None] = PerLoop(_spend_no_more)
 
 
 @asynccontextmanager
-async def funds_of(files: Files, ref: RunRef) -> AsyncIterator[Funds | None]:
+async def open_budget_pool(files: Files, ref: RunRef) -> AsyncIterator[BudgetPool | None]:
     """The funds of a run, the same for all who hold them; None where there is no budget."""
 
-    def make() -> Funds | None:
+    def make() -> BudgetPool | None:
         plan = load_plan(files, ref)
-        return Funds(files, ref, plan) if plan else None
+        return BudgetPool(files, ref, plan) if plan else None
 
     async with _held.hold(f"{files.root} {ref.folder('rows')}", make) as found:
         yield found

@@ -69,7 +69,7 @@ class Known:
 
 
 @dataclass
-class Census:
+class SamplingFrame:
     """What the draw needs of every row of a night: 24 bytes each."""
 
     kinds: Sequence[Sequence[Metric]]
@@ -149,7 +149,7 @@ def plan_sample(
         return None
     if (found := load_sample(files, ref)) is not None:
         return found
-    census = take_census(settings, files, ref)
+    census = read_sampling_frame(settings, files, ref)
     looks_back = settings.sample.half_width is not None and prints
     past = outlines(files, before=ref.date, last=_LOOKED_THROUGH) if looks_back else []
     plan = draw_all(settings.sample, census, past, prints)
@@ -159,7 +159,7 @@ def plan_sample(
     return plan
 
 
-def take_census(settings: Settings, files: Files, ref: RunRef) -> Census:
+def read_sampling_frame(settings: Settings, files: Files, ref: RunRef) -> SamplingFrame:
     """Count the rows of a staged run for the metrics that ask a judge."""
     metrics = {one.name: one for one in chosen_metrics(settings) if one.prompts}
     kinds: dict[tuple[int, tuple[str, ...]], list[Metric]] = {}
@@ -167,7 +167,7 @@ def take_census(settings: Settings, files: Files, ref: RunRef) -> Census:
         for metric in (metrics[name] for name in family if name in metrics):
             kinds.setdefault((number, metric.needs), []).append(metric)
     tags = settings.sample.strata if settings.sample else ()
-    census = Census(list(kinds.values()), tags)
+    census = SamplingFrame(list(kinds.values()), tags)
     columns = census.columns
     for shard in range(ref.shards):
         for record in read_records(files, ref.rows(shard), columns):
@@ -177,7 +177,7 @@ def take_census(settings: Settings, files: Files, ref: RunRef) -> Census:
 
 def draw_all(
     sample: SampleSettings,
-    census: Census,
+    census: SamplingFrame,
     past: Sequence[Manifest],
     prints: Mapping[str, str],
 ) -> SamplePlan:

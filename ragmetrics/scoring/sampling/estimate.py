@@ -78,7 +78,7 @@ def sampled_mean(rows: pd.DataFrame) -> tuple[Mean | None, SampledMean | None]:
 
 
 @dataclass(frozen=True)
-class _Some:
+class _ScorableShare:
     """Of the judged rows, the share that is none and the mean of the others."""
 
     share: float
@@ -105,7 +105,7 @@ class _Some:
 
 def _of_some(
     y: Floats, none: NDArray[np.bool_], question: NDArray[np.str_], strata: NDArray[np.str_]
-) -> _Some | None:
+) -> _ScorableShare | None:
     """What the judged rows say of those that can be scored: a ratio of two means.
 
         R = mean(a * y) / mean(a),   a: 1 of a scored row, 0 of one that is none
@@ -121,7 +121,7 @@ def _of_some(
     share, mean = (prediction_powered(nothing, one, question, strata) for one in (indicator, total))
     if share is None or mean is None or not share.plain.mean:
         return None
-    return _Some(
+    return _ScorableShare(
         share=share.plain.mean,
         mean=mean.plain.mean / share.plain.mean,
         rows=int(scored.sum()),

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ragmetrics.config import Aggregate
-from ragmetrics.judges import Broker, Corpus, EmbeddedJudge, Vectors
+from ragmetrics.judges import Corpus, EmbeddedJudge, EmbeddingClient, JudgeClient
 from ragmetrics.metrics import Metric
 from ragmetrics.model import LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
-from ragmetrics.scoring.metric_run import Play, is_heavy
+from ragmetrics.scoring.metric_run import MetricRun, is_heavy
 from ragmetrics.scoring.panel import Member, Panel
-from ragmetrics.scoring.sampling.plan import Marks, SamplePlan
+from ragmetrics.scoring.sampling.plan import RowIds, SamplePlan
 
 _REASON = "not in the sample"
 
@@ -36,7 +36,7 @@ class SampledPanel(Panel):
     ) -> None:
         super().__init__(members, aggregate, budget)
         self._sample, self._cheap = sample, Member(_broker(corpus))
-        self._marks = Marks()
+        self._marks = RowIds()
         # It computes: row after row, or requests on their way would wait for hundreds of rows.
         self._computing = asyncio.Semaphore(1)
 
@@ -56,17 +56,17 @@ class SampledPanel(Panel):
         await super().stop()
         await self._cheap.broker.stop()
 
-    async def _guesses(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Play]:
+    async def _guesses(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, MetricRun]:
         """The embedded judge's plays; one that it has no baseline for is only begun."""
         able = [one for one in metrics if all(prompt.baseline for prompt in one.prompts)]
-        begun = [Play(one, row, heavy=is_heavy(row)) for one in metrics if one not in able]
+        begun = [MetricRun(one, row, heavy=is_heavy(row)) for one in metrics if one not in able]
         for one in begun:
             await one.go_on(None)
         played = await self.played(self._cheap, able, row)
         return {one.metric.name: one for one in (*played, *begun)}
 
 
-def _both(score: Score | None, guess: Play | None) -> Score:
+def _both(score: Score | None, guess: MetricRun | None) -> Score:
     """The score of a row with what the embedded judge makes of it."""
     cheap = guess.score.value if guess and guess.score else None
     if score is not None:
@@ -76,8 +76,8 @@ def _both(score: Score | None, guess: Play | None) -> Score:
     return Score(None, _REASON, status=Status.NOT_SAMPLED, cheap=cheap)
 
 
-def _broker(corpus: Corpus) -> Broker:
+def _broker(corpus: Corpus) -> JudgeClient:
     """The embedded judge at work, which nobody pays and nobody keeps the answers of."""
     from ragmetrics.judges import HashedEmbedder
 
-    return Broker(EmbeddedJudge(corpus), Vectors(HashedEmbedder(corpus)))
+    return JudgeClient(EmbeddedJudge(corpus), EmbeddingClient(HashedEmbedder(corpus)))

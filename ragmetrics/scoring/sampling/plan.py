@@ -17,7 +17,7 @@ from functools import cached_property
 from pydantic import ValidationError
 
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Record, explain
+from ragmetrics.model import Record, explain_validation_error
 from ragmetrics.storage import Files, RunRef
 
 LANGUAGE = "language"
@@ -38,7 +38,7 @@ def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-class Marks:
+class RowIds:
     """The marks of a shard's rows, to be asked for in their order, once for each row."""
 
     def __init__(self) -> None:
@@ -121,4 +121,6 @@ def load_sample(files: Files, ref: RunRef) -> SamplePlan | None:
     try:
         return None if found is None else SamplePlan.model_validate_json(found)
     except ValidationError as error:
-        raise StoreError(f"{files.uri(_path(ref))} is damaged: {explain(error)}") from error
+        raise StoreError(
+            f"{files.uri(_path(ref))} is damaged: {explain_validation_error(error)}"
+        ) from error
