@@ -23,7 +23,7 @@ from ragmetrics.errors import InputError, JudgePending, RagmetricsError, StoreEr
 from ragmetrics.model import Manifest
 from ragmetrics.pipeline import Backfill, BackfillShort, fill, run_backfill
 from ragmetrics.pipeline import nightly as night
-from ragmetrics.scoring import Staged
+from ragmetrics.scoring import Staged, list_parts
 from ragmetrics.storage import nights, open_store
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Ended
@@ -294,7 +294,7 @@ class Played:
         with self._lock:
             self.at_work += 1
             self.most = max(self.most, self.at_work)
-        errors = night.score_parts(self.settings, staged, night.parts(self.settings, staged))
+        errors = night.score_parts(self.settings, staged, list_parts(self.settings, staged))
         told = self.scores.get(staged.ref.date, lambda: errors)()
         with self._lock:
             self.at_work -= 1

@@ -133,6 +133,7 @@ def test_publishing_reads_no_scores_twice(tmp_path: Path, monkeypatch: pytest.Mo
         write_jsonl(Path(settings.logs.replace("{date}", str(day))), ROWS)
     run_night(settings, DAYS[0])
     monkeypatch.setattr(publish, "load_scores", counting("publish"))
+    monkeypatch.setattr("ragmetrics.scoring.run_summary.load_scores", counting("publish"))
     monkeypatch.setattr("ragmetrics.report.refresh.load_scores", counting("show"))
     run_night(settings, DAYS[1])
     for read in steps.values():

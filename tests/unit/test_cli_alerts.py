@@ -27,7 +27,6 @@ from ragmetrics.alerts.silencing import FOLDER
 from ragmetrics.config import make_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Finding
-from ragmetrics.report import refresh as dashboard
 from ragmetrics.storage import Files, save_manifest
 from tests.fakes.clients import Bucket
 from tests.fakes.command import Ended, Run
@@ -342,7 +341,7 @@ def test_a_dashboard_that_cannot_be_written_undoes_no_silence(
     def full(_: Files) -> None:
         raise StoreError("writing dashboard/index.html: no space left")
 
-    monkeypatch.setattr(dashboard, "refresh_dashboard", full)
+    monkeypatch.setattr("ragmetrics.report.refresh_dashboard", full)
     ended = alerts(run, files, "ack", RECALL)
     assert ended.code == 0
     assert "the dashboard does not show it yet: writing dashboard/index.html" in ended.err

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ragmetrics.comparison.gate import decision as gates
 from tests.fakes.build_logs import METRICS, damaged, golden, write_build
 from tests.fakes.command import Run
 from tests.fakes.processes import ROOT
@@ -155,7 +154,7 @@ def test_an_unexpected_error_is_exit_code_70(
     def breaks(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(gates, "run_gate", breaks)
+    monkeypatch.setattr("ragmetrics.comparison.run_gate", breaks)
     ended = run("gate", "--build", "held", "--settings", settings, "--json")
     assert (ended.code, ended.out) == (70, "")
     assert ended.err.startswith("Traceback")

@@ -307,7 +307,7 @@ def test_a_channel_that_hangs_is_left_to_itself(
         never.wait()
 
     monkeypatch.setattr(webhook, "send", hanging)
-    monkeypatch.setattr(deliver, "LONGEST", 0.1)
+    monkeypatch.setattr(deliver, "CHANNEL_TIMEOUT", 0.1)
     for number, level in enumerate(["breach", "ok"]):
         (error,) = told(files, of(number, level)).errors
         assert error.startswith("Slack message kept for the next run: no answer within")

@@ -148,9 +148,9 @@ def test_a_journal_torn_at_any_byte_gives_its_whole_lines(cut: int) -> None:
 WRITER = """
 import asyncio, sys
 from ragmetrics.storage.files import Files
-from ragmetrics.judges.cache.judgements import CachedReply, Judgements
+from ragmetrics.judges.cache.judgements import CachedReply, ReplyCache
 async def write():
-    judgements = Judgements(Files(sys.argv[1]), "f00d", "00000000", "ffffffff")
+    judgements = ReplyCache(Files(sys.argv[1]), "f00d", "00000000", "ffffffff")
     for number in range(1_000_000):
         key = f"{number * 0x9E3779B1 % (1 << 32):08x}" + "a" * 24
         await judgements.keep(CachedReply(key, "grade", f"reply {number}"))

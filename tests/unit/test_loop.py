@@ -67,7 +67,7 @@ def test_running_from_the_loop_itself_is_an_error_and_no_deadlock() -> None:
 
 INTERRUPTED = """
 import asyncio
-from ragmetrics import loop
+from ragmetrics import event_loop as loop
 
 async def work():
     try:
@@ -96,12 +96,12 @@ def test_ctrl_c_ends_the_work_and_lets_it_put_things_in_order() -> None:
 
 FORKED = """
 import asyncio, multiprocessing, threading
-from ragmetrics import loop
+from ragmetrics import event_loop as loop
 
 async def close(thing):
     print(f"{thing} closed", flush=True)
 
-shared = loop.Shared(close)
+shared = loop.PerLoop(close)
 held, done = threading.Event(), threading.Event()
 
 async def hold():

@@ -268,5 +268,5 @@ def test_a_metric_that_fails_costs_its_row(fault: object) -> None:
     found = asyncio.run(Panel([Member(a_broker(grader("a", 1)))]).score([broken], ROW))["faulty"]
     assert (found.value, found.status) == (None, Status.METRIC_FAILED)
     told = {"no score": "a metric returns a Score, not 'no score'"}
-    place = r"in (test_panel|protocol)\.py, line \d+"
+    place = r"in (test_panel|score)\.py, line \d+"
     assert re.search(told.get(str(fault), place), found.reason)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import ragmetrics.metrics
+import ragmetrics.metrics.bundled
 from ragmetrics.config.settings import DEFAULT_METRICS
 from ragmetrics.errors import InputError
 from ragmetrics.metrics import GRADE, NEEDED, Metric, metric, metric_families, metrics, select
@@ -43,7 +43,7 @@ def names(groups: list[tuple[Metric, ...]]) -> list[list[str]]:
 
 def test_every_module_is_a_metric_of_its_name() -> None:
     """Adding a metric is adding a file: there is no list to edit. Helpers begin with `_`."""
-    modules = [module.name for module in pkgutil.iter_modules(ragmetrics.metrics.__path__)]
+    modules = [module.name for module in pkgutil.iter_modules(ragmetrics.metrics.bundled.__path__)]
     assert list(metrics()) == sorted(name for name in modules if not name.startswith("_"))
     assert all(name == one.name for name, one in metrics().items())
 
@@ -74,8 +74,7 @@ def test_every_prompt_has_a_baseline(one: Metric) -> None:
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An installed package with a metric `brevity`; its entry points."""
     (tmp_path / "brevity_plugin.py").write_text(
-        "from ragmetrics.model.request import Score\n"
-        "from ragmetrics.metrics.registry import metric\n\n\n"
+        "from ragmetrics import Score, metric\n\n\n"
         "@metric(version=1, calls='0')\n"
         "def brevity(row):\n"
         "    '''How short.'''\n"

@@ -509,14 +509,14 @@ def test_a_run_that_asks_nothing_takes_no_part(tmp_path: Path, judge_server: Jud
 
 ENDS = """
 import asyncio, sys, time
-from ragmetrics import loop
-from ragmetrics.judges.rate_limiter import Gate
-from ragmetrics.judges.quota_sharing import join
+from ragmetrics import event_loop as loop
+from ragmetrics.judges.rate_limiter import RateLimiter
+from ragmetrics.judges.quota_sharing import join_quota
 from ragmetrics.storage.files import Files
 
 async def main():
-    gate = Gate(12)
-    join(Files(sys.argv[1]), ("address", "model", "key"), gate)
+    gate = RateLimiter(12)
+    join_quota(Files(sys.argv[1]), ("address", "model", "key"), gate)
     while gate.pace.limit < 12:
         await asyncio.sleep(0.01)
 

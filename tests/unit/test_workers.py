@@ -30,7 +30,8 @@ ROWS = 40
 METRICS = ("context_relevance", "context_recall", "hit_rate")
 SCRIPT = """
 import multiprocessing, os, signal, sys
-from ragmetrics import evaluate, workers
+from ragmetrics import evaluate
+from ragmetrics.scoring import process_pool as workers
 workers.FEWEST_ROWS = 1
 print("begun", flush=True)
 

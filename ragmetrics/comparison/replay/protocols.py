@@ -1,7 +1,7 @@
 """The outcome of one question to a retriever: an answer, an error to retry, or no answer.
 
-A RetryableError passes, and the question is asked again; NoAnswer is that question's alone; where no
-question can be answered it is RetrieverRefused.
+A RetryableError is temporary: the question is asked again. NoAnswer concerns one question. Where no
+question can be answered, RetrieverRefused is raised.
 """
 
 from __future__ import annotations
