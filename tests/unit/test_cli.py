@@ -129,7 +129,7 @@ def test_score_tells_what_each_metric_cost(
     for told in (
         f"Requests: {asked}, answered from the store: 0, shared by equal ones: 24; tokens: ",
         "% cached)",
-        f"Came to nothing, and most asked again: rate_limited {refused}",
+        f"Failed attempts (most were retried): rate_limited {refused}",
         f"Budget: 1,000 requests; spent: {asked} requests",
         "enough for all questions",
     ):
