@@ -179,7 +179,7 @@ def _print_source(console: Console, calibration: Calibration) -> None:
     if judge.note:
         console.print(f"Note: {judge.note}", markup=False, style="yellow")
     console.print(
-        f"Requests: {usage.requests:,}, answered from the store: {usage.answered_from_store:,}"
+        f"Requests: {usage.requests:,}, reused from cache: {usage.answered_from_store:,}"
     )
 
 
