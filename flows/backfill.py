@@ -146,7 +146,9 @@ def main() -> int:
     parser.add_argument("--last", type=day, metavar="DATE", help="default: yesterday in UTC")
     parser.add_argument("--at-once", type=int, default=2, help="nights; default: %(default)s")
     parser.add_argument("--alerts", action="store_true", help="tell people, as of tonight")
-    parser.add_argument("--again", action="store_true", help="republish nights that are already published")
+    parser.add_argument(
+        "--again", action="store_true", help="republish nights that are already published"
+    )
     told = parser.parse_args()
     out, err = Console(highlight=False), Console(stderr=True, highlight=False)
     try:
