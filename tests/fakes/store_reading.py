@@ -62,6 +62,8 @@ _TIME = re.compile(
 _ID = re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{8,40}\b")
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _LASTED = re.compile(r"\b\d+(\.\d+)? ?(ms|s|min)\b( \d+ ?s\b)?")
+_WORDED = re.compile(r',(rule|version)="[^"]*"')
+_COUNTED = re.compile(r"/(cells|figures|messages)/")
 _NUMBER = re.compile(r"(?<![\w.,-])[-+−]?\d[\d,]*(?:\.\d+)?%?(?![\w-])")
 
 
@@ -114,12 +116,12 @@ def _observe_store(folder: Path, slack: SlackServer, judge: JudgeServer) -> Seen
     pages = {str(one.relative_to(site)): one for one in sorted(site.rglob("*.html"))}
     outlines = {name: Page(path.read_text(encoding="utf-8")) for name, path in pages.items()}
     numbers["pages"] = {name: page.numbers() for name, page in outlines.items()}
-    numbers["monitoring"] = [
-        line
+    numbers["monitoring"] = {
+        _WORDED.sub("", neutral(line.rpartition(" ")[0])): float(line.rpartition(" ")[2])
         for path in sorted(site.glob("*.prom"))
         for line in path.read_text(encoding="utf-8").splitlines()
         if not line.startswith("#") and "timestamp" not in line and "seconds" not in line
-    ]
+    }
     texts |= {f"{name}.txt": outlines[name].text() for name in _read_in_full(list(pages))}
     return _plain(numbers), texts
 
@@ -304,6 +306,8 @@ def number_differences(expected: Any, found: Any, where: str = "") -> list[str]:
             for place, (old, new) in enumerate(pairs)
             for line in number_differences(old, new, f"{where}/{place}")
         ]
+    if _COUNTED.search(where) and isinstance(expected, int) and isinstance(found, int):
+        return [] if found >= expected else [f"{where}: {expected} times, and now {found} times"]
     return [] if _same(expected, found) else [f"{where}: {expected!r:.200} became {found!r:.200}"]
 
 
