@@ -62,15 +62,14 @@ class Commands:
 
 def main() -> None:
     """A night, or an index build without verdict, by the functions that the flows call."""
+    from ragmetrics import load_settings, run_night
+    from ragmetrics.comparison.gate.notifications import tell_failed_gate
     from ragmetrics.errors import RagmetricsError
-    from ragmetrics.gates.telling import tell_undecided
-    from ragmetrics.night import run_night
-    from ragmetrics.settings import load_settings
 
     what, *said = sys.argv[1:]
     settings = load_settings("ragmetrics.yaml")
     if what == "undecided":
-        tell_undecided(settings, *said)
+        tell_failed_gate(settings, *said)
         return
     try:
         run_night(settings, date.fromisoformat(*said))

@@ -20,10 +20,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.calibration.history import load_history
-from ragmetrics.gates.kept import load_gates
-from ragmetrics.store.files import Files
-from ragmetrics.store.history import nights
+from ragmetrics.calibration import load_history
+from ragmetrics.storage import Files, load_gates, nights
 from tests.fakes import store_world as world
 from tests.fakes.clients import JudgeServer
 from tests.fakes.processes import ROOT
