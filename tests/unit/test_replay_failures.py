@@ -223,7 +223,7 @@ def test_retries_are_spread(tmp_path: Path, search_server: SearchServer) -> None
     settings = replaying(tmp_path, search_server).retriever
     assert settings
     asker = asking.RetrieverClient(None, settings)  # type: ignore[arg-type]
-    setback = asking.Setback("server_error", "")
+    setback = asking.RetryableError("server_error", "")
     pauses = {
         n: [asker._pause(setback, asking.Counter(server_error=n)) for _ in range(20)]
         for n in (1, 4)
