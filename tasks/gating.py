@@ -35,7 +35,7 @@ from ragmetrics.model import (
     FailedGate,
     Gate,
     IndexBuild,
-    Replayed,
+    ReplayReport,
     Verdict,
 )
 from ragmetrics.report import gate_markdown, redacted, refresh_builds
@@ -62,7 +62,9 @@ class NotEmitted(RagmetricsError):
 
 
 @task(name="replay", task_run_name="replay · {build.build}", **RETRIES)
-def replay(settings: Settings, build: IndexBuild, until: datetime | None = None) -> Replayed | None:
+def replay(
+    settings: Settings, build: IndexBuild, until: datetime | None = None
+) -> ReplayReport | None:
     """Ask the retriever the golden questions, where the settings name one and there is no log.
     After `until` nothing is asked.
     """

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.formats import generic as rendering
-from ragmetrics.alerts.timeouts import Unconfirmed, hidden
+from ragmetrics.alerts.timeouts import Unconfirmed, redact_secrets
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def send(message: Message, name: str, address: SecretStr) -> None:
         )
     if not sent:
         said = "; ".join(lines)
-        reason = clean(hidden(said, [url]), 300) or "no reason given"
+        reason = clean(redact_secrets(said, [url]), 300) or "no reason given"
         raise ChannelError(
             f"{name} did not take the message: {reason}", transient=not _REFUSED.search(said)
         )

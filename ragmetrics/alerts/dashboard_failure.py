@@ -27,7 +27,7 @@ def notify_dashboard_failure(
     message = compose_dashboard_failure(manifest, reason, run_url)
     told = False
     for channel in channels(settings.alerts, files):
-        if channel.lacks or not channel.hears("warning"):
+        if channel.missing_variable or not channel.accepts("warning"):
             continue
         try:
             with_timeout(CHANNEL_TIMEOUT, partial(channel.send, message))

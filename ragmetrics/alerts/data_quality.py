@@ -114,7 +114,7 @@ def _judge_drift(manifest: Manifest, drift: Drift) -> Finding:
     why = "" if drift.same_fingerprint else " (its settings or prompts have changed)"
     text = f"{since}: {'; '.join(told) or 'no drift shown'}{why}"
     rule = f"{drift.judge}: as it was when last calibrated on {drift.name}"
-    level: Level = "breach" if changed else "no_data" if drift.silent else "ok"
+    level: Level = "breach" if changed else "no_data" if drift.has_unknown else "ok"
     finding = _health(manifest, "judge_drift", level, rule, text)
     key = f"{finding.key}/judge={drift.judge}/set={drift.name}"
     affects = [one.metric for one in changed]

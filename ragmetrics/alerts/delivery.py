@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from ragmetrics.alerts import outbox
 from ragmetrics.alerts.alert_store import AlertStore, Message, Undelivered
 from ragmetrics.alerts.missed_nights import find_earlier, with_missed_nights
-from ragmetrics.alerts.notification_channels import SLACK, Channel, Tell, channels
+from ragmetrics.alerts.notification_channels import SLACK, Channel, ComposeMessage, channels
 from ragmetrics.alerts.outbox_recovery import deliver
 from ragmetrics.alerts.silencing import silences
 from ragmetrics.alerts.slack import compose
@@ -34,7 +34,7 @@ from ragmetrics.errors import StoreError
 from ragmetrics.model import Finding, Manifest, explain_validation_error
 from ragmetrics.storage import Files, is_current
 
-BOOK = "alerts/state.json"
+STATE_FILE = "alerts/state.json"
 log = logging.getLogger(__name__)
 
 
@@ -59,17 +59,17 @@ def load_alerts(files: Files) -> AlertStore:
 
 def _with_outbox(state: AlertStore, files: Files) -> AlertStore:
     """The state has messages of its own where an earlier version wrote it."""
-    more = (one for one in outbox.waiting(files) if one not in state.outbox)
+    more = (one for one in outbox.waiting_messages(files) if one not in state.outbox)
     return state.model_copy(update={"outbox": (*state.outbox, *more)})
 
 
 def _load_state(files: Files) -> AlertStore:
-    data = files.find(BOOK)
+    data = files.find(STATE_FILE)
     try:
         return AlertStore() if data is None else AlertStore.model_validate_json(data)
     except ValidationError as error:
         reason = explain_validation_error(error)
-        raise StoreError(f"{files.uri(BOOK)}: not a state of alerts: {reason}") from None
+        raise StoreError(f"{files.uri(STATE_FILE)}: not a state of alerts: {reason}") from None
 
 
 def notify_channels(
@@ -108,7 +108,7 @@ def notify_channels(
     errors = _write_and_send(files, reached, stored, before, book, save)
     for error in errors:
         log.error("%s", error)
-    able = any(one.name in names and not one.lacks for one in reached)
+    able = any(one.name in names and not one.missing_variable for one in reached)
     return Delivery(message, sent=able and not errors, errors=errors)
 
 
@@ -127,10 +127,12 @@ def _write_and_send(
     """
     earlier = [one for one in before.outbox if one not in stored.outbox]
     queued = [one for one in book.outbox if one not in earlier]
-    unkept = _unwritten(lambda: outbox.keep(files, queued))
+    unkept = _unwritten(lambda: outbox.add_messages(files, queued))
     errors = unkept or _unwritten(save)
     errors += _unwritten(
-        lambda: outbox.drop(files, [one for one in before.outbox if one not in book.outbox])
+        lambda: outbox.remove_messages(
+            files, [one for one in before.outbox if one not in book.outbox]
+        )
     )
     unsent = list(_send_all(files, book, reached, kept=not unkept))
     if unkept and not unsent:
@@ -149,7 +151,7 @@ def _unwritten(write: Callable[[], None]) -> list[str]:
 
 def message_composer(
     settings: Settings, files: Files, manifest: Manifest, run_url: str | None = None
-) -> Tell:
+) -> ComposeMessage:
     """Composes messages of a night as the settings say."""
     return partial(
         compose,
@@ -161,7 +163,7 @@ def message_composer(
 
 
 def alert_messages(
-    reached: Sequence[Channel], findings: Sequence[Finding], tell: Tell
+    reached: Sequence[Channel], findings: Sequence[Finding], tell: ComposeMessage
 ) -> list[tuple[str, Message]]:
     """What every channel is told of a night, each after the channel's name."""
     return [(one.name, message) for one in reached for message in one.messages(findings, tell)]
@@ -170,7 +172,9 @@ def alert_messages(
 def _asked(reached: Sequence[Channel], again: Collection[str]) -> list[Channel]:
     """All but a Slack of which nobody gave an address: then it tells again at most what it was to
     tell before."""
-    return [one for one in reached if not one.lacks or one.name != SLACK or one.name in again]
+    return [
+        one for one in reached if not one.missing_variable or one.name != SLACK or one.name in again
+    ]
 
 
 def _send_all(
@@ -183,7 +187,7 @@ def _send_all(
     for one in book.outbox:
         if one.channel not in names:
             log.warning("message of %s dropped: no channel %s any more", one.night, one.channel)
-            yield from _unwritten(partial(outbox.drop, files, [one]))
+            yield from _unwritten(partial(outbox.remove_messages, files, [one]))
     for channel in reached:
         mine = tuple(one for one in book.outbox if one.channel == channel.name)
         left, reasons, unnoted = _send_to(files, book.model_copy(update={"outbox": mine}), channel)
@@ -194,7 +198,9 @@ def _send_all(
             state = "kept for the next run" if kept else "left to the next night"
             yield from (f"{what} {state}: {reason}" for reason in reasons)
         for one in old:
-            yield _give_up(files, one, what, "; ".join(reasons) or f"{channel.lacks} is not set")
+            yield _give_up(
+                files, one, what, "; ".join(reasons) or f"{channel.missing_variable} is not set"
+            )
 
 
 def _give_up(files: Files, one: Undelivered, what: str, why: str) -> str:
@@ -213,14 +219,14 @@ def _send_to(
     it could not be noted.
     """
     unnoted: list[str] = []
-    if channel.lacks:
+    if channel.missing_variable:
         asked = book.outbox and channel.name != SLACK
-        return book.outbox, [f"{channel.lacks} is not set"] if asked else [], unnoted
+        return book.outbox, [f"{channel.missing_variable} is not set"] if asked else [], unnoted
     ends = monotonic() + CHANNEL_TIMEOUT
     left, failed = deliver(
         book,
         lambda message: with_timeout(ends - monotonic(), partial(channel.send, message)),
-        lambda one: unnoted.extend(_unwritten(partial(outbox.drop, files, [one]))),
+        lambda one: unnoted.extend(_unwritten(partial(outbox.remove_messages, files, [one]))),
     )
     return left.outbox, list(dict.fromkeys(map(str, failed))), unnoted
 
@@ -245,7 +251,7 @@ def _save_state(
         )
         # Of the message that this run may still have in the outbox.
         book = book.model_copy(update={"undo": {**now.undo, **undo}})
-    files.write(BOOK, book.model_copy(update=bare).model_dump_json(indent=1).encode())
+    files.write(STATE_FILE, book.model_copy(update=bare).model_dump_json(indent=1).encode())
 
 
 def dashboard_link(settings: Settings, files: Files, manifest: Manifest) -> str:

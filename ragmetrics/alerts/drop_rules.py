@@ -9,12 +9,12 @@ from typing import Any
 from ragmetrics.alerts.baselines import NoBaseline, find_baseline
 from ragmetrics.alerts.context import Baseline, NightContext
 from ragmetrics.alerts.firing_history import was_firing
-from ragmetrics.alerts.judge_drift import less_judge_drift
+from ragmetrics.alerts.judge_drift import without_judge_drift
 from ragmetrics.alerts.judge_movement import find_movement
 from ragmetrics.alerts.like_with_like import drop_between
-from ragmetrics.alerts.question_mix import Which
+from ragmetrics.alerts.question_mix import RowSelection
 from ragmetrics.alerts.rule_check import Limit, RuleCheck, no_data, start_finding, too_few
-from ragmetrics.alerts.stale_labels import less_stale_labels
+from ragmetrics.alerts.stale_labels import without_stale_labels
 from ragmetrics.config import Rule, drop_name
 from ragmetrics.model import (
     ComparedMeans,
@@ -32,7 +32,7 @@ _TOLD_ALONE = 0.05
 """Share of questions with no like before, from which it is told."""
 
 
-def hold_drop(
+def check_drop(
     rule: Rule, limit: float, segment: Segment | None, night: NightContext, now: Summary | None
 ) -> RuleCheck:
     """Measure tonight against the rule's baseline; `family.decide` says what it comes to.
@@ -76,8 +76,8 @@ def measure_drop(
     moves = _movement(night, rule.metric) if beyond else ""
     told = finding.model_copy(update=_told(measured, finding.limit or 0.0, moves))
     case = RuleCheck(rule, told, measured.drop, beyond=beyond, baseline=measured.baseline)
-    case = less_judge_drift(case, night, measured.alone, line)
-    return less_stale_labels(case, night, segment, line)
+    case = without_judge_drift(case, night, measured.alone, line)
+    return without_stale_labels(case, night, segment, line)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _measure(
     """None where there are less than two questions to compare."""
     before = night.questions(rule.metric, segment, baseline.nights, baseline.build)
     tonight: QuestionValues = night.scores[rule.metric].by_question(segment)
-    which = Which(rule.metric, segment)
+    which = RowSelection(rule.metric, segment)
     alone = drop_between(night, which, baseline, before, [tonight])
     if alone is None:
         return None

@@ -19,9 +19,9 @@ from ragmetrics.alerts.formats.slack_blocks import (
     section,
 )
 from ragmetrics.model import (
-    FallenQuestion,
     Gate,
     MetricVerdict,
+    WorseQuestion,
     drop_text,
     drop_words,
     redact_quotes,
@@ -141,7 +141,7 @@ def _fallen(gate: Gate, held: Sequence[MetricVerdict], redact: bool) -> Iterable
         key=lambda one: abs(one.after - one.before),
         reverse=True,
     )
-    once: dict[str, FallenQuestion] = {}
+    once: dict[str, WorseQuestion] = {}
     for one in found:
         once.setdefault(one.user_input, one)
     for one in list(once.values())[:FALLEN]:

@@ -40,7 +40,9 @@ class DriftCorrectedMean:
     text: str
 
 
-def less_judge_drift(case: RuleCheck, night: NightContext, alone: float, line: float) -> RuleCheck:
+def without_judge_drift(
+    case: RuleCheck, night: NightContext, alone: float, line: float
+) -> RuleCheck:
     """The case of a drop, with what the judges' move leaves of it between the same nights.
 
     `alone` is tonight's own drop, which is held against `line`. The case stays as it is where the
@@ -53,7 +55,7 @@ def less_judge_drift(case: RuleCheck, night: NightContext, alone: float, line: f
     found = _fall(night, metric, baseline.nights, [*baseline.spell, tonight])
     if found is None:
         return case
-    left, part = left_of(case.drop, found.move, found.share), found.share * found.move.drop
+    left, part = subtract_drift(case.drop, found.move, found.share), found.share * found.move.drop
     own = _fall(night, metric, baseline.nights, [tonight]) if baseline.spell else found
     text = (
         f"{case.finding.message}; {found.text}: judge drift explains {part:.3f}, and "
@@ -67,7 +69,7 @@ def less_judge_drift(case: RuleCheck, night: NightContext, alone: float, line: f
     )
 
 
-def less_drift(now: Summary, night: NightContext) -> DriftCorrectedMean | None:
+def mean_without_drift(now: Summary, night: NightContext) -> DriftCorrectedMean | None:
     """Tonight's mean as it were without the judges' move since the seven nights before, its
     interval widened by that of the move; None as above."""
     before = night.comparable(now.metric)[-NIGHTS:]
@@ -86,10 +88,12 @@ def less_drift(now: Summary, night: NightContext) -> DriftCorrectedMean | None:
     return DriftCorrectedMean(now.model_copy(update=update), part, text)
 
 
-def left_tonight(drop: Drop, night: NightContext, metric: str, before: Sequence[Manifest]) -> Drop:
+def drop_without_drift(
+    drop: Drop, night: NightContext, metric: str, before: Sequence[Manifest]
+) -> Drop:
     """What the judges' move leaves of tonight's drop against some nights; all of it as above."""
     found = _fall(night, metric, before, [night.manifest])
-    return left_of(drop, found.move, found.share) if found else drop
+    return subtract_drift(drop, found.move, found.share) if found else drop
 
 
 @dataclass(frozen=True)
@@ -182,7 +186,7 @@ def _finding(manifest: Manifest, level: Level, text: str) -> Finding:
     )
 
 
-def left_of(drop: Drop, move: Drop, share: float = 1.0) -> Drop:
+def subtract_drift(drop: Drop, move: Drop, share: float = 1.0) -> Drop:
     """A drop less a share of the judges' move between the same nights.
 
     Its variance is the sum of both; p is one-sided, against the hypothesis that nothing is left,

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from ragmetrics.alerts.context import Baseline, NightContext
 from ragmetrics.alerts.judge_movement import level_between
-from ragmetrics.alerts.question_mix import Which, less_mix
+from ragmetrics.alerts.question_mix import RowSelection, without_mix
 from ragmetrics.stats import Drop, QuestionValues, compare_nights, with_movement
 
 
 def drop_between(
     night: NightContext,
-    which: Which,
+    which: RowSelection,
     baseline: Baseline,
     before: Sequence[QuestionValues],
     now: Sequence[QuestionValues],
@@ -24,7 +24,7 @@ def drop_between(
     where there are less than two questions to compare.
     """
     nights = [*baseline.spell, night.manifest][-len(now) :]
-    drop = less_mix(compare_nights(before, now), night, which, baseline, nights)
+    drop = without_mix(compare_nights(before, now), night, which, baseline, nights)
     if drop is None:
         return None
     return with_movement(drop, level_between(night, which.metric, baseline.nights, nights))

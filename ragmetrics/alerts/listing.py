@@ -8,12 +8,12 @@ from datetime import date
 from typing import Any
 
 from ragmetrics.alerts.alert_store import AlertState, AlertStore
-from ragmetrics.alerts.silencing import alert_id, holds
+from ragmetrics.alerts.silencing import alert_id, is_in_force
 from ragmetrics.errors import InputError
 from ragmetrics.model import Finding, Silence
 
 _ORDER = ("firing", "pending", "ok")
-_NAMED = 5
+_MOST_LISTED = 5
 """Alerts named where several are meant."""
 
 
@@ -72,7 +72,7 @@ def all_alerts(book: AlertStore, silences: Mapping[str, Silence]) -> list[Alert]
             continue
         one = silences.get(key)
         unchecked = state.last_night if state.last_night != book.night else None
-        in_force = one if one and holds(book, one) else None
+        in_force = one if one and is_in_force(book, one) else None
         found.append(Alert(key, state, state.finding, in_force, unchecked))
     return sorted(
         found,
@@ -98,8 +98,8 @@ def find_alert(alerts: Sequence[Alert], word: str) -> Alert:
         return found[0]
     if not found:
         raise InputError(f"no alert {word!r}: `ragmetrics alerts list --all` names those there are")
-    named = ", ".join(f"{one.id} ({one.key})" for one in found[:_NAMED])
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    named = ", ".join(f"{one.id} ({one.key})" for one in found[:_MOST_LISTED])
+    more = f" and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
     raise InputError(f"{word!r} may mean {len(found)} alerts, give more of it: {named}{more}")
 
 

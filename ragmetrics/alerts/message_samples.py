@@ -17,7 +17,6 @@ from ragmetrics.model import (
     ContributorShare,
     DatedChange,
     Escalation,
-    FallenQuestion,
     Finding,
     Gate,
     JudgeInfo,
@@ -30,6 +29,7 @@ from ragmetrics.model import (
     Source,
     Summary,
     Usage,
+    WorseQuestion,
     WorstRow,
     compared_words,
 )
@@ -333,7 +333,7 @@ def _held(redact: bool) -> Message:
         verdict="hold",
     )
     fallen = [
-        FallenQuestion(
+        WorseQuestion(
             metric="context_recall", user_input=question, id=f"row-{n}", before=1.0, after=0.1 * n
         )
         for n, question in enumerate(_QUESTIONS)

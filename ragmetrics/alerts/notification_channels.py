@@ -28,7 +28,7 @@ from ragmetrics.storage import Files
 SLACK = "slack"
 MOST_THREADS = 5
 """Threads that one night updates; where there are more, it tells all in one message."""
-Tell: TypeAlias = Callable[[Sequence[Finding]], Message | None]
+ComposeMessage: TypeAlias = Callable[[Sequence[Finding]], Message | None]
 """Composes the message of some findings; None where they have no transition."""
 log = logging.getLogger(__name__)
 
@@ -41,13 +41,13 @@ class Channel(Protocol):
         """Of it in the outbox."""
 
     @property
-    def lacks(self) -> str:
+    def missing_variable(self) -> str:
         """The variable that it needs and that is not set; empty where it can be reached."""
 
-    def hears(self, severity: Severity) -> bool:
+    def accepts(self, severity: Severity) -> bool:
         """Whether what is so severe is told here."""
 
-    def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
+    def messages(self, findings: Sequence[Finding], tell: ComposeMessage) -> list[Message]:
         """What is told here of a night."""
 
     def send(self, message: Message) -> None:
@@ -63,15 +63,15 @@ class SlackWebhook:
     name: str = SLACK
 
     @property
-    def lacks(self) -> str:
+    def missing_variable(self) -> str:
         """The webhook's variable."""
         return "" if self.webhook else self.variable
 
-    def hears(self, severity: Severity) -> bool:
+    def accepts(self, severity: Severity) -> bool:
         """Everything."""
         return True
 
-    def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
+    def messages(self, findings: Sequence[Finding], tell: ComposeMessage) -> list[Message]:
         """One."""
         message = tell(findings)
         return [message] if message else []
@@ -92,13 +92,13 @@ class SlackBot:
     channel: str
     files: Files
     name: str = SLACK
-    lacks: str = ""
+    missing_variable: str = ""
 
-    def hears(self, severity: Severity) -> bool:
+    def accepts(self, severity: Severity) -> bool:
         """Everything."""
         return True
 
-    def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
+    def messages(self, findings: Sequence[Finding], tell: ComposeMessage) -> list[Message]:
         """What fired, as a message of its own; then what becomes of others, one for each thread.
 
         What has escalated or resolved is shown in the channel too. Alerts whose thread is not
@@ -140,17 +140,17 @@ class Service:
     severity: Severity
 
     @property
-    def lacks(self) -> str:
+    def missing_variable(self) -> str:
         """The variable."""
         return "" if self.address else self.name
 
-    def hears(self, severity: Severity) -> bool:
+    def accepts(self, severity: Severity) -> bool:
         """From a severity on."""
         return severity == "critical" or self.severity == "warning"
 
-    def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
+    def messages(self, findings: Sequence[Finding], tell: ComposeMessage) -> list[Message]:
         """One, of the findings that are severe enough."""
-        severe = [one for one in findings if self.hears(one.severity)]
+        severe = [one for one in findings if self.accepts(one.severity)]
         message = tell(severe)
         return [replace(message, tone=tone_of(severe))] if message else []
 
@@ -222,9 +222,9 @@ def _about(message: Message, findings: Sequence[Finding], *, opens: bool = False
 __all__ = [
     "SLACK",
     "Channel",
+    "ComposeMessage",
     "SlackBot",
     "SlackWebhook",
-    "Tell",
     "channels",
     "slack_channel",
     "tone_of",

@@ -27,19 +27,19 @@ LONGEST_DAYS = 14
 log = logging.getLogger(__name__)
 
 
-def waiting(files: Files) -> tuple[Undelivered, ...]:
+def waiting_messages(files: Files) -> tuple[Undelivered, ...]:
     """The messages that wait, as they were queued; what is no message is logged and left alone."""
     found = (message for _, message in _found(files))
     return tuple(sorted(found, key=lambda one: (one.night, one.turn)))
 
 
-def keep(files: Files, messages: Iterable[Undelivered]) -> None:
+def add_messages(files: Files, messages: Iterable[Undelivered]) -> None:
     """Write messages before they are sent."""
     for one in messages:
         files.write(_path(one), _data(one))
 
 
-def drop(files: Files, messages: Iterable[Undelivered]) -> None:
+def remove_messages(files: Files, messages: Iterable[Undelivered]) -> None:
     """Remove messages that were delivered or taken back. Raises StoreError."""
     gone = {_path(one) for one in messages}
     if not gone:
@@ -59,7 +59,7 @@ def give_up(files: Files, one: Undelivered) -> str:
     """Put a message aside, where nobody sends it; return where it can be read."""
     path = _path(one).replace(FOLDER, GIVEN_UP)
     files.write(path, _data(one))
-    drop(files, [one])
+    remove_messages(files, [one])
     return files.uri(path)
 
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from ragmetrics.alerts.context import NightContext
 from ragmetrics.alerts.data_quality import check_health
-from ragmetrics.alerts.drop_rules import hold_drop
+from ragmetrics.alerts.drop_rules import check_drop
 from ragmetrics.alerts.escalation import escalate
 from ragmetrics.alerts.judge_drift import level_finding
-from ragmetrics.alerts.min_rules import hold_min
+from ragmetrics.alerts.min_rules import check_min
 from ragmetrics.alerts.multiple_testing import decide
 from ragmetrics.alerts.rule_check import RuleCheck
 from ragmetrics.alerts.stale_labels import turnover_finding
@@ -97,9 +97,9 @@ def _hold(rule: Rule, segment: Segment | None, night: NightContext) -> list[Rule
     now = _summary(rule.metric, segment, night)
     cases = []
     if rule.min is not None:
-        cases.append(hold_min(rule, rule.min, segment, night, now))
+        cases.append(check_min(rule, rule.min, segment, night, now))
     if rule.max_drop is not None:
-        cases.append(hold_drop(rule, rule.max_drop, segment, night, now))
+        cases.append(check_drop(rule, rule.max_drop, segment, night, now))
     return cases
 
 

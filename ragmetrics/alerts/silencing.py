@@ -51,16 +51,16 @@ def unsilence(files: Files, key: str) -> bool:
     return bool(paths)
 
 
-def sweep(files: Files, book: AlertStore) -> None:
+def remove_expired_silences(files: Files, book: AlertStore) -> None:
     """Remove silences that are over, or whose place another took: nights read all that is there."""
     found = list(_found(files))
     newest = _newest(one for _, one in found)
     for path, one in found:
-        if one != newest[one.key] or not holds(book, one):
+        if one != newest[one.key] or not is_in_force(book, one):
             remove_file(files, path)
 
 
-def holds(book: AlertStore, one: Silence) -> bool:
+def is_in_force(book: AlertStore, one: Silence) -> bool:
     """Whether a silence is in force, as the newest night left the alerts."""
     state = book.states.get(one.key)
     since: date | None = None
@@ -68,7 +68,7 @@ def holds(book: AlertStore, one: Silence) -> bool:
     if state and state.finding and state.state == "firing":
         since, severity = state.since, state.finding.severity
     unsilenced = state.unsilenced if state else None
-    return one.holds(book.night or date.min, since, severity, unsilenced)
+    return one.is_in_force(book.night or date.min, since, severity, unsilenced)
 
 
 def with_silences(manifest: Manifest, found: Mapping[str, Silence]) -> Manifest:
@@ -79,7 +79,7 @@ def with_silences(manifest: Manifest, found: Mapping[str, Silence]) -> Manifest:
         since = finding.since if finding.state == "firing" else None
         if one is None:
             return None
-        in_force = one.holds(manifest.date, since, finding.severity, finding.unsilenced)
+        in_force = one.is_in_force(manifest.date, since, finding.severity, finding.unsilenced)
         return one if in_force else None
 
     told = [one.model_copy(update={"silence": of(one)}) for one in manifest.findings]

@@ -23,7 +23,7 @@ from scipy import special
 from ragmetrics.alerts.context import NightContext
 from ragmetrics.alerts.document_ids import IdReader, Ids, SeenIds
 from ragmetrics.alerts.like_with_like import drop_between
-from ragmetrics.alerts.question_mix import Which
+from ragmetrics.alerts.question_mix import RowSelection
 from ragmetrics.alerts.rule_check import RuleCheck
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.model import Finding, Level, Manifest, Segment, Summary
@@ -113,7 +113,7 @@ def turnover_finding(settings: AlertSettings, night: NightContext) -> Finding | 
     return _finding(night.manifest, key, "breach", text)
 
 
-def less_stale_labels(
+def without_stale_labels(
     case: RuleCheck, night: NightContext, segment: Segment | None, line: float
 ) -> RuleCheck:
     """The case of a drop in a metric on ids, without the questions whose labels have gone stale."""
@@ -136,7 +136,7 @@ def less_stale_labels(
     if len(last) < case.rule.min_rows:
         finding = {"message": f"{told}, too few are left", "explained": case.drop.drop}
         return RuleCheck(case.rule, case.finding.model_copy(update=finding), baseline=baseline)
-    which = Which(metric, segment, night.stale)
+    which = RowSelection(metric, segment, night.stale)
     left = drop_between(night, which, baseline, before, [*spell, last])
     alone = drop_between(night, which, baseline, before, [last])
     if left is None or alone is None:
@@ -153,7 +153,7 @@ def less_stale_labels(
     )
 
 
-def less_stale_rows(
+def mean_without_stale_labels(
     rule: Rule, now: Summary, night: NightContext
 ) -> tuple[Summary | None, str] | None:
     """Tonight's mean without the questions whose labels have gone stale, None where too few rows

@@ -208,7 +208,7 @@ def _in_force(
     since: date | None,
     severity: Severity,
 ) -> Silence | None:
-    in_force = silence and silence.holds(night, since, severity, was.unsilenced)
+    in_force = silence and silence.is_in_force(night, since, severity, was.unsilenced)
     return silence if in_force else None
 
 

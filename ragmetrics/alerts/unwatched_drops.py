@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from ragmetrics.alerts.context import Baseline
-from ragmetrics.alerts.judge_drift import left_tonight
+from ragmetrics.alerts.judge_drift import drop_without_drift
 from ragmetrics.alerts.judge_movement import level_between
-from ragmetrics.alerts.question_mix import Which, less_mix
+from ragmetrics.alerts.question_mix import RowSelection, without_mix
 from ragmetrics.alerts.rules import DEFAULT_RULES, NightContext
 from ragmetrics.alerts.stale_labels import live_questions, stale_of
 from ragmetrics.config import AlertSettings, Rule
@@ -72,12 +72,12 @@ def _fall(night: NightContext, now: Summary, alpha: float) -> UnwatchedDrop | No
         )
     )
     held = [one for one, _ in nights]
-    which = Which(now.metric, without=stale_of(now.metric, night), sign=_sign(now))
+    which = RowSelection(now.metric, without=stale_of(now.metric, night), sign=_sign(now))
     week = Baseline(held, usual=held, past=night.comparable(now.metric))
-    drop = less_mix(compare(then, tonight), night, which, week, [night.manifest])
+    drop = without_mix(compare(then, tonight), night, which, week, [night.manifest])
     if drop is not None:
         drop = with_movement(drop, level_between(night, now.metric, held, [night.manifest]))
-        drop = left_tonight(drop, night, now.metric, held)
+        drop = drop_without_drift(drop, night, now.metric, held)
     if drop is None or drop.drop <= LEAST or drop.p_value >= alpha:
         return None
     sign = _sign(now)

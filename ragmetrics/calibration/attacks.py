@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from ragmetrics.calibration.sets import LabelledSet
 from ragmetrics.metrics import GRADE
-from ragmetrics.model import Ask, Attacked, AttackName, Figure, LogRow
+from ragmetrics.model import Ask, AttackName, AttackResult, Figure, LogRow
 from ragmetrics.stats import mean_interval
 
 METRIC = "context_relevance"
@@ -97,7 +97,7 @@ def irrelevant_contexts(labelled: LabelledSet, most: int) -> list[Irrelevant]:
     return [found[digest] for _, digest in sorted(ranked)[:most]]
 
 
-async def attack(contexts: Sequence[Irrelevant], grade: Grader) -> list[Attacked]:
+async def attack(contexts: Sequence[Irrelevant], grade: Grader) -> list[AttackResult]:
     """Ask for the grade of each context, as it is and by every attack; nothing where there is none.
 
     Calls: 1 a context, and 1 for each attack. A context that has no verdict, or the best grade
@@ -116,7 +116,7 @@ async def attack(contexts: Sequence[Irrelevant], grade: Grader) -> list[Attacked
 
 async def _attack(
     name: AttackName, contexts: Sequence[tuple[Irrelevant, int]], grade: Grader
-) -> Attacked:
+) -> AttackResult:
     grades = await asyncio.gather(*(grade(one.row, one.ask(name)) for one, _ in contexts))
     judged = [
         (one.question, float(after > before))
@@ -125,4 +125,4 @@ async def _attack(
     ]
     share = mean_interval([lifted for _, lifted in judged], [question for question, _ in judged])
     figure = Figure(value=share.mean, low=share.low, high=share.high) if share else Figure()
-    return Attacked(attack=name, contexts=len(judged), lifted=figure)
+    return AttackResult(attack=name, contexts=len(judged), lifted=figure)

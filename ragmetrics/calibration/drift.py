@@ -15,10 +15,10 @@ from ragmetrics.model import (
     DRIFT_VERSION,
     Calibration,
     Drift,
+    DriftUnknown,
     Figure,
     FigureName,
     MetricDrift,
-    Untold,
 )
 from ragmetrics.stats import SEED, Floats, Statistic, bootstrap_intervals, mean_interval, unweighted
 from ragmetrics.storage import Files
@@ -155,7 +155,7 @@ def _asked(calibration: Calibration, metric: str) -> tuple[str, str]:
     return calibration.judge.fingerprint, measured.fingerprint if measured else ""
 
 
-def _untold(metric: str, earlier: Sequence[Calibration], later: Calibration) -> Untold:
+def _untold(metric: str, earlier: Sequence[Calibration], later: Calibration) -> DriftUnknown:
     if not _answered(later, metric):
         return "no_verdict"
     changed = any(not _same_texts(one, later) for one in earlier)

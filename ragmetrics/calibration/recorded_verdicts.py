@@ -21,7 +21,7 @@ from ragmetrics.calibration.label_mapping import LabelQuestion, LabelTarget
 from ragmetrics.calibration.run import check_metrics, record
 from ragmetrics.calibration.run_judges import JudgedSet, blank_units
 from ragmetrics.calibration.sets import AskedRow, LabelledSet, read_sets, targets
-from ragmetrics.calibration.store import keep
+from ragmetrics.calibration.store import save_calibration
 from ragmetrics.calibration.units import Unit
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
@@ -65,7 +65,7 @@ def calibrate_replies(
             if name in _raters(one):
                 found[-1] = _passed_over(found[-1])
             if files:
-                keep(files, found[-1], judged.units)
+                save_calibration(files, found[-1], judged.units)
     return found
 
 

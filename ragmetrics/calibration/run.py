@@ -11,7 +11,7 @@ from ragmetrics.calibration.gold_correlation import gold_ranks
 from ragmetrics.calibration.label_mapping import LabelTarget
 from ragmetrics.calibration.run_judges import JudgedSet, Progress, judge_set
 from ragmetrics.calibration.sets import LabelledSet, read_sets, targets
-from ragmetrics.calibration.store import keep
+from ragmetrics.calibration.store import save_calibration
 from ragmetrics.calibration.units import (
     Unit,
     agreement,
@@ -23,7 +23,7 @@ from ragmetrics.calibration.units import (
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.metrics import metrics
-from ragmetrics.model import Calibration, Measured
+from ragmetrics.model import Calibration, MetricCalibration
 from ragmetrics.storage import Files
 from ragmetrics.version import __version__
 
@@ -58,7 +58,7 @@ def calibrate(
         for judged in loop.run(judge_set(settings, one, metrics, at, files, progress, hostile)):
             found.append(record(one, judged, at, metrics, redact=settings.redact))
             if files and not judged.refused:
-                keep(files, found[-1], judged.units)
+                save_calibration(files, found[-1], judged.units)
     return found
 
 
@@ -78,7 +78,7 @@ def record(
     redact: bool,
 ) -> Calibration:
     """All figures of one judge on one set."""
-    measured: list[Measured] = []
+    measured: list[MetricCalibration] = []
     skipped: dict[str, str] = {}
     for target in () if judged.refused else targets(wanted):
         units = judged.units.get(target.metric, [])
@@ -120,10 +120,10 @@ def _untold(target: LabelTarget, units: Sequence[Unit]) -> str:
     return ""
 
 
-def _measured(target: LabelTarget, units: Sequence[Unit], fingerprint: str) -> Measured:
+def _measured(target: LabelTarget, units: Sequence[Unit], fingerprint: str) -> MetricCalibration:
     cuts = target.label_from, target.verdict_from
     segments = (agreement(columns(inside, *cuts), segment) for segment, inside in by_segment(units))
-    return Measured(
+    return MetricCalibration(
         metric=target.metric,
         fingerprint=fingerprint,
         unit=target.unit,

@@ -38,7 +38,7 @@ from ragmetrics.judges import (
     names_of,
 )
 from ragmetrics.metrics import Grade, Metric, metrics
-from ragmetrics.model import Answer, Ask, Attacked, JudgeInfo, LogRow, Request, Status, Usage
+from ragmetrics.model import Answer, Ask, AttackResult, JudgeInfo, LogRow, Request, Status, Usage
 from ragmetrics.scoring import add_price, chosen_metrics, metric_fingerprint, run_metric
 from ragmetrics.storage import Files
 
@@ -63,7 +63,7 @@ class JudgedSet:
     """Digest of the set's texts, where the replies depend on all of them."""
     refused: str = ""
     """Why the judge could not be asked."""
-    attacks: list[Attacked] = field(default_factory=list)
+    attacks: list[AttackResult] = field(default_factory=list)
 
 
 async def judge_set(
@@ -159,7 +159,7 @@ class _Session:
 
     async def judge_all(
         self, labelled: LabelledSet, progress: Progress | None
-    ) -> tuple[dict[str, list[Unit]], list[GoldScore], list[Attacked]]:
+    ) -> tuple[dict[str, list[Unit]], list[GoldScore], list[AttackResult]]:
         units: dict[str, list[Unit]] = {target.metric: [] for target in self.targets}
         gold: list[GoldScore] = []
         work = (self._judge_row(row) for row in labelled.rows)

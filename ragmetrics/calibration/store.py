@@ -39,7 +39,9 @@ _SCHEMA = pa.schema(
 )
 
 
-def keep(files: Files, calibration: Calibration, units: Mapping[str, Sequence[Unit]]) -> None:
+def save_calibration(
+    files: Files, calibration: Calibration, units: Mapping[str, Sequence[Unit]]
+) -> None:
     """Write a calibration: from now on it exists."""
     records = [
         {"metric": metric, **{name: getattr(unit, name) for name in _SCHEMA.names[1:]}}

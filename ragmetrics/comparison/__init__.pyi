@@ -5,7 +5,7 @@ from .side_scores import (
     scored_side as scored_side,
 )
 from .nights import (
-    Load as Load,
+    LoadScores as LoadScores,
     compare_with_night_before as compare_with_night_before,
     find_moves as find_moves,
     night_before as night_before,

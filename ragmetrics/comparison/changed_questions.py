@@ -9,7 +9,7 @@ import numpy as np
 from ragmetrics.comparison.alignment import Aligned
 from ragmetrics.comparison.context_diff import MOST_CONTEXTS, moved_contexts
 from ragmetrics.comparison.side_scores import ScoredSide
-from ragmetrics.model import LogRow, LoneQuestion, MovedQuestion, MovedRow, OneSided, RowValue
+from ragmetrics.model import LogRow, MovedQuestion, MovedRow, OneSided, RowValue, UnmatchedQuestion
 from ragmetrics.stats import Numbers
 
 
@@ -117,8 +117,8 @@ def _one_sided(
     )
 
 
-def _lone(row: LogRow | None, at: int, values: Mapping[str, Numbers]) -> LoneQuestion:
-    return LoneQuestion(
+def _lone(row: LogRow | None, at: int, values: Mapping[str, Numbers]) -> UnmatchedQuestion:
+    return UnmatchedQuestion(
         user_input=row.user_input if row else "",
         id=row.id if row else "",
         values={name: float(own[at]) for name, own in values.items() if not np.isnan(own[at])},

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ragmetrics.comparison.alignment import Aligned
-from ragmetrics.comparison.question_mix import less_mix
+from ragmetrics.comparison.question_mix import without_mix
 from ragmetrics.model import MetricChange, Segment
 from ragmetrics.stats import (
     Drop,
@@ -82,7 +82,7 @@ def measure_sides(
             one.a,
             one.b,
             higher_is_better=one.higher_is_better,
-            like=partial(less_mix, aligned=one),
+            like=partial(without_mix, aligned=one),
             level=levels.get(one.metric),
         )
         for one in aligned

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 log = logging.getLogger(__name__)
-Load: TypeAlias = Callable[[Manifest, str], MetricScores]
+LoadScores: TypeAlias = Callable[[Manifest, str], MetricScores]
 """Reads a metric's scores of a night."""
 
 ROWS = 5
@@ -43,7 +43,7 @@ def night_before(now: Manifest, earlier: Sequence[Manifest]) -> Manifest | None:
 
 
 def compare_with_night_before(
-    files: Files, before: Manifest, now: Manifest, load: Load
+    files: Files, before: Manifest, now: Manifest, load: LoadScores
 ) -> Comparison:
     """A night against an earlier one, by the metrics that compare and the tags that it shows."""
     names = _comparable(before, now)
@@ -52,7 +52,7 @@ def compare_with_night_before(
     return make_comparison(a, b, names, tags, rows=ROWS, refused=refused)
 
 
-def find_moves(now: Manifest, earlier: Sequence[Manifest], load: Load) -> list[Move]:
+def find_moves(now: Manifest, earlier: Sequence[Manifest], load: LoadScores) -> list[Move]:
     """How far each metric moved since the night before, of those that enough questions tell; none
     where the scores of that night are gone from the store.
     """
@@ -82,7 +82,7 @@ def _unsampled(before: Manifest, now: Manifest) -> list[str]:
     return [name for name in _comparable(before, now) if name not in sampled]
 
 
-def _move(before: Manifest, now: Manifest, metric: str, load: Load) -> Move | None:
+def _move(before: Manifest, now: Manifest, metric: str, load: LoadScores) -> Move | None:
     then, tonight = (question_means(load(one, metric)) for one in (before, now))
     old, new = (np.asarray(one, dtype=np.float64) for one in (then.reindex(tonight.index), tonight))
     told = now.summary(metric)
@@ -112,11 +112,11 @@ def shown_tags(now: Manifest, before: Manifest | None = None) -> list[str]:
 
 
 def cached_load(
-    load: Load,
+    load: LoadScores,
     tonight: Manifest,
     before: Manifest | None,
     scores: Mapping[str, MetricScores] | None = None,
-) -> Load:
+) -> LoadScores:
     """Reads scores as `load` does, those of a night and of the one before it once: rules, rows and
     changes all ask for them. `scores` are tonight's where they were read already.
     """
@@ -168,7 +168,7 @@ def _otherwise(before: Manifest, now: Manifest) -> str:
     return "the judge changed: the numbers do not compare"
 
 
-def _side(files: Files, night: Manifest, names: Sequence[str], load: Load) -> ScoredSide:
+def _side(files: Files, night: Manifest, names: Sequence[str], load: LoadScores) -> ScoredSide:
     scores = {name: load(night, name) for name in names}
     placed = {name: replace(one, table=one.table.assign(night=0)) for name, one in scores.items()}
     return scored_side(f"night {night.date} (run {night.run})", files, [night], placed)

@@ -15,7 +15,7 @@ MOST_VALUES = 20
 """Of a tag that is chosen: one of more values names things, not kinds."""
 
 
-def less_mix(plain: Drop, aligned: Aligned) -> Drop:
+def without_mix(plain: Drop, aligned: Aligned) -> Drop:
     """The drop from A to B, like held against like by the tags that explain the scores of A.
 
     It stays as it is where it is paired, and where no tag explains them.

@@ -172,7 +172,7 @@ def test_verdicts_that_were_not_had_are_not_compared(bench: Bench) -> None:
     silent = bench.calibrate(lambda metric, _: None if metric == "context_recall" else "{}")
     found = compare_calibrations(bench.files, silent, bench.calibrate())
     assert {one.untold for one in found.metrics} == {"nothing_shared"}
-    assert found.silent
+    assert found.has_unknown
     assert not found.drifted
 
 
@@ -183,7 +183,7 @@ def test_an_outage_hides_no_drift(bench: Bench) -> None:
     third = bench.calibrate(careless)
     silent, told = calibration_drifts(bench.files)
     assert {one.untold for one in silent.metrics} == {"no_verdict"}
-    assert (silent.drifted, silent.silent, silent.later) == (False, True, outage.at)
+    assert (silent.drifted, silent.has_unknown, silent.later) == (False, True, outage.at)
     assert told.drifted
     assert {one.earlier for one in told.metrics} == {first.at} == {told.earlier}
     assert (told.before, told.later) == (outage.at, third.at)

@@ -7,13 +7,13 @@ from ragmetrics.comparison.replay.run import Progress, run_replay
 from ragmetrics.config import BUILD, Settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import find_logs
-from ragmetrics.model import IndexBuild, Replayed
+from ragmetrics.model import IndexBuild, ReplayReport
 from ragmetrics.storage import Files
 
 
 def replay_missing(
     settings: Settings, build: IndexBuild, progress: Progress | None = None
-) -> Replayed | None:
+) -> ReplayReport | None:
     """Ask the golden questions of a build, and write its log; None where it has one, or where the
     settings name no retriever. `progress` hears of each question.
 

@@ -42,7 +42,7 @@ from ragmetrics.errors import (
     StoreError,
 )
 from ragmetrics.judges import deadline_at, use_deadline
-from ragmetrics.model import Comparison, FallenQuestion, Gate, IndexBuild, Source
+from ragmetrics.model import Comparison, Gate, IndexBuild, Source, WorseQuestion
 from ragmetrics.scoring import (
     Part,
     Staged,
@@ -249,7 +249,7 @@ def _fallen(
     compared: Compared,
     before: SideScores,
     after: SideScores,
-) -> list[FallenQuestion]:
+) -> list[WorseQuestion]:
     if staged.now.staged is None:
         return []
     metrics = [one.metric for one in compared.evidence]

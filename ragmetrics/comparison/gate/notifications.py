@@ -133,14 +133,16 @@ def _tell(
     left = [
         one
         for one in channels(settings.alerts, open_store(settings))
-        if one.name not in heard and one.hears(severity) and not (one.lacks and one.name == SLACK)
+        if one.name not in heard
+        and one.accepts(severity)
+        and not (one.missing_variable and one.name == SLACK)
     ]
     errors: list[Unconfirmed] = []
     unnoted: list[StoreError] = []
     for number, channel in enumerate(left, 1):
         try:
-            if channel.lacks:
-                raise Unconfirmed(f"{channel.lacks} is not set")
+            if channel.missing_variable:
+                raise Unconfirmed(f"{channel.missing_variable} is not set")
             with_timeout(CHANNEL_TIMEOUT, partial(channel.send, message))
         except Unconfirmed as error:
             errors.append(error)

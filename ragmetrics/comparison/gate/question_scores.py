@@ -13,7 +13,7 @@ from ragmetrics.calibration import carried_movement, is_of_one_day, level_error,
 from ragmetrics.comparison.gate.staging import BuildSide
 from ragmetrics.comparison.gate.verdict import VerdictEvidence, measure
 from ragmetrics.config import GateRule, Settings
-from ragmetrics.model import FallenQuestion, JudgeMovement, Manifest, Status, Usage
+from ragmetrics.model import JudgeMovement, Manifest, Status, Usage, WorseQuestion
 from ragmetrics.scoring import MetricScores, summarise_run
 from ragmetrics.storage import (
     Files,
@@ -226,7 +226,7 @@ def _why_missing(old: Answers, new: Answers, question: str) -> str | None:
 
 def find_fallen(
     files: Files, ref: RunRef, metrics: Sequence[str], before: SideScores, now: SideScores
-) -> list[FallenQuestion]:
+) -> list[WorseQuestion]:
     """The questions that fell furthest, by metric, with the new build's rows."""
     worst = [
         (metric, question, drop)
@@ -240,7 +240,7 @@ def find_fallen(
         wanted.setdefault(shard, set()).add(position)
     rows = scored_rows(files, ref, [], wanted)
     return [
-        FallenQuestion(
+        WorseQuestion(
             metric=metric,
             user_input=rows[places[metric][question]].row.user_input,
             id=rows[places[metric][question]].row.id,
