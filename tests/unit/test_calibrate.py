@@ -210,7 +210,7 @@ def test_metrics_that_cannot_be_held_are_told(tmp_path: Path, labelled: Path) ->
     rows = [relabelled(row, chunk_relevance=[1, 1]) for row in make_labelled(5)]
     found = hold(write_jsonl(tmp_path / "set.jsonl", rows))
     assert found.skipped == {
-        "context_relevance": "all 10 labels are of one class: nothing to tell apart",
+        "context_relevance": "all 10 labels are of one class: there is nothing to distinguish",
         "faithfulness": "no row has labels.statement_support for it",
     }
     found = hold(labelled, metrics=["context_relevance", "mrr"])
@@ -421,7 +421,7 @@ def test_a_rating_of_the_whole_row_is_passed_over(tmp_path: Path) -> None:
     (found,) = calibrate_replies(make_settings({}), [str(place)])
     assert found.judge.name == "stars"
     assert set(found.skipped.values()) == {
-        "it rates whole rows, and no label says what is true of those"
+        "it rates whole rows, and there are no labels for whole rows"
     }
 
 

@@ -110,7 +110,7 @@ def test_a_damaged_record_is_left_out_and_logged(
     bench.files.write("calibrations/set=towers/judge=x/20261118T120000Z.json", b"{}")
     with caplog.at_level(logging.ERROR):
         assert load_calibrations(bench.files) == [found]
-    assert "is no calibration" in caplog.text
+    assert "is not a calibration" in caplog.text
 
 
 def test_an_unchanged_judge_does_not_drift(bench: Bench) -> None:
@@ -286,7 +286,7 @@ def test_what_does_not_compare_is_an_error(bench: Bench) -> None:
     other = found.model_copy(update={"name": "other"})
     with pytest.raises(InputError, match="one set and one judge"):
         compare_calibrations(bench.files, other, found)
-    with pytest.raises(InputError, match="not kept"):
+    with pytest.raises(InputError, match="not stored"):
         compare_calibrations(Files(bench.files.uri("elsewhere")), found, found)
 
 

@@ -249,7 +249,7 @@ def test_a_judge_that_refuses_costs_the_night_nothing(
     judge_server.faults(api_key="another")
     problem = judge_drift_set(fixed(tmp_path, judge_server), open_store(make_settings({})), NOW)
     assert problem is not None
-    assert problem.startswith("labelled set fixed, by which judge drift is told: ")
+    assert problem.startswith("labelled set fixed for judge drift: ")
 
 
 def test_a_set_for_metrics_that_are_not_scored_is_a_mistake(
