@@ -30,7 +30,7 @@ from .gate.notifications import (
     builds_link as builds_link,
     gate_message as gate_message,
     is_news as is_news,
-    tell_failed_gate as tell_failed_gate,
-    tell_gate as tell_gate,
+    notify_failed_gate as notify_failed_gate,
+    notify_gate as notify_gate,
 )
 from .gate.rules import gate_run_settings as gate_run_settings

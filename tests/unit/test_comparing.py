@@ -282,7 +282,7 @@ def test_segments_tell_where() -> None:
 def test_a_tag_that_no_row_has_is_told() -> None:
     """It is no error: the other numbers stand."""
     result = ragmetrics.compare(ROWS, ROWS, by=["channel", "nobody"], metrics=METRICS)
-    assert result.notices == ["no row that was scored has the tag nobody"]
+    assert result.notices == ["no scored row has the tag nobody"]
 
 
 def test_a_value_of_one_side_alone_has_its_mean() -> None:
@@ -413,7 +413,7 @@ def test_other_datasets_are_told(team: Settings) -> None:
     log = team.logs.replace("{date}", str(NIGHTS[1]))
     other = team.model_copy(update={"dataset": "bridges"})
     result = ragmetrics.compare(NIGHTS[0], log, settings=other)
-    assert result.notices == ["A is of the data set towers, B of bridges"]
+    assert result.notices == ["A is from the data set towers, B from bridges"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.calibration import calibrate
-from ragmetrics.comparison import run_gate, tell_failed_gate
+from ragmetrics.comparison import notify_failed_gate, run_gate
 from ragmetrics.config import load_settings, make_settings
 from ragmetrics.model import (
     BrokenFile,
@@ -202,7 +202,7 @@ def test_a_build_is_redacted_where_no_night_says_so(tmp_path: Path) -> None:
     settings = gate_settings(tmp_path, redact=True)
     gate = run_gate(settings, IndexBuild(dataset="towers", build="b2", serving="b1"))
     assert gate.fallen
-    tell_failed_gate(settings, f"index build: {SECRET}", SECRET)
+    notify_failed_gate(settings, f"index build: {SECRET}", SECRET)
     files = Files(settings.store)
     refresh_builds(files)
     site = published(files)
