@@ -17,11 +17,11 @@ def drop_between(
     before: Sequence[QuestionValues],
     now: Sequence[QuestionValues],
 ) -> Drop | None:
-    """The drop from the baseline to tonight, or to the last nights of its spell with tonight.
+    """The drop from the baseline to tonight, or to the last nights of the incident with tonight.
 
-    `before` and `now` are the scores of those nights. Question by question where enough recur, else
-    by the same mix of tags; and as sure as the judge's movement from night to night allows. None
-    where there are less than two questions to compare.
+    `before` and `now` are the scores of those nights. The drop is paired by question where enough
+    questions recur, else adjusted to the same mix of tags. Its error includes the judge's movement
+    from night to night. None where there are less than two questions to compare.
     """
     nights = [*baseline.spell, night.manifest][-len(now) :]
     drop = without_mix(compare_nights(before, now), night, which, baseline, nights)

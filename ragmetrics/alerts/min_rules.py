@@ -1,4 +1,4 @@
-"""`min` rules: a mean held against a line that somebody drew."""
+"""`min` rules: a mean compared with a fixed limit."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from ragmetrics.model import Level, Segment, Summary
 def check_min(
     rule: Rule, limit: float, segment: Segment | None, night: NightContext, now: Summary | None
 ) -> RuleCheck:
-    """Breach where the mean and its whole interval are below the limit, suspect where the mean is.
+    """Breach where the mean and its whole interval are below the limit, suspect where only the mean
+    is.
 
-    A firing alert stays a suspect until the mean is back at `clear`.
+    A firing alert stays suspect until the mean is back at `clear`.
     """
     named = Limit(limit, least_name(limit), f"below {limit:g}")
     finding = start_finding(rule, named, segment, night, now)
@@ -33,8 +34,8 @@ def check_min(
         explained = (left.mean or 0.0) - now.mean if left else None
     interval = "" if now.low is None or now.high is None else f" [{now.low:.3f}, {now.high:.3f}]"
     text = f"{finding.metric}{of_segment(segment)} is {now.mean:.3f}{interval}, limit {limit:g}"
-    told = {"level": level, "message": text + drift, "mde": now.mde, "explained": explained}
-    return RuleCheck(rule, finding.model_copy(update=told))
+    result = {"level": level, "message": text + drift, "mde": now.mde, "explained": explained}
+    return RuleCheck(rule, finding.model_copy(update=result))
 
 
 def _level(rule: Rule, limit: float, now: Summary, firing: bool) -> Level:

@@ -79,7 +79,7 @@ def movement_text(movement: JudgeMovement | None) -> str:
         return ""
     if movement.sd is None:
         return (
-            "the judge's movement from night to night is not known yet "
+            "this judge's movement from night to night is not known yet "
             f"({movement.nights} of {KNOWN_FROM} nights)"
         )
     if movement.sd < _UNSEEN:
