@@ -26,9 +26,9 @@ from ragmetrics.model import Escalation, Finding, Manifest, Notification
 from ragmetrics.stats import Drop, adjust_p_values, compare
 
 
-def notifications(book: AlertStore, night: date) -> Mapping[str, Notification]:
+def notifications(alerts: AlertStore, night: date) -> Mapping[str, Notification]:
     """The last notification of each firing alert, as `advance_states` to a night sees it."""
-    states = recover(withdraw(book, night), night).states
+    states = recover(withdraw(alerts, night), night).states
     return {key: one.notified for key, one in states.items() if one.told and one.notified}
 
 

@@ -64,15 +64,15 @@ class Alert:
         }
 
 
-def all_alerts(book: AlertStore, silences: Mapping[str, Silence]) -> list[Alert]:
+def all_alerts(alerts: AlertStore, silences: Mapping[str, Silence]) -> list[Alert]:
     """Every alert: firing alerts first, critical ones before warnings, then by key."""
     found = []
-    for key, state in book.states.items():
+    for key, state in alerts.states.items():
         if state.finding is None:
             continue
         one = silences.get(key)
-        unchecked = state.last_night if state.last_night != book.night else None
-        in_force = one if one and is_in_force(book, one) else None
+        unchecked = state.last_night if state.last_night != alerts.night else None
+        in_force = one if one and is_in_force(alerts, one) else None
         found.append(Alert(key, state, state.finding, in_force, unchecked))
     return sorted(
         found,

@@ -21,17 +21,19 @@ LONGEST = 60
 
 
 def with_missed_nights(
-    book: AlertStore, earlier: Sequence[Manifest], findings: Sequence[Finding], remind_days: int
+    alerts: AlertStore, earlier: Sequence[Manifest], findings: Sequence[Finding], remind_days: int
 ) -> AlertStore:
     """The alert store after the missed nights among `earlier`; `findings` are tonight's."""
-    missed = [one for one in _missed(book, earlier) if not _waits(book, one.date)]
+    missed = [one for one in _missed(alerts, earlier) if not _waits(alerts, one.date)]
     if not missed:
-        return book
+        return alerts
     knew: dict[str, AlertState] = {}
     unheard: dict[str, date] = {}
     for night in missed:
-        before = book.states
-        book, moved = advance_states(book, night.findings, night.date, remind_days, run=night.run)
+        before = alerts.states
+        alerts, moved = advance_states(
+            alerts, night.findings, night.date, remind_days, run=night.run
+        )
         for one in moved:
             if one.transition:
                 knew.setdefault(one.key, before.get(one.key, AlertState()))
@@ -39,8 +41,8 @@ def with_missed_nights(
             if one.transition:
                 knew.setdefault(one.key, before.get(one.key, AlertState()))
                 unheard.setdefault(one.key, one.since or night.date)
-    firing = {one.key for one in findings if _fires(one, book.states.get(one.key))}
-    states = dict(book.states)
+    firing = {one.key for one in findings if _fires(one, alerts.states.get(one.key))}
+    states = dict(alerts.states)
     for key, known in knew.items():
         now = states.get(key, AlertState())
         since = known.told or (None if key in firing else unheard.get(key))
@@ -53,25 +55,25 @@ def with_missed_nights(
                 "snoozed": key in unheard,
             }
         )
-    return book.model_copy(update={"states": states})
+    return alerts.model_copy(update={"states": states})
 
 
-def find_earlier(files: Files, book: AlertStore, day: date) -> list[Manifest]:
+def find_earlier(files: Files, alerts: AlertStore, day: date) -> list[Manifest]:
     """The nights before a day that the alert store may have missed, oldest first."""
-    if book.night is None:
+    if alerts.night is None:
         return outlines(files, before=day, last=LONGEST)
-    begin = max(book.night, day - timedelta(days=LONGEST))
+    begin = max(alerts.night, day - timedelta(days=LONGEST))
     between = [begin + timedelta(days=ago) for ago in range(1, (day - begin).days)]
     return [one for one in (run_of(files, each) for each in between) if one]
 
 
-def _missed(book: AlertStore, earlier: Sequence[Manifest]) -> Sequence[Manifest]:
+def _missed(alerts: AlertStore, earlier: Sequence[Manifest]) -> Sequence[Manifest]:
     """The nights after the newest night of the alert store.
 
     Where the alerts were never written, these are the nights from the first transition on.
     """
-    if book.night is not None:
-        return [one for one in earlier if one.date > book.night]
+    if alerts.night is not None:
+        return [one for one in earlier if one.date > alerts.night]
     changed = (number for number, one in enumerate(earlier) if _has_transition(one))
     return earlier[next(changed, len(earlier)) :]
 
@@ -80,9 +82,9 @@ def _has_transition(night: Manifest) -> bool:
     return any(one.transition for one in night.findings)
 
 
-def _waits(book: AlertStore, night: date) -> bool:
+def _waits(alerts: AlertStore, night: date) -> bool:
     """Whether all messages of a night wait in the outbox, from where they will be sent."""
-    waiting = [one for one in book.outbox if one.night == night]
+    waiting = [one for one in alerts.outbox if one.night == night]
     turns = {one.turn for one in waiting}
     return bool(waiting) and all(
         len(turn) >= max(one.together for one in turn)

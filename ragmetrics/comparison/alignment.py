@@ -81,7 +81,7 @@ class Aligned:
             )
 
     def furthest(self, count: int) -> list[int]:
-        """Numbers of the common questions that changed most; among equal changes, the losses first."""
+        """Numbers of the common questions that changed most; losses first among equal changes."""
         change = np.nan_to_num(self.b - self.a)
         moved = np.flatnonzero(np.abs(change) > _SAME)
         sign = 1 if self.higher_is_better else -1

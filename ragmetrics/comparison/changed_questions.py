@@ -96,7 +96,7 @@ def _asked(side: ScoredSide) -> set[str]:
 def _one_sided(
     side: ScoredSide, lone: Sequence[str], aligned: Sequence[tuple[Aligned, Numbers]], count: int
 ) -> OneSided:
-    """The record of one side. `lone` are its questions; `aligned` has its means of all questions."""
+    """The record of one side: `lone` are its questions, `aligned` has all its means."""
     values: dict[str, Numbers] = {}
     sums, scored = np.zeros(len(lone)), np.zeros(len(lone))
     for one, means in aligned:

@@ -64,8 +64,8 @@ def _fell(one: MetricVerdict) -> str:
 def _passed(one: MetricVerdict) -> str:
     change = drop_text(one.drop or 0.0, None, None)
     return (
-        f"{one.metric}: {change} over the same {one.questions:,} questions; with 95% confidence any "
-        f"drop is below {one.upper:.3f}, limit {one.max_drop:g}"
+        f"{one.metric}: {change} over the same {one.questions:,} questions; with 95% confidence "
+        f"any drop is below {one.upper:.3f}, limit {one.max_drop:g}"
     )
 
 
