@@ -63,13 +63,13 @@ class Commands:
 def main() -> None:
     """A night, or an index build without verdict, by the functions that the flows call."""
     from ragmetrics import load_settings, run_night
-    from ragmetrics.comparison.gate.notifications import tell_failed_gate
+    from ragmetrics.comparison.gate.notifications import notify_failed_gate
     from ragmetrics.errors import RagmetricsError
 
     what, *said = sys.argv[1:]
     settings = load_settings("ragmetrics.yaml")
     if what == "undecided":
-        tell_failed_gate(settings, *said)
+        notify_failed_gate(settings, *said)
         return
     try:
         run_night(settings, date.fromisoformat(*said))
