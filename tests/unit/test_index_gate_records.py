@@ -115,7 +115,7 @@ def test_a_name_that_is_taken_stays_in_its_folder(name: str) -> None:
 @pytest.mark.parametrize(
     ("gate", "message"),
     [
-        ({"logs": "builds/latest/"}, "gate.logs: should hold {build}"),
+        ({"logs": "builds/latest/"}, "gate.logs: should contain {build}"),
         ({"rules": []}, "gate.rules: should name a metric"),
         ({"rules": [{"metric": "a"}, {"metric": "a"}]}, "gate.rules: a has more than one rule"),
         ({"rules": [{"metric": "a", "max_drop": 0}]}, "gate.rules.0.max_drop: "),

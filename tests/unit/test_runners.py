@@ -37,10 +37,16 @@ from tests.fakes.runner_nights import need
     ("runner", "told"),
     [
         ({"name": "slurm"}, "runner.name: should be 'threads', 'processes'"),
-        ({"address": "tcp://10.0.0.1:8786"}, "say `name: dask` or `name: ray` too"),
-        ({"name": "processes", "cluster": {"n_workers": 2}}, "cluster: of a cluster"),
-        ({"name": "dask", "address": "tcp://a:1", "workers": 2}, "workers: those at `address`"),
-        ({"name": "dask", "address": "tcp://a:1", "cluster": {"n_workers": 2}}, "leave out one"),
+        ({"address": "tcp://10.0.0.1:8786"}, "add `name: dask` or `name: ray`"),
+        ({"name": "processes", "cluster": {"n_workers": 2}}, "cluster: is for clusters only"),
+        (
+            {"name": "dask", "address": "tcp://a:1", "workers": 2},
+            "workers: the workers at `address`",
+        ),
+        (
+            {"name": "dask", "address": "tcp://a:1", "cluster": {"n_workers": 2}},
+            "remove one of the two",
+        ),
         ({"name": "threads", "workers": 0}, "runner.workers"),
     ],
 )
