@@ -44,7 +44,7 @@ FailFlag = Annotated[
     typer.Option(
         "--fail-on-drop",
         min=0.0,
-        help="Exit code 1 where B is worse by more than this, and surely worse.",
+        help="Exit code 1 where B is worse by more than this, and significantly.",
     ),
 ]
 StoreFlag = Annotated[

@@ -41,7 +41,7 @@ def replay(
         typer.Option("--limit", min=1, help="Ask only so many questions, for a try; needs --out."),
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Ask anew what was answered already.")
+        bool, typer.Option("--again", help="Ask again what was answered already.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -83,7 +83,7 @@ def _tell(replayed: ReplayReport, as_json: bool, *, written: bool = True) -> Non
         lines.append(f"Golden rows without a question: {replayed.unreadable:,}")
     if replayed.setbacks:
         counts = ", ".join(f"{count:,} {kind}" for kind, count in replayed.setbacks.items())
-        lines.append(f"Attempts in vain: {counts}")
+        lines.append(f"Failed attempts: {counts}")
     if written and replayed.failed:
         lines.append(f"Not answered: {replayed.failure_text}")
     for line in lines:
