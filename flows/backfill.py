@@ -66,7 +66,7 @@ def backfill(
     repeated: what is in the store is not done again, and the same parameters go on.
     Raises BackfillShort at the end, with all other nights published, where some could not be done.
     """
-    bound_starts("run the backfill anew with the same parameters: it goes on where it was")
+    bound_starts("run the backfill again with the same parameters: it goes on where it was")
     chosen = load_settings(settings)
     days = check_range(chosen, first, last)
     check_settings(chosen)
@@ -146,7 +146,7 @@ def main() -> int:
     parser.add_argument("--last", type=day, metavar="DATE", help="default: yesterday in UTC")
     parser.add_argument("--at-once", type=int, default=2, help="nights; default: %(default)s")
     parser.add_argument("--alerts", action="store_true", help="tell people, as of tonight")
-    parser.add_argument("--again", action="store_true", help="publish what is published anew")
+    parser.add_argument("--again", action="store_true", help="republish published nights")
     told = parser.parse_args()
     out, err = Console(highlight=False), Console(stderr=True, highlight=False)
     try:

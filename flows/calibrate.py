@@ -1,4 +1,4 @@
-"""The calibrate flow: the judges held against labelled rows, on the dashboard and for the alerts.
+"""The calibrate flow: the judges compared with labelled rows, on the dashboard and for the alerts.
 
 python -m flows.calibrate --settings ragmetrics.yaml labelled/*.jsonl
 """

@@ -58,7 +58,7 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     """
     log = get_run_logger()
     day = date or _night()
-    bound_starts(f"run the night anew: prefect deployment run nightly/nightly --param date={day}")
+    bound_starts(f"run the night again: prefect deployment run nightly/nightly --param date={day}")
     chosen = leaving(load_settings(settings))
     check_runner(chosen)
     until = run_deadline(chosen.deadline)

@@ -47,7 +47,7 @@ def score_all(
         for _ in range(1, ROUNDS):
             if not died:
                 break
-            get_run_logger().warning("%d parts lost their process, and are begun anew", len(died))
+            get_run_logger().warning("%d parts lost their process and start again", len(died))
             try:
                 more, died = work.round([part for part, _ in died], watch)
             except RunnerFailed as failed:

@@ -1,4 +1,4 @@
-"""Judges held against labelled rows: what their page says, and the line on a night's page."""
+"""Judges compared with labelled rows: what their page says, and the line on a night's page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons made to measure: one metric surely fell, one got better, one does not compare."""
+"""Comparisons for tests: one metric fell significantly, one got better, one does not compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calibration: judges that are right, wrong, silent or paid, held against labelled rows."""
+"""Calibration: judges that are right, wrong, silent or paid, compared with labelled rows."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ def test_adapt_keeps_what_is_there(
     what = ["prompts", "adapt", "--language", "de", "--dir", folder, *judge]
     run(*what, "--metrics", "context_recall")
     assert run(*what, "--metrics", "context_recall").out == (
-        f"left as it is: {folder}/support.de.yaml (--force translates it anew)\n"
+        f"left as it is: {folder}/support.de.yaml (--force translates it again)\n"
     )
     assert judge_server.stats()["requests"] == 1
     run(*what, "--metrics", "context_recall", "--force")
@@ -214,7 +214,7 @@ def test_adapt_knows_a_language_however_it_is_written(
     run(*what, "--language", "zh-Hans")
     again = run(*what, "--language", "zh-hans")
     there = f"{folder}/support.zh-Hans.yaml"
-    assert again.out == f"left as it is: {there} (--force translates it anew)\n"
+    assert again.out == f"left as it is: {there} (--force translates it again)\n"
     assert run(*what, "--language", "zh_hans", "--force").out == f"written: {there}\n"
     assert judge_server.stats()["requests"] == 2
     assert run("prompts", "check", "--dir", folder).code == 0

@@ -270,7 +270,7 @@ def test_equal_rows_of_different_logs_get_equal_scores() -> None:
 
 
 def test_segments_tell_where() -> None:
-    """Rows of one channel alone were damaged, and that channel alone is surely worse."""
+    """Rows of one channel alone were damaged, and that channel alone is significantly worse."""
     hit = damaged([row for row in ROWS if row["tags"]["channel"] == "app"], 0.4, seed=1)
     now = [*(row for row in ROWS if row["tags"]["channel"] == "web"), *hit]
     result = ragmetrics.compare(ROWS, now, by="channel", metrics=METRICS)

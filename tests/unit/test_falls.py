@@ -1,4 +1,4 @@
-"""Falls: what surely got worse in a metric that no rule watches, and what is no news."""
+"""Falls: what got significantly worse in a metric that no rule watches, and what is no news."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ class TestPage:
             broken=[BrokenFile(file="a.jsonl", line=3, reason="cut off")],
         )
         told = text(page(site, history(found)))
-        for words in ("nothing to hold it against", "labels.statement_support", "4 rows: labels"):
+        for words in ("nothing to compare it with", "labels.statement_support", "4 rows: labels"):
             assert words in told
         assert "cut off" in told
 
@@ -246,7 +246,7 @@ class TestStandings:
         assert len(drift_figure(points)["layout"]["shapes"]) == 2
 
     def test_languages_come_first_and_worse_ones_are_shaded(self) -> None:
-        """Only what is surely below the AUC of all units."""
+        """Only what is significantly below the AUC of all units."""
         found = calibration(
             metrics=[
                 measured(

@@ -45,7 +45,7 @@ def print_lost(console: Console, lost: Sequence[MetricChange], limit: float) -> 
     for one in lost:
         of = f" of {clean(str(one.segment), 80)}" if one.segment else ""
         fell = "fell" if one.higher_is_better else "rose"
-        text = f"{one.metric}{of} surely {fell}, and by {number(one.loss)}, more than {limit:g}"
+        text = f"{one.metric}{of} {fell} significantly, by {number(one.loss)}, more than {limit:g}"
         console.print(text, markup=False, style="bold red", soft_wrap=True)
 
 
