@@ -19,12 +19,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from ragmetrics.config import Settings
 from ragmetrics.judges import fingerprint
 from ragmetrics.metrics import Metric
-from ragmetrics.model import UNSETTLED, Record, Status, Summary, explain_validation_error
+from ragmetrics.model import UNSETTLED, Record, Status, Summary
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.staging import Staged, find_staged
 from ragmetrics.storage import (
@@ -33,9 +33,11 @@ from ragmetrics.storage import (
     RunRef,
     copy_part,
     find_manifest,
+    find_record,
     is_whole,
     read_columns,
     read_notes,
+    save_record,
 )
 from ragmetrics.version import __version__
 
@@ -142,7 +144,7 @@ def find_reusable_run(
     depends_on_all = settings.budget.binds or settings.samples
     runs = [] if depends_on_all else [_reusable_run(files, staged, bases, one) for one in others]
     reuse = Reuse(bases=bases, earlier=tuple(one for one in runs if one)[:_MOST_RUNS])
-    files.write(_path(staged.ref), reuse.model_dump_json(indent=1).encode())
+    save_record(files, _path(staged.ref), reuse)
     return reuse
 
 
@@ -185,17 +187,7 @@ def _path(ref: RunRef) -> str:
 
 
 def _load(files: Files, ref: RunRef) -> Reuse:
-    data = files.find(_path(ref))
-    try:
-        return Reuse() if data is None else Reuse.model_validate_json(data)
-    except ValidationError as error:
-        uri = files.uri(_path(ref))
-        log.error(
-            "%s cannot be read, nothing is reused: %s",
-            uri,
-            explain_validation_error(error),
-        )
-        return Reuse()
+    return find_record(files, _path(ref), Reuse, "damaged, nothing is reused") or Reuse()
 
 
 def reuse_part(files: Files, ref: RunRef, names: Sequence[str], shard: int) -> bool:

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from ragmetrics.config import ReadLimits, Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus
@@ -28,7 +26,6 @@ from ragmetrics.model import (
     Rejected,
     Source,
     dump_json,
-    explain_validation_error,
 )
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.sharding import shard_of, shards_for
@@ -37,10 +34,12 @@ from ragmetrics.storage import (
     Files,
     PartWriter,
     RunRef,
+    find_record,
     open_store,
     remove_file,
     row_record,
     row_size,
+    save_record,
     workspace,
 )
 from ragmetrics.version import __version__
@@ -183,7 +182,7 @@ def stage_run(
         corpus=hashlib.blake2b(words, digest_size=12).hexdigest() if settings.reads_corpus else "",
         problems=tuple(problems),
     )
-    files.write(f"{ref.folder('rows')}/staged.json", staged.model_dump_json(indent=1).encode())
+    save_record(files, f"{ref.folder('rows')}/staged.json", staged)
     return staged
 
 
@@ -200,20 +199,11 @@ def _write_quarantine(files: Files, ref: RunRef, made: Path) -> list[str]:
 
 
 def find_staged(files: Files, folder: str) -> Staged | None:
-    """What staging left in a run's folder of rows, if it was finished; what cannot be read is as
-    good as nothing, and logged.
+    """The result of staging in a run's folder of rows; None if staging did not finish. An invalid
+    file is logged and ignored.
     """
     path = f"{folder}/staged.json"
-    done = files.find(path)
-    try:
-        return Staged.model_validate_json(done) if done else None
-    except ValidationError as error:
-        log.error(
-            "%s cannot be read, its run is left out: %s",
-            files.uri(path),
-            explain_validation_error(error),
-        )
-        return None
+    return find_record(files, path, Staged, "not a record of staging, its run is left out")
 
 
 def _find_complete(files: Files, ref: RunRef) -> Staged | None:

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from ragmetrics.config import Settings
-from ragmetrics.errors import SettingsError, StoreError
+from ragmetrics.errors import SettingsError
 from ragmetrics.judges import Spend, SpendLimiter
-from ragmetrics.model import Record, SpendLimits, Usage, explain_validation_error
+from ragmetrics.model import Record, SpendLimits, Usage
 from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.storage import Files, RunRef
+from ragmetrics.storage import Files, RunRef, require_record, save_record
 
 BUCKETS = 1_024
 """Number of hash buckets of questions. The sample is the first so many of them."""
@@ -184,18 +184,12 @@ def _path(ref: RunRef) -> str:
 
 def save_plan(files: Files, ref: RunRef, plan: BudgetPlan) -> None:
     """Write the plan of a run."""
-    files.write(_path(ref), plan.model_dump_json(indent=1).encode())
+    save_record(files, _path(ref), plan)
 
 
 def load_plan(files: Files, ref: RunRef) -> BudgetPlan | None:
     """The plan of a run; None without a budget. Raises StoreError."""
-    found = files.find(_path(ref))
-    try:
-        return None if found is None else BudgetPlan.model_validate_json(found)
-    except ValidationError as error:
-        raise StoreError(
-            f"{files.uri(_path(ref))} is damaged: {explain_validation_error(error)}"
-        ) from error
+    return require_record(files, _path(ref), BudgetPlan)
 
 
 def pays_for_embeddings(settings: Settings) -> bool:

@@ -14,11 +14,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from pydantic import ValidationError
-
-from ragmetrics.errors import StoreError
-from ragmetrics.model import Record, explain_validation_error
-from ragmetrics.storage import Files, RunRef
+from ragmetrics.model import Record
+from ragmetrics.storage import Files, RunRef, require_record
 
 LANGUAGE = "language"
 """A row without a tag of this name uses its field `language`."""
@@ -117,10 +114,4 @@ def save_sample(files: Files, ref: RunRef, plan: SamplePlan) -> None:
 
 def load_sample(files: Files, ref: RunRef) -> SamplePlan | None:
     """The plan of a run; None when all rows are judged. Raises StoreError."""
-    found = files.find(_path(ref))
-    try:
-        return None if found is None else SamplePlan.model_validate_json(found)
-    except ValidationError as error:
-        raise StoreError(
-            f"{files.uri(_path(ref))} is damaged: {explain_validation_error(error)}"
-        ) from error
+    return require_record(files, _path(ref), SamplePlan)
