@@ -25,7 +25,7 @@ def backfill(
         bool, typer.Option("--alerts", help="Tell of each night as if it were tonight.")
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Publish nights that are published anew.")
+        bool, typer.Option("--again", help="Republish nights that are already published.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:

@@ -44,7 +44,7 @@ FailFlag = Annotated[
     typer.Option(
         "--fail-on-drop",
         min=0.0,
-        help="Exit code 1 where B is worse by more than this, and surely worse.",
+        help="Exit code 1 where B is worse by more than this, and significantly.",
     ),
 ]
 StoreFlag = Annotated[
@@ -140,7 +140,7 @@ def _fail(found: Any, limit: float) -> None:
     """End with exit code 1 where something surely dropped, 2 where nobody can say."""
     from ragmetrics.cli.output.comparison import print_lost
 
-    lost = found.surely_lost(limit)
+    lost = found.significantly_worse(limit)
     print_lost(err, lost, limit)
     if lost:
         raise typer.Exit(1)

@@ -41,7 +41,7 @@ def dashboard(
         ),
     ] = None,
 ) -> None:
-    """Write the dashboard of a store anew."""
+    """Rewrite the dashboard of a store."""
     from ragmetrics.report import rebuild_dashboard
 
     files = Files(store)
@@ -59,11 +59,11 @@ def dashboard(
         if open_it and site.local is None:
             raise InputError(f"{site.uri()}: cannot be served from here; give --out a folder")
         if open_it and not err.is_terminal:
-            err.print("Writing the site anew …")
-        with err.status("Writing the site anew …") as shown:
+            err.print("Rewriting the site …")
+        with err.status("Rewriting the site …") as shown:
 
             def tell(night: int, nights: int) -> None:
-                shown.update(f"Writing the site anew: night {night:,} of {nights:,} …")
+                shown.update(f"Rewriting the site: night {night:,} of {nights:,} …")
 
             first = site.uri(rebuild_dashboard(files, site, tell))
         out.print(first, soft_wrap=True)

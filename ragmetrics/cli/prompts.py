@@ -122,7 +122,7 @@ def adapt(
     for prompt, based_on in _sources(folder, _replaceable(prompts_of(wanted))):
         file = find_file(folder, prompt.name, language)
         if file.exists() and not force:
-            _say(f"left as it is: {file} (--force translates it anew)")
+            _say(f"left as it is: {file} (--force translates it again)")
         else:
             todo.append((file, prompt, based_on))
     asked = judged_by(chosen, judge, model, base_url)

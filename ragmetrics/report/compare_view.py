@@ -65,7 +65,7 @@ class ComparisonLine:
     @property
     def is_worse(self) -> bool:
         """Whether B is surely worse."""
-        return self.change.surely_lost()
+        return self.change.significantly_worse()
 
     @property
     def difference(self) -> str:
@@ -199,12 +199,12 @@ def _verdict(found: Comparison) -> tuple[str, str]:
     compared = found.compared
     if not compared:
         return "no_data", "nothing can be compared"
-    if lost := [one for one in found.metrics if one.surely_lost()]:
+    if lost := [one for one in found.metrics if one.significantly_worse()]:
         return "firing", f"B is surely worse by {plural(len(lost), 'metric')} of {len(compared):,}"
-    if where := found.surely_lost():
+    if where := found.significantly_worse():
         names = plural(len({str(one.segment) for one in where}), "segment")
         return "fell", f"no metric surely got worse over all rows, but {names} did"
-    better = sum(one.surely_better for one in compared)
+    better = sum(one.significantly_better for one in compared)
     if better:
         return "ok", f"nothing surely got worse, and {plural(better, 'metric')} got better"
     return "ok", "nothing surely got worse"
@@ -223,9 +223,9 @@ def _lines(changes: Sequence[MetricChange]) -> list[ComparisonLine]:
 def _says(one: MetricChange) -> tuple[str, str]:
     if one.difference is None:
         return "no_data", "not compared"
-    if one.surely_lost():
+    if one.significantly_worse():
         return "firing", "surely worse"
-    return ("ok", "better") if one.surely_better else ("unwatched", "no sure change")
+    return ("ok", "better") if one.significantly_better else ("unwatched", "no sure change")
 
 
 def _bar(one: MetricChange, scale: float) -> Bar | None:

@@ -60,7 +60,7 @@ def test_of_many_segments_those_that_most_likely_got_worse_are_shown(
     """And how many there are besides."""
     ended = compare(run, logs, "--by", "index_build,language,number", "--rows", 0)
     assert ended.code == 0
-    assert "Note: no row that was scored has the tag index_build" in ended.out
+    assert "Note: no scored row has the tag index_build" in ended.out
     rows = [
         [{**row, "tags": {"number": str(n // 2)}} for n, row in enumerate(side)]
         for side in (ROWS, damaged(ROWS, 0.2, seed=3))

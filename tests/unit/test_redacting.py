@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from ragmetrics.calibration import calibrate
-from ragmetrics.comparison import run_gate, tell_failed_gate
+from ragmetrics.comparison import notify_failed_gate, run_gate
 from ragmetrics.config import load_settings, make_settings
 from ragmetrics.model import (
     BrokenFile,
-    FallenQuestion,
     IndexBuild,
     MovedContext,
     Score,
     Source,
+    WorseQuestion,
     question_key,
 )
 from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
@@ -62,7 +62,7 @@ def test_a_manifest_keeps_its_numbers() -> None:
 
 def test_a_question_is_hidden_in_any_record() -> None:
     """Comparisons and gates name questions by the same fields."""
-    fallen = FallenQuestion(metric="mrr", user_input=SECRET, id="q-1", before=1.0, after=0.0)
+    fallen = WorseQuestion(metric="mrr", user_input=SECRET, id="q-1", before=1.0, after=0.0)
     moved = MovedContext(text=SECRET, id="kb-1", rank_a=1, rank_b=None)
     assert redacted(fallen).user_input == hashed(SECRET)
     assert (redacted(moved).text, redacted(moved).id) == (hashed(SECRET), "kb-1")
@@ -202,7 +202,7 @@ def test_a_build_is_redacted_where_no_night_says_so(tmp_path: Path) -> None:
     settings = gate_settings(tmp_path, redact=True)
     gate = run_gate(settings, IndexBuild(dataset="towers", build="b2", serving="b1"))
     assert gate.fallen
-    tell_failed_gate(settings, f"index build: {SECRET}", SECRET)
+    notify_failed_gate(settings, f"index build: {SECRET}", SECRET)
     files = Files(settings.store)
     refresh_builds(files)
     site = published(files)

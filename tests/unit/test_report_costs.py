@@ -50,7 +50,7 @@ def test_it_says_what_each_metric_cost(page: Page) -> None:
     assert "context_recall $0.0042 40 9,000 80 66.7% 7 3 embeddings – 5 70 0 – 0 0" in told
     assert "All ≥ $0.0042 45 9,070 80 66.2% 7 3" in told
     assert "9,000 in (66.7% cached), 80 out" in told
-    assert "40 asked, 7 answered from the store, 3 shared" in told
+    assert "40 asked, 7 reused from cache, 3 shared" in told
     assert "rate_limited , 12 times" in told
 
 

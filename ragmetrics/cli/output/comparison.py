@@ -85,7 +85,7 @@ def _chance(value: float | None) -> str:
 
 
 def _styles(changes: Sequence[MetricChange]) -> list[str | None]:
-    return ["bold red" if one.surely_lost() else None for one in changes]
+    return ["bold red" if one.significantly_worse() else None for one in changes]
 
 
 def _print_segments(console: Console, found: Comparison) -> None:

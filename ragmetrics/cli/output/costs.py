@@ -57,7 +57,7 @@ def print_usage(console: Console, by_metric: ByMetric, usage: Usage) -> None:
     console.print(told, markup=False, soft_wrap=True)
     if usage.failures:
         told = ", ".join(f"{clean(kind, 60)} {n:,}" for kind, n in usage.failures.items())
-        console.print(f"Came to nothing, and most asked again: {told}", markup=False)
+        console.print(f"Failed attempts (most were retried): {told}", markup=False)
 
 
 def _print_table(console: Console, by_metric: ByMetric) -> None:

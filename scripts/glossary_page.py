@@ -1,0 +1,38 @@
+"""Writes docs/glossary.md from the glossary of the dashboard; a test holds the two together.
+
+python -m scripts.glossary_page
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ragmetrics.report.glossary_terms import GROUPS
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "glossary.md"
+
+_HEAD = """\
+# Glossary
+
+Every term of the product once. Code, docs, dashboard, messages and the command line use these
+words, and no others for these things. `python -m scripts.glossary_page` writes this page from
+`ragmetrics/report/glossary_terms.py`; the dashboard shows the same definitions. Each metric is
+defined in [metrics](metrics.md), each statistical method in [statistics](statistics.md).
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([_HEAD, *(_section(name, terms) for name, terms in GROUPS.items())])
+
+
+def _section(name: str, terms: Mapping[str, str]) -> str:
+    lines = [
+        f"| {term} | {meaning.replace('|', chr(92) + '|')} |" for term, meaning in terms.items()
+    ]
+    return "\n".join([f"## {name}", "", "| term | meaning |", "|---|---|", *lines, ""])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
