@@ -133,7 +133,10 @@ def test_a_deadline_that_passed_is_told(
     with pytest.raises(CoverageShort):
         run(path)
     (told,) = [one for one in published(path).problems if "deadline" in one]
-    assert "has passed: rows without a verdict are judge_failed, and a rerun asks for them" in told
+    assert (
+        "has passed: rows without a verdict are judge_failed, and a rerun requests only these"
+        in told
+    )
 
 
 @pytest.mark.slow

@@ -201,7 +201,7 @@ def test_a_full_temporary_disk_is_said(
     monkeypatch.setattr(tempfile, "TemporaryDirectory", full)
     (error,) = run(answer(make(), asks(1)))
     assert isinstance(error, StoreError)
-    assert "TMPDIR says where they go" in str(error)
+    assert "TMPDIR sets their folder" in str(error)
 
 
 # Handing out

@@ -220,7 +220,7 @@ def test_the_same_on_both_sides_is_told(tmp_path: Path) -> None:
     """A slip in a pipeline would pass each time."""
     log = str(write_jsonl(tmp_path / "a.jsonl", golden(20)))
     again = str(write_jsonl(tmp_path / "b.jsonl", golden(20)))
-    same = "A and B are the same: nothing can differ"
+    same = "A and B are the same data, so there is no difference"
     assert ragmetrics.compare(log, log, metrics=["id_recall"]).notices == [same]
     assert ragmetrics.compare(log, again, metrics=["id_recall"]).notices == []
 
@@ -420,12 +420,15 @@ def test_other_datasets_are_told(team: Settings) -> None:
     ("given", "said"),
     [
         ("2026-11-02", "2026-11-02: no run of that night in "),
-        ("2026-13-02", "2026-13-02: there is no such day; a folder of that name is ./2026-13-02"),
+        (
+            "2026-13-02",
+            "2026-13-02: not a valid date; write ./2026-13-02 for a folder of that name",
+        ),
         ("0123456789", "0123456789: no such run in "),
-        ("nonsense", "nonsense: neither a log, nor a date"),
+        ("nonsense", "nonsense: not a log, a date"),
         ("logs/nothing.jsonl", "logs/nothing.jsonl: no such log"),
         ("build:b9", "build b9: no log at "),
-        ("build:../b9", "build:../b9: no name of an index build"),
+        ("build:../b9", "build:../b9: not a valid name of an index build"),
         (7, "rows: expected a path, dicts or a table, not int"),
     ],
 )

@@ -46,8 +46,8 @@ def left(settings: Settings, staged: Staged, *several: int) -> float:
         async with open_budget_pool(open_store(settings), staged.ref) as funds:
             assert funds is not None
             todo = list_parts(settings, staged)
-            await funds.bring([todo[number] for number in several])
-            return funds.purse.requests
+            await funds.add_parts([todo[number] for number in several])
+            return funds.limiter.requests
 
     return loop.run(brought())
 
@@ -162,7 +162,7 @@ def test_a_sample_too_small_for_alerts_is_told(
     settings = nightly(judge_server, tmp_path, budget={"max_requests": 40}, alerts={"rules": rules})
     with caplog.at_level(logging.WARNING):
         stage_night(settings, NIGHT)
-    assert "alerts need 30: they will say no_data" in caplog.text
+    assert "alert rules need 30: they will have no_data" in caplog.text
 
 
 def test_a_sample_large_enough_warns_of_nothing(

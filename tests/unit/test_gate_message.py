@@ -310,7 +310,7 @@ def test_a_store_that_cannot_be_written_keeps_nobody_from_being_told(
     broken = make_settings({"store": str(tmp_path / "store")})
     assert notify_failed_gate(broken, "build: not there", "{}", "e-1").told
     assert len(slack_server.delivered) == 1
-    assert "may be told twice" in caplog.text
+    assert "may be sent twice" in caplog.text
 
 
 def test_redacted_settings_keep_the_payload_out(tmp_path: Path, slack_server: SlackServer) -> None:

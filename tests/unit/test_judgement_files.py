@@ -353,7 +353,7 @@ def test_a_full_temporary_disk_is_no_damage(
     """What cannot be gathered is not taken for a bad file and asked anew: the run ends."""
     night(files, [1])
     request.getfixturevalue("full_scratch")
-    with pytest.raises(StoreError, match=r"TMPDIR says where they go.*No space left"):
+    with pytest.raises(StoreError, match=r"TMPDIR sets their folder.*No space left"):
         load(files)
     assert "is damaged" not in caplog.text
 
@@ -370,6 +370,6 @@ def test_a_full_temporary_disk_ends_compaction_with_a_word(
 
     with monkeypatch.context() as patch:
         patch.setattr(pq.ParquetWriter, "write_table", full)
-        with pytest.raises(StoreError, match=r"TMPDIR says where they go.*Error writing bytes"):
+        with pytest.raises(StoreError, match=r"TMPDIR sets their folder.*Error writing bytes"):
             part.compact()
     assert lost(files, [1]) == []
