@@ -93,7 +93,7 @@ async def judge_set(
         names = names_of(judges)
         for name, judge, chosen in zip(names, judges, settings.panel, strict=True):
             kept = await asyncio.to_thread(_judgements, files, judge, at)
-            broker = JudgeClient(judge, EmbeddingClient(embedder), reasks=chosen.reasks, kept=kept)
+            broker = JudgeClient(judge, EmbeddingClient(embedder), reasks=chosen.reasks, cache=kept)
             hostile = irrelevant_contexts(labelled, attacks)
             session = _Session(broker, known, targets(wanted), wanted, hostile)
             info = JudgeInfo(name=name, fingerprint=judge.fingerprint, note=judge.note)
@@ -144,7 +144,7 @@ def _judgements(files: Files | None, judge: Judge, at: datetime) -> ReplyCache |
 
 
 def _usage(broker: JudgeClient, chosen: JudgeSettings) -> Usage:
-    return add_price(chosen, broker.tallies.usage())
+    return add_price(chosen, broker.counters.usage())
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ class Panel:
             return await member.broker.answer_all(row_key, wanted)
         except JudgeRefused as error:
             nobody = len(self.members) == 1 or all(one.broker.refusal for one in self.members)
-            if nobody and not any(one.broker.may_go_on for one in self.members):
+            if nobody and not any(one.broker.can_continue for one in self.members):
                 raise
             return [Unanswered(Status.JUDGE_FAILED, str(error))] * len(wanted)
 

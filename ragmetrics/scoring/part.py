@@ -216,11 +216,11 @@ class _Work:
                     vectors,
                     name=seat.name,
                     reasks=seat.chosen.reasks,
-                    kept=kept,
-                    once=seat.once,
+                    cache=kept,
+                    single_flight=seat.once,
                     fuse=self.settings.fuse is not None and seat.chosen.remote,
                     record=record,
-                    account=MeteredJudge(purse, seat.chosen)
+                    meter=MeteredJudge(purse, seat.chosen)
                     if purse and seat.chosen.remote
                     else None,
                 ),
@@ -274,10 +274,10 @@ class _Work:
     def _notes(
         self, panel: Panel, vectors: EmbeddingClient, counter: SplitCounter
     ) -> dict[str, Any]:
-        usage = {EMBEDDINGS: _by_metric(vectors.tallies, self.settings.embeddings)}
+        usage = {EMBEDDINGS: _by_metric(vectors.counters, self.settings.embeddings)}
         refused = {EMBEDDINGS: vectors.refusal}
         for member, chosen in zip(panel.members, self.settings.panel, strict=True):
-            usage[member.name] = _by_metric(member.broker.tallies, chosen)
+            usage[member.name] = _by_metric(member.broker.counters, chosen)
             refused[member.name] = member.broker.refusal
         overdue = [vectors.overdue, *(member.broker.overdue for member in panel.members)]
         remote = zip(panel.members, self.settings.panel, strict=True)

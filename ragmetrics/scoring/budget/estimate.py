@@ -170,9 +170,9 @@ def _by_metric(
 ) -> dict[str, dict[str, Usage]]:
     found: dict[str, dict[str, Usage]] = defaultdict(dict)
     for desk in (one for one in desks if one.chosen.remote):
-        for metric, tally in desk.tallies.items():
+        for metric, tally in desk.counters.items():
             found[metric][desk.name] = add_price(desk.chosen, tally.usage())
-    for metric, tally in vectors.tallies.items():
+    for metric, tally in vectors.counters.items():
         found[metric][EMBEDDINGS] = add_price(settings.embeddings, tally.usage())
     return dict(found)
 
@@ -213,7 +213,7 @@ class _Part:
     def close(self) -> None:
         """Round up the requests for embeddings."""
         for metric, requests in self._vectors.items():
-            self.vectors.tallies[metric].requests += math.ceil(requests)
+            self.vectors.counters[metric].requests += math.ceil(requests)
 
     def play(self, metrics: Sequence[Metric], row: LogRow) -> None:
         """Count what a row asks for, in the turns that a panel takes."""
@@ -272,7 +272,7 @@ class _Part:
         self, desk: CountingJudge, row_key: str, ask: Ask, metric: str
     ) -> tuple[Answer, bool]:
         """The answer, and whether it has to be asked for."""
-        tally = desk.tallies[metric]
+        tally = desk.counters[metric]
         if (at_hand := desk.recent(ask.key)) is not None:
             tally.shared += 1
             return at_hand, False
@@ -303,7 +303,7 @@ class _Part:
     def _count(self, desk: CountingJudge, metric: str, sent: Ask, asks: Sequence[Ask]) -> None:
         if not desk.chosen.remote:
             return
-        tally = desk.tallies[metric]
+        tally = desk.counters[metric]
         if desk.is_at_work_on(sent):
             tally.answered_from_store += len(asks)
             return
@@ -327,5 +327,5 @@ class _Part:
             return
         for metric, one in self.vectors.begin(row_key, wanted):
             self._vectors[metric] += one.requests
-            self.vectors.tallies[metric].prompt_tokens += int(one.tokens)
+            self.vectors.counters[metric].prompt_tokens += int(one.tokens)
             self.costs[self._place] += 2 * (one.requests, one.tokens, one.usd)

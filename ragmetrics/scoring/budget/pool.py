@@ -42,10 +42,10 @@ class BudgetPool:
         spent = await asyncio.to_thread(self._spent, names[0], shard)
         portion = self.plan.parts[key]
         if spent is None:
-            self.purse.put_in(portion.money, portion.kept)
+            self.purse.add(portion.money, portion.kept)
         else:
             owed = Spend(-spent.requests, -spent.tokens, -spent.usd)
-            self.purse.put_in(portion.money + owed, Spend())
+            self.purse.add(portion.money + owed, Spend())
 
     def _spent(self, name: str, shard: int) -> Spend | None:
         """What a part spent that is finished."""
