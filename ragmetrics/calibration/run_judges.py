@@ -94,7 +94,9 @@ async def judge_set(
         names = names_of(judges)
         for name, judge, chosen in zip(names, judges, settings.panel, strict=True):
             cache = await asyncio.to_thread(_reply_cache, files, judge, at)
-            client = JudgeClient(judge, EmbeddingClient(embedder), reasks=chosen.reasks, kept=cache)
+            client = JudgeClient(
+                judge, EmbeddingClient(embedder), reasks=chosen.reasks, cache=cache
+            )
             hostile = irrelevant_contexts(labelled, attacks)
             session = _Session(client, known, targets(wanted), wanted, hostile)
             info = JudgeInfo(name=name, fingerprint=judge.fingerprint, note=judge.note)
@@ -145,7 +147,7 @@ def _reply_cache(files: Files | None, judge: Judge, at: datetime) -> ReplyCache 
 
 
 def _usage(client: JudgeClient, chosen: JudgeSettings) -> Usage:
-    return add_price(chosen, client.tallies.usage())
+    return add_price(chosen, client.counters.usage())
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,7 @@ class Panel:
             return await member.client.answer_all(row_key, wanted)
         except JudgeRefused as error:
             nobody = len(self.members) == 1 or all(one.client.refusal for one in self.members)
-            if nobody and not any(one.client.may_go_on for one in self.members):
+            if nobody and not any(one.client.can_continue for one in self.members):
                 raise
             return [Unanswered(Status.JUDGE_FAILED, str(error))] * len(wanted)
 

@@ -217,11 +217,11 @@ class _PartScorer:
                     vectors,
                     name=judge.name,
                     reasks=judge.chosen.reasks,
-                    kept=kept,
-                    once=judge.single_flight,
+                    cache=kept,
+                    single_flight=judge.single_flight,
                     fuse=self.settings.fuse is not None and judge.chosen.remote,
                     record=record,
-                    account=MeteredJudge(purse, judge.chosen)
+                    meter=MeteredJudge(purse, judge.chosen)
                     if purse and judge.chosen.remote
                     else None,
                 ),
@@ -275,10 +275,10 @@ class _PartScorer:
     def _notes(
         self, panel: Panel, vectors: EmbeddingClient, counter: SplitCounter
     ) -> dict[str, Any]:
-        usage = {EMBEDDINGS: _by_metric(vectors.tallies, self.settings.embeddings)}
+        usage = {EMBEDDINGS: _by_metric(vectors.counters, self.settings.embeddings)}
         refused = {EMBEDDINGS: vectors.refusal}
         for member, chosen in zip(panel.members, self.settings.panel, strict=True):
-            usage[member.name] = _by_metric(member.client.tallies, chosen)
+            usage[member.name] = _by_metric(member.client.counters, chosen)
             refused[member.name] = member.client.refusal
         overdue = [vectors.overdue, *(member.client.overdue for member in panel.members)]
         remote = zip(panel.members, self.settings.panel, strict=True)

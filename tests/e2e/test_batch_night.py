@@ -193,7 +193,7 @@ def test_a_deployed_night_gives_its_worker_back_and_comes_again(
     monkeypatch.setenv("PREFECT__RUNTIME__DEPLOYMENT__ID", deployment)
     state = nightly(str(settings), NIGHT, return_state=True)
     assert (state.name, state.is_completed()) == ("Waiting", True), state
-    assert "is still at work" in str(state.message)
+    assert "is still in progress" in str(state.message)
     assert not (tmp_path / "ragmetrics-store" / "runs").exists()
 
     (later,) = asyncio.run(planned(deployment))
@@ -245,5 +245,5 @@ def test_a_night_by_hand_does_not_wait_longer_than_it_is_told(
     settings = write_settings(tmp_path, judge_server, wait_seconds=1)
     state = nightly(str(settings), NIGHT, return_state=True)
     assert state.is_failed()
-    assert "the same command goes on with it" in str(state.message)
+    assert "the same command continues with it" in str(state.message)
     assert on_record(tmp_path)

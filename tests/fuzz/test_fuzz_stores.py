@@ -92,12 +92,12 @@ async def _keep(files: Files) -> None:
     """A file of judgements that is Parquet, and a journal that is still open."""
     done = ReplyCache(files, "f", "00000000", "ffffffff")
     done.load()
-    await done.keep(CachedReply(KEY, "grade", "a reply"))
+    await done.add(CachedReply(KEY, "grade", "a reply"))
     await asyncio.to_thread(done.compact)
     done.close()
     left = ReplyCache(files, "f", "00000000", "ffffffff")
     left.load()
-    await left.keep(CachedReply(KEY, "other", "a reply"))
+    await left.add(CachedReply(KEY, "other", "a reply"))
 
 
 def parts(files: Files) -> None:

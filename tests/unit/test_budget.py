@@ -130,7 +130,7 @@ def test_what_is_set_aside_is_waited_for() -> None:
     order: list[str] = []
 
     async def ask(name: str, tokens: float, paid: float) -> None:
-        async with purse.set_aside(lambda: (tokens, 0)) as bill:
+        async with purse.reserve(lambda: (tokens, 0)) as bill:
             order.append(name)
             await asyncio.sleep(0)
             bill.paid_tokens = paid
@@ -151,7 +151,7 @@ def test_money_runs_out_like_tokens() -> None:
     """Where nothing is on its way, nothing is waited for."""
 
     async def ask() -> None:
-        async with purse.set_aside(lambda: (1, 0.2)):
+        async with purse.reserve(lambda: (1, 0.2)):
             pass
 
     purse = SpendLimiter(usd=0.1)

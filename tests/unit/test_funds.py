@@ -124,10 +124,10 @@ def test_embeddings_go_together_where_requests_are_few(judge_server: JudgeServer
 def test_judges_leave_what_is_kept_for_embeddings() -> None:
     """Until the texts are embedded; tokens refuse no embedding, requests do."""
     purse = SpendLimiter(requests=2, tokens=100)
-    purse.put_in(Spend(requests=1), Spend(requests=1, tokens=40))
+    purse.add(Spend(requests=1), Spend(requests=1, tokens=40))
 
     async def ask(tokens: float) -> None:
-        async with purse.set_aside(lambda: (tokens, 0)):
+        async with purse.reserve(lambda: (tokens, 0)):
             pass
 
     purse.attempt()
@@ -137,7 +137,7 @@ def test_judges_leave_what_is_kept_for_embeddings() -> None:
     with pytest.raises(OverBudget, match="tokens"):
         asyncio.run(ask(61))
     purse.attempt(embeds=True)
-    purse.embedded(Spend(1, 40), tokens=30, usd=0)
+    purse.charge_embedding(Spend(1, 40), tokens=30, usd=0)
     asyncio.run(ask(70))
     with pytest.raises(OverBudget, match="requests"):
         purse.attempt(embeds=True)

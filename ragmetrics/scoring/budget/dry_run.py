@@ -89,7 +89,7 @@ class _ReplyCacheView:
         self._kept: ReplyCache | None = None
         self._of_part: set[str] = set()
         self._recent: OrderedDict[str, Answer] = OrderedDict()
-        self.tallies = UsageCounters()
+        self.counters = UsageCounters()
 
     def open(self, kept: Files | None, low: str, high: str) -> None:
         """Load the cached replies of a range of questions."""
@@ -200,7 +200,7 @@ class CountingEmbedder(_ReplyCacheView):
     def begin(self, row_key: str, wanted: Sequence[MetricRequest]) -> Iterator[tuple[str, Spend]]:
         """Metric and cost of each text without a cached embedding."""
         for one in wanted:
-            key, tally = one.request.key, self.tallies[one.metric]
+            key, tally = one.request.key, self.counters[one.metric]
             if self.recent(key) is not None or not self.is_first(row_key + key):
                 tally.shared += 1
                 continue

@@ -171,9 +171,9 @@ def _by_metric(
 ) -> dict[str, dict[str, Usage]]:
     found: dict[str, dict[str, Usage]] = defaultdict(dict)
     for judge in (one for one in judges if one.chosen.remote):
-        for metric, tally in judge.tallies.items():
+        for metric, tally in judge.counters.items():
             found[metric][judge.name] = add_price(judge.chosen, tally.usage())
-    for metric, tally in embedder.tallies.items():
+    for metric, tally in embedder.counters.items():
         found[metric][EMBEDDINGS] = add_price(settings.embeddings, tally.usage())
     return dict(found)
 
@@ -214,7 +214,7 @@ class _PartEstimator:
     def close(self) -> None:
         """Round up the requests for embeddings."""
         for metric, requests in self._vectors.items():
-            self.embedder.tallies[metric].requests += math.ceil(requests)
+            self.embedder.counters[metric].requests += math.ceil(requests)
 
     def run(self, metrics: Sequence[Metric], row: LogRow) -> None:
         """Count the requests of a row, in the order of a panel."""
@@ -275,7 +275,7 @@ class _PartEstimator:
         self, judge: CountingJudge, row_key: str, ask: Ask, metric: str
     ) -> tuple[Answer, bool]:
         """The answer, and True if a run would have to send the request."""
-        tally = judge.tallies[metric]
+        tally = judge.counters[metric]
         if (recent := judge.recent(ask.key)) is not None:
             tally.shared += 1
             return recent, False
@@ -306,7 +306,7 @@ class _PartEstimator:
     def _count(self, judge: CountingJudge, metric: str, sent: Ask, asks: Sequence[Ask]) -> None:
         if not judge.chosen.remote:
             return
-        tally = judge.tallies[metric]
+        tally = judge.counters[metric]
         if judge.is_at_work_on(sent):
             tally.answered_from_store += len(asks)
             return
@@ -330,5 +330,5 @@ class _PartEstimator:
             return
         for metric, one in self.embedder.begin(row_key, wanted):
             self._vectors[metric] += one.requests
-            self.embedder.tallies[metric].prompt_tokens += int(one.tokens)
+            self.embedder.counters[metric].prompt_tokens += int(one.tokens)
             self.costs[self._bucket] += 2 * (one.requests, one.tokens, one.usd)

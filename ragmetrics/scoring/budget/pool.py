@@ -42,10 +42,10 @@ class BudgetPool:
         spent = await asyncio.to_thread(self._spent, names[0], shard)
         portion = self.plan.parts[key]
         if spent is None:
-            self.limiter.put_in(portion.total, portion.for_embeddings)
+            self.limiter.add(portion.total, portion.for_embeddings)
         else:
             owed = Spend(-spent.requests, -spent.tokens, -spent.usd)
-            self.limiter.put_in(portion.total + owed, Spend())
+            self.limiter.add(portion.total + owed, Spend())
 
     def _spent(self, name: str, shard: int) -> Spend | None:
         """What a finished part has used; None when the part is not finished."""
