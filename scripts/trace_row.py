@@ -63,7 +63,7 @@ class Trace:
             yield
         finally:
             sys.setprofile(None)
-            threading.setprofile(None)  # type: ignore[arg-type]  # as its documentation says
+            threading.setprofile(None)  # as its documentation says
 
     @property
     def modules(self) -> dict[str, str]:
@@ -80,7 +80,7 @@ def import_all() -> None:
     for one in pkgutil.walk_packages([str(FOLDER)], "ragmetrics."):
         if not one.name.endswith("__main__"):
             importlib.import_module(one.name)
-    for name in ragmetrics.__all__:
+    for name in dir(ragmetrics):
         getattr(ragmetrics, name)
 
 

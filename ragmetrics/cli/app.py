@@ -172,7 +172,7 @@ def calibrate(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Hold a judge against labelled rows: agreement, AUC, reliability; exit code 1 on drift."""
+    """Compare a judge with labelled rows: agreement, AUC, reliability; exit code 1 on drift."""
     from ragmetrics.calibration import calibrate, calibrate_replies, load_history
     from ragmetrics.cli.output import calibration as calibration_tables
     from ragmetrics.model import calibrations_json

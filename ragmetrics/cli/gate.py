@@ -41,7 +41,7 @@ def gate(
     settings: SettingsFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Hold an index build against the one that serves: exit code 0 promote, 1 hold, 2 neither.
+    """Compare an index build with the one that serves: exit code 0 promote, 1 hold, 2 neither.
 
     It is scored in this process: `runner:` of the settings is for Prefect's flows, and not used.
     """

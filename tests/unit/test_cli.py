@@ -127,9 +127,9 @@ def test_score_tells_what_each_metric_cost(
     asked, refused = judge_server.stats()["requests"], judge_server.stats()["by_status"]["429"]
     assert (ended.code, refused) == (0, asked / 2)
     for told in (
-        f"Requests: {asked}, answered from the store: 0, shared by equal ones: 24; tokens: ",
+        f"Requests: {asked}, reused from cache: 0, shared by equal ones: 24; tokens: ",
         "% cached)",
-        f"Failed, and most asked again: rate_limited {refused}",
+        f"Failed attempts (most were retried): rate_limited {refused}",
         f"Budget: 1,000 requests; spent: {asked} requests",
         "enough for all questions",
     ):

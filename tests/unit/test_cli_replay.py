@@ -37,7 +37,7 @@ def test_it_says_what_was_written(run: Run, settings: Path, search_server: Searc
     assert ended.out.splitlines() == [
         f"Log: {settings.parent / 'builds' / BUILD / 'replay.jsonl'}",
         "Rows: 12 of 12 questions (0 found, 12 asked now), 0 without contexts",
-        "Attempts in vain: 1 server_error",
+        "Failed attempts: 1 server_error",
     ]
 
 

@@ -178,9 +178,7 @@ def _print_source(console: Console, calibration: Calibration) -> None:
     console.print(f"Judge: {clean(judge.name, 300)} ({judge.fingerprint})", markup=False)
     if judge.note:
         console.print(f"Note: {judge.note}", markup=False, style="yellow")
-    console.print(
-        f"Requests: {usage.requests:,}, answered from the store: {usage.answered_from_store:,}"
-    )
+    console.print(f"Requests: {usage.requests:,}, reused from cache: {usage.answered_from_store:,}")
 
 
 def _unanswered(measured: MetricCalibration) -> str:

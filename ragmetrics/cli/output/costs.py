@@ -47,7 +47,7 @@ def print_usage(console: Console, by_metric: ByMetric, usage: Usage) -> None:
         return
     if len(by_metric) > 1 and usage.prompt_tokens:
         _print_table(console, by_metric)
-    asked = f"Requests: {usage.requests:,}, answered from the store: {usage.answered_from_store:,}"
+    asked = f"Requests: {usage.requests:,}, reused from cache: {usage.answered_from_store:,}"
     if usage.shared:
         asked += f", shared by equal ones: {usage.shared:,}"
     if usage.prompt_tokens or usage.completion_tokens:
