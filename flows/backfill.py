@@ -20,8 +20,8 @@ from prefect.runtime import flow_run
 from pydantic import Field
 from rich.console import Console
 
-from flows.attempts import bound_starts, first_start
 from flows.progress import Label
+from flows.restart_limit import bound_starts, first_start
 from flows.runners import check_runner, sharing_ray
 from flows.scoring import score_all
 from ragmetrics.alerts import Delivery, page_link
@@ -40,8 +40,8 @@ from ragmetrics.scoring import Staged, list_parts
 from ragmetrics.storage import open_store
 from ragmetrics.text import sharing_splits
 from tasks.artifacts import artifact_key
-from tasks.backfilling import publish_past, show_past
-from tasks.steps import alert, stage
+from tasks.backfill import publish_past, show_past
+from tasks.nightly import alert, stage
 
 
 def _run_name() -> str:

@@ -17,7 +17,7 @@ from ragmetrics.errors import RagmetricsError
 from ragmetrics.scoring import Part, WorkerDied
 from ragmetrics.storage import RunRef
 from ragmetrics.text import sharing_splits
-from tasks.steps import score
+from tasks.nightly import score
 
 ROUNDS = 2
 """Times that a part is given to a runner. What a cluster gives up has killed several workers."""

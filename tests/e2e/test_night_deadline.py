@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from flows import attempts
+from flows import restart_limit as attempts
 from ragmetrics.config import load_settings
 from ragmetrics.judges import circuit_breaker as breaker
 from ragmetrics.judges import rate_limiter as gate

@@ -27,7 +27,7 @@ from ragmetrics.report import rebuild_dashboard, redacted, refresh_builds, refre
 from ragmetrics.report.earlier_retrieval import EarlierNights
 from ragmetrics.report.redacting import hashed, redacted_row
 from ragmetrics.storage import Files, nights, read_rows
-from tasks import gating
+from tasks import index_build as gate_tasks
 from tests.fakes.build_logs import damaged, gate_settings, golden, write_build
 from tests.fakes.comparisons import comparison, side
 from tests.fakes.gated import gate as gated
@@ -235,14 +235,14 @@ def test_the_event_of_a_verdict_is_redacted(
     async def post(event: dict[str, Any]) -> None:
         sent.append(event)
 
-    monkeypatch.setattr(gating, "_post", post)
+    monkeypatch.setattr(gate_tasks, "_post", post)
     broken = BrokenFile(file="b2.jsonl", line=3, reason=f"not JSON: {SECRET}")
     source = Source(logs="b2.jsonl", files=1, rows=3, broken=[broken])
     reason = f"b2.jsonl is read in part: not JSON: {SECRET}"
     held = gated(reasons=[reason], source=source)
     for hide in (False, True):
         settings = make_settings({"store": str(tmp_path), "redact": hide})
-        gating.announce.fn(settings, held)
+        gate_tasks.announce.fn(settings, held)
     open_event, hidden = sent
     assert SECRET in json.dumps(open_event["payload"])
     assert hashed(SECRET) in json.dumps(hidden["payload"])
