@@ -20,8 +20,8 @@ from prefect.runtime import flow_run
 from pydantic import Field
 from rich.console import Console
 
-from flows.attempts import bound_starts, first_start
 from flows.progress import Label
+from flows.restart_limit import bound_starts, first_start
 from flows.runners import check_runner, sharing_ray
 from flows.scoring import score_all
 from ragmetrics.alerts import Delivery, page_link
@@ -40,8 +40,8 @@ from ragmetrics.scoring import Staged, list_parts
 from ragmetrics.storage import open_store
 from ragmetrics.text import sharing_splits
 from tasks.artifacts import artifact_key
-from tasks.backfilling import publish_past, show_past
-from tasks.steps import alert, stage
+from tasks.backfill import publish_past, show_past
+from tasks.nightly import alert, stage
 
 
 def _run_name() -> str:
@@ -66,7 +66,7 @@ def backfill(
     repeated: what is in the store is not done again, and the same parameters go on.
     Raises BackfillShort at the end, with all other nights published, where some could not be done.
     """
-    bound_starts("run the backfill anew with the same parameters: it goes on where it was")
+    bound_starts("run the backfill again with the same parameters: it goes on where it was")
     chosen = load_settings(settings)
     days = check_range(chosen, first, last)
     check_settings(chosen)
@@ -146,9 +146,7 @@ def main() -> int:
     parser.add_argument("--last", type=day, metavar="DATE", help="default: yesterday in UTC")
     parser.add_argument("--at-once", type=int, default=2, help="nights; default: %(default)s")
     parser.add_argument("--alerts", action="store_true", help="tell people, as of tonight")
-    parser.add_argument(
-        "--again", action="store_true", help="republish nights that are already published"
-    )
+    parser.add_argument("--again", action="store_true", help="republish published nights")
     told = parser.parse_args()
     out, err = Console(highlight=False), Console(stderr=True, highlight=False)
     try:

@@ -1,4 +1,4 @@
-"""The calibrate flow: the judges held against labelled rows, on the dashboard and for the alerts.
+"""The calibrate flow: the judges compared with labelled rows, on the dashboard and for the alerts.
 
 python -m flows.calibrate --settings ragmetrics.yaml labelled/*.jsonl
 """
@@ -17,9 +17,9 @@ from ragmetrics.cli import print_calibration
 from ragmetrics.config import load_settings
 from ragmetrics.errors import InputError, RagmetricsError
 from ragmetrics.model import Calibration, Drift, Status
-from tasks.calibrating import calibrate as calibrate_judges
-from tasks.calibrating import find_drifts, publish
-from tasks.steps import failures
+from tasks.calibrate import calibrate as calibrate_judges
+from tasks.calibrate import find_drifts, publish
+from tasks.nightly import failures
 
 Held = tuple[Calibration, Drift | None]
 

@@ -12,18 +12,18 @@ from typing import Any
 from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 
-from flows.attempts import bound_starts, run_deadline
-from flows.failing import failed_state
+from flows.failure_state import failed_state
 from flows.progress import Label
+from flows.reschedule import leaving, run_again
+from flows.restart_limit import bound_starts, run_deadline
 from flows.scoring import score_all
-from flows.waiting import leaving, run_again
 from ragmetrics.comparison import StagedGate, gate_parts, gate_run_settings
 from ragmetrics.config import Settings, load_settings
 from ragmetrics.errors import InputError, JudgePending, RagmetricsError
 from ragmetrics.model import Gate, make_index_build
 from ragmetrics.storage import RunRef
 from ragmetrics.text import clean
-from tasks import gating
+from tasks import index_build as gate_tasks
 
 Payload = dict[str, Any] | str
 """What an event carried: a mapping, or its JSON."""
@@ -63,14 +63,14 @@ def index_build(
     try:
         wanted = make_index_build(_read(build))
         if chosen.retriever:
-            gating.replay(chosen, wanted, until)
-        staged = gating.stage(chosen, wanted)
+            gate_tasks.replay(chosen, wanted, until)
+        staged = gate_tasks.stage(chosen, wanted)
         errors = _score(chosen, staged, until)
         pending = [error for error in errors if isinstance(error, JudgePending)]
         parameters = {"build": build, "settings": settings, "event_id": event_id}
         if waiting := run_again(pending, parameters, _since(staged), f"gate of {wanted.build}"):
             return waiting  # type: ignore[no-any-return]  # a state, which Prefect takes for the result
-        gate = gating.decide(chosen, staged, [str(error) for error in errors])
+        gate = gate_tasks.decide(chosen, staged, [str(error) for error in errors])
     except JudgePending:
         raise  # by hand: the same command goes on
     except RagmetricsError as error:
@@ -100,7 +100,7 @@ def _tell(settings: Settings, gate: Gate) -> Gate:
     no other from it.
     """
     untold = []
-    for tell in (gating.announce, gating.tell, gating.publish):
+    for tell in (gate_tasks.announce, gate_tasks.tell, gate_tasks.publish):
         try:
             gate = tell(settings, gate)
         except RagmetricsError as error:
@@ -128,11 +128,11 @@ def _without_verdict(
     reason = said = clean(str(error), 1_000)
     told = False
     try:
-        told = gating.tell_undecided(settings, reason, carried, event_id).told
+        told = gate_tasks.tell_undecided(settings, reason, carried, event_id).told
     except RagmetricsError as untold:
         said += f"; and not everybody was told: {untold}"
     try:
-        gating.publish_undecided(settings)
+        gate_tasks.publish_undecided(settings)
     except RagmetricsError as unshown:
         said += f"; and the dashboard does not show it: {unshown}"
     return failed_state(NoVerdict(said), told=told)

@@ -14,11 +14,11 @@ from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 from rich.console import Console
 
-from flows.attempts import bound_starts, first_start, run_deadline
-from flows.failing import failed_state
+from flows.failure_state import failed_state
+from flows.reschedule import come_back, leaving
+from flows.restart_limit import bound_starts, first_start, run_deadline
 from flows.runners import check_runner
 from flows.scoring import score_all
-from flows.waiting import come_back, leaving
 from ragmetrics.alerts import dashboard_link, incidents
 from ragmetrics.cli import number, print_messages, print_summary
 from ragmetrics.config import load_settings
@@ -34,8 +34,8 @@ from ragmetrics.pipeline import (
 from ragmetrics.report import LABELS, by_state, rule_state
 from ragmetrics.scoring import list_parts
 from ragmetrics.storage import open_store
-from tasks.calibrating import judge_labelled
-from tasks.steps import alert, publish, show_or_tell, stage
+from tasks.calibrate import judge_labelled
+from tasks.nightly import alert, publish, show_or_tell, stage
 
 
 def _run_name() -> str:
@@ -58,7 +58,7 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     """
     log = get_run_logger()
     day = date or _night()
-    bound_starts(f"run the night anew: prefect deployment run nightly/nightly --param date={day}")
+    bound_starts(f"run the night again: prefect deployment run nightly/nightly --param date={day}")
     chosen = leaving(load_settings(settings))
     check_runner(chosen)
     until = run_deadline(chosen.deadline)

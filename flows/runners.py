@@ -200,7 +200,7 @@ def _check_workers(client: Any, chosen: RunnerSettings) -> None:
 
     def look() -> str:  # travels by value: a worker that lacks our modules can answer too
         try:
-            import_module("tasks.steps")
+            import_module("tasks.nightly")
             return f"has ragmetrics {import_module('ragmetrics').__version__}"
         except ImportError as error:
             return f"cannot import {error.name}"

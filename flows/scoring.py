@@ -17,7 +17,7 @@ from ragmetrics.errors import RagmetricsError
 from ragmetrics.scoring import Part, WorkerDied
 from ragmetrics.storage import RunRef
 from ragmetrics.text import sharing_splits
-from tasks.steps import score
+from tasks.nightly import score
 
 ROUNDS = 2
 """Times that a part is given to a runner. What a cluster gives up has killed several workers."""
@@ -47,7 +47,7 @@ def score_all(
         for _ in range(1, ROUNDS):
             if not died:
                 break
-            get_run_logger().warning("%d parts lost their process, and are begun anew", len(died))
+            get_run_logger().warning("%d parts lost their process and start again", len(died))
             try:
                 more, died = work.round([part for part, _ in died], watch)
             except RunnerFailed as failed:

@@ -63,7 +63,7 @@ class Trace:
             yield
         finally:
             sys.setprofile(None)
-            threading.setprofile(None)
+            threading.setprofile(None)  # as its documentation says
 
     @property
     def modules(self) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Alerts: rules turn numbers into findings, findings change alert states, channels are notified.
 
-It is for what fires, when, who is notified, and what silences it. It computes no scores
+It decides what fires and when, who is notified, and what silences an alert. It computes no scores
 (`scoring`) and draws no pages (`report`).
 """
 

@@ -20,7 +20,7 @@ from .silencing import (
     alert_id as alert_id,
     silence as silence,
     silences as silences,
-    sweep as sweep,
+    remove_expired_silences as remove_expired_silences,
     unsilence as unsilence,
     with_silences as with_silences,
 )

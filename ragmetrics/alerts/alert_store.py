@@ -1,7 +1,7 @@
-"""The book: what is kept of all alerts from night to night, and of the messages about them.
+"""The alert store: the stored states of all alerts, and the messages that are not delivered yet.
 
-alerts/state.json     the state of each alert, as the newest night left it
-alerts/outbox/*.json  the messages that their channels have not confirmed yet
+alerts/state.json     the state of each alert after the newest night
+alerts/outbox/*.json  the messages that their channels have not confirmed
 """
 
 from __future__ import annotations
@@ -16,53 +16,54 @@ from pydantic import Field, model_validator
 from ragmetrics.model import Finding, Notification, Record, State
 
 Tone = Literal["info", "success", "warning", "failure"]
-"""How services mark a message that know more than text."""
+"""How a service with more than text marks a message."""
 
 
 @dataclass(frozen=True)
 class Message:
-    """What is posted: `text` for notifications, in one line, and Block Kit blocks as JSON."""
+    """A message: `text` is one line for notifications, `blocks` are Block Kit blocks as JSON."""
 
     text: str
     blocks: list[dict[str, Any]]
     tone: Tone = "info"
     about: tuple[str, ...] = ()
-    """Keys of the alerts that it is about, where that decides on its thread."""
+    """Keys of its alerts, where they decide on its thread."""
     opens: bool = False
-    """Whether their thread begins with it,"""
+    """Whether it starts the thread of its alerts."""
     broadcast: bool = False
-    """or, told in their thread, it is shown in the channel too."""
+    """Whether a message in a thread is shown in the channel too."""
 
 
 class AlertState(Record):
-    """One alert after the last night that judged it; the default is an alert never seen."""
+    """One alert after the last night that judged it. The default is a new alert."""
 
     state: State = "ok"
     since: date | None = None
-    """First night of the present pending or firing spell."""
+    """First night of the current pending or firing incident."""
     nights: int = 0
     """Judged nights in a row that were not ok."""
     last_night: date | None = None
     last_sent: date | None = None
     """Night of the last message about this alert."""
     told: date | None = None
-    """First night of the spell that lasts for all that people were told, if one does."""
+    """First night of the incident that people were notified of and that is not resolved for them;
+    else None."""
     notified: Notification | None = None
-    """The last numbers that people were told of it while it fires, from which worse is measured."""
+    """Numbers of the last message while the alert fires. An escalation is measured from them."""
     unsilenced: datetime | None = None
-    """Silences made until then have ended, as the alert escalated."""
+    """Silences made before this time have ended, because the alert escalated."""
     snoozed: bool = False
-    """Whether the newest night was kept from people: what is, is told once that is over."""
+    """Whether a snooze held back the newest night. A message follows when the snooze ends."""
     finding: Finding | None = None
-    """As judged on `last_night`."""
+    """The finding of `last_night`."""
     previous: AlertState | None = None
-    """As it was before `last_night`: where a rerun of that night starts from."""
+    """The state before `last_night`. A rerun of that night starts from it."""
 
     @model_validator(mode="before")
     @classmethod
-    def _told_all(cls, data: Any) -> Any:
-        """Before there were silences, what fired had been told; before there were escalations, the
-        night of the last message was kept, and not what it said.
+    def _upgrade(cls, data: Any) -> Any:
+        """Read states of earlier versions. Before silences existed, every firing alert had been
+        notified. Before escalations existed, only the night of the last message was stored.
         """
         if not isinstance(data, dict):
             return data
@@ -80,36 +81,37 @@ class Undelivered(Record):
     message: Message
     channel: str = "slack"
     turn: int = 0
-    """Of the night: a rerun tells in a later turn while something of an earlier one still waits."""
+    """Number of the run's batch of messages within the night. A rerun gets a later number while
+    messages of an earlier batch still wait."""
     together: int = 1
-    """Messages of its turn, for all channels, itself included."""
+    """Number of messages in its batch, for all channels, itself included."""
     undo: dict[str, AlertState] | None = None
-    """The alerts that it tells of as they were before; None: as the book says,"""
+    """States of its alerts before the message; None: see `AlertStore.undo`."""
     redo: dict[str, AlertState] = Field(default_factory=dict)
-    """and as they are since: a run that died may not have written that."""
+    """States of its alerts after the message, in case the run died before it wrote them."""
 
 
 class AlertStore(Record):
-    """All alerts by `Finding.key`, and the messages that still have to go out."""
+    """All alert states by `Finding.key`, and the messages that are not delivered yet."""
 
     night: date | None = None
-    """The newest night that was advanced to."""
+    """The newest night of the states."""
     states: dict[str, AlertState] = Field(default_factory=dict)
     outbox: tuple[Undelivered, ...] = ()
     undo: dict[str, AlertState] = Field(default_factory=dict)
-    """The alerts of tonight's transitions as they were before: used if the message never went."""
+    """States of tonight's notified alerts before tonight, in case the message is withdrawn."""
 
     def queue(
         self, messages: Sequence[tuple[str, Message]], waited: Sequence[Undelivered] = ()
     ) -> AlertStore:
-        """This book with tonight's messages in the outbox, each after the name of its channel.
+        """This store with tonight's messages in the outbox, each with the name of its channel.
 
-        `advance` was called before. `waited` is what waited before that: what of it was taken back
-        is still in the store until the state is written, so its turn is given to the very same
-        messages alone.
+        Call `advance_states` first. `waited` are the messages that waited before it. Withdrawn
+        messages stay in the outbox folder until the state is written. So only equal messages may
+        have their batch number.
         """
         if self.night is None:
-            raise ValueError("no night to queue a message for: call advance first")
+            raise ValueError("no night to queue a message for: call advance_states first")
         redo = {key: self.states[key] for key in self.undo if key in self.states}
         fresh = [
             Undelivered(
@@ -132,7 +134,7 @@ class AlertStore(Record):
 
 
 def _same_turn(fresh: Sequence[Undelivered], waited: Sequence[Undelivered]) -> int | None:
-    """The turn in which the very same messages waited; None where there is no such turn."""
+    """The batch number of equal waiting messages; None where there are none."""
     for turn in sorted({one.turn for one in waited}):
         if all(one.model_copy(update={"turn": turn}) in waited for one in fresh):
             return turn

@@ -1,4 +1,4 @@
-"""Posting to any service that Apprise knows: confirmed, or an error that gives no address away."""
+"""Sends messages to any service that Apprise supports. Errors never contain the address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.formats import generic as rendering
-from ragmetrics.alerts.timeouts import Unconfirmed, hidden
+from ragmetrics.alerts.timeouts import Unconfirmed, redact_secrets
 from ragmetrics.text import clean
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LOGGER = "apprise"
 _REFUSED = re.compile(r"\berror=4(?!08|29)\d\d\b")
-"""As Apprise's services log the status of an answer that no repeat will change."""
+"""Log text of Apprise's services for a status that no retry changes."""
 
 
 class ChannelError(Unconfirmed):
@@ -30,8 +30,8 @@ class ChannelError(Unconfirmed):
 def send(message: Message, name: str, address: SecretStr) -> None:
     """Send to one service; return only when it confirmed.
 
-    The text is of the form that the service shows best, or that `?format=` of the address says, and
-    cut to what it takes. Raises ChannelError, whose text has nothing of the address.
+    The text has the service's preferred format, or that of `?format=` in the address, and is cut to
+    the service's limit. Raises ChannelError, whose text contains nothing of the address.
     """
     try:
         from apprise import Apprise, AppriseAsset, NotifyType
@@ -45,7 +45,7 @@ def send(message: Message, name: str, address: SecretStr) -> None:
         service = Apprise.instantiate(url, asset=asset)
         if service is None:
             raise ChannelError(
-                f"{name}: not an address that Apprise knows, as mailtos://user:password@host or "
+                f"{name}: not an address that Apprise supports, as mailtos://user:password@host or "
                 "msteams://...: see its list of services"
             )
         sender = Apprise(asset=asset)
@@ -59,14 +59,14 @@ def send(message: Message, name: str, address: SecretStr) -> None:
         )
     if not sent:
         said = "; ".join(lines)
-        reason = clean(hidden(said, [url]), 300) or "no reason given"
+        reason = clean(redact_secrets(said, [url]), 300) or "no reason given"
         raise ChannelError(
             f"{name} did not take the message: {reason}", transient=not _REFUSED.search(said)
         )
 
 
 def _room(service: NotifyBase, message: Message) -> int:
-    """Characters for the body: in some services the title counts with it."""
+    """Characters left for the body, as some services count the title with it."""
     taken = len(rendering.title(message, "markdown")) + 20 if service.title_maxlen <= 0 else 0
     if service.overflow_amalgamate_title:
         taken = max(taken, min(service.title_maxlen, len(rendering.title(message))) + 20)
@@ -75,8 +75,9 @@ def _room(service: NotifyBase, message: Message) -> int:
 
 @contextmanager
 def _logged() -> Iterator[list[str]]:
-    """What Apprise says of failures, which is in no return value; kept out of other logs, for it
-    may name the address."""
+    """Collects Apprise's log lines about failures, which it does not return. They may contain the
+    address, so they reach no other log.
+    """
     lines: list[str] = []
     handler = logging.Handler(logging.WARNING)
     handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]

@@ -1,12 +1,12 @@
-"""Baselines: which nights a drop is measured against, as `versus` of its rule says.
+"""Baselines: the nights that a drop is compared with, as `versus` of its rule says.
 
-previous      the last night that compares           pinned:RUN  one run of the store, always
-trailing:N    the last N of them                     serving     the nights of the build that serves
+previous      the last comparable night              pinned:RUN  always one run of the store
+trailing:N    the last N comparable nights           serving     the nights of the serving build
 
-Of all but a pinned run: nights on which the alert was firing, and those that led to it, are no
-measure: a drop that stays must not come to look resolved. Nor are nights with too few rows. A spell
-that is merely pending is left out as long as it lasts; it counts again once it is over, for to drop
-all poor nights for good would make of the best ones the measure.
+Except for a pinned run, a baseline excludes nights on which the alert was firing, and the pending
+nights before: otherwise a lasting drop would look resolved. It excludes nights with too few rows. A
+pending incident is excluded while it lasts. Later its nights count again: if all poor nights were
+excluded, the best nights would become the baseline.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ragmetrics.config import Rule
 from ragmetrics.model import Manifest
 
 SERVING_NIGHTS = 7
-"""Newest nights of the serving build that speak for it."""
+"""Most nights of the serving build in its baseline: the newest ones."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class NoBaseline:
 
     reason: str
     for_good: bool = False
-    """Whether no further night will mend it, but the settings have to be changed."""
+    """Whether only a change of the settings helps, and no further night."""
 
 
 def find_baseline(rule: Rule, night: NightContext, key: str) -> Baseline | NoBaseline:
-    """What tonight is compared with, and the nights of the present spell."""
+    """The baseline of tonight, with the nights of the current incident."""
     comparable = night.comparable(rule.metric)
     start = incident_start(night.earlier, key, rule.for_ - 1) or night.manifest.date
     spell = [one for one in comparable if one.date >= start][-(MOST_NIGHTS - 1) :]
@@ -53,7 +53,7 @@ def find_baseline(rule: Rule, night: NightContext, key: str) -> Baseline | NoBas
 
 
 def usual_nights(night: NightContext, metric: str, key: str, start: date) -> list[Manifest]:
-    """The nights before a spell that compare and on which the alert was not firing."""
+    """The comparable nights before an incident on which the alert was not firing."""
     out = nights_out(night.earlier, key)
     return [one for one in night.comparable(metric) if one.date < start and one.date not in out]
 
@@ -84,9 +84,11 @@ def _pinned(
 def _serving(
     night: NightContext, before: Sequence[Manifest], spell: Sequence[Manifest]
 ) -> Baseline | NoBaseline:
-    """The build that was promoted last, or that most rows of the newest night name. One that has
-    not served any night yet is preceded by the build that it was held against, and in a spell by
-    the one that served before it: the builds of a spell's own nights are no measure.
+    """The baseline of the serving build: the build promoted last, or that of most rows of the
+    newest night.
+
+    Where that build has no comparable night yet, the build that it was compared with is used, and
+    during an incident the build in service before it.
     """
     builds = list(night.serving())
     builds += _most_rows(before) if spell or not builds else []
@@ -105,7 +107,7 @@ def _serving(
 
 
 def _most_rows(before: Sequence[Manifest]) -> list[str]:
-    """The build of most rows of the newest night that names any."""
+    """The build of most rows, in the newest night that has a build."""
     for one in reversed(before):
         if builds := one.source.index_builds:
             return [max(builds, key=lambda name: builds[name])]

@@ -1,6 +1,6 @@
-"""The scored rows of nights as numbers, kept so that many rules can look at the same rows.
+"""The scored rows of nights as numbers, cached for the rules of a metric.
 
-Questions and the values of tags are numbered once. Joined nights number them alike.
+Questions and values of tags are numbered once, with the same numbers in joined nights.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ragmetrics.scoring import MetricScores
 from ragmetrics.stats import Codes, Numbers
 
 MOST_VALUES = 20
-"""Of a tag that is chosen by itself: one of more values names things, not kinds."""
+"""Most values of an automatically chosen tag: one with more values names items, not kinds."""
 
 
 @dataclass(frozen=True)
 class CodedTag:
-    """The value of each row, as its place among the names; None names the rows without the tag."""
+    """The value of each row as an index into `names`; the name None means rows without the tag."""
 
     codes: Codes
     names: Sequence[str | None]
@@ -52,25 +52,26 @@ class CodedRows:
 
 @dataclass
 class RowCoder:
-    """Numbers the rows of nights, and keeps them until the next metric is asked for."""
+    """Numbers the rows of nights, and caches them until the next metric."""
 
     _metric: str = ""
     _questions: dict[str, int] = field(default_factory=dict)
-    _kept: dict[str, CodedRows] = field(default_factory=dict)
+    _cache: dict[str, CodedRows] = field(default_factory=dict)
 
     def code(self, place: str, scores: MetricScores, named: Collection[str]) -> CodedRows:
-        """The rows of a night, `place` being its name. Tags of very many values are left out, but
-        for those that are `named`."""
+        """The rows of the night called `place`. Tags with very many values are left out, unless
+        they are `named`.
+        """
         if scores.metric != self._metric:
             self._metric = scores.metric
             self._questions.clear()
-            self._kept.clear()
-        if place not in self._kept:
-            self._kept[place] = self._coded(scores, named)
-        return self._kept[place]
+            self._cache.clear()
+        if place not in self._cache:
+            self._cache[place] = self._coded(scores, named)
+        return self._cache[place]
 
     def numbers(self, questions: Collection[str]) -> NDArray[np.intp]:
-        """The numbers of some questions, of those that were met."""
+        """The numbers of those questions that have one."""
         known = (self._questions.get(one) for one in questions)
         return np.array([one for one in known if one is not None], dtype=np.intp)
 
@@ -84,8 +85,8 @@ class RowCoder:
                 continue
             codes, names = pd.factorize(rows[column], use_na_sentinel=False)
             if tag in named or len(names) <= MOST_VALUES:
-                told = [name if isinstance(name, str) else None for name in names]
-                tags[tag] = CodedTag(codes.astype(np.intp), told)
+                named_values = [name if isinstance(name, str) else None for name in names]
+                tags[tag] = CodedTag(codes.astype(np.intp), named_values)
         numbers = self._questions
         questions = [numbers.setdefault(name, len(numbers)) for name in rows["question"].tolist()]
         values = rows["value"].to_numpy(dtype=np.float64)
@@ -93,7 +94,7 @@ class RowCoder:
 
 
 def joined(nights: Sequence[CodedRows], tag: str) -> tuple[Codes, int]:
-    """The values of a tag over several nights, numbered alike, and how many there are."""
+    """The values of a tag over several nights with common numbers, and the count of values."""
     numbers: dict[str | None, int] = {}
     found = []
     for one in nights:

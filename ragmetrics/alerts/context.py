@@ -1,4 +1,4 @@
-"""Evidence: what rules look at, tonight's scores and those of the nights before."""
+"""The input of the alert rules: tonight's scores, and those of earlier nights."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ Load: TypeAlias = Callable[[Manifest, str], MetricScores]
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a drop is measured against: the rows of some nights, of one index build or of all."""
+    """What a drop is measured from: the rows of some nights, of one index build or of all."""
 
     nights: Sequence[Manifest]
     label: str = ""
     build: str | None = None
-    """Of these nights, only the rows of this index build."""
+    """Only the rows of this index build count; None: all rows."""
     spell: Sequence[Manifest] = ()
-    """The nights of the present spell before tonight, to be judged with it."""
+    """The nights of the current incident before tonight; they are judged together with it."""
     fixed: bool = False
-    """Whether it is the same whatever the alert's history is."""
+    """Whether the baseline does not depend on the alert's history."""
     usual: Sequence[Manifest] = ()
-    """All nights before the spell on which the alert was not firing: these may be more."""
+    """All nights before the incident on which the alert was not firing."""
     past: Sequence[Manifest] = ()
-    """All nights before the spell. A day of the week that fired every week is among them."""
+    """All nights before the incident, including nights on which the alert was firing."""
 
 
 def _no_run(_: str) -> Manifest | None:
@@ -48,12 +48,12 @@ def _no_build() -> Sequence[str]:
 
 @dataclass(frozen=True)
 class NightContext:
-    """What the rules look at: the manifest so far, this night's scores, and the nights before.
+    """The input of the rules: the manifest so far, this night's scores, and the earlier nights.
 
-    `drifts` are the newest of this night's judges, one per labelled set. `find_run` finds any run
-    of the store by its name, `serving` the index builds that were promoted to serve this night,
-    newest first; both are asked only by rules that need them. `fixed_sets` know how the judges
-    scored labelled sets in each night.
+    `drifts` are the newest drifts of this night's judges, one per labelled set. `find_run` finds a
+    run of the store by its name. `serving` lists the index builds promoted to serve this night,
+    newest first. Only rules that need these two call them. `fixed_sets` give the judges' levels on
+    labelled sets in each night.
     """
 
     manifest: Manifest
@@ -67,19 +67,19 @@ class NightContext:
     ids: IdReader | None = None
     """Reads which contexts a night retrieved."""
     notified: Mapping[str, Notification] = field(default_factory=dict)
-    """By key of the alert, what people were last told of those that fire."""
+    """The last notification of each firing alert, by the alert's key."""
     mix_tags: Sequence[str] | None = None
     """Tags by which nights are compared like with like; None: those that explain the scores."""
     stale: set[str] = field(default_factory=set, init=False, compare=False)
-    """Questions of tonight whose labels name documents that are gone."""
+    """Questions of tonight whose labels name documents that no longer exist."""
     baselines: dict[str, Baseline] = field(default_factory=dict, init=False, compare=False)
-    """What each alert's drop was measured against, as its finding tells it."""
+    """The baseline of each alert's drop, by the alert's key."""
     coder: RowCoder = field(default_factory=RowCoder, init=False, repr=False, compare=False)
     """The rows of nights as numbers."""
     movements: dict[str, JudgeMovement | None] = field(
         default_factory=dict, init=False, compare=False
     )
-    """How far the judge moves from night to night in each metric, as it was found."""
+    """Cached movement of the judge from night to night, by metric."""
     _read: dict[tuple[str, str], MetricScores] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -89,7 +89,7 @@ class NightContext:
         return [one for one in self.earlier if self.compares(one, metric)]
 
     def compares(self, one: Manifest, metric: str) -> bool:
-        """Whether a run scored the metric, in the same way by the same judge as tonight's."""
+        """Whether a run scored the metric in the same way and by the same judge as tonight."""
         now, summary = self.manifest.summary(metric), one.summary(metric)
         return bool(now and summary and summary.scored and summary.fingerprint == now.fingerprint)
 
@@ -100,13 +100,13 @@ class NightContext:
         nights: Sequence[Manifest],
         build: str | None = None,
     ) -> list[QuestionValues]:
-        """The values of each question on some earlier nights, of one index build or of all."""
+        """The values of each question on some nights, for one index build or all."""
         return [self.rows(metric, one, build).by_question(segment) for one in nights]
 
     def rows(self, metric: str, one: Manifest, build: str | None = None) -> MetricScores:
-        """A metric's scores of a night, of one index build or of all.
+        """A metric's scores of a night, for one index build or all.
 
-        Each night is read once for all segments of a metric, and kept until the next metric.
+        Each night is read once for all segments of a metric, and cached until the next metric.
         """
         if one.run == self.manifest.run and one.date == self.manifest.date:
             return _of_build(self.scores[metric], build)

@@ -1,4 +1,4 @@
-"""A night that the dashboard does not show: told on its own, since alerts do not wait for pages."""
+"""The message that a night's dashboard pages failed. Alerts do not wait for pages."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ log = logging.getLogger(__name__)
 def notify_dashboard_failure(
     settings: Settings, files: Files, manifest: Manifest, reason: str, run_url: str | None = None
 ) -> bool:
-    """Tell every channel that a night's pages could not be written; return whether Slack was told.
+    """Notify every channel that a night's pages failed; return whether Slack confirmed.
 
-    Nothing is kept: where a channel does not confirm, the failure of the run is all there is.
+    Nothing is stored: where a channel does not confirm, only the failed run shows the problem.
     """
     message = compose_dashboard_failure(manifest, reason, run_url)
-    told = False
+    confirmed = False
     for channel in channels(settings.alerts, files):
-        if channel.lacks or not channel.hears("warning"):
+        if channel.missing_variable or not channel.accepts("warning"):
             continue
         try:
             with_timeout(CHANNEL_TIMEOUT, partial(channel.send, message))
         except Unconfirmed as error:
-            log.error("%s was not told that the dashboard is behind: %s", channel.name, error)
+            log.error("%s: dashboard failure not delivered: %s", channel.name, error)
         else:
-            told = told or channel.name == SLACK
-    return told
+            confirmed = confirmed or channel.name == SLACK
+    return confirmed
 
 
 def compose_dashboard_failure(
@@ -44,8 +44,8 @@ def compose_dashboard_failure(
     """The message of a night whose pages could not be written."""
     title = f"🟡 Warning: the dashboard could not be written for {manifest.date}"
     what = (
-        "Links to this night lead to no page, or to an old one. Its alerts stand. "
-        "The next run writes what is missing."
+        "Links to this night lead to no page, or to an old page. Its alerts are valid. "
+        "The next run writes the missing pages."
     )
     blocks = [
         {"type": "header", "text": plain(title)},

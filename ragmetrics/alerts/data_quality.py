@@ -1,4 +1,4 @@
-"""Health: what is wrong with the night itself, whatever its scores: findings of their own."""
+"""Data quality: findings on the logs, the quarantine and the judge, independent of scores."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from ragmetrics.model import (
 def check_health(
     settings: AlertSettings, manifest: Manifest, drifts: Sequence[Drift] = ()
 ) -> list[Finding]:
-    """Findings on the logs, the quarantine and the judge; only the first where nothing was read.
+    """Findings on the logs, the quarantine and the judge; only on the logs where nothing was read.
 
-    `drifts` are the newest of the night's judges, one per labelled set.
+    `drifts` are the newest drifts of the night's judges, one per labelled set.
     """
     source = manifest.source
     findings = [_no_data(manifest)]
-    if source.rows or source.quarantined:  # else a firing one must not look resolved
+    if source.rows or source.quarantined:  # without rows, a firing alert must not look resolved
         findings.append(_quarantine(settings, manifest))
     if findings[0].level != "no_data":
         findings += [_judge_failures(settings, manifest, one) for one in manifest.metrics]
@@ -40,7 +40,7 @@ def check_health(
 
 def _no_data(manifest: Manifest) -> Finding:
     source = manifest.source
-    rule = "every log file is there and whole"
+    rule = "every log file is present and complete"
     if source.problem:
         return _health(manifest, "no_data", "no_data", rule, f"nothing to score: {source.problem}")
     if source.broken:
@@ -82,7 +82,7 @@ def _judge_failures(settings: AlertSettings, manifest: Manifest, summary: Summar
 
 
 def _one_of_panel(settings: AlertSettings, manifest: Manifest, name: str) -> Finding:
-    """A warning: the rows have their values, but by fewer judges than they should."""
+    """A warning for a judge of a panel: rows have values, but from fewer judges than planned."""
     own = [judge for one in manifest.metrics for judge in one.judges if judge.name == name]
     failed = sum(judge.failed for judge in own)
     asked = failed + sum(judge.scored for judge in own)
@@ -99,37 +99,37 @@ def _one_of_panel(settings: AlertSettings, manifest: Manifest, name: str) -> Fin
 
 
 def _judge_drift(manifest: Manifest, drift: Drift) -> Finding:
-    """A warning, until a calibration shows no further change; one without verdicts shows nothing.
+    """A warning that lasts until a calibration shows no further change.
 
-    By itself it silences no metric: what fell may have fallen by the judge, or not. How much of a
-    drop the judge explains is told by `judge_drift`.
+    It silences no metric rule, as a drop may have another cause. `judge_drift` computes how much of
+    a drop the judge explains.
     """
-    changed = [one for one in drift.metrics if _surely_drifted(one)]
-    told = [
+    changed = [one for one in drift.metrics if _significantly_drifted(one)]
+    states = [
         _changed(one) if one in changed else f"{one.metric}: {one.state}"
         for one in drift.metrics
         if one in changed or one.untold
     ]
     since = f"{drift.judge} on {drift.name}, {drift.earlier:%Y-%m-%d} to {drift.later:%Y-%m-%d}"
     why = "" if drift.same_fingerprint else " (its settings or prompts have changed)"
-    text = f"{since}: {'; '.join(told) or 'no drift shown'}{why}"
-    rule = f"{drift.judge}: as it was when last calibrated on {drift.name}"
-    level: Level = "breach" if changed else "no_data" if drift.silent else "ok"
+    text = f"{since}: {'; '.join(states) or 'no drift shown'}{why}"
+    rule = f"{drift.judge}: no change since its last calibration on {drift.name}"
+    level: Level = "breach" if changed else "no_data" if drift.has_unknown else "ok"
     finding = _health(manifest, "judge_drift", level, rule, text)
     key = f"{finding.key}/judge={drift.judge}/set={drift.name}"
     affects = [one.metric for one in changed]
     return finding.model_copy(update={"key": key, "severity": "warning", "affects": affects})
 
 
-def _surely_drifted(one: MetricDrift) -> bool:
-    """With a calibration every night, drift that chance shows once in twenty would be noise."""
+def _significantly_drifted(one: MetricDrift) -> bool:
+    """Whether p is at most 1%: with a calibration every night, 5% would be noise."""
     return one.drifted and (one.p_value is None or one.p_value <= SURE)
 
 
 def _changed(one: MetricDrift) -> str:
     share = "" if one.changed.value is None else f", {one.changed.value:.0%} of verdicts changed"
-    told = {"quadratic kappa": one.figures.get("kappa_quadratic"), "AUC": one.figures.get("auc")}
-    moves = [f"{name} {_move(found)}" for name, found in told.items() if found]
+    shown = {"quadratic kappa": one.figures.get("kappa_quadratic"), "AUC": one.figures.get("auc")}
+    moves = [f"{name} {_move(found)}" for name, found in shown.items() if found]
     return f"{one.metric} drifted: {', '.join(moves)}{share}"
 
 

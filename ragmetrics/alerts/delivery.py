@@ -1,13 +1,12 @@
-"""Delivery: tonight's transitions as messages to the channels, and the state of all alerts.
+"""Delivery: sends tonight's transitions to the channels, and writes the state of all alerts.
 
-In this order, so that whatever dies in between, and whoever does the same at the same time, no
-message is lost:
+This order loses no message if a run dies or another run does the same:
 
-    the messages into the outbox -> the state -> each message to its channel, and out of the outbox
+    messages into the outbox -> state of the alerts -> each message to its channel, then removed
 
-Messages that wait since other nights go first, each to its channel and out of the outbox before the
-next. So a run that dies, or whose store fails, repeats at worst the one that was taken last; and a
-channel that fails, or hangs, repeats nothing of the others and keeps none of them waiting for long.
+Messages of earlier nights go first. Each is removed from the outbox before the next is sent. So a
+run that dies, or whose store fails, repeats at most its last message. A channel that fails or hangs
+repeats no message of other channels, and delays them for a limited time.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pydantic import ValidationError
 from ragmetrics.alerts import outbox
 from ragmetrics.alerts.alert_store import AlertStore, Message, Undelivered
 from ragmetrics.alerts.missed_nights import find_earlier, with_missed_nights
-from ragmetrics.alerts.notification_channels import SLACK, Channel, Tell, channels
+from ragmetrics.alerts.notification_channels import SLACK, Channel, ComposeMessage, channels
 from ragmetrics.alerts.outbox_recovery import deliver
 from ragmetrics.alerts.silencing import silences
 from ragmetrics.alerts.slack import compose
@@ -34,81 +33,81 @@ from ragmetrics.errors import StoreError
 from ragmetrics.model import Finding, Manifest, explain_validation_error
 from ragmetrics.storage import Files, is_current
 
-BOOK = "alerts/state.json"
+STATE_FILE = "alerts/state.json"
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """What became of a night's message."""
+    """The result of delivering a night's messages."""
 
     message: Message | None
-    """None: nothing changed, nothing to say."""
+    """The message; None where no alert changed."""
     sent: bool
     errors: tuple[str, ...] = ()
-    """Why messages are still undelivered; they are kept, and the next run sends them."""
+    """Why messages are not delivered yet. They stay in the outbox for the next run."""
 
 
 def load_alerts(files: Files) -> AlertStore:
-    """The state of all alerts, with what waits in the outbox.
+    """The state of all alerts, with the messages in the outbox.
 
-    Raises StoreError where it cannot be read as such.
+    Raises StoreError where the state cannot be read.
     """
     return _with_outbox(_load_state(files), files)
 
 
 def _with_outbox(state: AlertStore, files: Files) -> AlertStore:
-    """The state has messages of its own where an earlier version wrote it."""
-    more = (one for one in outbox.waiting(files) if one not in state.outbox)
+    """Add the outbox folder. A state of an earlier version may contain messages itself."""
+    more = (one for one in outbox.waiting_messages(files) if one not in state.outbox)
     return state.model_copy(update={"outbox": (*state.outbox, *more)})
 
 
 def _load_state(files: Files) -> AlertStore:
-    data = files.find(BOOK)
+    data = files.find(STATE_FILE)
     try:
         return AlertStore() if data is None else AlertStore.model_validate_json(data)
     except ValidationError as error:
         reason = explain_validation_error(error)
-        raise StoreError(f"{files.uri(BOOK)}: not a state of alerts: {reason}") from None
+        raise StoreError(f"{files.uri(STATE_FILE)}: not a state of alerts: {reason}") from None
 
 
 def notify_channels(
     settings: Settings, files: Files, manifest: Manifest, run_url: str | None = None
 ) -> Delivery:
-    """Tell every channel what changed with this night, and with those that were missed before it.
+    """Notify every channel of the changes of this night, and of missed nights before it.
 
-    A store that cannot be written keeps nobody from being told.
-    Without a webhook or bot in the environment nothing is sent to Slack and the state advances all
-    the same; a message that waits goes on waiting, anew where the night's own was taken back. Other
-    channels were asked for, so what they cannot be sent is kept.
-    A run that does not speak for its night any more has nothing to say of it.
+    Messages are sent even where the store cannot be written. Without a webhook or bot in the
+    environment nothing is sent to Slack, and the state advances all the same. A waiting Slack
+    message keeps waiting, and is replaced where this run withdraws it. Other channels are
+    configured explicitly, so their messages wait in the outbox. A run that is not the current run
+    of its night sends nothing about it.
     """
     stored = _load_state(files)
     before = _with_outbox(stored, files)
     reached = channels(settings.alerts, files)
-    book, message, names = before, None, set[str]()
-    spoke = is_current(files, manifest)
-    if spoke:
+    alerts, message, names = before, None, set[str]()
+    current = is_current(files, manifest)
+    if current:
         days = settings.alerts.remind_days
         quiet, found = silences(files), manifest.findings
         earlier = find_earlier(files, before, manifest.date)
         known = with_missed_nights(before, earlier, found, days)
-        book, findings = advance_states(known, found, manifest.date, days, quiet, manifest.run)
-        tell = message_composer(settings, files, manifest, run_url)
-        message = tell(findings)
-        again = {one.channel for one in before.outbox if one not in book.outbox}
-        told = alert_messages(_asked(reached, again), findings, tell)
-        queued = book.queue(told, before.outbox) if told else book
-        book, names = queued, {name for name, _ in told}
+        alerts, findings = advance_states(known, found, manifest.date, days, quiet, manifest.run)
+        compose_message = message_composer(settings, files, manifest, run_url)
+        message = compose_message(findings)
+        again = {one.channel for one in before.outbox if one not in alerts.outbox}
+        messages = alert_messages(_configured(reached, again), findings, compose_message)
+        queued = alerts.queue(messages, before.outbox) if messages else alerts
+        alerts, names = queued, {name for name, _ in messages}
 
     def save() -> None:
-        if spoke:
-            _save_state(settings, files, manifest, stored, book)
+        if current:
+            _save_state(settings, files, manifest, stored, alerts)
 
-    errors = _write_and_send(files, reached, stored, before, book, save)
+    errors = _write_and_send(files, reached, stored, before, alerts, save)
     for error in errors:
         log.error("%s", error)
-    able = any(one.name in names and not one.lacks for one in reached)
+    able = any(one.name in names and not one.missing_variable for one in reached)
     return Delivery(message, sent=able and not errors, errors=errors)
 
 
@@ -117,40 +116,43 @@ def _write_and_send(
     reached: Sequence[Channel],
     stored: AlertStore,
     before: AlertStore,
-    book: AlertStore,
+    alerts: AlertStore,
     save: Callable[[], None],
 ) -> tuple[str, ...]:
-    """Write the outbox and the state, and send; return why something of it could not be done.
+    """Write the outbox and the state, and send; return the errors.
 
-    What the store does not take is sent all the same. Where the outbox cannot be written, the state
-    is written last, and only if every message went out: else the next night would take it for told.
+    Messages that the store does not accept are sent all the same. Where the outbox cannot be
+    written, the state is written last, and only if every message was sent: otherwise the next
+    night would count them as sent.
     """
     earlier = [one for one in before.outbox if one not in stored.outbox]
-    queued = [one for one in book.outbox if one not in earlier]
-    unkept = _unwritten(lambda: outbox.keep(files, queued))
+    queued = [one for one in alerts.outbox if one not in earlier]
+    unkept = _unwritten(lambda: outbox.add_messages(files, queued))
     errors = unkept or _unwritten(save)
     errors += _unwritten(
-        lambda: outbox.drop(files, [one for one in before.outbox if one not in book.outbox])
+        lambda: outbox.remove_messages(
+            files, [one for one in before.outbox if one not in alerts.outbox]
+        )
     )
-    unsent = list(_send_all(files, book, reached, kept=not unkept))
+    unsent = list(_send_all(files, alerts, reached, kept=not unkept))
     if unkept and not unsent:
         errors += _unwritten(save)
     return tuple(dict.fromkeys([*errors, *unsent]))
 
 
 def _unwritten(write: Callable[[], None]) -> list[str]:
-    """Why something of the alerts could not be written to the store; nothing where it could."""
+    """The error of a write to the store; empty where it succeeded."""
     try:
         write()
     except StoreError as error:
-        return [f"the alerts cannot be noted, and may be told twice: {error}"]
+        return [f"the alerts cannot be stored, messages may be sent twice: {error}"]
     return []
 
 
 def message_composer(
     settings: Settings, files: Files, manifest: Manifest, run_url: str | None = None
-) -> Tell:
-    """Composes messages of a night as the settings say."""
+) -> ComposeMessage:
+    """A function that composes messages of a night as the settings say."""
     return partial(
         compose,
         manifest,
@@ -161,81 +163,92 @@ def message_composer(
 
 
 def alert_messages(
-    reached: Sequence[Channel], findings: Sequence[Finding], tell: Tell
+    reached: Sequence[Channel], findings: Sequence[Finding], compose_message: ComposeMessage
 ) -> list[tuple[str, Message]]:
-    """What every channel is told of a night, each after the channel's name."""
-    return [(one.name, message) for one in reached for message in one.messages(findings, tell)]
+    """The messages of a night for every channel, each with the channel's name."""
+    return [
+        (one.name, message)
+        for one in reached
+        for message in one.messages(findings, compose_message)
+    ]
 
 
-def _asked(reached: Sequence[Channel], again: Collection[str]) -> list[Channel]:
-    """All but a Slack of which nobody gave an address: then it tells again at most what it was to
-    tell before."""
-    return [one for one in reached if not one.lacks or one.name != SLACK or one.name in again]
+def _configured(reached: Sequence[Channel], again: Collection[str]) -> list[Channel]:
+    """The channels to send to. Slack without an address counts only where `again` names it, which
+    replaces its withdrawn messages.
+    """
+    return [
+        one for one in reached if not one.missing_variable or one.name != SLACK or one.name in again
+    ]
 
 
 def _send_all(
-    files: Files, book: AlertStore, reached: Sequence[Channel], *, kept: bool
+    files: Files, alerts: AlertStore, reached: Sequence[Channel], *, kept: bool
 ) -> Iterator[str]:
-    """Send what waits for each channel; why it is still undelivered, where it is. `kept`: the
-    outbox is in the store.
+    """Send the waiting messages of each channel, and yield the errors. `kept`: the outbox is in the
+    store.
     """
     names = [one.name for one in reached]
-    for one in book.outbox:
+    for one in alerts.outbox:
         if one.channel not in names:
-            log.warning("message of %s dropped: no channel %s any more", one.night, one.channel)
-            yield from _unwritten(partial(outbox.drop, files, [one]))
+            log.warning("message of %s dropped: channel %s is removed", one.night, one.channel)
+            yield from _unwritten(partial(outbox.remove_messages, files, [one]))
     for channel in reached:
-        mine = tuple(one for one in book.outbox if one.channel == channel.name)
-        left, reasons, unnoted = _send_to(files, book.model_copy(update={"outbox": mine}), channel)
-        yield from unnoted
-        old = [one for one in left if book.night and outbox.is_old(one, book.night)]
+        mine = tuple(one for one in alerts.outbox if one.channel == channel.name)
+        left, reasons, unsaved = _send_to(
+            files, alerts.model_copy(update={"outbox": mine}), channel
+        )
+        yield from unsaved
+        old = [one for one in left if alerts.night and outbox.is_old(one, alerts.night)]
         what = "Slack message" if channel.name == SLACK else "message"
         if len(old) < len(left):
-            state = "kept for the next run" if kept else "left to the next night"
+            state = "waits for the next run" if kept else "is left to the next night"
             yield from (f"{what} {state}: {reason}" for reason in reasons)
         for one in old:
-            yield _give_up(files, one, what, "; ".join(reasons) or f"{channel.lacks} is not set")
+            yield _give_up(
+                files, one, what, "; ".join(reasons) or f"{channel.missing_variable} is not set"
+            )
 
 
 def _give_up(files: Files, one: Undelivered, what: str, why: str) -> str:
-    """Put a message aside that waited for too long; return what to say of it."""
+    """Move a message that waited too long out of the outbox; return the error text."""
     try:
         where = outbox.give_up(files, one)
     except StoreError as error:
-        return f"{what} of {one.night} cannot be put aside: {error}; it was not sent: {why}"
+        return f"{what} of {one.night} cannot be moved: {error}; it was not sent: {why}"
     return f"{what} of {one.night} given up, it is in {where}: {why}"
 
 
 def _send_to(
-    files: Files, book: AlertStore, channel: Channel
+    files: Files, alerts: AlertStore, channel: Channel
 ) -> tuple[tuple[Undelivered, ...], list[str], list[str]]:
-    """Send a channel its messages; return those that are left, why, and why of some that went out
-    it could not be noted.
+    """Send a channel its messages; return those that remain, their errors, and the errors of
+    removing sent messages from the outbox.
     """
-    unnoted: list[str] = []
-    if channel.lacks:
-        asked = book.outbox and channel.name != SLACK
-        return book.outbox, [f"{channel.lacks} is not set"] if asked else [], unnoted
+    unsaved: list[str] = []
+    if channel.missing_variable:
+        asked = alerts.outbox and channel.name != SLACK
+        return alerts.outbox, [f"{channel.missing_variable} is not set"] if asked else [], unsaved
     ends = monotonic() + CHANNEL_TIMEOUT
     left, failed = deliver(
-        book,
+        alerts,
         lambda message: with_timeout(ends - monotonic(), partial(channel.send, message)),
-        lambda one: unnoted.extend(_unwritten(partial(outbox.drop, files, [one]))),
+        lambda one: unsaved.extend(_unwritten(partial(outbox.remove_messages, files, [one]))),
     )
-    return left.outbox, list(dict.fromkeys(map(str, failed))), unnoted
+    return left.outbox, list(dict.fromkeys(map(str, failed))), unsaved
 
 
 def _save_state(
-    settings: Settings, files: Files, manifest: Manifest, stored: AlertStore, book: AlertStore
+    settings: Settings, files: Files, manifest: Manifest, stored: AlertStore, alerts: AlertStore
 ) -> None:
-    """Write the state. Where another run wrote its own meanwhile, this night follows upon that."""
+    """Write the state. Where another run wrote it meanwhile, advance that state to this night."""
     now = _load_state(files)
     bare: dict[str, object] = {"outbox": ()}
     if now != stored:
         if now.night and now.night > manifest.date:
             return
-        undo = book.undo
-        book, _ = advance_states(
+        undo = alerts.undo
+        alerts, _ = advance_states(
             now.model_copy(update=bare),
             manifest.findings,
             manifest.date,
@@ -243,18 +256,18 @@ def _save_state(
             silences(files),
             manifest.run,
         )
-        # Of the message that this run may still have in the outbox.
-        book = book.model_copy(update={"undo": {**now.undo, **undo}})
-    files.write(BOOK, book.model_copy(update=bare).model_dump_json(indent=1).encode())
+        # For the message that this run may still have in the outbox.
+        alerts = alerts.model_copy(update={"undo": {**now.undo, **undo}})
+    files.write(STATE_FILE, alerts.model_copy(update=bare).model_dump_json(indent=1).encode())
 
 
 def dashboard_link(settings: Settings, files: Files, manifest: Manifest) -> str:
-    """Where people find the night's page."""
+    """Link to the night's page."""
     return page_link(settings, files, f"{manifest.date.isoformat()}/index.html")
 
 
 def page_link(settings: Settings, files: Files, page: str) -> str:
-    """Where people find a page of the dashboard."""
+    """Link to a page of the dashboard."""
     if settings.dashboard_url:
         return f"{settings.dashboard_url.rstrip('/')}/{page}"
     return files.uri(f"dashboard/{page}")

@@ -1,7 +1,7 @@
-"""Seen ids: which contexts a night retrieved, and which its labels name, read from its rows.
+"""Document ids of a night: those it retrieved, and those its labels name, read from its rows.
 
-Ids are held as 64-bit hashes, so a million of them take 8 MB, and of a night's texts no more than
-those of a shard are in memory; nothing is kept beside the rows.
+Ids are stored as 64-bit hashes, so a million of them take 8 MB. At most one shard's texts are in
+memory. Nothing is stored beside the rows.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Ids: TypeAlias = NDArray[np.uint64]
 T = TypeVar("T")
 _PIECES = re.compile(r"[.!?。！？\n]+")
 _SHORTEST_PIECE = 20
-"""Characters; shorter ones stand in many texts."""
+"""Characters of the shortest sentence that counts; shorter ones appear in many texts."""
 _RETRIEVED, _GOLDEN = "retrieved_context_ids", "reference_context_ids"
 _TEXTS = "retrieved_contexts"
 
 
 @dataclass(frozen=True)
 class SeenIds:
-    """Of one night: the ids retrieved, those that its labels name, each once and ascending."""
+    """The ids of one night: retrieved ids and ids of its labels, each once and ascending."""
 
     retrieved: Ids
     golden: Ids
@@ -43,7 +43,7 @@ class IdReader:
     files: Files
 
     def seen(self, night: Manifest) -> SeenIds | None:
-        """A night's ids; None where its rows are not there, or have none."""
+        """A night's ids; None where its rows are not stored, or have no ids."""
 
         def ids(table: Any) -> list[Ids]:
             return [hashed(_distinct(table[name])) for name in (_RETRIEVED, _GOLDEN)]
@@ -53,7 +53,7 @@ class IdReader:
         return SeenIds(retrieved, golden) if len(retrieved) else None
 
     def questions_of(self, night: Manifest, ids: Ids) -> set[str]:
-        """The questions of a night whose labels name any of some ids."""
+        """The questions of a night whose labels name at least one of the ids."""
 
         def questions(table: Any) -> set[str]:
             named = np.isin(_elements(table[_GOLDEN]), ids)
@@ -63,7 +63,7 @@ class IdReader:
         return set().union(*self._each(night, ["user_input", _GOLDEN], questions))
 
     def texts_of(self, night: Manifest, ids: Ids) -> dict[int, Ids]:
-        """The texts that were retrieved under some ids, as hashes of their sentences."""
+        """The texts that were retrieved under the ids, as hashes of their sentences."""
         import pyarrow.compute as pc
 
         found: dict[int, Ids] = {}
@@ -82,23 +82,23 @@ class IdReader:
         return found
 
     def all_pieces(self, night: Manifest) -> Ids:
-        """The sentences of all that a night retrieved, as hashes."""
+        """The sentences of all retrieved texts of a night, as hashes."""
         return _together(self._each(night, [_TEXTS], lambda one: pieces(_distinct(one[_TEXTS]))))
 
-    def _each(self, night: Manifest, names: Sequence[str], told: Callable[[Any], T]) -> list[T]:
-        """What columns of a night's rows tell, shard by shard: the texts of all are much."""
+    def _each(self, night: Manifest, names: Sequence[str], read: Callable[[Any], T]) -> list[T]:
+        """Apply `read` to columns of a night's rows, shard by shard to save memory."""
         ref = ref_of(night)
         try:
-            return [told(read_columns(self.files, ref.rows(n), names)) for n in range(ref.shards)]
+            return [read(read_columns(self.files, ref.rows(n), names)) for n in range(ref.shards)]
         except StoreError as error:
             if error.transient:
                 raise
-            return []  # rows that somebody removed: nothing is known of that night
+            return []  # the rows were removed
 
 
 def pieces(texts: Iterable[str]) -> Ids:
-    """The sentences of texts as hashes, ascending, whatever their case and spaces; short ones do
-    not count.
+    """The sentences of texts as ascending hashes, regardless of case and spaces; short sentences
+    do not count.
     """
     return hashed(
         {
@@ -120,9 +120,9 @@ def _together(found: Iterable[Ids]) -> Ids:
 
 
 def _in_order(values: Sequence[str]) -> Ids:
-    from pandas.util import hash_array  # takes a tenth of a second and more
+    from pandas.util import hash_array  # the import takes 0.1 s or more
 
-    # A lone surrogate has no bytes of its own.
+    # A lone surrogate cannot be encoded.
     safe = [one.encode("utf-8", "replace").decode() for one in values]
     return hash_array(np.array(safe, dtype=object), categorize=False) if safe else _NONE
 
@@ -135,7 +135,7 @@ def _distinct(column: Any) -> list[str]:
 
 
 def _elements(column: Any) -> Ids:
-    """Of all lists of a column, each element as its hash, in order."""
+    """The elements of all lists of a column as hashes, in order."""
     import pyarrow.compute as pc
 
     coded = pc.list_flatten(column).combine_chunks().dictionary_encode()
@@ -147,7 +147,7 @@ def _elements(column: Any) -> Ids:
 
 
 def _rows(column: Any) -> NDArray[np.int64]:
-    """The row that each element of a column's lists stands in."""
+    """The row of each element of a column's lists."""
     import pyarrow.compute as pc
 
     lengths = pc.list_value_length(column).fill_null(0).to_numpy()

@@ -1,4 +1,4 @@
-"""`max_drop` rules: how far a mean fell, tonight or since its spell began."""
+"""`max_drop` rules: the drop of a mean, tonight or since its incident began."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from ragmetrics.alerts.baselines import NoBaseline, find_baseline
 from ragmetrics.alerts.context import Baseline, NightContext
 from ragmetrics.alerts.firing_history import was_firing
-from ragmetrics.alerts.judge_drift import less_judge_drift
+from ragmetrics.alerts.judge_drift import without_judge_drift
 from ragmetrics.alerts.judge_movement import find_movement
 from ragmetrics.alerts.like_with_like import drop_between
-from ragmetrics.alerts.question_mix import Which
+from ragmetrics.alerts.question_mix import RowSelection
 from ragmetrics.alerts.rule_check import Limit, RuleCheck, no_data, start_finding, too_few
-from ragmetrics.alerts.stale_labels import less_stale_labels
+from ragmetrics.alerts.stale_labels import without_stale_labels
 from ragmetrics.config import Rule, drop_name
 from ragmetrics.model import (
     ComparedMeans,
@@ -28,16 +28,16 @@ from ragmetrics.model import (
 )
 from ragmetrics.stats import Drop, QuestionValues
 
-_TOLD_ALONE = 0.05
-"""Share of questions with no like before, from which it is told."""
+_SHOWN_UNMATCHED = 0.05
+"""From this share on, the message shows the share of questions without similar earlier ones."""
 
 
-def hold_drop(
+def check_drop(
     rule: Rule, limit: float, segment: Segment | None, night: NightContext, now: Summary | None
 ) -> RuleCheck:
-    """Measure tonight against the rule's baseline; `family.decide` says what it comes to.
+    """Measure tonight's drop from the rule's baseline; `multiple_testing.decide` decides on it.
 
-    A firing alert that has nothing to be compared with is unjudged: it must not look resolved.
+    A firing alert without anything to compare with is unjudged: it must not look resolved.
     """
     named = Limit(
         limit,
@@ -57,7 +57,7 @@ def hold_drop(
         few = NoBaseline("too few questions shared with earlier nights")
         return _incomparable(rule, finding, night, few)
     night.baselines[finding.key] = case.baseline
-    # Tonight with one of `for` baselines, and two to `for` nights together.
+    # Tonight alone with one of `for` baselines, or two to `for` nights together.
     comparisons = rule.for_ if baseline.fixed else 2 * rule.for_ - 1
     return replace(case, comparisons=comparisons, was_firing=firing)
 
@@ -65,8 +65,8 @@ def hold_drop(
 def measure_drop(
     rule: Rule, finding: Finding, night: NightContext, baseline: Baseline, line: float
 ) -> RuleCheck | None:
-    """The drop from a baseline to tonight, less what judge drift and stale labels explain of it;
-    None where there are less than two questions to compare.
+    """The drop from a baseline to tonight, without what judge drift and stale labels explain; None
+    where there are less than two questions to compare.
     """
     segment = finding.segment
     measured = _measure(rule, segment, night, baseline, line)
@@ -74,23 +74,23 @@ def measure_drop(
         return None
     beyond = measured.alone > line
     moves = _movement(night, rule.metric) if beyond else ""
-    told = finding.model_copy(update=_told(measured, finding.limit or 0.0, moves))
-    case = RuleCheck(rule, told, measured.drop, beyond=beyond, baseline=measured.baseline)
-    case = less_judge_drift(case, night, measured.alone, line)
-    return less_stale_labels(case, night, segment, line)
+    found = finding.model_copy(update=_describe(measured, finding.limit or 0.0, moves))
+    case = RuleCheck(rule, found, measured.drop, beyond=beyond, baseline=measured.baseline)
+    case = without_judge_drift(case, night, measured.alone, line)
+    return without_stale_labels(case, night, segment, line)
 
 
 @dataclass(frozen=True)
 class _Measured:
-    """The surer of two drops: tonight's, or that of all nights of the spell together."""
+    """The drop with the smaller p value: of tonight, or of all nights of the incident together."""
 
     drop: Drop
     alone: float
-    """Tonight's own drop."""
+    """Drop of tonight alone."""
     before: float
-    """Mean of all rows of the baseline; `drop` has that of the questions compared."""
+    """Mean of all rows of the baseline; `drop` has the mean of the compared questions."""
     baseline: Baseline
-    """Without a spell where tonight alone is told."""
+    """The baseline, without incident nights where the drop is that of tonight alone."""
 
 
 def _measure(
@@ -99,7 +99,7 @@ def _measure(
     """None where there are less than two questions to compare."""
     before = night.questions(rule.metric, segment, baseline.nights, baseline.build)
     tonight: QuestionValues = night.scores[rule.metric].by_question(segment)
-    which = Which(rule.metric, segment)
+    which = RowSelection(rule.metric, segment)
     alone = drop_between(night, which, baseline, before, [tonight])
     if alone is None:
         return None
@@ -109,20 +109,20 @@ def _measure(
         pooled = drop_between(night, which, baseline, before, everything)
         if pooled and pooled.drop > line and pooled.p_value < alone.p_value:
             drop = pooled
-    told = replace(baseline, spell=spell if drop is not alone else ())
-    return _Measured(drop, alone.drop, _mean(before), told)
+    used = replace(baseline, spell=spell if drop is not alone else ())
+    return _Measured(drop, alone.drop, _mean(before), used)
 
 
 def _movement(night: NightContext, metric: str) -> str:
-    """How far the judge moves from night to night, where that is known to be something."""
+    """The judge's movement from night to night in words, where it is known and not 0."""
     found = find_movement(night, metric)
     return movement_text(found) if found and found.sd is not None else ""
 
 
-def _told(measured: _Measured, limit: float, moves: str) -> dict[str, Any]:
-    """What the finding says of the drop, in numbers and in words, which `family.decide` completes.
+def _describe(measured: _Measured, limit: float, moves: str) -> dict[str, Any]:
+    """The drop in numbers and in words, as fields of the finding. `decide` completes the words.
 
-    Both means in them are of the questions that the drop is measured on.
+    Both means in the words are over the questions that the drop is measured on.
     """
     drop, baseline = measured.drop, measured.baseline
     means = ComparedMeans(
@@ -150,11 +150,13 @@ def _told(measured: _Measured, limit: float, moves: str) -> dict[str, Any]:
 
 
 def _mix(drop: Drop) -> str:
-    """What of the drop is the mix, ahead of what is left of it; empty where that is nothing."""
-    told = [mix_text(drop.before - drop.now, drop.mix, drop.mix_tags)]
-    if told[0] and drop.alone >= _TOLD_ALONE:
-        told.append(f"{drop.alone:.0%} of the questions have tags that are new or were rare before")
-    return "; ".join([*told, "like for like "]) if told[0] else ""
+    """The part of the drop that is the mix, as the beginning of a sentence; empty where it is 0."""
+    parts = [mix_text(drop.before - drop.now, drop.mix, drop.mix_tags)]
+    if parts[0] and drop.alone >= _SHOWN_UNMATCHED:
+        parts.append(
+            f"{drop.alone:.0%} of the questions have tags that are new or were rare before"
+        )
+    return "; ".join([*parts, "like for like "]) if parts[0] else ""
 
 
 def _mean(nights: Sequence[QuestionValues]) -> float:
@@ -167,7 +169,7 @@ def _mean(nights: Sequence[QuestionValues]) -> float:
 def _incomparable(
     rule: Rule, finding: Finding, night: NightContext, lacking: NoBaseline
 ) -> RuleCheck:
-    """Nothing to compare with yet is fine; what no further night can mend is no data."""
+    """The result without a baseline: ok where a later night will have one, else no data."""
     if lacking.for_good:
         return no_data(rule, finding, f"{finding.metric}: {lacking.reason}")
     text = f"{finding.metric}: nothing to compare with yet: {lacking.reason}"

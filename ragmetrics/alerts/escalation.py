@@ -1,12 +1,12 @@
-"""Escalations: firing alerts that are worse than what people were last told of them.
+"""Escalations: firing alerts that are significantly worse than at their last notification.
 
     worse    tonight's mean is below that of the last notification by more than `worse_by` (with
-             `for` the nights before tonight are added where that is surer), and q < false_alarms
-    q        Benjamini-Hochberg(p') over the alerts that fire,   p' = min(1, p * comparisons)
+             `for` the nights before tonight are added where p is smaller), and q < false_alarms
+    q        Benjamini-Hochberg(p') over the firing alerts,   p' = min(1, p * comparisons)
 
-The drop is measured as that of a rule: paired by question where questions recur, less what judge
-drift and stale labels explain. Once people are told, the new level is the one to fall below. So a
-level that goes up and down by less than `worse_by` escalates once, and noise hardly ever.
+The drop is measured as that of a rule: paired by question where questions recur, without what judge
+drift and stale labels explain. After a notification the new level is the reference. So a level that
+goes up and down by less than `worse_by` escalates once, and noise hardly ever.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from ragmetrics.model import Escalation, Finding, Manifest, Notification
 from ragmetrics.stats import Drop, adjust_p_values, compare
 
 
-def notifications(book: AlertStore, night: date) -> Mapping[str, Notification]:
-    """What people were last told of each alert that fires, as `advance` to a night sees it."""
-    states = recover(withdraw(book, night), night).states
+def notifications(alerts: AlertStore, night: date) -> Mapping[str, Notification]:
+    """The last notification of each firing alert, as `advance_states` to a night sees it."""
+    states = recover(withdraw(alerts, night), night).states
     return {key: one.notified for key, one in states.items() if one.told and one.notified}
 
 
@@ -38,8 +38,8 @@ def escalate(
     night: NightContext,
     false_alarms: float,
 ) -> list[Finding]:
-    """The findings of all cases, in their order, with the escalations of those that are worse; of
-    unjudged ones only these.
+    """The findings of all checks, in their order, with their escalations. An unjudged check has a
+    finding only where it escalates.
     """
     measured = [
         _since_notified(case, finding, night) for case, finding in zip(cases, findings, strict=True)
@@ -81,9 +81,8 @@ def _since_notified(case: RuleCheck, finding: Finding, night: NightContext) -> R
 def _since_mean(
     rule: Rule, finding: Finding, notified: Notification, night: NightContext
 ) -> RuleCheck | None:
-    """The drop since a message about scores that are not kept, measured from the mean that people
-    were told: this run was published first with rows missing, or the manifest of the run that they
-    were told of could not be written.
+    """The drop from the mean in the last message, where the scores behind it are not stored: this
+    run was published first with rows missing, or the manifest of that run could not be written.
     """
     if notified.mean is None:
         return None
@@ -97,8 +96,8 @@ def _since_mean(
 def _reference(
     notified: Notification, metric: str, night: NightContext, comparable: Sequence[Manifest]
 ) -> Manifest | None:
-    """The run that people were told of; where that is gone, or another judge scored it, the first
-    night since then that compares.
+    """The run of the last notification; where it is not stored, or has another judge, the first
+    comparable night since then.
     """
     for one in comparable:
         if one.date == notified.night and notified.run in ("", one.run):

@@ -1,7 +1,7 @@
-"""Spells: the nights in a row on which one alert was not ok, by the record of those nights.
+"""Incidents of one alert: nights in a row on which it was not ok, from the manifests.
 
-A night that had too few rows to judge it is none of them: its alert is firing for want of data, and
-nothing is known to have fallen. It neither begins a spell nor ends one.
+A night with too few rows to judge the alert does not count: the alert fires for lack of data, and
+no drop is known. Such a night neither begins nor ends an incident.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from datetime import date
 from ragmetrics.model import Finding, Manifest
 
 MOST_NIGHTS = 7
-"""Nights of a spell that are judged together: the newest ones."""
+"""Most nights of an incident that are judged together: the newest ones."""
 
 
 def incident_start(earlier: Sequence[Manifest], key: str, most: int | None = None) -> date | None:
-    """First night of the spell that lasts until tonight, or None where there is none.
+    """First night of the incident that lasts until tonight; None where there is none.
 
-    Of a spell that is only pending at most so many nights are told; one that is firing began
-    with the pending nights that led to it. Nights that did not judge the alert do not count.
+    A pending incident has at most `most` nights. A firing incident includes the pending nights
+    before it. Nights that did not judge the alert do not count.
     """
     spell: list[date] = []
     firing = False
@@ -32,7 +32,7 @@ def incident_start(earlier: Sequence[Manifest], key: str, most: int | None = Non
 
 
 def was_firing(earlier: Sequence[Manifest], key: str) -> bool:
-    """Whether the alert was firing on the night before, by a night that judged it."""
+    """Whether the alert was firing on the last night that judged it."""
     for one in reversed(earlier):
         found = next((found for found in one.findings if found.key == key), None)
         if found is None or found.state != "firing":
@@ -43,8 +43,9 @@ def was_firing(earlier: Sequence[Manifest], key: str) -> bool:
 
 
 def nights_out(earlier: Sequence[Manifest], key: str) -> set[date]:
-    """The nights of all firing spells, with the pending ones that led to them, and those that could
-    not judge the alert: too few rows are no measure either."""
+    """The nights of all firing incidents with their pending nights, and the nights with too few
+    rows to judge the alert.
+    """
     out = {night for night, found in _findings(earlier, key) if _is_unjudged(found)}
     spell: list[date] = []
     for night, found in _judged(earlier, key):
@@ -55,7 +56,7 @@ def nights_out(earlier: Sequence[Manifest], key: str) -> set[date]:
 
 
 def _judged(nights: Iterable[Manifest], key: str) -> Iterator[tuple[date, Finding]]:
-    """The findings of the nights that judged the alert, or on which it was closed unjudged."""
+    """The findings of the nights that judged the alert, or closed it without a check."""
     return ((night, found) for night, found in _findings(nights, key) if not _is_unjudged(found))
 
 

@@ -1,7 +1,7 @@
-"""A gate that needs people as one Slack message, and a build that got no verdict as another.
+"""Slack messages of gates: a build that is held or not comparable, and a build without a verdict.
 
-Text of users (names, reasons, questions, what an event carried) passes through `escape` or
-`clean`, after which nothing of it can act as markup. Slack's limits on blocks hold by construction.
+Text of users (names, reasons, questions, payloads) passes through `escape` or `clean`, so it cannot
+act as markup. Messages are within Slack's limits on blocks by construction.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ragmetrics.alerts.formats.slack_blocks import (
     section,
 )
 from ragmetrics.model import (
-    FallenQuestion,
     Gate,
     MetricVerdict,
+    WorseQuestion,
     drop_text,
     drop_words,
     redact_quotes,
@@ -30,11 +30,11 @@ from ragmetrics.model import (
 from ragmetrics.text import clean, escape
 
 SHOWN = 4
-"""Metrics with all their numbers; of the others a line stands."""
+"""Metrics shown with all their numbers; each other metric has one line."""
 FALLEN = 3
 """Questions shown."""
 CARRIED = 600
-"""Characters shown of what an event carried."""
+"""Characters shown of an event's payload."""
 _HELD = "🔴 Critical", "is held"
 _NOT_COMPARED = "🟡 Warning", "cannot be judged"
 
@@ -58,10 +58,13 @@ def compose_gate(
         {"type": "header", "text": plain(title)},
         context(_what(gate)),
         *map(_section, held[:SHOWN]),
-        *bullets("Held too", map(_line, held[SHOWN:])),
+        *bullets("Also significantly worse", map(_line, held[SHOWN:])),
         *bullets("Why", (escape(redact_quotes(one, hidden), 250) for one in gate.reasons)),
         *bullets("Other metrics", map(_line, others)),
-        *bullets("Fallen rows" if redact else "Fallen questions", _fallen(gate, held, redact)),
+        *bullets(
+            "Rows that got worse" if redact else "Questions that got worse",
+            _fallen(gate, held, redact),
+        ),
         *links({"builds": page, "run": run_url}),
         context(_judge(gate)),
     ]
@@ -75,10 +78,9 @@ def compose_gate(
 def compose_failed_gate(
     dataset: str, reason: str, carried: str, event_id: str | None, run_url: str | None = None
 ) -> Message:
-    """The message of a build that got no verdict: a payload that cannot be followed, logs that
-    are not there.
+    """The message of a build that got no verdict: an invalid payload, or missing logs.
 
-    `carried` is what the event or the caller said, as text.
+    `carried` is the payload of the event or call, as text.
     """
     title = "🔴 Critical: an index build got no verdict"
     shown = clean(carried, CARRIED)
@@ -86,7 +88,7 @@ def compose_failed_gate(
         {"type": "header", "text": plain(title)},
         context(f"{escape(dataset, 80)}; until a gate has decided, the build is not to serve"),
         section(f"*Why*\n{escape(reason, 600)}"),
-        *([{"type": "section", "text": plain(f"The event carried: {shown}")}] if shown else []),
+        *([{"type": "section", "text": plain(f"Payload of the event: {shown}")}] if shown else []),
         *links({"run": run_url}),
         *([context(f"Event {escape(event_id, 80)}")] if event_id else []),
     ]
@@ -100,31 +102,39 @@ def _hidden(gate: Gate) -> dict[str, str]:
 
 def _what(gate: Gate) -> str:
     against = f" against {escape(gate.serving, 100)}" if gate.serving else ""
-    told = [
+    parts = [
         f"{escape(gate.dataset, 80)}, build {escape(gate.build, 100)}{against}",
         f"{gate.source.rows:,} rows",
         *([f"{gate.quarantined:,} in quarantine"] if gate.quarantined else []),
         *([f"{gate.missing:,} questions missing"] if gate.missing else []),
     ]
-    return ", ".join(told)
+    return ", ".join(parts)
 
 
 def _section(one: MetricVerdict) -> Block:
     """One metric that holds the build, with all its numbers."""
-    count = f"{one.questions:,}" + (f", {one.missing:,} missing" if one.missing else "")
     drop = "" if one.drop is None else " ".join(drop_words(one.drop, one.low, one.high)).rstrip()
-    fields = {"Mean": _change(one), "Drop": drop, "Questions": count, "Limit": f"{one.max_drop:g}"}
+    fields = {
+        "Compared": f"{_change(one)} {_over(one)}",
+        "Drop": drop,
+        "Missing": f"{one.missing:,} questions" if one.missing else "",
+        "Limit": f"{one.max_drop:g}",
+    }
     shown = [mrkdwn(f"*{label}*\n{value}") for label, value in fields.items() if value]
-    return {**section(f"*{escape(one.metric, 80)} got worse*"), "fields": shown}
+    return {**section(f"*{escape(one.metric, 80)} is significantly worse*"), "fields": shown}
 
 
 def _line(one: MetricVerdict) -> str:
     if one.drop is None:
         return f"{escape(one.metric, 80)}: not compared"
     return (
-        f"{escape(one.metric, 80)}: {_change(one)}, {drop_text(one.drop, one.low, one.high)}, "
-        f"{one.questions:,} questions, limit {one.max_drop:g}"
+        f"{escape(one.metric, 80)}: {_change(one)} {_over(one)}, "
+        f"{drop_text(one.drop, one.low, one.high)}, limit {one.max_drop:g}"
     )
+
+
+def _over(one: MetricVerdict) -> str:
+    return f"over the same {one.questions:,} questions"
 
 
 def _change(one: MetricVerdict) -> str:
@@ -134,14 +144,14 @@ def _change(one: MetricVerdict) -> str:
 
 
 def _fallen(gate: Gate, held: Sequence[MetricVerdict], redact: bool) -> Iterable[str]:
-    """The questions that fell furthest, each once, of the metrics that hold the build."""
+    """The questions with the largest drops, each once, by the metrics that hold the build."""
     metrics = {one.metric for one in held} or {one.metric for one in gate.fallen}
     found = sorted(
         (one for one in gate.fallen if one.metric in metrics),
         key=lambda one: abs(one.after - one.before),
         reverse=True,
     )
-    once: dict[str, FallenQuestion] = {}
+    once: dict[str, WorseQuestion] = {}
     for one in found:
         once.setdefault(one.user_input, one)
     for one in list(once.values())[:FALLEN]:

@@ -1,20 +1,20 @@
-"""Incidents: the findings of a night by what causes them, as every view tells them.
+"""Incidents: the findings of a night grouped by their cause, for every view.
 
-A cause is told once. What it explains is counted and folded below it, as Alertmanager inhibits and
-groups alerts:
+Each cause is shown once. The findings that it explains are counted below it, as Alertmanager
+inhibits and groups alerts:
 
     cause                               explains
     all rows are in quarantine          that there is no data
-    there is no data                    every rule and check that was not held for want of data
+    there is no data                    every rule and check that could not be evaluated
     a log is cut short, or many rows    a rule that has too few rows, where the metric scored most
-    are in quarantine                   of those that are left
+    are in quarantine                   of the remaining ones
     a judge of a panel failed           metrics without verdicts
     a metric has no verdicts            other metrics without verdicts, the rules on each of them,
                                         and a labelled set without verdicts
-    the judge drifted                   the same, as another check shows it
+    the judge drifted                   the same drift, found by another check
     a rule on a metric                  other rules on the same rows that changed with it
 
-Nothing is lost by it: the manifest keeps each finding, and each stands in one incident.
+The manifest has every finding, and each finding is in exactly one incident.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from itertools import takewhile
 from ragmetrics.model import Finding, FindingKind, Manifest, Severity, State, Transition
 
 _NAMED = 4
-"""Metrics that the line of what is folded names."""
+"""Most names in the line of explained findings."""
 _SAME = 20
-"""Characters that two messages end in alike, from which on they give the same reason."""
+"""Two messages give the same reason where more than this number of their last characters agree."""
 _LOUDEST: tuple[Transition | None, ...] = (
     "fired",
     "escalated",
@@ -41,39 +41,39 @@ _LOUDEST: tuple[Transition | None, ...] = (
 
 @dataclass(frozen=True)
 class Incident:
-    """One cause, and what it explains."""
+    """One cause, and the findings that it explains."""
 
     cause: Finding
     judge: str
     """The name of the night's judge."""
     alike: tuple[Finding, ...] = ()
-    """Others of the cause's own kind: more metrics without verdicts, more rules on the metric."""
+    """Findings of the same kind: more metrics without verdicts, more rules on the metric."""
     explained: tuple[Finding, ...] = ()
-    """Rules and checks without data, for that cause."""
+    """Rules and checks without data because of the cause."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All of them, the cause first."""
+        """All findings, the cause first."""
         return (self.cause, *self.alike, *self.explained)
 
     @property
     def severity(self) -> Severity:
-        """Of the gravest finding."""
+        """The highest severity of its findings."""
         return "critical" if any(f.severity == "critical" for f in self.findings) else "warning"
 
     @property
     def state(self) -> State:
-        """Of the cause; firing where anything of it is."""
+        """Firing where any finding is; else the state of the cause."""
         return "firing" if any(f.state == "firing" for f in self.findings) else self.cause.state
 
     @property
     def transition(self) -> Transition | None:
-        """What people are to hear of it: that something of it fired comes before all else."""
+        """The most important transition of its findings; `fired` comes first."""
         return min((f.transition for f in self.findings), key=_LOUDEST.index)
 
     @property
     def metrics(self) -> int:
-        """Metrics that the cause itself is found in."""
+        """Number of metrics with findings of the cause's kind."""
         return len({f.metric for f in (self.cause, *self.alike) if f.metric})
 
     @property
@@ -86,7 +86,7 @@ class Incident:
 
     @property
     def folded(self) -> str:
-        """What else it explains, counted and named in short; nothing where it stands alone."""
+        """The other findings, counted and named; empty where there are none."""
         parts = []
         if self.alike and self.cause.kind == "metric":
             which = "rules" if self.alike[1:] else "rule"
@@ -95,12 +95,12 @@ class Incident:
             parts.append(f"the same in {_some([_name(one) for one in self.alike])}")
         if self.explained:
             names = Counter(_name(one) for one in self.explained)
-            told = [f"{name} ({count})" if count > 1 else name for name, count in names.items()]
-            parts.append(f"explains {len(self.explained)} more without data: {_some(told)}")
+            counts = [f"{name} ({count})" if count > 1 else name for name, count in names.items()]
+            parts.append(f"explains {len(self.explained)} more without data: {_some(counts)}")
         return "; ".join(parts)
 
     def beside(self, one: Finding) -> str:
-        """What one of its findings says, without the end that it has in common with the cause."""
+        """A finding's message without the ending that it shares with the cause."""
         ends = zip(reversed(one.message), reversed(self.cause.message), strict=False)
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
         return (
@@ -109,12 +109,12 @@ class Incident:
 
     @property
     def sentence(self) -> str:
-        """The cause, and in brackets what is folded."""
+        """The cause in one sentence, with the other findings in brackets."""
         return f"{self.message} ({self.folded})" if self.folded else self.message
 
 
 def incidents(findings: Sequence[Finding], night: Manifest) -> list[Incident]:
-    """What some findings of a night come to, each in one incident, in the order of their causes."""
+    """The incidents of some findings of a night, in the order of their causes."""
     places = {one.metric: place for place, one in enumerate(night.metrics)}
 
     def place(one: Finding) -> int:
@@ -134,7 +134,7 @@ def incidents(findings: Sequence[Finding], night: Manifest) -> list[Incident]:
 
 
 def limit_of(finding: Finding) -> str:
-    """The rule in words without the name of its metric, which stands before it."""
+    """The rule in words without the name of its metric."""
     return finding.rule.partition(": ")[2] or finding.rule
 
 
@@ -150,7 +150,7 @@ def _incident(cause: Finding, members: Sequence[Finding], night: Manifest) -> In
 def _cause_of(
     one: Finding, causes: Sequence[Finding], roots: Mapping[int, Finding], night: Manifest
 ) -> Finding:
-    """The first cause that explains it, or what explains that; itself where nothing does."""
+    """The root of the first cause that explains a finding; the finding itself without one."""
     for cause in causes:
         if cause is one:
             break
@@ -165,13 +165,14 @@ def _matters(one: Finding) -> bool:
 
 
 def _rank(one: Finding) -> tuple[int, bool]:
-    """A cause stands before what it may explain: a panel's judge before the metrics."""
+    """Order of causes: a cause comes before what it may explain, a panel's judge before metrics."""
     return list(_EXPLAINS).index(one.kind), one.metric is not None
 
 
 def _first_rules(findings: Sequence[Finding]) -> dict[tuple[object, ...] | None, Finding]:
-    """Of the rules on the same rows that changed together, the one that is told: a drop, as what is
-    low since is low by it."""
+    """The leading rule of those that changed together on the same rows. A drop leads, because it
+    explains a low mean.
+    """
     found: dict[tuple[object, ...] | None, Finding] = {}
     for one in sorted(findings, key=lambda one: one.drop is None):
         if key := _rule_key(one):
@@ -180,7 +181,7 @@ def _first_rules(findings: Sequence[Finding]) -> dict[tuple[object, ...] | None,
 
 
 def _rule_key(one: Finding) -> tuple[object, ...] | None:
-    """What rules on the same rows have in common that changed together; None for all others."""
+    """Key of rules on the same rows that changed together; None for other findings."""
     changed = one.state != "ok" or one.transition == "resolved"
     if one.kind != "metric" or one.level == "no_data" or not changed:
         return None
@@ -212,19 +213,20 @@ def _by_drift(cause: Finding, one: Finding, night: Manifest) -> bool:
 
 
 def _is_alike(one: Finding, other: Finding) -> bool:
-    """Whether both say the same: that it is so, or that it was so and people are told."""
+    """Whether both findings have the same problem, now or as a resolution."""
     over = one.transition == other.transition == "resolved"
     return one.level == other.level and (over or one.level not in ("ok", "no_data"))
 
 
 def _lacks_data(one: Finding) -> bool:
-    """Whether it could not be held tonight. One that was closed for that is no such."""
+    """Whether a finding could not be evaluated tonight and was not closed."""
     return one.level == "no_data" and one.transition != "resolved"
 
 
 def _lacks_rows(one: Finding, night: Manifest) -> bool:
-    """Whether it has too few rows, and most of the rows that its metric has were scored: then not
-    the metric lacks something, but the log."""
+    """Whether a finding has too few rows although most rows of its metric were scored: then the log
+    lacks rows, not the metric.
+    """
     summary = night.summary(one.metric or "")
     if one.kind != "metric" or not one.for_nights or not _lacks_data(one) or summary is None:
         return False
@@ -236,7 +238,7 @@ def _name(one: Finding) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
+    """The first names, and the count of the others."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}"
 
@@ -247,6 +249,6 @@ _EXPLAINS: Mapping[FindingKind, Callable[[Finding, Finding, Manifest], bool]] = 
     "judge_failures": _by_judge,
     "judge_drift": _by_drift,
 }
-"""What each kind of cause explains; a cause stands before what may be explained by it."""
+"""What each kind of cause explains. A cause comes before what it may explain."""
 
 __all__ = ["Incident", "incidents", "limit_of"]

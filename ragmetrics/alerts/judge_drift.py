@@ -1,12 +1,12 @@
-"""Judge drift: what the judge's own move explains of a metric's drop, and what is left of it.
+"""Judge drift: the part of a metric's drop that the judge's change explains, and the remainder.
 
-    left  = drop - f * move          f: share of the night's verdicts that were asked for anew
+    left  = drop - f * move          f: share of the night's verdicts that are new replies
     se^2  = se_drop^2 + f^2 * se_move^2
     low   = left - sqrt((drop - low_drop)^2 + f^2 * (high_move - move)^2),   high likewise
 
-`move` is how far the level of the fixed labelled set fell between the same nights. A drop is
-judged by what is left of it, so a metric that fell by its judge alone does not fire, and one that
-fell further does. Only a move that is sure, and in the direction of the drop, explains anything.
+`move` is the drop of the judge's level on the fixed labelled set between the same nights. A rule
+judges the remaining drop. So a metric that fell because of its judge alone does not fire, and one
+that fell further does. Only a significant move in the direction of the drop counts.
 Sources: Kish 1965, "Survey Sampling", for the variance of a difference; Newcombe 1998 for the
 interval of one, its sides squared and added.
 """
@@ -26,25 +26,27 @@ from ragmetrics.model import Finding, Level, Manifest, Summary
 from ragmetrics.stats import Drop, MeanDifference, detectable, with_movement
 
 NIGHTS = 7
-"""Before tonight, that the judges' level is held against."""
+"""Nights before tonight that the judges' level is compared with."""
 SURE = 0.01
-"""Chance by which judges that did not change are said to have moved, in any metric."""
+"""Significance level for a move of the judges, over all metrics together."""
 
 
 @dataclass(frozen=True)
 class DriftCorrectedMean:
-    """A mean as it were without the judges' move."""
+    """A mean corrected for the judges' move."""
 
     without: Summary
     explained: float
     text: str
 
 
-def less_judge_drift(case: RuleCheck, night: NightContext, alone: float, line: float) -> RuleCheck:
-    """The case of a drop, with what the judges' move leaves of it between the same nights.
+def without_judge_drift(
+    case: RuleCheck, night: NightContext, alone: float, line: float
+) -> RuleCheck:
+    """The check of a drop without the judges' move between the same nights.
 
-    `alone` is tonight's own drop, which is held against `line`. The case stays as it is where the
-    level of the fixed set is not known of both sides, or did not surely fall.
+    `alone` is tonight's own drop, which is compared with `line`. The check stays as it is where the
+    level of the fixed set is not known for both sides, or did not fall significantly.
     """
     baseline = case.baseline
     if baseline is None or case.drop is None or not case.finding.metric:
@@ -53,11 +55,11 @@ def less_judge_drift(case: RuleCheck, night: NightContext, alone: float, line: f
     found = _fall(night, metric, baseline.nights, [*baseline.spell, tonight])
     if found is None:
         return case
-    left, part = left_of(case.drop, found.move, found.share), found.share * found.move.drop
+    left, part = subtract_drift(case.drop, found.move, found.share), found.share * found.move.drop
     own = _fall(night, metric, baseline.nights, [tonight]) if baseline.spell else found
     text = (
         f"{case.finding.message}; {found.text}: judge drift explains {part:.3f}, and "
-        f"{left.drop:.3f}{_span(left)} is left"
+        f"{left.drop:.3f}{_span(left)} remains"
     )
     return replace(
         case,
@@ -67,9 +69,10 @@ def less_judge_drift(case: RuleCheck, night: NightContext, alone: float, line: f
     )
 
 
-def less_drift(now: Summary, night: NightContext) -> DriftCorrectedMean | None:
-    """Tonight's mean as it were without the judges' move since the seven nights before, its
-    interval widened by that of the move; None as above."""
+def mean_without_drift(now: Summary, night: NightContext) -> DriftCorrectedMean | None:
+    """Tonight's mean corrected for the judges' move since the seven nights before, with its
+    interval widened by that of the move. None where there is no significant move.
+    """
     before = night.comparable(now.metric)[-NIGHTS:]
     found = _fall(night, now.metric, before, [night.manifest])
     if found is None or now.mean is None or now.low is None or now.high is None:
@@ -86,25 +89,27 @@ def less_drift(now: Summary, night: NightContext) -> DriftCorrectedMean | None:
     return DriftCorrectedMean(now.model_copy(update=update), part, text)
 
 
-def left_tonight(drop: Drop, night: NightContext, metric: str, before: Sequence[Manifest]) -> Drop:
-    """What the judges' move leaves of tonight's drop against some nights; all of it as above."""
+def drop_without_drift(
+    drop: Drop, night: NightContext, metric: str, before: Sequence[Manifest]
+) -> Drop:
+    """Tonight's drop from some nights without the judges' move, if that is significant."""
     found = _fall(night, metric, before, [night.manifest])
-    return left_of(drop, found.move, found.share) if found else drop
+    return subtract_drift(drop, found.move, found.share) if found else drop
 
 
 @dataclass(frozen=True)
 class _Fall:
-    """A sure fall of the judges' level, and the share of the night's verdicts that it reached."""
+    """A significant drop of the judges' level, and the share of the night's verdicts it affects."""
 
     move: Drop
     share: float
 
     @property
     def text(self) -> str:
-        """In words."""
-        anew = "" if self.share == 1 else f", and {self.share:.0%} of the verdicts are new"
+        """The fall in words."""
+        new = "" if self.share == 1 else f", and {self.share:.0%} of the verdicts are new"
         move = f"{self.move.drop:.3f}{_span(self.move)}"
-        return f"the judge's level on the labelled set fell by {move}{anew}"
+        return f"the judge's level on the labelled set fell by {move}{new}"
 
 
 def _fall(
@@ -118,27 +123,29 @@ def _fall(
 
 
 def level_finding(night: NightContext, findings: Iterable[Finding] = ()) -> Finding | None:
-    """A warning where the judges' level on the fixed set moved, tonight against seven nights, by
-    more than it moves from night to night anyway.
+    """A warning where the judges' level on the fixed set moved since seven nights by more than its
+    usual movement from night to night.
 
-    It fires too where it explains what `findings` say of a metric: nothing is explained by what
-    nobody hears of. `no_data` where the set got too few verdicts, None where there is none.
+    It also fires where judge drift explains a part of `findings`, so that the explanation is
+    visible. It is `no_data` where the set has too few verdicts, None where there is no set.
     """
     fixed, manifest = night.fixed_sets, night.manifest
     if fixed is None:
         return None
     if not fixed.judged(manifest):
-        text = "it was not judged, so nothing is known of judge drift"
+        text = "it was not judged, so judge drift is not known"
         return _finding(manifest, "no_data", text)
     if (count := fixed.questions(manifest)) < FEWEST_QUESTIONS:
         text = (
             f"{count} of its questions got all verdicts and {FEWEST_QUESTIONS} are needed, so "
-            "nothing is known of judge drift"
+            "judge drift is not known"
         )
         return _finding(manifest, "no_data", text)
     moves = {one.metric: move for one in manifest.metrics if (move := _unusual(night, one.metric))}
-    sure = {
-        name: _told(move) for name, move in moves.items() if len(moves) * _two_sided(move) < SURE
+    significant = {
+        name: _describe(move)
+        for name, move in moves.items()
+        if len(moves) * _two_sided(move) < SURE
     }
     explained = {
         one.metric: one.explained
@@ -146,24 +153,24 @@ def level_finding(night: NightContext, findings: Iterable[Finding] = ()) -> Find
         if one.metric and one.metric in BASES and one.explained
     }
     for name, part in explained.items():
-        sure.setdefault(name, f"fell by about {part:.3f}")
-    if not sure:
+        significant.setdefault(name, f"fell by about {part:.3f}")
+    if not significant:
         text = "no move shown" if moves else "no earlier night to compare with"
         return _finding(manifest, "ok", text)
-    text = "; ".join(f"{name} {told}" for name, told in sure.items())
+    text = "; ".join(f"{name} {change}" for name, change in significant.items())
     why = f"; it explains a drop of {', '.join(explained)}, or a part of it" if explained else ""
     found = _finding(manifest, "breach", f"{text}{why}")
-    return found.model_copy(update={"affects": list(sure)})
+    return found.model_copy(update={"affects": list(significant)})
 
 
 def _unusual(night: NightContext, metric: str) -> Drop | None:
-    """How far the level fell tonight, as sure as its movement from night to night allows."""
+    """The drop of the level tonight, with the error of its movement from night to night."""
     before, tonight = night.comparable(metric)[-NIGHTS:], [night.manifest]
     move = night.fixed_sets.moved(metric, before, tonight) if night.fixed_sets else None
     return with_movement(move, level_between(night, metric, before, tonight)) if move else None
 
 
-def _told(move: Drop) -> str:
+def _describe(move: Drop) -> str:
     down = "fell" if move.drop > 0 else "rose"
     return (
         f"{down} by {abs(move.drop):.3f} [{-move.high:+.3f}, {-move.low:+.3f}] "
@@ -182,11 +189,11 @@ def _finding(manifest: Manifest, level: Level, text: str) -> Finding:
     )
 
 
-def left_of(drop: Drop, move: Drop, share: float = 1.0) -> Drop:
-    """A drop less a share of the judges' move between the same nights.
+def subtract_drift(drop: Drop, move: Drop, share: float = 1.0) -> Drop:
+    """A drop minus a share of the judges' move between the same nights.
 
-    Its variance is the sum of both; p is one-sided, against the hypothesis that nothing is left,
-    and never below that of the drop itself. Degrees of freedom: Satterthwaite 1946.
+    Its variance is the sum of both variances. p is one-sided, for the hypothesis that nothing
+    remains, and never below the p of the drop itself. Degrees of freedom: Satterthwaite 1946.
     """
     own, other = drop.error, share * move.error
     error = math.hypot(own, other)
@@ -207,7 +214,9 @@ def left_of(drop: Drop, move: Drop, share: float = 1.0) -> Drop:
 
 
 def _two_sided(move: Drop) -> float:
-    """Of a fall never below twice its own p, which knows of more than the t test."""
+    """Two-sided p of a move; for a fall at least twice its own p, which has more information than
+    the t test.
+    """
     found = MeanDifference(move.drop, move.error, move.freedom).p_two_sided
     return max(found, min(1.0, 2 * move.p_value)) if move.drop > 0 else found
 

@@ -1,7 +1,7 @@
-"""How far a night's judge moves from night to night, by the nights before it.
+"""Movement of a night's judge from night to night, estimated from the earlier nights.
 
-Two sources, taken together: the golden questions, by the moves that each night's record keeps, and
-the labelled set, which the same judge scores afresh each night.
+It combines two sources: the changes of golden questions in each night's manifest, and the labelled
+set that the same judge scores again each night.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from ragmetrics.stats import (
 )
 
 NIGHTS = 28
-"""Newest nights that compare, from which it is estimated: four weeks."""
+"""Newest comparable nights for the estimate: four weeks."""
 _ERRORS = float(special.ndtri(0.5 + CONFIDENCE / 2))
 
 
 def find_movement(night: NightContext, metric: str) -> JudgeMovement | None:
-    """How far the judge moves in a metric; None of one whose verdicts are computed here.
+    """The judge's movement in a metric; None where its verdicts are computed on this machine.
 
-    From the nights before that compare, at most 28 of them. With fewer than eight nights it is not
-    known, and adds nothing.
+    It is estimated from at most 28 comparable nights. With fewer than eight nights it is not known
+    and adds no error.
     """
     if metric not in night.movements:
         night.movements[metric] = _find(night, metric)
@@ -59,12 +59,12 @@ def _find(night: NightContext, metric: str) -> JudgeMovement | None:
 def level_between(
     night: NightContext, metric: str, before: Sequence[Manifest], now: Sequence[Manifest]
 ) -> LevelError | None:
-    """What the judge's movement adds to the error of a metric's drop between some nights."""
+    """The error that the judge's movement adds to a metric's drop between some nights."""
     return level_error(find_movement(night, metric), metric, before, now)
 
 
 def with_movements(night: NightContext) -> list[Summary]:
-    """The night's summaries, each with how far its judge moves."""
+    """The night's summaries with the movement of their judge."""
     return [
         one.model_copy(update={"movement": find_movement(night, one.metric)})
         for one in night.manifest.metrics
@@ -74,7 +74,7 @@ def with_movements(night: NightContext) -> list[Summary]:
 def _steps(
     night: NightContext, metric: str, nights: Sequence[Manifest]
 ) -> Iterator[tuple[date, NightStep]]:
-    """The steps of both sources, by the later night; of nights that were judged on one day none."""
+    """The steps of both sources with their later night. Nights judged on one day give no step."""
     known = {(one.date, one.run): one for one in nights}
     for one in nights:
         for move in one.moves:
@@ -90,7 +90,7 @@ def _on_other_days(one: Manifest, other: Manifest) -> bool:
 
 
 def _error(move: Move) -> float:
-    """By the questions alone; of an earlier version's move, what its interval says."""
+    """The error from the questions alone; for an earlier version's move, from its interval."""
     return (move.high - move.low) / (2 * _ERRORS) if move.error is None else move.error
 
 

@@ -1,4 +1,4 @@
-"""The alerts as people ask for them: which there are, in what state, and which one is meant."""
+"""Lists the alerts with their states, and finds an alert by its key or id."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from datetime import date
 from typing import Any
 
 from ragmetrics.alerts.alert_store import AlertState, AlertStore
-from ragmetrics.alerts.silencing import alert_id, holds
+from ragmetrics.alerts.silencing import alert_id, is_in_force
 from ragmetrics.errors import InputError
 from ragmetrics.model import Finding, Silence
 
 _ORDER = ("firing", "pending", "ok")
-_NAMED = 5
-"""Alerts named where several are meant."""
+_MOST_LISTED = 5
+"""Most alerts named in an error about an ambiguous key."""
 
 
 @dataclass(frozen=True)
@@ -25,23 +25,23 @@ class Alert:
     state: AlertState
     finding: Finding
     silence: Silence | None
-    """The one in force."""
+    """The silence in force."""
     unchecked: date | None
-    """The last night that judged it, where that is not the newest."""
+    """The last night that judged it, where that is not the newest night."""
 
     @property
     def id(self) -> str:
-        """The short name that commands take for the key."""
+        """The short id that commands accept in place of the key."""
         return alert_id(self.key)
 
     @property
     def last_mean(self) -> float | None:
-        """The mean that people were last told, while it fires."""
+        """The mean in the last message, while it fires."""
         return self.state.notified.mean if self.state.notified else None
 
     @property
     def message(self) -> str:
-        """What was found, and when last where it was not on the newest night."""
+        """The last finding in words, with its night where that is not the newest."""
         late = f"; not checked since {self.unchecked}" if self.unchecked else ""
         worse = f"; got {self.finding.escalation}" if self.finding.escalation else ""
         return f"{self.finding.message}{worse}{late}"
@@ -64,15 +64,15 @@ class Alert:
         }
 
 
-def all_alerts(book: AlertStore, silences: Mapping[str, Silence]) -> list[Alert]:
-    """Every alert of the book: firing ones first, of these critical ones, then by key."""
+def all_alerts(alerts: AlertStore, silences: Mapping[str, Silence]) -> list[Alert]:
+    """Every alert: firing alerts first, critical ones before warnings, then by key."""
     found = []
-    for key, state in book.states.items():
+    for key, state in alerts.states.items():
         if state.finding is None:
             continue
         one = silences.get(key)
-        unchecked = state.last_night if state.last_night != book.night else None
-        in_force = one if one and holds(book, one) else None
+        unchecked = state.last_night if state.last_night != alerts.night else None
+        in_force = one if one and is_in_force(alerts, one) else None
         found.append(Alert(key, state, state.finding, in_force, unchecked))
     return sorted(
         found,
@@ -81,12 +81,12 @@ def all_alerts(book: AlertStore, silences: Mapping[str, Silence]) -> list[Alert]
 
 
 def open_alerts(alerts: Iterable[Alert]) -> list[Alert]:
-    """Those that are not ok, or that somebody silenced."""
+    """The alerts that are not ok or are silenced."""
     return [one for one in alerts if one.state.state != "ok" or one.silence]
 
 
 def find_alert(alerts: Sequence[Alert], word: str) -> Alert:
-    """The alert of this key or id, or the only one whose key or id begins so.
+    """The alert with this key or id, or the only alert whose key or id begins with it.
 
     Raises InputError where there is none, or more than one.
     """
@@ -97,10 +97,10 @@ def find_alert(alerts: Sequence[Alert], word: str) -> Alert:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise InputError(f"no alert {word!r}: `ragmetrics alerts list --all` names those there are")
-    named = ", ".join(f"{one.id} ({one.key})" for one in found[:_NAMED])
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    raise InputError(f"{word!r} may mean {len(found)} alerts, give more of it: {named}{more}")
+        raise InputError(f"no alert {word!r}: `ragmetrics alerts list --all` lists all alerts")
+    named = ", ".join(f"{one.id} ({one.key})" for one in found[:_MOST_LISTED])
+    more = f" and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
+    raise InputError(f"{word!r} matches {len(found)} alerts, give more characters: {named}{more}")
 
 
 def _iso(day: date | None) -> str | None:

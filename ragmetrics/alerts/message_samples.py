@@ -17,7 +17,6 @@ from ragmetrics.model import (
     ContributorShare,
     DatedChange,
     Escalation,
-    FallenQuestion,
     Finding,
     Gate,
     JudgeInfo,
@@ -30,6 +29,7 @@ from ragmetrics.model import (
     Source,
     Summary,
     Usage,
+    WorseQuestion,
     WorstRow,
     compared_words,
 )
@@ -94,10 +94,10 @@ def sample_messages(redact: bool = False) -> list[tuple[str, Message]]:
 
 def _told(night: Manifest, spell: Sequence[tuple[int, Sequence[Finding]]], redact: bool) -> Message:
     """The message of the last of some nights, so many days before NIGHT with such findings."""
-    book, findings = AlertStore(), list[Finding]()
+    alerts, findings = AlertStore(), list[Finding]()
     for days, found in spell:
         day = NIGHT - timedelta(days=days)
-        book, findings = advance_states(book, found, day, _REMIND_DAYS, _silences(book))
+        alerts, findings = advance_states(alerts, found, day, _REMIND_DAYS, _silences(alerts))
     page = f"{_PAGES}/{NIGHT}/index.html"
     message = compose(night, findings, dashboard=page, redact=redact, run_url=_RUN)
     if message is None:
@@ -105,13 +105,13 @@ def _told(night: Manifest, spell: Sequence[tuple[int, Sequence[Finding]]], redac
     return message
 
 
-def _silences(book: AlertStore) -> Mapping[str, Silence]:
+def _silences(alerts: AlertStore) -> Mapping[str, Silence]:
     """Of the second and third alert, where there are three: one acknowledged, one snoozed."""
-    if len(book.states) != 3:
+    if len(alerts.states) != 3:
         return NO_SILENCES
-    _, second, third = book.states
+    _, second, third = alerts.states
     at, until = _MORNING, NIGHT + timedelta(days=4)
-    since = book.states[second].since
+    since = alerts.states[second].since
     seen = Silence(key=second, at=at, by="ada", note="the reranker is rolled back", since=since)
     return {second: seen, third: Silence(key=third, at=at, by="ada", until=until)}
 
@@ -333,7 +333,7 @@ def _held(redact: bool) -> Message:
         verdict="hold",
     )
     fallen = [
-        FallenQuestion(
+        WorseQuestion(
             metric="context_recall", user_input=question, id=f"row-{n}", before=1.0, after=0.1 * n
         )
         for n, question in enumerate(_QUESTIONS)

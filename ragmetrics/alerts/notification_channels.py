@@ -1,10 +1,10 @@
-"""Channels: where the alerts of a night are told, each with what it is told there.
+"""Notification channels: where a night's alerts are sent, and which messages each channel gets.
 
     slack      a webhook: one message a night
-               a bot: what fired as a message, what becomes of it in that message's thread
-    URL_ENV    any service that Apprise knows: one message a night, from a severity on
+               a bot: fired alerts as a message, their updates in that message's thread
+    URL_ENV    any service that Apprise supports: one message a night, from a severity on
 
-Each channel has its messages in the outbox by itself, so one that fails repeats none of the others.
+Each channel has its own messages in the outbox, so a failed channel repeats no others.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from ragmetrics.storage import Files
 
 SLACK = "slack"
 MOST_THREADS = 5
-"""Threads that one night updates; where there are more, it tells all in one message."""
-Tell: TypeAlias = Callable[[Sequence[Finding]], Message | None]
+"""Most threads that one night updates; with more, all updates go into one message."""
+ComposeMessage: TypeAlias = Callable[[Sequence[Finding]], Message | None]
 """Composes the message of some findings; None where they have no transition."""
 log = logging.getLogger(__name__)
 
 
 class Channel(Protocol):
-    """Somewhere to tell alerts."""
+    """A place to send alerts to."""
 
     @property
     def name(self) -> str:
-        """Of it in the outbox."""
+        """Its name in the outbox."""
 
     @property
-    def lacks(self) -> str:
-        """The variable that it needs and that is not set; empty where it can be reached."""
+    def missing_variable(self) -> str:
+        """The required environment variable that is not set; empty where none is missing."""
 
-    def hears(self, severity: Severity) -> bool:
-        """Whether what is so severe is told here."""
+    def accepts(self, severity: Severity) -> bool:
+        """Whether messages of this severity are sent here."""
 
-    def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
-        """What is told here of a night."""
+    def messages(self, findings: Sequence[Finding], compose: ComposeMessage) -> list[Message]:
+        """The messages of a night for this channel."""
 
     def send(self, message: Message) -> None:
         """Send one message; return only when it is confirmed, raise RagmetricsError otherwise."""
@@ -63,17 +63,17 @@ class SlackWebhook:
     name: str = SLACK
 
     @property
-    def lacks(self) -> str:
-        """The webhook's variable."""
+    def missing_variable(self) -> str:
+        """The webhook's variable, where it is not set."""
         return "" if self.webhook else self.variable
 
-    def hears(self, severity: Severity) -> bool:
-        """Everything."""
+    def accepts(self, severity: Severity) -> bool:
+        """All severities."""
         return True
 
-    def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
-        """One."""
-        message = tell(findings)
+    def messages(self, findings: Sequence[Finding], compose: ComposeMessage) -> list[Message]:
+        """One message for all findings."""
+        message = compose(findings)
         return [message] if message else []
 
     def send(self, message: Message) -> None:
@@ -92,28 +92,27 @@ class SlackBot:
     channel: str
     files: Files
     name: str = SLACK
-    lacks: str = ""
+    missing_variable: str = ""
 
-    def hears(self, severity: Severity) -> bool:
-        """Everything."""
+    def accepts(self, severity: Severity) -> bool:
+        """All severities."""
         return True
 
-    def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
-        """What fired, as a message of its own; then what becomes of others, one for each thread.
+    def messages(self, findings: Sequence[Finding], compose: ComposeMessage) -> list[Message]:
+        """One message for fired alerts, then one update for each thread.
 
-        What has escalated or resolved is shown in the channel too. Alerts whose thread is not
-        known, or in another channel, are updated in the channel together; so are all where that is
-        too many.
+        Escalated and resolved alerts are shown in the channel too. Alerts without a known thread in
+        this channel are updated together in the channel. With too many threads, all are.
         """
         fired = [one for one in findings if one.transition == "fired"]
         updated = [one for one in findings if one.transition not in (None, "fired")]
-        first = tell([_untold(one) if one in updated else one for one in findings])
-        told = [_about(first, fired, opens=True)] if first and fired else []
+        first = compose([_without_transition(one) if one in updated else one for one in findings])
+        opening = [_about(first, fired, opens=True)] if first and fired else []
         groups = self._by_thread(updated)
         if len(groups) > MOST_THREADS:
-            together = tell(updated)
-            return [*told, replace(_about(together, updated), about=())] if together else told
-        return [*told, *(_about(one, group) for group in groups if (one := tell(group)))]
+            together = compose(updated)
+            return [*opening, replace(_about(together, updated), about=())] if together else opening
+        return [*opening, *(_about(one, group) for group in groups if (one := compose(group)))]
 
     def _by_thread(self, findings: Sequence[Finding]) -> list[list[Finding]]:
         groups: dict[str, list[Finding]] = {}
@@ -125,7 +124,7 @@ class SlackBot:
         return [*groups.values()]
 
     def send(self, message: Message) -> None:
-        """Post it where it belongs."""
+        """Post it in the channel or its thread."""
         from ragmetrics.alerts.slack_bot import Bot
 
         _in_any_form(message, Bot(self.token, self.channel, self.files).send)
@@ -133,25 +132,25 @@ class SlackBot:
 
 @dataclass(frozen=True)
 class Service:
-    """A service that Apprise knows, by the variable that holds its address."""
+    """A service that Apprise supports; `name` is the variable that contains its address."""
 
     name: str
     address: SecretStr | None
     severity: Severity
 
     @property
-    def lacks(self) -> str:
-        """The variable."""
+    def missing_variable(self) -> str:
+        """The variable of the address, where it is not set."""
         return "" if self.address else self.name
 
-    def hears(self, severity: Severity) -> bool:
-        """From a severity on."""
+    def accepts(self, severity: Severity) -> bool:
+        """Severities from the configured one on."""
         return severity == "critical" or self.severity == "warning"
 
-    def messages(self, findings: Sequence[Finding], tell: Tell) -> list[Message]:
-        """One, of the findings that are severe enough."""
-        severe = [one for one in findings if self.hears(one.severity)]
-        message = tell(severe)
+    def messages(self, findings: Sequence[Finding], compose: ComposeMessage) -> list[Message]:
+        """One message of the findings that are severe enough."""
+        severe = [one for one in findings if self.accepts(one.severity)]
+        message = compose(severe)
         return [replace(message, tone=tone_of(severe))] if message else []
 
     def send(self, message: Message) -> None:
@@ -165,7 +164,7 @@ class Service:
 def channels(
     settings: AlertSettings, files: Files, environment: Mapping[str, str] = os.environ
 ) -> list[Channel]:
-    """Where alerts are told, Slack first."""
+    """The channels of the settings, Slack first."""
     return [
         slack_channel(settings, files, environment),
         *(
@@ -178,7 +177,7 @@ def channels(
 def slack_channel(
     settings: AlertSettings, files: Files, environment: Mapping[str, str] = os.environ
 ) -> Channel:
-    """Slack, by its bot where there are a token and a channel for it, else by its webhook."""
+    """Slack: by its bot where a token and a channel are set, else by its webhook."""
     token = api_key(settings.slack_token_env, environment)
     if settings.slack_channel and token:
         return SlackBot(token, settings.slack_channel, files)
@@ -187,7 +186,7 @@ def slack_channel(
 
 
 def tone_of(findings: Sequence[Finding]) -> Tone:
-    """How a service marks a message: by what is worst in it."""
+    """The mark of a message: that of its worst finding."""
     bad = [one for one in findings if one.transition not in (None, "resolved")]
     if not bad:
         return "success"
@@ -195,7 +194,7 @@ def tone_of(findings: Sequence[Finding]) -> Tone:
 
 
 def _in_any_form(message: Message, send: Callable[[Message], None]) -> None:
-    """Send a message; as bare text where Slack refuses its blocks, which it would do for ever."""
+    """Send a message; as plain text where Slack refuses its blocks, as a retry would not help."""
     try:
         send(message)
     except Unconfirmed as error:
@@ -205,7 +204,7 @@ def _in_any_form(message: Message, send: Callable[[Message], None]) -> None:
         send(without_blocks(message))
 
 
-def _untold(finding: Finding) -> Finding:
+def _without_transition(finding: Finding) -> Finding:
     return finding.model_copy(update={"transition": None})
 
 
@@ -222,9 +221,9 @@ def _about(message: Message, findings: Sequence[Finding], *, opens: bool = False
 __all__ = [
     "SLACK",
     "Channel",
+    "ComposeMessage",
     "SlackBot",
     "SlackWebhook",
-    "Tell",
     "channels",
     "slack_channel",
     "tone_of",

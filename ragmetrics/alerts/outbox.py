@@ -1,10 +1,10 @@
-"""The outbox: messages that their channels have not confirmed yet, each in a file of its own.
+"""The outbox: messages that their channels have not confirmed yet, each in its own file.
 
 alerts/outbox/2026-11-19.DIGEST.json
-alerts/given-up/2026-11-05.DIGEST.json   what waited for too long: kept to be read, not sent
+alerts/given-up/2026-11-05.DIGEST.json   waited too long: stored for people, not sent
 
-Two runs that write the state of the alerts at the same time may lose one of the two; they never
-lose a message, for neither writes a file that the other did not write alike.
+If two runs write the state of the alerts at the same time, one state may be lost. No message is
+lost, because files with one name have the same content.
 """
 
 from __future__ import annotations
@@ -23,48 +23,48 @@ from ragmetrics.storage import Files, remove_file
 FOLDER = "alerts/outbox"
 GIVEN_UP = "alerts/given-up"
 LONGEST_DAYS = 14
-"""A message waits for so long. An alert that still fires then was due for a reminder meanwhile."""
+"""Longest wait of a message. An alert that still fires then gets a reminder anyway."""
 log = logging.getLogger(__name__)
 
 
-def waiting(files: Files) -> tuple[Undelivered, ...]:
-    """The messages that wait, as they were queued; what is no message is logged and left alone."""
+def waiting_messages(files: Files) -> tuple[Undelivered, ...]:
+    """The waiting messages in the order of queueing. Other files are logged and ignored."""
     found = (message for _, message in _found(files))
     return tuple(sorted(found, key=lambda one: (one.night, one.turn)))
 
 
-def keep(files: Files, messages: Iterable[Undelivered]) -> None:
-    """Write messages before they are sent."""
+def add_messages(files: Files, messages: Iterable[Undelivered]) -> None:
+    """Store messages before they are sent."""
     for one in messages:
         files.write(_path(one), _data(one))
 
 
-def drop(files: Files, messages: Iterable[Undelivered]) -> None:
-    """Remove messages that were delivered or taken back. Raises StoreError."""
+def remove_messages(files: Files, messages: Iterable[Undelivered]) -> None:
+    """Remove messages that were delivered or withdrawn. Raises StoreError."""
     gone = {_path(one) for one in messages}
     if not gone:
         return
-    # By what a file holds: another version may have written the same, and so named it, otherwise.
+    # Compare contents: another version may have stored the same message under another name.
     for path, one in _found(files):
         if _path(one) in gone:
             remove_file(files, path)
 
 
 def is_old(one: Undelivered, night: date) -> bool:
-    """Whether a message is not worth sending any more, by the newest night."""
+    """Whether a message is too old to send, seen from the newest night."""
     return (night - one.night).days >= LONGEST_DAYS
 
 
 def give_up(files: Files, one: Undelivered) -> str:
-    """Put a message aside, where nobody sends it; return where it can be read."""
+    """Move a message to the given-up folder; return its address."""
     path = _path(one).replace(FOLDER, GIVEN_UP)
     files.write(path, _data(one))
-    drop(files, [one])
+    remove_messages(files, [one])
     return files.uri(path)
 
 
 def given_up(files: Files) -> int:
-    """How many messages were put aside."""
+    """Number of messages that were given up."""
     return len(files.below(GIVEN_UP))
 
 
@@ -90,5 +90,5 @@ def _parsed(uri: str, data: bytes) -> Undelivered | None:
     try:
         return Undelivered.model_validate_json(data)
     except ValidationError as error:
-        log.error("%s is no message, and is left aside: %s", uri, explain_validation_error(error))
+        log.error("%s is not a message and is ignored: %s", uri, explain_validation_error(error))
         return None

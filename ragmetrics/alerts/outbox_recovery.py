@@ -1,7 +1,7 @@
-"""What becomes of messages that wait: sent, taken back by a rerun, or caught up with.
+"""Waiting messages: sends them, withdraws them on a rerun, or recovers the states of a dead run.
 
-A run writes its messages before it writes the state of their alerts. So the outbox says what people
-are about to hear, also where the run died before the state said so.
+A run stores its messages before it stores the states of their alerts. So the outbox has the
+messages to send even where the run died before it wrote the states.
 """
 
 from __future__ import annotations
@@ -13,72 +13,72 @@ from ragmetrics.alerts.alert_store import AlertState, AlertStore, Message, Undel
 from ragmetrics.errors import RagmetricsError
 
 
-def withdraw(book: AlertStore, night: date) -> AlertStore:
-    """The book as if this night's undelivered messages had never been queued.
+def withdraw(alerts: AlertStore, night: date) -> AlertStore:
+    """The alert store without this night's undelivered messages, with the states before them.
 
-    As it is where some of them went out: what people were told is not told again, and the others
-    still wait.
+    It is unchanged where some messages of the night were sent: they are not sent again, and the
+    others still wait.
     """
-    turns = sorted({one.turn for one in book.outbox if one.night == night}, reverse=True)
+    turns = sorted({one.turn for one in alerts.outbox if one.night == night}, reverse=True)
     for turn in turns:
-        back = [one for one in book.outbox if (one.night, one.turn) == (night, turn)]
-        if _is_short(back) and not _is_unwritten(book.states, back):
-            break  # what an earlier turn told is what this one was told upon
-        states = dict(book.states)
+        back = [one for one in alerts.outbox if (one.night, one.turn) == (night, turn)]
+        if _is_short(back) and not _is_unwritten(alerts.states, back):
+            break  # this batch was partly sent, and it builds on the earlier batches
+        states = dict(alerts.states)
         for one in back:
-            own = book.undo if book.night == night else {}
+            own = alerts.undo if alerts.night == night else {}
             states |= own if one.undo is None else one.undo
-        book = _without(book, back).model_copy(update={"states": states})
-    return book
+        alerts = _without(alerts, back).model_copy(update={"states": states})
+    return alerts
 
 
-def recover(book: AlertStore, night: date) -> AlertStore:
-    """The book with what waits from earlier nights in it, before it is advanced to this one.
+def recover(alerts: AlertStore, night: date) -> AlertStore:
+    """The alert store with the states of waiting messages of earlier nights, before this night.
 
-    A run that died between the outbox and the state, and was not repeated, left the state as if
-    nobody would hear of its night: the next night would tell the same again. Where it died before
-    all channels had their message, none of them is sent: the next night tells how it is. Where it
-    was a rerun, the messages that it was about to take back are still there beside its own: only
-    those that the state knows are sent.
+    A run that died between outbox and state, and was not repeated, left the state without its
+    messages, and the next night would send the same again. If it died before all its messages were
+    stored, none of them is sent: the next night reports the current state. If it was a rerun, the
+    messages that it replaces still wait beside its own: only those that match the state are sent.
     """
     late = {
         one.night
-        for one in book.outbox
-        if one.night < night and not (book.night and one.night < book.night)
+        for one in alerts.outbox
+        if one.night < night and not (alerts.night and one.night < alerts.night)
     }
     for day in sorted(late):
-        book = _without(book, _replaced(book, day))
-        for turn in _turns(book, day):
-            if not _is_unwritten(book.states, turn):
+        alerts = _without(alerts, _replaced(alerts, day))
+        for turn in _turns(alerts, day):
+            if not _is_unwritten(alerts.states, turn):
                 continue
             if _is_short(turn):
-                book = _without(book, turn)
+                alerts = _without(alerts, turn)
                 continue
-            states = dict(book.states)
+            states = dict(alerts.states)
             for key in turn[0].undo or {}:
                 states[key] = turn[0].redo.get(key, AlertState())
-            book = book.model_copy(update={"states": states})
-    return book
+            alerts = alerts.model_copy(update={"states": states})
+    return alerts
 
 
-def _turns(book: AlertStore, night: date) -> list[list[Undelivered]]:
-    """What waits of a night, turn by turn."""
+def _turns(alerts: AlertStore, night: date) -> list[list[Undelivered]]:
+    """The waiting messages of a night by batch, oldest first."""
     found: dict[int, list[Undelivered]] = {}
-    for one in book.outbox:
+    for one in alerts.outbox:
         if one.night == night:
             found.setdefault(one.turn, []).append(one)
     return [found[number] for number in sorted(found)]
 
 
-def _replaced(book: AlertStore, night: date) -> list[Undelivered]:
-    """What waits of a night, and is of a run whose state was never written, or was written over:
-    another turn is what the state says. Nothing where no turn is: then nobody knows.
+def _replaced(alerts: AlertStore, night: date) -> list[Undelivered]:
+    """The waiting messages of a night whose states were never written, or were overwritten.
+
+    Empty where no batch matches the state, as it is then unknown which one is valid.
     """
-    states, known = dict(book.states), False
+    states, known = dict(alerts.states), False
     gone: list[Undelivered] = []
-    for turn in reversed(_turns(book, night)):
+    for turn in reversed(_turns(alerts, night)):
         first = turn[0]
-        if first.undo is None:  # of an earlier version, which knew no turns
+        if first.undo is None:  # of an earlier version, which had no batches
             continue
         if _are(states, first.redo):
             known = True
@@ -89,18 +89,18 @@ def _replaced(book: AlertStore, night: date) -> list[Undelivered]:
 
 
 def _are(states: Mapping[str, AlertState], told: Mapping[str, AlertState]) -> bool:
-    """Whether some alerts are as a message tells them."""
+    """Whether the states of some alerts are those after a message."""
     return bool(told) and all(states.get(key, AlertState()) == was for key, was in told.items())
 
 
 def _is_short(turn: Sequence[Undelivered]) -> bool:
-    """Whether some of a turn's messages are not there: sent, or never queued."""
+    """Whether some of a batch's messages are missing: sent, or never queued."""
     return len(turn) < max(one.together for one in turn)
 
 
 def _is_unwritten(states: Mapping[str, AlertState], turn: Sequence[Undelivered]) -> bool:
-    """Whether the alerts are as they were before: a run died before it wrote the state, and so
-    before it sent anything.
+    """Whether the states are those before the messages: the run died before it wrote the state, so
+    it sent nothing.
     """
     return all(
         one.undo and all(states.get(key, AlertState()) == was for key, was in one.undo.items())
@@ -108,34 +108,36 @@ def _is_unwritten(states: Mapping[str, AlertState], turn: Sequence[Undelivered])
     )
 
 
-def _without(book: AlertStore, gone: Sequence[Undelivered]) -> AlertStore:
-    return book.model_copy(update={"outbox": tuple(one for one in book.outbox if one not in gone)})
+def _without(alerts: AlertStore, gone: Sequence[Undelivered]) -> AlertStore:
+    return alerts.model_copy(
+        update={"outbox": tuple(one for one in alerts.outbox if one not in gone)}
+    )
 
 
 def deliver(
-    book: AlertStore,
+    alerts: AlertStore,
     send: Callable[[Message], None],
     sent: Callable[[Undelivered], None] = lambda _: None,
 ) -> tuple[AlertStore, list[RagmetricsError]]:
-    """Send the outbox, oldest first; return the book without what went out, and what failed.
+    """Send the outbox, oldest first; return the alert store without sent messages, and the errors.
 
-    A message that is refused stays and lets the next one try; a transient error ends the round.
-    `sent` is told of each that went out before the next one goes; what it raises is raised.
+    A refused message stays, and the next one is tried. A transient error ends the round. `sent` is
+    called after each sent message, before the next one; its errors are raised.
     """
-    kept: list[Undelivered] = []
+    unsent: list[Undelivered] = []
     errors: list[RagmetricsError] = []
-    for waiting in book.outbox:
+    for waiting in alerts.outbox:
         if errors and errors[-1].transient:
-            kept.append(waiting)
+            unsent.append(waiting)
             continue
         try:
             send(waiting.message)
         except RagmetricsError as error:
             errors.append(error)
-            kept.append(waiting)
+            unsent.append(waiting)
         else:
             sent(waiting)
-    return book.model_copy(update={"outbox": tuple(kept)}), errors
+    return alerts.model_copy(update={"outbox": tuple(unsent)}), errors
 
 
 __all__ = ["deliver", "recover", "withdraw"]

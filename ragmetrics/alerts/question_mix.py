@@ -46,10 +46,10 @@ _LEAST = 0.01
 """A smaller mix is not held against those of the week before."""
 
 
-def less_mix(
+def without_mix(
     plain: Drop | None,
     night: NightContext,
-    which: Which,
+    which: RowSelection,
     baseline: Baseline,
     now: Sequence[Manifest],
 ) -> Drop | None:
@@ -102,7 +102,7 @@ def _goes_by_weekday(night: NightContext, metric: str, past: Sequence[Manifest])
 
 
 @dataclass(frozen=True)
-class Which:
+class RowSelection:
     """The rows of a night that are compared."""
 
     metric: str
@@ -118,7 +118,7 @@ class _Sides:
     """The rows of the nights before, of those that are held against them, and of others."""
 
     night: NightContext
-    which: Which
+    which: RowSelection
     before: Sequence[Manifest]
     now: Sequence[Manifest]
     build: str | None

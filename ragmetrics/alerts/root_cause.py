@@ -1,6 +1,7 @@
-"""Explaining: of alerts that are firing, since which night the level is lower, and what carries it.
+"""Root causes of firing alerts: the first night of the lower level, and what the drop is
+attributed to.
 
-Nothing of it is done on a night on which no metric alert fires: it reads the nights before.
+It reads earlier nights, so it runs only where a metric alert fires.
 """
 
 from __future__ import annotations
@@ -30,28 +31,28 @@ from ragmetrics.stats import (
 from ragmetrics.text import clean
 
 USUAL_NIGHTS = 7
-"""Before the spell: those that a change is dated from."""
+"""Nights before the incident that the start of a drop is dated from."""
 MOST_CARRIERS = 3
 MOST_ROWS = 500_000
-"""Looked into on a side, from the nights next to the drop on; of the first of these all."""
+"""Most rows per side, from the nights nearest to the drop. The nearest night is always whole."""
 _MOST_BUILDS = 20
 log = logging.getLogger(__name__)
 
 
 def explain_root_cause(night: NightContext, findings: Sequence[Finding]) -> list[Finding]:
-    """The findings, those of firing metric alerts with what their drop comes of.
+    """The findings; firing metric alerts have the start and the attribution of their drop.
 
-    `findings` have their states. One that the night did not judge stays as it is.
+    `findings` have their states. A finding that the night did not judge stays as it is.
     """
-    return [_if_it_can_be(night, one) if _is_drop(one) else one for one in findings]
+    return [_try_explain(night, one) if _is_drop(one) else one for one in findings]
 
 
-def _if_it_can_be(night: NightContext, finding: Finding) -> Finding:
-    """The finding explained; as it is where the scores of earlier nights cannot be read."""
+def _try_explain(night: NightContext, finding: Finding) -> Finding:
+    """The finding explained; unchanged where the scores of earlier nights cannot be read."""
     try:
         return _explained(night, finding)
     except StoreError as error:
-        log.warning("%s: what its drop comes of is not told: %s", finding.key, error)
+        log.warning("%s: the cause of its drop is not known: %s", finding.key, error)
         return finding
 
 
@@ -61,7 +62,7 @@ def _is_drop(finding: Finding) -> bool:
 
 
 def _explained(night: NightContext, finding: Finding) -> Finding:
-    """The finding with its change and carriers; as it is where no earlier night compares."""
+    """The finding with its change and attribution; unchanged where no earlier night compares."""
     metric = finding.metric or ""
     since = incident_start(night.earlier, finding.key) or night.manifest.date
     usual = usual_nights(night, metric, finding.key, since)[-USUAL_NIGHTS:]
@@ -69,43 +70,43 @@ def _explained(night: NightContext, finding: Finding) -> Finding:
     if not baseline.nights:
         return finding
     change = _date(night, finding, usual, since)
-    carried = _carry(night, finding, baseline)
-    carriers = _named(carried) if carried else None
-    told = [finding.message, *([str(change)] if change else []), *_carriers_in_words(carried)]
-    update = {"change": change, "carriers": carriers, "message": clean("; ".join(told), 1_000)}
+    attribution = _attribute(night, finding, baseline)
+    carriers = _named(attribution) if attribution else None
+    parts = [finding.message, *([str(change)] if change else []), *_attributed_to(attribution)]
+    update = {"change": change, "carriers": carriers, "message": clean("; ".join(parts), 1_000)}
     return finding.model_copy(update=update)
 
 
 def _date(
     night: NightContext, finding: Finding, usual: Sequence[Manifest], since: date
 ) -> DatedChange | None:
-    """Over the usual nights, the first ones of the spell, and tonight."""
+    """The start of the drop, from the usual nights, the incident's first nights and tonight."""
     metric = finding.metric or ""
     spell = [one for one in night.comparable(metric) if one.date >= since][: MOST_NIGHTS - 1]
     before = _first(usual[::-1], metric)
     nights = [*before[::-1], *_first([*spell, night.manifest], metric)]
     asked = night.questions(metric, finding.segment, nights)
-    kept = [(one.date, values) for one, values in zip(nights, asked, strict=True) if values]
+    scored = [(one.date, values) for one, values in zip(nights, asked, strict=True) if values]
     level = _level(night, metric)
-    found = date_change_in_order(question_means([values for _, values in kept]), level=level)
+    found = date_change_in_order(question_means([values for _, values in scored]), level=level)
     if found is None:
-        found = date_change([values for _, values in kept], level=level)
+        found = date_change([values for _, values in scored], level=level)
     if not isinstance(found, ChangePoint):
         return None
-    dates = [day for day, _ in kept]
+    dates = [day for day, _ in scored]
     return DatedChange(first=dates[found.first], nights=[dates[place] for place in found.nights])
 
 
 def _level(night: NightContext, metric: str) -> LevelError | None:
-    """By how much the judge moves each of the nights."""
+    """The error of each night's level by the judge's movement."""
     moves, share = find_movement(night, metric), moving_share(night.manifest, metric)
     if moves is None or not moves.sd or not share:
         return None
     return LevelError(share * moves.sd, moves.freedom)
 
 
-def _carry(night: NightContext, finding: Finding, baseline: Baseline) -> Attribution | None:
-    """What carries the drop that the finding tells: the same nights on both sides."""
+def _attribute(night: NightContext, finding: Finding, baseline: Baseline) -> Attribution | None:
+    """Attribute the finding's drop to tags and builds, over the nights that it compares."""
     metric, segment = finding.metric or "", finding.segment
     tags = _tags(night, segment)
     old = _first(baseline.nights[::-1], metric)
@@ -116,20 +117,19 @@ def _carry(night: NightContext, finding: Finding, baseline: Baseline) -> Attribu
 
 
 def _first(nights: Sequence[Manifest], metric: str) -> list[Manifest]:
-    """The first of some nights, of as many rows as are looked into."""
-    kept, rows = list[Manifest](), 0
+    """The first nights with at most MOST_ROWS rows together, at least one night."""
+    first, rows = list[Manifest](), 0
     for one in nights:
         summary = one.summary(metric)
         rows += summary.scored if summary else 0
-        if kept and rows > MOST_ROWS:
+        if first and rows > MOST_ROWS:
             break
-        kept.append(one)
-    return kept
+        first.append(one)
+    return first
 
 
 def _tags(night: NightContext, segment: Segment | None) -> list[str]:
-    """The tags that scores are shown by, as columns; and the index builds, unless each row has
-    its own."""
+    """The columns of the shown tags, and of the index build where there are not too many builds."""
     shown = dict.fromkeys(
         one.segment.tag for one in night.manifest.segments if one.segment is not None
     )
@@ -140,7 +140,7 @@ def _tags(night: NightContext, segment: Segment | None) -> list[str]:
 def _tagged(
     sides: Sequence[MetricScores], segment: Segment | None, columns: Sequence[str]
 ) -> TaggedRows:
-    """The scored rows of some nights with their tags; without a column where no row has it."""
+    """The scored rows of some nights with their tags, without tags that no row has."""
     import pandas as pd
 
     rows = pd.concat([one.of_segment(segment).scored for one in sides], ignore_index=True)
@@ -155,7 +155,7 @@ def _tagged(
     )
 
 
-def _named(carried: Attribution) -> list[ContributorShare]:
+def _named(attribution: Attribution) -> list[ContributorShare]:
     return [
         ContributorShare(
             tag=one.tag,
@@ -164,16 +164,16 @@ def _named(carried: Attribution) -> list[ContributorShare]:
             questions=one.questions,
             is_new=one.is_new,
         )
-        for one in carried.named[:MOST_CARRIERS]
+        for one in attribution.named[:MOST_CARRIERS]
         if one.share is not None
     ]
 
 
-def _carriers_in_words(carried: Attribution | None) -> list[str]:
-    """Nothing where there is no tag that could carry it."""
-    if carried is None or carried.drop <= 0:
+def _attributed_to(attribution: Attribution | None) -> list[str]:
+    """The attribution in words; empty where there is no tag to attribute the drop to."""
+    if attribution is None or attribution.drop <= 0:
         return []
-    if named := _named(carried):
-        return [f"carried by {', '.join(clean(str(one), 120) for one in named)}"]
-    tested = any(one.p_value is not None for one in carried.carriers)
-    return ["no tag or index build carries it alone"] if tested else []
+    if named := _named(attribution):
+        return [f"attributed to {', '.join(clean(str(one), 120) for one in named)}"]
+    tested = any(one.p_value is not None for one in attribution.carriers)
+    return ["not attributed to a single tag or index build"] if tested else []

@@ -1,4 +1,4 @@
-"""Cases: a rule's limit held against one segment of a night, before the family's control."""
+"""The check of one rule's limit on one segment of a night, before p values are adjusted."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from ragmetrics.storage import trailing_nights
 from ragmetrics.text import clean
 
 WEEK = 7
-"""Nights before, by whose rows a segment is known to be one that can be watched."""
+"""Earlier nights whose rows decide whether a segment has enough rows for a rule."""
 
 
 @dataclass(frozen=True)
 class RuleCheck:
-    """What one limit of a rule says of one segment, if nothing else were looked at."""
+    """The result of one limit of a rule on one segment, taken alone."""
 
     rule: Rule
     finding: Finding
     drop: Drop | None = None
-    """The surer one: tonight's, or that of all nights of the spell together."""
+    """Tonight's drop, or that of all nights of the incident together: the one with smaller p."""
     comparisons: int = 1
-    """That can make the rule fire, of which this drop is one."""
+    """Number of comparisons that can make the rule fire; this drop is one of them."""
     beyond: bool = False
     """Whether tonight alone is beyond the line."""
     was_firing: bool = False
     baseline: Baseline | None = None
-    """What the drop was measured against."""
+    """The baseline of the drop."""
     unjudged: bool = False
-    """A firing alert with nothing to be compared with: only an escalation says anything of it."""
+    """A firing alert without anything to compare with: only an escalation gives a finding."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """One of a rule's limits, as it is named and said."""
+    """One of a rule's limits, with its name and its words."""
 
     value: float
     name: str
-    """In the key of the alert, of which it is a part."""
+    """Its name in the key of the alert."""
     text: str
 
 
 def start_finding(
     rule: Rule, limit: Limit, segment: Segment | None, night: NightContext, now: Summary | None
 ) -> Finding:
-    """A finding with all that does not depend on what is found: who is judged, and by what."""
+    """A finding with the fields that do not depend on the result."""
     where = str(segment) if segment else "all"
     return Finding(
         key=f"{night.manifest.dataset}/{rule.metric}/{where}/{limit.name}",
@@ -72,10 +72,10 @@ def start_finding(
 def too_few(
     rule: Rule, finding: Finding, night: NightContext, now: Summary | None
 ) -> RuleCheck | None:
-    """No data, where there are fewer scored rows than the rule needs; None where there are enough.
+    """The result `no_data` where there are fewer scored rows than the rule needs; else None.
 
-    The rows that were not scored are told by reason. A segment that never had enough of them in the
-    week before is not compared yet: of a tag with hundreds of values most are such.
+    The message counts the other rows by reason. A segment that never had enough rows in the week
+    before is `ok` and not compared: most segments of a tag with hundreds of values are small.
     """
     if now is not None and now.mean is not None and now.scored >= rule.min_rows:
         return None
@@ -93,9 +93,9 @@ def too_few(
 
 
 def _most_rows(finding: Finding, night: NightContext) -> int:
-    """The most scored rows that the segment had on a night of the week before, as far as told."""
+    """The most scored rows of the segment on a night of the week before, as far as recorded."""
     week = trailing_nights(night.earlier, night.manifest.date, WEEK)
-    told = [one.n for earlier in week for one in earlier.findings if one.key == finding.key]
+    checked = [one.n for earlier in week for one in earlier.findings if one.key == finding.key]
     which = finding.metric, finding.segment
     shown = [
         one.scored
@@ -103,11 +103,11 @@ def _most_rows(finding: Finding, night: NightContext) -> int:
         for one in earlier.segments
         if (one.metric, one.segment) == which
     ]
-    return max([*told, *shown], default=0)
+    return max([*checked, *shown], default=0)
 
 
 def no_data(rule: Rule, finding: Finding, message: str) -> RuleCheck:
-    """A rule that could not be held, and why."""
+    """The result of a rule that could not be evaluated, with the reason."""
     return RuleCheck(rule, finding.model_copy(update={"level": "no_data", "message": message}))
 
 

@@ -1,6 +1,6 @@
-"""Rules: a night's numbers become findings.
+"""Evaluates the alert rules of a night.
 
-rules x segments -> cases (`min_rules`, `drop_rules`) -> decided together (`family`) -> findings
+rules x segments -> checks (`min_rules`, `drop_rules`) -> `multiple_testing.decide` -> findings
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from ragmetrics.alerts.context import NightContext
 from ragmetrics.alerts.data_quality import check_health
-from ragmetrics.alerts.drop_rules import hold_drop
+from ragmetrics.alerts.drop_rules import check_drop
 from ragmetrics.alerts.escalation import escalate
 from ragmetrics.alerts.judge_drift import level_finding
-from ragmetrics.alerts.min_rules import hold_min
+from ragmetrics.alerts.min_rules import check_min
 from ragmetrics.alerts.multiple_testing import decide
 from ragmetrics.alerts.rule_check import RuleCheck
 from ragmetrics.alerts.stale_labels import turnover_finding
@@ -27,14 +27,16 @@ DEFAULT_RULES = (
     Rule(metric="context_recall", max_drop=0.05, versus="trailing:7"),
 )
 SEGMENT_DAYS = 7
-"""Before tonight: a segment of one of these nights that tonight has no row of is no data."""
+"""Days before tonight: a segment of these nights without a row tonight is `no_data`."""
 _ANY = "(any)"
-"""In place of a tag's value where no row has one."""
+"""Placeholder for a tag's value where no row has one."""
 
 
 def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding]:
-    """All findings of a night. What explains a metric's finding stands first and silences it:
-    with nothing to score, no metric rule is held. A labelled set without verdicts silences nothing.
+    """All findings of a night, causes first.
+
+    Without data no metric rule is evaluated, and no rule on a metric whose judge failed. A labelled
+    set without verdicts suppresses nothing.
     """
     health = check_health(settings, night.manifest, night.drifts)
     if any(one.kind == "no_data" and one.level == "no_data" for one in health):
@@ -56,13 +58,13 @@ def evaluate_rules(settings: AlertSettings, night: NightContext) -> list[Finding
 
 
 def _clean(finding: Finding) -> Finding:
-    """Tags and reasons come from logs: no line break or escape code of theirs reaches a log."""
-    told = {"message": clean(finding.message, 1_000), "rule": clean(finding.rule, 300)}
-    return finding.model_copy(update=told)
+    """The finding without line breaks and escape codes, which tags and reasons may contain."""
+    texts = {"message": clean(finding.message, 1_000), "rule": clean(finding.rule, 300)}
+    return finding.model_copy(update=texts)
 
 
 def _applicable(night: NightContext) -> list[Rule]:
-    """The default rules, less those whose metric has never had a row to score."""
+    """The default rules whose metric has a scored row, tonight or earlier."""
     seen = [night.manifest, *night.earlier]
     return [
         rule
@@ -72,9 +74,9 @@ def _applicable(night: NightContext) -> list[Rule]:
 
 
 def _segments(rule: Rule, night: NightContext) -> list[Segment | None]:
-    """The values of the rule's tag of which a row was scored, tonight or in the week before: where
-    the metric never applied, as recall to questions without a reference, there is nothing to lose.
-    Where there is none, the rule watches nothing, and has no data.
+    """The values of the rule's tag with a scored row, tonight or in the week before.
+
+    Where there is none, the rule gets a placeholder segment, for which it has no data.
     """
     if rule.by is None:
         return [None]
@@ -85,7 +87,7 @@ def _segments(rule: Rule, night: NightContext) -> list[Segment | None]:
         if summary.metric == rule.metric and summary.scored
         if summary.segment and summary.segment.tag == rule.by
     }
-    # Tonight's by the rows: the manifest's segments are only those that are shown.
+    # Tonight's values come from the rows: the manifest has only the shown segments.
     scores = night.scores.get(rule.metric)
     tonight = find_segments(replace(scores, table=scores.scored), [rule.by]) if scores else []
     values = before | {segment.value for segment in tonight} or {_ANY}
@@ -93,13 +95,13 @@ def _segments(rule: Rule, night: NightContext) -> list[Segment | None]:
 
 
 def _hold(rule: Rule, segment: Segment | None, night: NightContext) -> list[RuleCheck]:
-    """Hold a rule's limits against a segment: one case for `min`, one for `max_drop`."""
+    """Check a rule's limits on a segment: one check for `min`, one for `max_drop`."""
     now = _summary(rule.metric, segment, night)
     cases = []
     if rule.min is not None:
-        cases.append(hold_min(rule, rule.min, segment, night, now))
+        cases.append(check_min(rule, rule.min, segment, night, now))
     if rule.max_drop is not None:
-        cases.append(hold_drop(rule, rule.max_drop, segment, night, now))
+        cases.append(check_drop(rule, rule.max_drop, segment, night, now))
     return cases
 
 

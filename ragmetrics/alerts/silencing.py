@@ -1,9 +1,9 @@
-"""Silences: what people said of alerts, each in a file of its own.
+"""Silences: acknowledgements and snoozes of alerts, each in its own file.
 
 alerts/silences/2026-11-20T071502.104233Z.ID.json
 
-Commands write and remove them, nights read them: so neither writes over the other, and the state of
-the alerts stays the nights' own. Of several for one alert the newest counts.
+Commands write and remove silences, nights read them. So neither overwrites the other, and only
+nights write the state of the alerts. The newest silence of an alert counts.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ log = logging.getLogger(__name__)
 
 
 def alert_id(key: str) -> str:
-    """A short name of an alert, the same every night: `3f9a1c04`."""
+    """A short id of an alert, the same every night: `3f9a1c04`."""
     digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=ID_LENGTH // 2)
     return digest.hexdigest()
 
 
 def silences(files: Files) -> dict[str, Silence]:
-    """The newest silence of each alert, be it over or not, by the alert's key.
+    """The newest silence of each alert, expired or not, by the alert's key.
 
-    What is no silence is logged and left aside. Raises StoreError where the store cannot be read.
+    Other files are logged and ignored. Raises StoreError where the store cannot be read.
     """
     return _newest(one for _, one in _found(files))
 
 
 def silence(files: Files, one: Silence) -> None:
-    """Write a silence; it takes the place of the alert's earlier one."""
+    """Store a silence; it replaces the alert's earlier one."""
     files.write(_path(one), one.model_dump_json(indent=1).encode())
 
 
@@ -51,39 +51,39 @@ def unsilence(files: Files, key: str) -> bool:
     return bool(paths)
 
 
-def sweep(files: Files, book: AlertStore) -> None:
-    """Remove silences that are over, or whose place another took: nights read all that is there."""
+def remove_expired_silences(files: Files, alerts: AlertStore) -> None:
+    """Remove expired and replaced silences, as every night reads all of them."""
     found = list(_found(files))
     newest = _newest(one for _, one in found)
     for path, one in found:
-        if one != newest[one.key] or not holds(book, one):
+        if one != newest[one.key] or not is_in_force(alerts, one):
             remove_file(files, path)
 
 
-def holds(book: AlertStore, one: Silence) -> bool:
-    """Whether a silence is in force, as the newest night left the alerts."""
-    state = book.states.get(one.key)
+def is_in_force(alerts: AlertStore, one: Silence) -> bool:
+    """Whether a silence is in force, by the states of the newest night."""
+    state = alerts.states.get(one.key)
     since: date | None = None
     severity: Severity = one.severity
     if state and state.finding and state.state == "firing":
         since, severity = state.since, state.finding.severity
     unsilenced = state.unsilenced if state else None
-    return one.holds(book.night or date.min, since, severity, unsilenced)
+    return one.is_in_force(alerts.night or date.min, since, severity, unsilenced)
 
 
 def with_silences(manifest: Manifest, found: Mapping[str, Silence]) -> Manifest:
-    """A night whose findings carry the silences of their alerts that are in force on it."""
+    """A night's manifest with the silences in force added to its findings."""
 
     def of(finding: Finding) -> Silence | None:
         one = found.get(finding.key)
         since = finding.since if finding.state == "firing" else None
         if one is None:
             return None
-        in_force = one.holds(manifest.date, since, finding.severity, finding.unsilenced)
+        in_force = one.is_in_force(manifest.date, since, finding.severity, finding.unsilenced)
         return one if in_force else None
 
-    told = [one.model_copy(update={"silence": of(one)}) for one in manifest.findings]
-    return manifest.model_copy(update={"findings": told})
+    findings = [one.model_copy(update={"silence": of(one)}) for one in manifest.findings]
+    return manifest.model_copy(update={"findings": findings})
 
 
 def _newest(found: Iterable[Silence]) -> dict[str, Silence]:
@@ -103,7 +103,7 @@ def _found(files: Files) -> Iterator[tuple[str, Silence]]:
             yield info.path, Silence.model_validate_json(data)
         except ValidationError as error:
             reason = explain_validation_error(error)
-            log.error("%s is no silence, it is left aside: %s", files.uri(info.path), reason)
+            log.error("%s is not a silence and is ignored: %s", files.uri(info.path), reason)
 
 
 def _path(one: Silence) -> str:

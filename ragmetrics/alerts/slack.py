@@ -1,7 +1,7 @@
-"""Transitions become one Slack message in Block Kit.
+"""Composes the Slack message of a night's transitions in Block Kit.
 
-Text of users (questions, tags, ids, paths) passes through `escape`, after which nothing of it
-can act as markup. Slack's limits on blocks hold by construction.
+Text of users (questions, tags, ids, paths) passes through `escape`, so it cannot act as markup.
+Messages are within Slack's limits on blocks by construction.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from ragmetrics.scoring import worse_segments
 from ragmetrics.text import clean, escape
 
 SEGMENTS = 3
-"""Of a metric: from so many on they share a line, which names so many."""
+"""From this number on, segments of a metric share one line, which names this number of them."""
 SHOWN = 4
-"""Fired incidents shown with all their numbers; Slack rejects messages beyond about 12,000
+"""Fired incidents shown with all their numbers. Slack rejects messages of more than about 12,000
 characters, whatever its limits per block."""
-_LOUD = ("fired", "escalated")
+_DETAILED = ("fired", "escalated")
 """Transitions that are shown with all their numbers."""
 
 MOST_FIELDS = 10
-"""Of a section, by Slack's limit."""
+"""Slack's limit on fields of a section."""
 
 
 def compose(
@@ -58,20 +58,20 @@ def compose(
     """The message of a night; None when no finding has a transition.
 
     `dashboard` and `run_url` become buttons where a browser can open them, else text.
-    `redact` shows row ids in place of questions, and nothing of what a judge said.
+    `redact` shows row ids in place of questions, and no text of a judge.
     """
     hidden = redactions(manifest.source, manifest.problems) if redact else {}
     found = incidents([_redacted(one, hidden) for one in findings if _is_news(one)], manifest)
-    fired = sorted((one for one in found if one.transition in _LOUD), key=_loudest_first)
+    fired = sorted((one for one in found if one.transition in _DETAILED), key=_most_important_first)
     reminded = [one for one in found if one.transition == "reminded"]
     resolved = [one for one in found if one.transition == "resolved"]
     if not (fired or reminded or resolved):
         return None
-    firing = [one for one in found if one.state == "firing" and one.transition not in _LOUD]
+    firing = [one for one in found if one.state == "firing" and one.transition not in _DETAILED]
     snoozed = [one for one in firing if one.cause.silence and one.cause.silence.until]
-    still = sorted((one for one in firing if one not in snoozed), key=_loudest_first)
-    told = (one.cause for one in fired + reminded if one.cause.kind == "metric")
-    metrics = {f.metric: None for f in told if f.metric and f.level != "no_data"}
+    still = sorted((one for one in firing if one not in snoozed), key=_most_important_first)
+    causes = (one.cause for one in fired + reminded if one.cause.kind == "metric")
+    metrics = {f.metric: None for f in causes if f.metric and f.level != "no_data"}
     title = _title(fired, reminded, resolved)
     first = fired[0].cause if len(fired) == 1 else None
     numbers = f": {_change(first)}" if first and first.mean is not None else ""
@@ -80,13 +80,13 @@ def compose(
         {"type": "header", "text": plain(title)},
         context(_night(manifest)),
         *(_section(one, manifest, titled=len(fired) > 1) for one in fired[:SHOWN]),
-        *bullets("Fired too", _lines(fired[SHOWN:]), dashboard),
+        *bullets("Also fired", _lines(fired[SHOWN:]), dashboard),
         *bullets("Still firing", _lines(still), dashboard),
         *bullets("Snoozed", map(_snoozed, snoozed), dashboard),
         *bullets("Back to normal", _lines(_over(resolved, judged=True)), dashboard),
         *bullets("Closed", _lines(_over(resolved, judged=False)), dashboard),
         *bullets(
-            "Worse, and no rule alerts",
+            "Significantly worse, without an alert rule",
             (escape(unwatched_drop_story(f), 250) for f in manifest.falls),
         ),
         *bullets("Worst segments", _segments(manifest, list(metrics))),
@@ -98,7 +98,7 @@ def compose(
 
 
 def _redacted(finding: Finding, hidden: Mapping[str, str]) -> Finding:
-    """The finding without the words of endpoints, which may repeat what they were asked."""
+    """The finding without the words of endpoints, which may repeat the request."""
     return finding.model_copy(update={"message": redact_quotes(finding.message, hidden)})
 
 
@@ -110,9 +110,9 @@ def _over(resolved: Sequence[Incident], *, judged: bool) -> list[Incident]:
     return [one for one in resolved if (one.cause.level == "ok") == judged]
 
 
-def _loudest_first(incident: Incident) -> tuple[bool, bool, bool, float]:
-    """Critical ones before warnings, the whole before segments, what explains metrics before them;
-    then by how far they are beyond their limit.
+def _most_important_first(incident: Incident) -> tuple[bool, bool, bool, float]:
+    """Sort key: critical before warning, all rows before segments, causes before metrics, then by
+    the distance beyond the limit.
     """
     finding = incident.cause
     limit = finding.limit or 0.0
@@ -135,14 +135,14 @@ def _title(
     whats = [
         _where(what, group)
         for what, group in groups.items()
-        if f"{what.removesuffix(' is low')} fell" not in groups  # says it of the same metric
+        if f"{what.removesuffix(' is low')} fell" not in groups  # one entry per metric is enough
     ]
     more = f" and {len(whats) - 2} more" if len(whats) > 2 else ""
     return clean(f"{sign}: {', '.join(whats[:2])}{more}", 150)
 
 
 def _what(incident: Incident) -> str:
-    """What happened, in two or three words."""
+    """What happened, in a few words."""
     finding = incident.cause
     metric = finding.metric or "rows"
     more = "more " if finding.transition == "escalated" else ""
@@ -173,20 +173,22 @@ def _where(what: str, group: Sequence[Incident]) -> str:
 
 
 def _change(finding: Finding) -> str:
-    """The night's mean, and the drop, which may be of the questions of both sides alone; of an
-    escalation, the means then and now.
+    """Both means of the compared questions; without a comparison, the mean of all rows.
+
+    For an escalation, the means at the last notification and now.
     """
     if finding.transition == "escalated" and (found := finding.escalation):
         return f"{found.before:z.3f} → {found.now:z.3f}"
-    drop = _drop(finding)
-    return f"{finding.mean:z.3f}" + (f", drop {drop.split(' [')[0]}" if drop else "")
+    if finding.drop is not None and finding.means:
+        return compared_words(finding.means)
+    return f"{finding.mean:z.3f}"
 
 
 def _section(incident: Incident, manifest: Manifest, *, titled: bool) -> Block:
-    """One fired incident with all its numbers, or in words where it has none: what rules on the
-    same rows have in common stands once.
+    """One fired incident with all its numbers, or in words where it has none. Common numbers of
+    rules on the same rows are shown once.
 
-    It needs no title where the message has no other.
+    `titled` adds a title, which a message with a single incident does not need.
     """
     finding = incident.cause
     segment = f" in {escape(str(finding.segment), 80)}" if finding.segment else ""
@@ -194,8 +196,8 @@ def _section(incident: Incident, manifest: Manifest, *, titled: bool) -> Block:
     if finding.mean is None or finding.level == "no_data":
         since = f"\nSince {finding.since}" if finding.since else ""
         folded = [escape(_capital(incident.folded), 300)] if incident.folded else []
-        told = f"{title}{escape(incident.message, 400) or '–'}"
-        return section("\n".join([told, *_escalated(incident), *folded]) + since)
+        words = f"{title}{escape(incident.message, 400) or '–'}"
+        return section("\n".join([words, *_escalated(incident), *folded]) + since)
     rules = (finding, *incident.alike)
     alone = sum(one.drop is not None for one in rules) == 1
     rows = _rows(finding.n, _sample(manifest, finding))
@@ -207,33 +209,36 @@ def _section(incident: Incident, manifest: Manifest, *, titled: bool) -> Block:
         "Mix": next(filter(None, map(_mix, rules)), ""),
         "Since": str(min((one.since for one in rules if one.since), default="")),
         "Level": str(finding.change or ""),
-        "Carried by": "\n".join(escape(str(one), 120) for one in finding.carriers or ()),
+        "Attributed to": "\n".join(escape(str(one), 120) for one in finding.carriers or ()),
     }
     shown = [mrkdwn(f"*{label}*\n{value}") for label, value in fields.items() if value]
     also = "".join(f"; {escape(limit_of(one), 100)}" for one in incident.alike)
     plural = "Rules" if incident.alike else "Rule"
-    words = [f"{title}{plural}: {escape(finding.rule, 200)}{also}", *_escalated(incident)]
-    return {**section("\n".join(words)), "fields": shown[:MOST_FIELDS]}
+    lines = [f"{title}{plural}: {escape(finding.rule, 200)}{also}", *_escalated(incident)]
+    return {**section("\n".join(lines)), "fields": shown[:MOST_FIELDS]}
 
 
 def _escalated(incident: Incident) -> list[str]:
-    """Of an escalation, how much worse it is than people were told, and that a silence ended."""
+    """For an escalation: how much worse it is than the last message, and the silence it ended."""
     found = next((one for one in incident.findings if one.transition == "escalated"), None)
     if found is None:
         return []
-    told = f"Got {escape(str(found.escalation), 300)}" if found.escalation else ""
+    worse = f"Significantly {escape(str(found.escalation), 300)}" if found.escalation else ""
     ended = f"No longer {escape(str(found.ended), 200)}" if found.ended else ""
-    return [one for one in (told, ended) if one]
+    return [one for one in (worse, ended) if one]
 
 
 def _compared(finding: Finding, *, alone: bool) -> list[tuple[str, str]]:
-    """What a drop rule held against what: both means over the questions compared, and the drop."""
+    """The comparison of a drop rule: both means over the compared questions, and the drop."""
     if finding.drop is None:
         return []
     label = escape(finding.baseline_label or "", 60)
-    against = "" if alone or not label else f" against {label}"
-    before = _before(finding, label if alone else "")
-    return [(f"Compared{against}", before), (f"Drop{against}", _drop(finding))]
+    named = bool(label) and not alone
+    before = _before(finding, "" if named else label)
+    return [
+        (f"Compared with {label}" if named else "Compared", before),
+        (f"Drop from {label}" if named else "Drop", _drop(finding)),
+    ]
 
 
 def _capital(text: str) -> str:
@@ -253,14 +258,14 @@ def _sample(manifest: Manifest, finding: Finding) -> SampledMean | None:
 
 
 def _rows(scored: int, sample: SampledMean | None) -> str:
-    """`1,240 rows`, or that the mean is an estimate by those that were judged."""
+    """`1,240 rows`, or `estimated from 500 of 20,000 rows` where a sample was judged."""
     if sample is None or sample.rows == scored:
         return f"{scored:,} rows"
     return f"estimated from {scored:,}{f' of {sample.rows:,}' if sample.rows else ''} rows"
 
 
 def _before(finding: Finding, label: str) -> str:
-    """`0.851 → 0.720 over the same 138 questions`; of an older night the mean before, of all."""
+    """`0.851 → 0.720 over the same 138 questions`; for older nights the mean of all rows before."""
     after = f" ({label})" if label else ""
     if words := compared_words(finding.means):
         return f"{words}{after}"
@@ -274,14 +279,14 @@ def _drop(finding: Finding) -> str:
 
 
 def _mix(finding: Finding) -> str:
-    """What of the move of the mean is another mix of tags, which the drop is without."""
+    """The part of the change of the mean that is the mix of tags; the drop is without it."""
     if finding.drop is None or finding.mix is None:
         return ""
     return escape(mix_text(finding.drop + finding.mix, finding.mix, finding.mix_tags), 200)
 
 
 def _lines(found: Sequence[Incident]) -> list[str]:
-    """A line each, in their order; one for several segments of a metric with which the same is."""
+    """One line per incident, in order; segments of a metric with the same event share one."""
     groups: dict[tuple[str, str], list[Incident]] = {}
     for one in found:
         apart = str(one.cause.silence or "") if one.cause.segment else one.cause.key
@@ -344,7 +349,7 @@ def _judge(manifest: Manifest) -> str:
 
 
 def _sampled(manifest: Manifest) -> str:
-    """Of a night on which not all rows were judged, that its means are estimates."""
+    """A note that the means are estimates, where not all rows were judged."""
     sample, rows = manifest.sample, manifest.source.rows
     if sample is None or sample.judged >= rows:
         return ""
@@ -352,7 +357,7 @@ def _sampled(manifest: Manifest) -> str:
 
 
 def _segments(manifest: Manifest, metrics: Sequence[str]) -> list[str]:
-    """The segments that are significantly worse than all rows, the furthest of each metric."""
+    """The segments that are significantly worse than all rows, the worst of each metric first."""
     lines = []
     worse = worse_segments(manifest)
     for metric in metrics[:3]:

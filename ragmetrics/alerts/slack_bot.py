@@ -18,7 +18,7 @@ from slack_sdk.http_retry.builtin_handlers import (
 
 from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.slack_http import BoundedWebClient
-from ragmetrics.alerts.threads import Thread, find_thread, keep_thread
+from ragmetrics.alerts.threads import Thread, find_thread, save_thread
 from ragmetrics.alerts.webhook import OF_CONTENT, RateLimit, SlackError
 from ragmetrics.errors import StoreError
 from ragmetrics.storage import Files
@@ -72,7 +72,7 @@ class Bot:
             log.error("the thread is not noted, updates stand in the channel: Slack named none")
             return
         try:
-            keep_thread(self.files, message.about, Thread(channel=self.channel, ts=ts[:100]))
+            save_thread(self.files, message.about, Thread(channel=self.channel, ts=ts[:100]))
         except StoreError as error:
             log.error("the thread is not noted, updates stand in the channel: %s", error)
 

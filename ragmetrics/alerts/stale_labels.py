@@ -1,13 +1,12 @@
-"""Corpus turnover: labels whose documents are gone, told from retrieval that got worse.
+"""Stale labels: distinguishes labels whose documents are gone from retrieval that got worse.
 
-    gone    golden ids of tonight's rows that some night before retrieved, and no row tonight
-    unseen  ids retrieved tonight that no night before retrieved
+    gone    golden ids of tonight's rows that an earlier night retrieved, and no row tonight
+    unseen  ids retrieved tonight that no earlier night retrieved
 
-Both are shares, held against the same shares of each night before among the others. Ids alone do
-not tell labels that went stale from retrieval that brings other documents, so something has to
-vouch for retrieval: the texts of the gone ids are retrieved under other ids, or no metric that
-reads the contexts moved. Then questions whose labels name a gone id are left out where a rule holds
-a metric on ids against other nights.
+Both shares are compared with the same shares of the earlier nights. Ids alone cannot distinguish
+stale labels from retrieval that brings other documents. So there must be evidence that retrieval is
+unchanged: the texts of the gone ids are retrieved under other ids, or no metric that reads the
+contexts moved. Then a rule on an id metric leaves out the questions whose labels name a gone id.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from scipy import special
 from ragmetrics.alerts.context import NightContext
 from ragmetrics.alerts.document_ids import IdReader, Ids, SeenIds
 from ragmetrics.alerts.like_with_like import drop_between
-from ragmetrics.alerts.question_mix import Which
+from ragmetrics.alerts.question_mix import RowSelection
 from ragmetrics.alerts.rule_check import RuleCheck
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.model import Finding, Level, Manifest, Segment, Summary
@@ -32,22 +31,22 @@ from ragmetrics.stats import QuestionValues, compare_nights
 
 ID_METRICS = ("id_recall", "id_precision", "hit_rate", "mrr", "ndcg")
 NIGHTS = 7
-"""Before the turnover, that tonight's ids are held against; at least `FEWEST_NIGHTS`."""
+"""Most earlier nights that tonight's ids are compared with; at least `FEWEST_NIGHTS`."""
 FEWEST_NIGHTS = 2
 FEWEST_IDS = 20
 SURE = 0.01
-"""Chance by which a share seems to have jumped."""
+"""Significance level for a jump of a share."""
 _SAMPLE = 300
-"""Gone ids whose texts are looked for."""
+"""Gone ids whose texts are searched."""
 _SAME = 0.5
-"""Of an id's sentences, and of such ids, those that are retrieved under other ids."""
+"""Threshold: share of an id's sentences, and of such ids, that are found under other ids."""
 _STANDS = 0.1
-"""A metric stands where it surely moved by less, up or down."""
+"""A metric is unchanged where the interval of its change is within this distance of 0."""
 
 
 @dataclass(frozen=True)
 class StaleShare:
-    """A share tonight, and the usual one."""
+    """Tonight's share and the usual share."""
 
     count: int
     of: int
@@ -56,16 +55,16 @@ class StaleShare:
 
     @property
     def value(self) -> float:
-        """Tonight's."""
+        """Tonight's share."""
         return self.count / self.of if self.of else 0.0
 
     @property
     def usual(self) -> float:
-        """Of the nights before."""
+        """Share of the earlier nights."""
         return self.usual_count / self.usual_of if self.usual_of else 0.0
 
     def jumped(self, most: float) -> bool:
-        """Whether it is above the usual one by more than `most`, and surely above it.
+        """Whether it is above the usual share by more than `most`, and significantly above it.
 
         One-sided test of two proportions with their pooled variance.
         """
@@ -77,9 +76,9 @@ class StaleShare:
 
 
 def turnover_finding(settings: AlertSettings, night: NightContext) -> Finding | None:
-    """Whether labels have gone stale; `night.stale` gets the questions whose labels have.
+    """The finding on stale labels; `night.stale` gets the questions with stale labels.
 
-    None where no metric on ids was scored, or there are too few nights to tell.
+    None where no id metric was scored, or there are too few nights.
     """
     scored = [one.metric for one in night.manifest.metrics if one.scored]
     if night.ids is None or not set(scored) & set(ID_METRICS):
@@ -103,20 +102,20 @@ def turnover_finding(settings: AlertSettings, night: NightContext) -> Finding | 
         return _finding(night.manifest, key, "ok", numbers)
     why = _vouched(night, night.ids, earlier, gone_ids)
     if not why:
-        text = f"{numbers}: labels gone stale, or retrieval brings other documents"
+        text = f"{numbers}: labels are stale, or retrieval brings other documents"
         return _finding(night.manifest, key, "suspect", text)
     if not lost:
         return _finding(night.manifest, key, "breach", f"labels may lack new documents: {numbers}")
     stale = night.ids.questions_of(night.manifest, gone_ids)
     night.stale.update(stale)
-    text = f"labels of {len(stale):,} questions have gone stale: {numbers}; {why}"
+    text = f"labels of {len(stale):,} questions are stale: {numbers}; {why}"
     return _finding(night.manifest, key, "breach", text)
 
 
-def less_stale_labels(
+def without_stale_labels(
     case: RuleCheck, night: NightContext, segment: Segment | None, line: float
 ) -> RuleCheck:
-    """The case of a drop in a metric on ids, without the questions whose labels have gone stale."""
+    """The check of a drop in an id metric, without the questions with stale labels."""
     baseline = case.baseline
     metric = case.finding.metric
     if not night.stale or metric not in ID_METRICS or baseline is None or case.drop is None:
@@ -130,20 +129,20 @@ def less_stale_labels(
     count = len(tonight) - len(last)
     if not count:
         return case
-    told = (
+    note = (
         f"{case.finding.message}; the labels of {count:,} of {len(tonight):,} questions are stale"
     )
     if len(last) < case.rule.min_rows:
-        finding = {"message": f"{told}, too few are left", "explained": case.drop.drop}
+        finding = {"message": f"{note}, too few questions remain", "explained": case.drop.drop}
         return RuleCheck(case.rule, case.finding.model_copy(update=finding), baseline=baseline)
-    which = Which(metric, segment, night.stale)
+    which = RowSelection(metric, segment, night.stale)
     left = drop_between(night, which, baseline, before, [*spell, last])
     alone = drop_between(night, which, baseline, before, [last])
     if left is None or alone is None:
         return RuleCheck(
-            case.rule, case.finding.model_copy(update={"message": told}), baseline=baseline
+            case.rule, case.finding.model_copy(update={"message": note}), baseline=baseline
         )
-    text = f"{told}, without them the drop is {left.drop:.3f} [{left.low:.3f}, {left.high:.3f}]"
+    text = f"{note}, without them the drop is {left.drop:.3f} [{left.low:.3f}, {left.high:.3f}]"
     part = case.drop.drop - left.drop
     return replace(
         case,
@@ -153,11 +152,12 @@ def less_stale_labels(
     )
 
 
-def less_stale_rows(
+def mean_without_stale_labels(
     rule: Rule, now: Summary, night: NightContext
 ) -> tuple[Summary | None, str] | None:
-    """Tonight's mean without the questions whose labels have gone stale, None where too few rows
-    are left, and what to say of it; None where nothing is stale."""
+    """Tonight's mean without the questions with stale labels, and a note on it. The mean is None
+    where too few rows remain. The result is None where no label is stale.
+    """
     scores = night.scores.get(now.metric)
     if not night.stale or now.metric not in ID_METRICS or scores is None:
         return None
@@ -166,19 +166,19 @@ def less_stale_rows(
     count = now.questions - left.questions
     if not count:
         return None
-    told = f"; the labels of {count:,} of {now.questions:,} questions are stale"
+    note = f"; the labels of {count:,} of {now.questions:,} questions are stale"
     if left.mean is None or left.scored < rule.min_rows:
-        return None, f"{told}, too few are left"
-    return left, f"{told}, without them it is {left.mean:.3f}"
+        return None, f"{note}, too few questions remain"
+    return left, f"{note}, without them it is {left.mean:.3f}"
 
 
 def live_questions(metric: str, questions: QuestionValues, night: NightContext) -> QuestionValues:
-    """The questions that tell of a metric: of one on ids those whose labels are not stale."""
+    """The questions that count for a metric: for an id metric, those without stale labels."""
     return _without(questions, stale_of(metric, night))
 
 
 def stale_of(metric: str, night: NightContext) -> set[str]:
-    """The questions that say nothing of a metric: of one on ids those whose labels are stale."""
+    """The questions that do not count for a metric: for an id metric, those with stale labels."""
     return night.stale if metric in ID_METRICS else set()
 
 
@@ -187,7 +187,7 @@ def _without(questions: QuestionValues, stale: set[str]) -> QuestionValues:
 
 
 def _before(night: NightContext, key: str) -> Sequence[Manifest]:
-    """The nights before the present turnover began, if one lasts: gone is gone since then."""
+    """The nights before the current turnover of documents, or before tonight without one."""
     since = next(
         (
             one.since
@@ -201,7 +201,7 @@ def _before(night: NightContext, key: str) -> Sequence[Manifest]:
 
 
 def _gone(tonight: SeenIds, base: Sequence[SeenIds]) -> tuple[StaleShare, Ids]:
-    """Golden ids that others of these nights retrieved and the night itself did not."""
+    """Golden ids that other nights retrieved and the night itself did not."""
     nights = _counter(base)
 
     def among(one: SeenIds, itself: bool) -> tuple[Ids, int]:
@@ -216,7 +216,7 @@ def _gone(tonight: SeenIds, base: Sequence[SeenIds]) -> tuple[StaleShare, Ids]:
 
 
 def _unseen(tonight: SeenIds, base: Sequence[SeenIds]) -> StaleShare:
-    """Retrieved ids that no other of these nights retrieved."""
+    """Retrieved ids that no other night retrieved."""
     nights = _counter(base)
     return StaleShare(
         int((nights(tonight.retrieved) == 0).sum()),
@@ -227,7 +227,7 @@ def _unseen(tonight: SeenIds, base: Sequence[SeenIds]) -> StaleShare:
 
 
 def _counter(base: Sequence[SeenIds]) -> Callable[[Ids], NDArray[np.int64]]:
-    """Counts in how many of these nights ids were retrieved."""
+    """A function that counts the nights that retrieved an id."""
     ids, counts = np.unique(np.concatenate([one.retrieved for one in base]), return_counts=True)
 
     def count(wanted: Ids) -> NDArray[np.int64]:
@@ -238,7 +238,7 @@ def _counter(base: Sequence[SeenIds]) -> Callable[[Ids], NDArray[np.int64]]:
 
 
 def _vouched(night: NightContext, ids: IdReader, base: Sequence[Manifest], gone: Ids) -> str:
-    """What says that retrieval is as it was, in words; empty where nothing does."""
+    """Evidence that retrieval is unchanged, in words; empty where there is none."""
     known: dict[int, Ids] = {}
     sample = gone[:: max(1, len(gone) // _SAMPLE)]
     for one in reversed(base):
@@ -246,19 +246,19 @@ def _vouched(night: NightContext, ids: IdReader, base: Sequence[Manifest], gone:
         if not len(left):
             break
         known |= ids.texts_of(one, left)
-    if told := [pieces for pieces in known.values() if len(pieces)]:
+    if texts := [pieces for pieces in known.values() if len(pieces)]:
         tonight = ids.all_pieces(night.manifest)
-        found = sum(np.isin(pieces, tonight).mean() >= _SAME for pieces in told)
-        if found >= _SAME * len(told):
-            return f"{found / len(told):.0%} of their texts are retrieved under other ids"
+        found = sum(np.isin(pieces, tonight).mean() >= _SAME for pieces in texts)
+        if found >= _SAME * len(texts):
+            return f"{found / len(texts):.0%} of their texts are retrieved under other ids"
     stands = [name for name in _readers(night) if _stood(night, name, base)]
     if stands and len(stands) == len(_readers(night)):
-        return f"{', '.join(stands)} as before, and so is what is retrieved"
+        return f"{', '.join(stands)} unchanged, so retrieval is unchanged"
     return ""
 
 
 def _readers(night: NightContext) -> list[str]:
-    """Metrics that read the retrieved contexts, whatever their ids."""
+    """Metrics that read the texts of the retrieved contexts and not their ids."""
     return [
         one.metric
         for one in night.manifest.metrics
@@ -282,7 +282,7 @@ def _finding(manifest: Manifest, key: str, level: Level, text: str) -> Finding:
         kind="stale_labels",
         level=level,
         severity="warning",
-        rule="the ids that labels name are those of the documents there are",
+        rule="the ids in labels belong to documents that exist",
         message=text,
         for_nights=None,
     )

@@ -1,20 +1,20 @@
-"""Findings become transitions: what people are told, once, however often a night is run.
+"""The state machine of alerts: turns findings into transitions, once per change and night.
 
-    ok ──> pending ──> firing ──> ok        told: `fired`, `reminded` and `escalated` while it
-                                                  lasts, `resolved`
+    ok ──> pending ──> firing ──> ok        messages: `fired`; `reminded` and `escalated` while
+                                                      it fires; `resolved`
 
-What people were told is kept apart from what is: of a snoozed alert they hear nothing until the
-snooze is over, and then what has become of it; of an acknowledged one no reminders. An alert that
-gets worse than what they were last told escalates, which ends its silence.
+The state of an alert and the state of its messages are separate. A snoozed alert has no messages
+until the snooze ends; then a message reports its state. An acknowledged alert has no reminders. An
+alert that is worse than in its last message escalates, which ends its silence.
 
-Nothing here reads a file, a clock or the network. One run does, in this order:
+This module reads no file, clock or network. A run does, in this order:
 
-    book, findings = advance(book, findings, night, remind_days, silences, run)
-    book = book.queue(messages)             if there are any
-    (write its outbox, then the book)
-    book, errors = deliver(book, send)      of `waiting`
+    alerts, findings = advance_states(alerts, findings, night, remind_days, silences, run)
+    alerts = alerts.queue(messages)               if there are any
+    (store its outbox, then the states)
+    alerts, errors = deliver(alerts, send)        of `outbox_recovery`
 
-so that a run that dies anywhere is told of by its rerun or by the next night, and nothing is lost.
+So if a run dies anywhere, its rerun or the next night reports its changes, and none is lost.
 """
 
 from __future__ import annotations
@@ -37,68 +37,66 @@ from ragmetrics.model import (
 )
 
 UNJUDGED = 0
-"""`for_nights` of findings that `advance` adds: nothing was judged. No rule says 0."""
+"""`for_nights` of findings that `advance_states` adds without a check. No rule has 0."""
 NO_SILENCES: Mapping[str, Silence] = MappingProxyType({})
 
 
 def advance_states(
-    book: AlertStore,
+    alerts: AlertStore,
     findings: Sequence[Finding],
     night: date,
     remind_days: int,
     silences: Mapping[str, Silence] = NO_SILENCES,
     run: str = "",
 ) -> tuple[AlertStore, list[Finding]]:
-    """Move every alert to `night`, by the findings of a run; give these back with state,
+    """Move every alert to `night` by the findings of a run; return the findings with state,
     transition and since.
 
-    - `breach` and `no_data` fire at once, `suspect` on the `for_nights`-th judged night in a row
-      that is not ok, or never where that is None. A firing alert stays so until it is `ok`.
-      Pending to ok is silent.
-    - A firing alert is told again after `remind_days`, and at once where its severity got worse.
-    - A firing alert escalates where its finding says that it is worse than at the notification
-      that the book has of it, and where what was told as no data is a breach now (of the logs:
-      where what was broken is gone). It is told whatever its silence is, and the silence has
-      ended: only one that is made later counts.
-    - `silences` are by key. A snoozed alert has no other transitions. On the first night after
-      that, people are told what it is: that it fired, that it still does, or that what they knew
-      of has resolved. An acknowledged one is not told again until it resolves, escalates or gets
-      worse in severity.
-    - A rerun of the newest night starts from the night before it. What was delivered is not told
-      again; a message of this night still in the outbox is taken back and its transitions told
-      anew. If the rerun comes to another result, people are told of the difference.
-    - What waits of a run that died before it wrote the book counts as told.
+    - `breach` and `no_data` fire at once. `suspect` fires on the `for_nights`-th judged night in a
+      row that is not ok, or never where that is None. A firing alert fires until it is `ok`. The
+      change from pending to ok sends no message.
+    - A firing alert has a reminder after `remind_days`, and at once where its severity rises.
+    - A firing alert escalates where its finding is worse than at its last notification, and where
+      it was no data and is a breach now (for logs: where they were broken and are missing now). It
+      escalates in spite of a silence and ends it: only a later silence counts.
+    - `silences` are by key. A snoozed alert has no other transitions. On the first night after the
+      snooze, a message reports that it fired, still fires, or has resolved. An acknowledged alert
+      has no message until it resolves, escalates or rises in severity.
+    - A rerun of the newest night starts from the night before. Delivered messages are not repeated.
+      A message of this night in the outbox is withdrawn and composed again. If the rerun has
+      another result, a message reports the difference.
+    - Waiting messages of a run that died before it stored the states count as sent.
     - An older night (a backfill) changes nothing and has no transitions.
-    - A firing alert without a finding (its rule was removed, its segment is gone, or the night's
-      own troubles silence it) stays as it is and is listed at the end as a `no_data` finding.
-      After `remind_days` without one it is closed on the first night without such troubles, which
-      is told as `resolved` with a message that says why. Others are forgotten then.
-    - The findings given back may be given again with the same book: the answer is the same.
+    - A firing alert without a finding (its rule was removed, its segment is gone, or problems of
+      the night suppress it) stays as it is. It is added at the end as a `no_data` finding. After
+      `remind_days` without a finding it is closed on the first night without such problems, which
+      is a `resolved` transition with the reason. Alerts that do not fire are removed then.
+    - The returned findings may be passed again with the same store: the result is the same.
 
-    The `since` of a resolved finding is the first night of the spell that ended.
+    The `since` of a resolved finding is the first night of the incident that ended.
     """
-    if book.night is not None and night < book.night:
-        return book, [finding.model_copy(update={"transition": None}) for finding in findings]
-    book = recover(withdraw(book, night), night)
+    if alerts.night is not None and night < alerts.night:
+        return alerts, [finding.model_copy(update={"transition": None}) for finding in findings]
+    alerts = recover(withdraw(alerts, night), night)
     states: dict[str, AlertState] = {}
-    told: list[Finding] = []
+    results: list[Finding] = []
     judged = [finding for finding in findings if finding.for_nights != UNJUDGED]
-    # A judge's drift lasts for weeks and silences nothing, so it keeps no alert from being closed.
+    # Judge drift lasts for weeks and suppresses no rule, so it must not keep alerts open.
     health = (one for one in judged if one.kind not in ("metric", "judge_drift", "stale_labels"))
     healthy = all(one.level == "ok" for one in health)
     for finding in judged:
-        was, silence = book.states.get(finding.key, AlertState()), silences.get(finding.key)
-        states[finding.key], said = _judge(was, finding, night, remind_days, silence, run)
-        told.append(said)
-    for key, was in book.states.items():
+        was, silence = alerts.states.get(finding.key, AlertState()), silences.get(finding.key)
+        states[finding.key], result = _judge(was, finding, night, remind_days, silence, run)
+        results.append(result)
+    for key, was in alerts.states.items():
         if key in states or was.finding is None or was.last_night is None:
             continue
         stale = healthy and (night - was.last_night).days >= remind_days
-        now, unheard = _unheard(was, was.finding, night, stale, silences.get(key))
+        now, unchecked = _carry_over(was, was.finding, night, stale, silences.get(key))
         states |= {key: now} if now else {}
-        told += [unheard] if unheard else []
-    undo = {f.key: book.states.get(f.key, AlertState()) for f in told if f.transition}
-    return AlertStore(night=night, states=states, outbox=book.outbox, undo=undo), told
+        results += [unchecked] if unchecked else []
+    undo = {f.key: alerts.states.get(f.key, AlertState()) for f in results if f.transition}
+    return AlertStore(night=night, states=states, outbox=alerts.outbox, undo=undo), results
 
 
 def _judge(
@@ -115,8 +113,8 @@ def _judge(
     if finding.level != "ok":
         since, nights = base.since or night, base.nights + 1
         waits = finding.for_nights is None or nights < finding.for_nights
-        sure = finding.level != "suspect" or not waits
-        state = "firing" if sure or "firing" in (base.state, was.state) else "pending"
+        fires = finding.level != "suspect" or not waits
+        state = "firing" if fires or "firing" in (base.state, was.state) else "pending"
     silence = _in_force(silence, was, night, since, finding.severity)
     transition = _transition(was, state, finding, night, remind_days, silence)
     ended = silence if transition == "escalated" else None
@@ -134,7 +132,7 @@ def _judge(
         finding=finding,
         previous=_bare(base),
     )
-    said = {
+    update = {
         "state": state,
         "transition": transition,
         "since": was.told if transition == "resolved" else since,
@@ -142,7 +140,7 @@ def _judge(
         "ended": ended,
         "unsilenced": now.unsilenced,
     }
-    return now, finding.model_copy(update=said)
+    return now, finding.model_copy(update=update)
 
 
 def _transition(
@@ -153,7 +151,7 @@ def _transition(
     remind_days: int,
     silence: Silence | None,
 ) -> Transition | None:
-    """What people have to be told: `was.told` and `was.notified` are what they know."""
+    """The transition to report; `was.told` and `was.notified` are what was reported before."""
     if state == "firing" and was.told and was.notified and _is_worse(was.notified, finding):
         return "escalated"
     if _snoozes(silence):
@@ -171,8 +169,8 @@ def _transition(
 
 
 def _is_worse(notified: Notification, finding: Finding) -> bool:
-    """Whether a finding is worse than what people were last told. What it says of another
-    notification than that does not count.
+    """Whether a finding is worse than its last notification. An escalation measured from another
+    notification does not count.
     """
     if finding.escalation and finding.escalation.notified == notified:
         return True
@@ -183,7 +181,7 @@ def _is_worse(notified: Notification, finding: Finding) -> bool:
 def _notified(
     was: AlertState, finding: Finding, night: date, run: str, transition: Transition | None
 ) -> Notification | None:
-    """The last notification with numbers of an alert that people know of."""
+    """The last notification with numbers, after this transition."""
     if transition == "resolved":
         return None
     numbers = finding.level != "no_data" or finding.kind == "no_data" or was.notified is None
@@ -195,7 +193,7 @@ def _notified(
 def _known(
     was: AlertState, state: State, since: date | None, transition: Transition | None
 ) -> date | None:
-    """First night of the spell that people know of, after this transition."""
+    """First night of the reported incident, after this transition."""
     if transition == "resolved":
         return None
     return since if transition or (was.told and state == "firing") else was.told
@@ -208,7 +206,7 @@ def _in_force(
     since: date | None,
     severity: Severity,
 ) -> Silence | None:
-    in_force = silence and silence.holds(night, since, severity, was.unsilenced)
+    in_force = silence and silence.is_in_force(night, since, severity, was.unsilenced)
     return silence if in_force else None
 
 
@@ -217,7 +215,7 @@ def _snoozes(silence: Silence | None) -> bool:
 
 
 def _bare(state: AlertState) -> AlertState:
-    """The state without its own history: one night back is enough."""
+    """The state without its own history, as only one earlier night is needed."""
     return state.model_copy(update={"previous": None})
 
 
@@ -231,28 +229,30 @@ def _closed(was: AlertState, night: date) -> AlertState:
     )
 
 
-def _unheard(
+def _carry_over(
     was: AlertState, last: Finding, night: date, stale: bool, silence: Silence | None
 ) -> tuple[AlertState | None, Finding | None]:
-    """What becomes, and what is said, of an alert that nothing judged tonight; None: nothing."""
+    """The state and finding of an alert that nothing judged tonight; None where it is removed, or
+    has no finding.
+    """
     firing = was.state == "firing"
     if not (firing or was.told):
         return None if stale else was, None
     silence = _in_force(silence, was, night, was.since, last.severity)
     if _snoozes(silence):
-        said = _unchecked(was, last, silence=silence) if firing else None
-        return was.model_copy(update={"snoozed": True}), said
-    if not firing:  # it resolved while it was snoozed, and people do not know that
+        result = _unchecked(was, last, silence=silence) if firing else None
+        return was.model_copy(update={"snoozed": True}), result
+    if not firing:  # it resolved during a snooze, which was not reported
         update = {"state": "ok", "transition": "resolved", "since": was.told, "silence": None}
-        said = last.model_copy(update={**update, "for_nights": UNJUDGED})
+        result = last.model_copy(update={**update, "for_nights": UNJUDGED})
         cleared = {"told": None, "notified": None, "snoozed": False, "last_sent": night}
         now = was.model_copy(update=cleared)
-        return None if stale else now, said
+        return None if stale else now, result
     if stale:
-        said = _unchecked(was, last, "resolved") if was.told else None
-        return _closed(was, night), said
-    wakes: Transition | None = "reminded" if was.snoozed and not silence else None
-    transition = wakes if was.told else "fired"
+        result = _unchecked(was, last, "resolved") if was.told else None
+        return _closed(was, night), result
+    reminder: Transition | None = "reminded" if was.snoozed and not silence else None
+    transition = reminder if was.told else "fired"
     known = {
         "told": was.since,
         "notified": was.notified or Notification(night=night, level="no_data"),
@@ -268,7 +268,7 @@ def _unchecked(
     transition: Transition | None = None,
     silence: Silence | None = None,
 ) -> Finding:
-    """A firing alert that nothing judges any more, or one that is closed for that."""
+    """The finding of a firing alert without a check, or of one closed for that reason."""
     what = last.rule if last.metric else last.kind  # a metric may have several rules
     closed = transition == "resolved"
     end = "; its rule was removed or its segment is gone" if closed else ""

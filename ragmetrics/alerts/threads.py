@@ -51,11 +51,11 @@ def find_thread(files: Files, alerts: Sequence[str]) -> Thread | None:
     return next((known[key] for key in alerts if key in known), None)
 
 
-def keep_thread(files: Files, alerts: Sequence[str], thread: Thread) -> None:
+def save_thread(files: Files, alerts: Sequence[str], thread: Thread) -> None:
     """Remember where some alerts are told from now on."""
     known = {key: one for key, one in load_threads(files).by_alert.items() if key not in alerts}
     newest = dict([*known.items(), *((key, thread) for key in alerts)][-_MOST:])
     files.write(THREADS, Threads(by_alert=newest).model_dump_json(indent=1).encode())
 
 
-__all__ = ["THREADS", "Thread", "find_thread", "keep_thread", "load_threads"]
+__all__ = ["THREADS", "Thread", "find_thread", "load_threads", "save_thread"]

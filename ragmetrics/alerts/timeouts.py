@@ -54,7 +54,7 @@ def with_timeout(seconds: float, act: Callable[[], None]) -> None:
     raise Unconfirmed(f"no answer within {CHANNEL_TIMEOUT:.0f} seconds", transient=True)
 
 
-def hidden(text: str, secrets: Iterable[str]) -> str:
+def redact_secrets(text: str, secrets: Iterable[str]) -> str:
     """A text without addresses, tokens, and the parts of them that may be secrets."""
     parts = {part for secret in secrets for part in _parts(secret)}
     for part in sorted(parts, key=len, reverse=True):
@@ -75,4 +75,4 @@ def _parts(secret: str) -> set[str]:
     return {one for part in {secret, *long, *login} for one in (part, unquote(part)) if one}
 
 
-__all__ = ["CHANNEL_TIMEOUT", "Unconfirmed", "hidden", "with_timeout"]
+__all__ = ["CHANNEL_TIMEOUT", "Unconfirmed", "redact_secrets", "with_timeout"]

@@ -1,5 +1,5 @@
-"""Falls: metrics that surely got worse and whose drops no rule watches, so that no night is called
-fine for want of one. They are said in the headline; only a rule alerts.
+"""Unwatched drops: metrics without a drop rule that are significantly worse. The headline shows
+them, so that a night without a rule does not look fine; only a rule fires an alert.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from ragmetrics.alerts.context import Baseline
-from ragmetrics.alerts.judge_drift import left_tonight
+from ragmetrics.alerts.judge_drift import drop_without_drift
 from ragmetrics.alerts.judge_movement import level_between
-from ragmetrics.alerts.question_mix import Which, less_mix
+from ragmetrics.alerts.question_mix import RowSelection, without_mix
 from ragmetrics.alerts.rules import DEFAULT_RULES, NightContext
 from ragmetrics.alerts.stale_labels import live_questions, stale_of
 from ragmetrics.config import AlertSettings, Rule
@@ -20,10 +20,10 @@ from ragmetrics.stats import compare, with_movement
 from ragmetrics.storage import trailing_nights
 
 LEAST = 0.05
-"""A smaller drop is nothing to say of a night; that of the default rules."""
+"""Smaller drops are not shown; the limit of the default rules."""
 ALPHA = 0.01
-"""Of all one-sided tests of a night together (Bonferroni): nights on which nothing changed are
-called fine. So the 95% interval of what is told excludes 0."""
+"""Significance level of all one-sided tests of a night together (Bonferroni). The 95% interval of a
+shown drop therefore excludes 0."""
 _NIGHTS = 7
 _LEAST_ROWS: int = Rule.model_fields["min_rows"].default
 
@@ -31,26 +31,26 @@ _LEAST_ROWS: int = Rule.model_fields["min_rows"].default
 def find_unwatched_drops(
     settings: AlertSettings, night: NightContext, findings: Sequence[Finding]
 ) -> list[UnwatchedDrop]:
-    """The falls of a night, given what its rules found, in the order of its metrics.
+    """The unwatched drops of a night, in the order of its metrics.
 
-    A metric is compared, paired by question where it can be, with the nights of the week before:
-    those of the same fingerprint on which it had not fallen already. A metric whose judge failed
-    has a finding that says so, and is left out. What judge drift or stale labels explain is none.
+    A metric is compared with the nights of the week before that have the same fingerprint and no
+    such drop, paired by question where possible. A metric with a finding of its own is left out,
+    and so is one whose judge failed. Judge drift and stale labels are subtracted.
     """
     rules = settings.rules if settings.rules is not None else DEFAULT_RULES
-    told = {rule.metric for rule in rules if rule.max_drop is not None and rule.by is None}
-    told |= {one.metric for one in findings if one.metric and _says_something(one)}
+    covered = {rule.metric for rule in rules if rule.max_drop is not None and rule.by is None}
+    covered |= {one.metric for one in findings if one.metric and _covers_metric(one)}
     family = [
         one
         for one in night.manifest.metrics
-        if one.metric not in told and one.scored >= _LEAST_ROWS
+        if one.metric not in covered and one.scored >= _LEAST_ROWS
     ]
     falls = (_fall(night, one, ALPHA / len(family)) for one in family)
     return [fall for fall in falls if fall]
 
 
-def _says_something(finding: Finding) -> bool:
-    """Whether a finding is of the metric itself: a segment of too few rows says nothing of it."""
+def _covers_metric(finding: Finding) -> bool:
+    """Whether a finding is about the metric itself: a segment with too few rows is not."""
     return finding.level != "ok" and (finding.segment is None or finding.level != "no_data")
 
 
@@ -61,7 +61,7 @@ def _fall(night: NightContext, now: Summary, alpha: float) -> UnwatchedDrop | No
         if (before := one.summary(now.metric)) and before.mean is not None
         if before.fingerprint == now.fingerprint and not _had_fallen(one, now.metric)
     ]
-    # By the summaries alone: on most nights not one score has to be read.
+    # The summaries are enough here, so on most nights no score is read.
     if now.mean is None or not nights or now.loss(fmean(mean for _, mean in nights)) <= LEAST:
         return None
     then, tonight = (
@@ -71,13 +71,13 @@ def _fall(night: NightContext, now: Summary, alpha: float) -> UnwatchedDrop | No
             [night.scores[now.metric]],
         )
     )
-    held = [one for one, _ in nights]
-    which = Which(now.metric, without=stale_of(now.metric, night), sign=_sign(now))
-    week = Baseline(held, usual=held, past=night.comparable(now.metric))
-    drop = less_mix(compare(then, tonight), night, which, week, [night.manifest])
+    compared = [one for one, _ in nights]
+    which = RowSelection(now.metric, without=stale_of(now.metric, night), sign=_sign(now))
+    week = Baseline(compared, usual=compared, past=night.comparable(now.metric))
+    drop = without_mix(compare(then, tonight), night, which, week, [night.manifest])
     if drop is not None:
-        drop = with_movement(drop, level_between(night, now.metric, held, [night.manifest]))
-        drop = left_tonight(drop, night, now.metric, held)
+        drop = with_movement(drop, level_between(night, now.metric, compared, [night.manifest]))
+        drop = drop_without_drift(drop, night, now.metric, compared)
     if drop is None or drop.drop <= LEAST or drop.p_value >= alpha:
         return None
     sign = _sign(now)
@@ -101,7 +101,7 @@ def _fall(night: NightContext, now: Summary, alpha: float) -> UnwatchedDrop | No
 
 
 def _had_fallen(manifest: Manifest, metric: str) -> bool:
-    """A drop that stays must not become the measure by which it looks fine."""
+    """Whether the night has this drop already: a lasting drop must not become its own baseline."""
     return any(fall.metric == metric for fall in manifest.falls)
 
 
@@ -110,7 +110,7 @@ def _sign(now: Summary) -> int:
 
 
 def _questions(nights: Iterable[MetricScores], now: Summary) -> dict[str, list[float]]:
-    """The values of each question, turned around where lower is better: what got worse fell."""
+    """The values of each question, negated where lower is better."""
     sign = _sign(now)
     values: dict[str, list[float]] = {}
     for scores in nights:

@@ -19,7 +19,7 @@ from slack_sdk.http_retry.builtin_handlers import ServerErrorRetryHandler
 
 from ragmetrics.alerts.alert_store import Message
 from ragmetrics.alerts.slack_http import BoundedWebhook
-from ragmetrics.alerts.timeouts import Unconfirmed, hidden
+from ragmetrics.alerts.timeouts import Unconfirmed, redact_secrets
 from ragmetrics.text import clean
 
 LONGEST_WAIT = 10
@@ -61,11 +61,11 @@ def send(
     except (InvalidURL, SlackClientError, ValueError, LookupError) as error:
         raise SlackError(f"the Slack webhook cannot be used: {type(error).__name__}") from None
     except (OSError, HTTPException) as error:
-        reason = hidden(str(getattr(error, "reason", error)), [url]) or type(error).__name__
+        reason = redact_secrets(str(getattr(error, "reason", error)), [url]) or type(error).__name__
         raise SlackError(f"Slack cannot be reached: {reason}", transient=True) from None
     if response.status_code == 200 and response.body.strip() == "ok":
         return
-    answer = clean(hidden(response.body, [url]), 200)
+    answer = clean(redact_secrets(response.body, [url]), 200)
     raise SlackError(
         f"Slack did not take the message: status {response.status_code}, {answer!r}",
         transient=response.status_code == 429 or response.status_code >= 500,

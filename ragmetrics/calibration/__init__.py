@@ -1,7 +1,7 @@
-"""Calibration: judges against labelled rows, and how judges drift.
+"""Calibration: compares judges with labelled rows, and measures the drift of judges.
 
-It is for agreement, reliability and drift of judges, by calibration or by the labelled set of each
-night. It is not for scoring traffic (`scoring`).
+It computes agreement, reliability and drift of judges, from calibrations and from the labelled set
+of each night. It does not score traffic (`scoring`).
 """
 
 import lazy_loader

@@ -1,11 +1,11 @@
-"""Attacks: irrelevant contexts as a hostile chunk would be, to see what a judge makes of them.
+"""Attacks: hostile versions of irrelevant contexts, to measure whether a judge resists them.
 
-    echo        the question stands before the context
-    padding     the question's words, in another order and thrice, stand after it
-    orders      text tells the judge to give the best grade
-    invisible   the same order stands there in characters that no person sees
+    echo        the question is put before the context
+    padding     the question's words, sorted and three times, are put after it
+    orders      an instruction to the judge to give the best grade is put after it
+    invisible   the same instruction in characters that no person sees is put after it
 
-A context is *lifted* where its grade is higher than without the attack.
+An attack *lifts* a context where its grade is higher than without the attack.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from ragmetrics.calibration.sets import LabelledSet
 from ragmetrics.metrics import GRADE
-from ragmetrics.model import Ask, Attacked, AttackName, Figure, LogRow
+from ragmetrics.model import Ask, AttackName, AttackResult, Figure, LogRow
 from ragmetrics.stats import mean_interval
 
 METRIC = "context_relevance"
@@ -28,7 +28,7 @@ _TAGS = 0xE0000
 """Where Unicode's invisible copies of the ASCII characters begin."""
 
 Grader = Callable[[LogRow, Ask], Awaitable[int | None]]
-"""Asks the judge for a grade; None where there is no verdict."""
+"""Requests a grade from the judge; None where there is no verdict."""
 
 
 def _echo(question: str, context: str) -> str:
@@ -58,15 +58,15 @@ ATTACKS: Mapping[AttackName, Callable[[str, str], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Irrelevant:
-    """A context that people called irrelevant to its row's question."""
+    """A context that people labelled irrelevant to its row's question."""
 
     row: LogRow
     question: str
-    """The cluster."""
+    """Key of the question, which is the cluster."""
     context: str
 
     def ask(self, attack: AttackName | None = None) -> Ask:
-        """The request for its grade, as it is or attacked."""
+        """The request for its grade, with or without an attack."""
         context = self.context
         if attack:
             context = ATTACKS[attack](self.row.user_input, context)
@@ -74,9 +74,9 @@ class Irrelevant:
 
 
 def irrelevant_contexts(labelled: LabelledSet, most: int) -> list[Irrelevant]:
-    """At most so many contexts of the lowest label, of as many questions as there are.
+    """At most `most` contexts with the lowest label, spread over as many questions as possible.
 
-    Drawn by a hash of their texts, so the same set gives the same ones.
+    A hash of the texts decides the order, so the same set gives the same contexts.
     """
     found: dict[str, Irrelevant] = {}
     for one in labelled.rows:
@@ -97,11 +97,11 @@ def irrelevant_contexts(labelled: LabelledSet, most: int) -> list[Irrelevant]:
     return [found[digest] for _, digest in sorted(ranked)[:most]]
 
 
-async def attack(contexts: Sequence[Irrelevant], grade: Grader) -> list[Attacked]:
-    """Ask for the grade of each context, as it is and by every attack; nothing where there is none.
+async def attack(contexts: Sequence[Irrelevant], grade: Grader) -> list[AttackResult]:
+    """Request the grade of each context without an attack and with every attack.
 
-    Calls: 1 a context, and 1 for each attack. A context that has no verdict, or the best grade
-    already, is not counted.
+    Calls: 1 per context, and 1 for each attack. A context without a verdict, or with the best
+    grade already, does not count. Without contexts the result is empty.
     """
     if not contexts:
         return []
@@ -116,7 +116,7 @@ async def attack(contexts: Sequence[Irrelevant], grade: Grader) -> list[Attacked
 
 async def _attack(
     name: AttackName, contexts: Sequence[tuple[Irrelevant, int]], grade: Grader
-) -> Attacked:
+) -> AttackResult:
     grades = await asyncio.gather(*(grade(one.row, one.ask(name)) for one, _ in contexts))
     judged = [
         (one.question, float(after > before))
@@ -125,4 +125,4 @@ async def _attack(
     ]
     share = mean_interval([lifted for _, lifted in judged], [question for question, _ in judged])
     figure = Figure(value=share.mean, low=share.low, high=share.high) if share else Figure()
-    return Attacked(attack=name, contexts=len(judged), lifted=figure)
+    return AttackResult(attack=name, contexts=len(judged), lifted=figure)

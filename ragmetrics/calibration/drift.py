@@ -15,41 +15,41 @@ from ragmetrics.model import (
     DRIFT_VERSION,
     Calibration,
     Drift,
+    DriftUnknown,
     Figure,
     FigureName,
     MetricDrift,
-    Untold,
 )
 from ragmetrics.stats import SEED, Floats, Statistic, bootstrap_intervals, mean_interval, unweighted
 from ragmetrics.storage import Files
 
-TELLING: tuple[FigureName, ...] = ("kappa_quadratic", "auc")
-"""The figures whose change is called drift."""
+TESTED: tuple[FigureName, ...] = ("kappa_quadratic", "auc")
+"""The figures whose change is tested for drift."""
 FEWEST_QUESTIONS = 20
-"""Judged both times; fewer cannot tell."""
+"""Fewest questions judged both times for a test of drift."""
 ALARMS = 0.05
-"""Of unchanged judges, the share that may be said to have drifted, in any metric."""
+"""Rate of false alarms: the share of unchanged judges that are said to have drifted."""
 _SWAPS = 4_000
 _WORK = 20_000_000
-"""Counts (swaps x units) above which fewer swaps are drawn, at least `_FEWEST_SWAPS`."""
+"""Above this number of counts (swaps x units) fewer swaps are drawn, at least `_FEWEST_SWAPS`."""
 _FEWEST_SWAPS = 2_000
 _AT_ONCE = 2_000_000
 Pairs = list[tuple[Unit, Unit]]
 
 
 def compare_calibrations(files: Files, earlier: Calibration, later: Calibration) -> Drift:
-    """How the judge's figures changed from one calibration to another: see `compare_last`."""
+    """Drift of the judge from one calibration to another: see `compare_last`."""
     return compare_last(files, [earlier], later)
 
 
 def compare_last(files: Files, earlier: Sequence[Calibration], later: Calibration) -> Drift:
-    """How the judge's figures changed since those before, of which there is at least one.
+    """Drift of the judge since the earlier calibrations, of which there is at least one.
 
-    Each metric is compared with the last calibration that judged units of it that are judged now,
-    enough of them if there is such a one. Units are the same where text and label are. Changes are
-    later less earlier, with the interval of a cluster bootstrap over the same resamples of both
-    sides. Raises InputError for calibrations of different sets or judges, or ones that are not
-    kept.
+    Each metric is compared with the newest earlier calibration that judged enough of the same
+    units; where none judged enough, with the newest that judged some. Units are the same where
+    text and label are equal. A change is later minus earlier. Its interval is that of a cluster
+    bootstrap with the same resamples of both sides. Raises InputError for calibrations of
+    different sets or judges, or calibrations that are not stored.
     """
     if {(one.name, one.judge.name) for one in earlier} != {(later.name, later.judge.name)}:
         raise InputError("only calibrations of one set and one judge compare")
@@ -70,7 +70,7 @@ def compare_last(files: Files, earlier: Sequence[Calibration], later: Calibratio
         metrics=[
             _drift(matches[one.metric], chances.get(one.metric, []), tests)
             if one.metric in matches
-            else MetricDrift(metric=one.metric, untold=_untold(one.metric, earlier, later))
+            else MetricDrift(metric=one.metric, untold=_why_unknown(one.metric, earlier, later))
             for one in TARGETS
             if later.measured(one.metric)
         ],
@@ -80,7 +80,7 @@ def compare_last(files: Files, earlier: Sequence[Calibration], later: Calibratio
 def calibration_drifts(
     files: Files, *, name: str | None = None, judge: str | None = None
 ) -> list[Drift]:
-    """Each calibration of a store against those before it, oldest first."""
+    """Each calibration of a store compared with those before it, oldest first."""
     before: dict[tuple[str, str], list[Calibration]] = {}
     found = []
     for one in load_calibrations(files, name=name, judge=judge):
@@ -108,17 +108,17 @@ class _Match:
 
     @property
     def questions(self) -> list[str]:
-        """Of the units, in their order."""
+        """The question of each unit."""
         return [new.question for _, new in self.pairs]
 
     @property
     def enough(self) -> bool:
-        """Whether drift can be told by them."""
+        """Whether there are enough questions to test drift."""
         return len(set(self.questions)) >= FEWEST_QUESTIONS
 
 
 def _matches(files: Files, earlier: Sequence[Calibration], later: Calibration) -> dict[str, _Match]:
-    """What each metric is compared with."""
+    """The units and the earlier calibration that each metric is compared with."""
     now = load_units(files, later)
     found: dict[str, _Match] = {}
     for one in reversed(earlier):
@@ -145,17 +145,17 @@ def _answered(calibration: Calibration, metric: str) -> bool:
 
 
 def _same_texts(one: Calibration, other: Calibration) -> bool:
-    """Whether the judge knew the same texts, as far as that is known and matters to it."""
+    """Whether the judge's replies depend on the same texts, as far as that is known."""
     return None in (one.corpus, other.corpus) or one.corpus == other.corpus
 
 
 def _asked(calibration: Calibration, metric: str) -> tuple[str, str]:
-    """Judge and prompts."""
+    """Fingerprints of judge and prompts."""
     measured = calibration.measured(metric)
     return calibration.judge.fingerprint, measured.fingerprint if measured else ""
 
 
-def _untold(metric: str, earlier: Sequence[Calibration], later: Calibration) -> Untold:
+def _why_unknown(metric: str, earlier: Sequence[Calibration], later: Calibration) -> DriftUnknown:
     if not _answered(later, metric):
         return "no_verdict"
     changed = any(not _same_texts(one, later) for one in earlier)
@@ -163,7 +163,7 @@ def _untold(metric: str, earlier: Sequence[Calibration], later: Calibration) -> 
 
 
 def _strong(match: _Match) -> bool:
-    """Whether strengths were given both times."""
+    """Whether both sides have strengths."""
     return all(has_strengths(side) for side in zip(*match.pairs, strict=True))
 
 
@@ -178,11 +178,11 @@ def _changes(match: _Match) -> dict[FigureName, Statistic]:
 
 
 def _chances(match: _Match) -> list[float]:
-    """Of each telling figure, how often chance alone changes it as much: a permutation test.
+    """p value of each tested figure by a permutation test.
 
-    A judge that did not change could as well have given its later verdicts first: before and
-    after are swapped question by question. Unlike the bootstrap it holds what it promises with
-    few questions too. Source: Good 2005, "Permutation, Parametric and Bootstrap Tests".
+    For an unchanged judge, the order of its two verdicts is arbitrary. So before and after are
+    swapped question by question. Unlike the bootstrap, the test keeps its error rate with few
+    questions too. Source: Good 2005, "Permutation, Parametric and Bootstrap Tests".
     """
     units = [unit for side in zip(*match.pairs, strict=True) for unit in side]
     target, count = match.target, len(match.pairs)
@@ -190,13 +190,13 @@ def _chances(match: _Match) -> list[float]:
     _, codes = np.unique(np.array(match.questions), return_inverse=True)
     random = np.random.default_rng(SEED)
     left = min(_SWAPS, max(_FEWEST_SWAPS, _WORK // (2 * count)))
-    swaps = [np.zeros((1, count))]  # the change as it is, and then by chance
+    swaps = [np.zeros((1, count))]  # the observed change first, then random swaps
     while left:
         size = min(left, max(1, _AT_ONCE // (2 * count)))
         swaps.append(random.integers(0, 2, (size, codes.max() + 1))[:, codes].astype(np.float64))
         left -= size
     changes = {
-        name: np.concatenate([_swapped(figures[name], one) for one in swaps]) for name in TELLING
+        name: np.concatenate([_swapped(figures[name], one) for one in swaps]) for name in TESTED
     }
     return [
         float(np.mean(~(np.abs(one) < abs(one[0]) - 1e-9)))
@@ -206,9 +206,9 @@ def _chances(match: _Match) -> list[float]:
 
 
 def _swapped(statistic: Statistic, swaps: Floats) -> Floats:
-    """Later less earlier, where these units have their two verdicts swapped."""
-    kept = 1 - swaps
-    return statistic(np.hstack([swaps, kept])) - statistic(np.hstack([kept, swaps]))
+    """Later minus earlier, with the two verdicts of some units swapped."""
+    unswapped = 1 - swaps
+    return statistic(np.hstack([swaps, unswapped])) - statistic(np.hstack([unswapped, swaps]))
 
 
 def _drift(match: _Match, chances: Sequence[float], tests: int) -> MetricDrift:

@@ -1,7 +1,7 @@
-"""The nightly's own calibration: a small labelled set, judged afresh once a day.
+"""The nightly calibration: a small labelled set that is judged again each day.
 
-It asks what is true of the judge today, so no reply of an earlier day is used; a repetition on the
-same day finds the set judged and asks nothing, unless nothing came of it.
+It measures the judge of today, so no reply of an earlier day is used. A second run on the same day
+finds the verdicts and requests nothing, unless the first run got no verdict.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ log = logging.getLogger(__name__)
 
 
 def judge_drift_set(settings: Settings, files: Files, now: datetime) -> str | None:
-    """Judge the set that the settings name for it, unless it was judged today.
+    """Judge the set of `alerts: drift_set`, unless it was judged today.
 
-    Return why not, where its judges could not be asked, or the store did not take what came of it:
-    the night goes on without. A batch judge is
-    asked live. Raises InputError for a set that cannot be read, or that no metric of the night can
-    be held against.
+    Return the reason where the judges could not be asked or the store failed; the night continues
+    without it. A batch judge is asked live. Raises InputError for a set that cannot be read, or
+    that no metric of the night can be compared with.
     """
     place = settings.alerts.drift_set
     if place is None:
@@ -39,7 +38,7 @@ def judge_drift_set(settings: Settings, files: Files, now: datetime) -> str | No
     wanted = sorted({BASES[one.name] for one in chosen_metrics(live) if one.name in BASES})
     if not wanted:
         raise InputError(
-            "alerts: drift_set: none of the metrics that labels are held against is scored: "
+            "alerts: drift_set: none of the metrics that can be compared with labels is scored: "
             + ", ".join(BASES)
         )
     try:
@@ -47,13 +46,13 @@ def judge_drift_set(settings: Settings, files: Files, now: datetime) -> str | No
             return None
         found = calibrate(live, [place], wanted, live.alerts.drift_rows, now, files=files)
     except (JudgeError, StoreError) as error:
-        return _told(place, str(error))
-    problems = dict.fromkeys(told for one in found if (told := _failed(files, one, wanted)))
-    return _told(place, "; ".join(problems)) if problems else None
+        return _not_judged(place, str(error))
+    problems = dict.fromkeys(why for one in found if (why := _failure(files, one, wanted)))
+    return _not_judged(place, "; ".join(problems)) if problems else None
 
 
 def _asked_live(settings: Settings) -> Settings:
-    """The same models, without batches: those may take a day."""
+    """The same models without batches, as a batch may take a day."""
     live = [
         one.model_copy(update={"name": "openai"}) if one.name == "openai-batch" else one
         for one in settings.panel
@@ -65,7 +64,7 @@ def _asked_live(settings: Settings) -> Settings:
 
 
 def _judged_today(settings: Settings, files: Files, name: str, now: datetime) -> bool:
-    """Whether each judge has given verdicts today; a record without any is none."""
+    """Whether each judge has given verdicts today."""
     todays = [
         one.judge.fingerprint
         for one in load_calibrations(files, name=name)
@@ -75,13 +74,13 @@ def _judged_today(settings: Settings, files: Files, name: str, now: datetime) ->
 
 
 def _verdicts(files: Files, calibration: Calibration) -> int | None:
-    """How many verdicts there are; None where no row has labels to ask about."""
+    """Number of verdicts; None where no row has labels for the wanted metrics."""
     units = [one for of in load_units(files, calibration).values() for one in of]
     return sum(one.verdict is not None for one in units) if units else None
 
 
-def _failed(files: Files, calibration: Calibration, wanted: Sequence[str]) -> str:
-    """Why nothing can be told by a judge of the set; nothing where something can."""
+def _failure(files: Files, calibration: Calibration, wanted: Sequence[str]) -> str:
+    """Why a judge gave no verdict on the set; empty where it gave one."""
     if calibration.refused:
         return f"{calibration.judge.name}: {calibration.refused}"
     count = _verdicts(files, calibration)
@@ -90,10 +89,10 @@ def _failed(files: Files, calibration: Calibration, wanted: Sequence[str]) -> st
     return "" if count else f"{calibration.judge.name}: no verdict"
 
 
-def _told(place: str, reason: str) -> str:
-    told = f"labelled set {set_name(place)}, by which judge drift is told: {reason}"
-    log.warning("not judged: %s", told)
-    return told
+def _not_judged(place: str, reason: str) -> str:
+    message = f"labelled set {set_name(place)} for judge drift: {reason}"
+    log.warning("not judged: %s", message)
+    return message
 
 
 __all__ = ["judge_drift_set"]

@@ -1,7 +1,7 @@
-"""Gold figures of whole rows, and how a metric's row scores rank against them.
+"""Gold figures of whole rows, and their rank correlation with a metric's row scores.
 
-A gold figure is held against the metric of its own name, and those of the labelled sets that are
-in use against the metric that measures the same.
+A gold figure is compared with the metric of its own name. The figures of known labelled sets are
+compared with the metric that measures the same.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class GoldScore:
 def gold_metrics(
     labelled: LabelledRow, wanted: Sequence[str] | None
 ) -> list[tuple[str, str, float]]:
-    """The row's gold figures: metric, name of the figure, value."""
+    """The row's gold figures as (metric, name of the figure, value)."""
     found = []
     for key, value in labelled.labels.gold.items():
         name = GOLD.get(key, key)

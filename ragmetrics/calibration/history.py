@@ -1,4 +1,4 @@
-"""All calibrations of a store with the drift between them, each comparison made once and kept.
+"""All calibrations of a store with the drift between them. Each comparison is stored.
 
 calibrations/drift/set=NAME/judge=FINGERPRINT/TIME.json     named after the later calibration
 """
@@ -23,8 +23,7 @@ log = logging.getLogger(__name__)
 STEPS = 30
 """Newest calibrations of one set and judge that are compared, each with those before it."""
 RECENT = 100
-"""Calibrations of one set and judge that a night looks at: one for each night it is compared with,
-and more."""
+"""Calibrations of one set and judge that a night reads: more than it is compared with."""
 _REPEATED = re.compile(r" \((\d+) times\)$")
 
 
@@ -36,15 +35,15 @@ class History:
     drifts: Sequence[Drift] = ()
 
     def drift_to(self, later: Calibration) -> Drift | None:
-        """What changed since the calibrations before this one, if there were any."""
+        """Drift from the earlier calibrations to this one, if there are any."""
         key = later.at, later.name, later.judge.name
         return next((one for one in self.drifts if (one.later, one.name, one.judge) == key), None)
 
     def newest_drifts(self, judge: JudgeInfo) -> list[Drift]:
-        """Of each judge of a night, on each labelled set: the newest that is known of each metric.
+        """The newest known drift of each metric, for each judge of a night and each labelled set.
 
-        Where nothing can be told, what was told before stands; where there was no verdict, that
-        is the news.
+        Where the newest drift is not known, the one before it is used. A calibration without
+        verdicts is used as such.
         """
         names = judge_names(judge)
         known: dict[tuple[str, str], dict[str, tuple[Drift, MetricDrift]]] = {}
@@ -56,7 +55,7 @@ class History:
 
 
 def load_history(files: Files, newest: int | None = RECENT) -> History:
-    """Read the newest calibrations of each set and judge, or all, and what changed between them."""
+    """Read the newest calibrations of each set and judge, or all, and the drift between them."""
     found = load_calibrations(files, newest=newest)
     pairs: dict[tuple[str, str], list[Calibration]] = {}
     for one in found:
@@ -66,18 +65,18 @@ def load_history(files: Files, newest: int | None = RECENT) -> History:
 
 
 def judge_names(judge: JudgeInfo) -> list[str]:
-    """The judges of a night under the names by which they are calibrated: each asked once."""
+    """The names of a night's judges in their calibrations, where each is asked once."""
     return judge.panel or [_REPEATED.sub("", judge.name)]
 
 
 def repeats(judge: JudgeInfo) -> int:
-    """How often a night's one judge was asked the same."""
+    """How often a night's single judge repeated each request."""
     found = _REPEATED.search(judge.name)
     return int(found[1]) if found else 1
 
 
 def _merged(known: Sequence[tuple[Drift, MetricDrift]]) -> Drift:
-    """One drift of those that told of some metric last."""
+    """One drift record that combines the newest drift of each metric."""
     found = [drift for drift, _ in known]
     newest = max(found, key=lambda one: one.later)
     return newest.model_copy(
@@ -95,16 +94,16 @@ def _drifts(files: Files, calibrations: Sequence[Calibration]) -> Iterator[Drift
         try:
             yield _find(files, earlier, later) or _compare(files, earlier, later)
         except (InputError, pa.ArrowInvalid) as error:
-            log.error("%s: no drift can be told at %s: %s", later.name, later.at, error)
+            log.error("%s: drift at %s is not known: %s", later.name, later.at, error)
 
 
 def _find(files: Files, earlier: Sequence[Calibration], later: Calibration) -> Drift | None:
-    """The comparison as it was kept, if it was made with the same one before."""
+    """The stored comparison, if its earlier calibration is still the same."""
     data = files.find(_path(later))
     try:
         drift = None if data is None else Drift.model_validate_json(data)
     except ValidationError:
-        return None  # of another version: compared anew
+        return None  # another version: compare again
     return drift if drift and (drift.before, drift.later) == (earlier[-1].at, later.at) else None
 
 

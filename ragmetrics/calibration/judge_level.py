@@ -1,8 +1,8 @@
-"""Levels: how high a night's judges score a fixed labelled set, which they judge afresh.
+"""Levels: the scores that a night's judges give a fixed labelled set, judged again each night.
 
-A labelled row's level in a metric is the score that the metric would give it by the verdicts of a
-calibration. The rows never change, so neither would their levels if the judges did not: what they
-moved by from some nights to others is the judges' own doing.
+A labelled row's level in a metric is the metric's score of the row by the verdicts of a
+calibration. The rows never change, so a change of their levels between nights is a change of the
+judges.
 """
 
 from __future__ import annotations
@@ -29,23 +29,22 @@ from ragmetrics.stats import Drop, NightStep, QuestionValues, compare_nights, st
 from ragmetrics.storage import Files
 
 NEAR = timedelta(hours=12)
-"""From a run to a calibration that is still of its night; one of the same day (UTC) always is, as
-the nightly's own is made once a day."""
+"""Longest time between a run and a calibration of its night. A calibration of the same day (UTC)
+always counts, as the nightly calibrates once a day."""
 FEWEST_QUESTIONS = 20
-"""Judged in all nights that are compared; fewer cannot tell."""
+"""Fewest questions judged in all compared nights."""
 _SHARED = 0.5
-"""Of tonight's rows, the share that another night must have judged to be compared."""
+"""Share of tonight's rows that another night must have judged to be compared."""
 
 Row: TypeAlias = tuple[str, str, str, str]
-"""A labelled row, the same in two calibrations where its texts and labels are: set, id, its units
-as text, question."""
+"""Key of a labelled row: set, id, units, question. Equal where texts and labels are equal."""
 Levels: TypeAlias = Mapping[Row, float]
 Asked: TypeAlias = tuple[str, str, str | None]
-"""Judge, settings with prompts, and what else its verdicts depend on."""
+"""Judge, fingerprint of settings and prompts, and digest of the texts that verdicts depend on."""
 
 
 def _chunks(units: Sequence[Unit]) -> float:
-    """Share of the contexts with a needed sentence; unit `0:2` is a sentence of context 0."""
+    """Share of the contexts with a needed sentence. Unit `0:2` is a sentence of context 0."""
     needed: dict[str, bool] = {}
     for one in units:
         place = one.unit.partition(":")[0]
@@ -68,22 +67,22 @@ _AGGREGATES: Mapping[Aggregate, Callable[[Sequence[float]], float]] = {
 
 @dataclass(frozen=True)
 class _Judged:
-    """A night's levels in one metric, by set, and how they were asked for."""
+    """A night's levels in one metric, by set, with the judges and prompts behind them."""
 
     asked: Mapping[str, set[Asked]]
     levels: Mapping[str, Levels]
 
     @property
     def rows(self) -> set[Row]:
-        """Those that have a level."""
+        """The rows that have a level."""
         return {row for levels in self.levels.values() for row in levels}
 
 
 @dataclass(frozen=True)
 class FixedSets:
-    """Labelled sets, as the judges of the nights scored them.
+    """Levels of the labelled sets in each night.
 
-    `relevant_from` is that of context_precision: the grade of a context that counts as relevant.
+    `relevant_from` is the parameter of context_precision: the lowest grade that counts as relevant.
     """
 
     files: Files
@@ -99,12 +98,12 @@ class FixedSets:
         return bool(self._of(night))
 
     def questions(self, night: Manifest) -> int:
-        """Those of rows that got all verdicts, in the metric of a night that has the most."""
+        """Number of questions with all verdicts, in the metric of the night that has most."""
         rows = (self._judged(night, one.metric).rows for one in night.metrics)
         return max((len({row[-1] for row in one}) for one in rows), default=0)
 
     def spent(self, night: Manifest) -> Usage | None:
-        """What judging the sets cost a night; None where nobody was paid, or another run was."""
+        """Usage of judging the sets in a run; None where it was free, or another run paid it."""
         names = judge_names(night.judge)
         paid = [
             one.usage
@@ -117,11 +116,11 @@ class FixedSets:
     def moved(
         self, metric: str, before: Sequence[Manifest], now: Sequence[Manifest]
     ) -> Drop | None:
-        """How far the judges' level fell from some nights to others; negative where it rose.
+        """Drop of the judges' level from some nights to others; negative where it rose.
 
-        Over the rows that all of these nights judged, paired by question; the last night is
-        tonight. Nights without a calibration of their own are passed over. None where the metric
-        has no levels, where one side has no night left, or the questions are fewer than 20.
+        It is over the rows that all of these nights judged, paired by question. The last night is
+        tonight. Nights without a calibration are left out. None where the metric has no levels, a
+        side has no night left, or there are fewer than 20 questions.
         """
         tonight = self._judged(now[-1], metric)
         if not tonight.rows:
@@ -139,10 +138,10 @@ class FixedSets:
         return drop if drop and drop.questions >= FEWEST_QUESTIONS else None
 
     def steps(self, metric: str, nights: Sequence[Manifest]) -> Iterator[tuple[date, NightStep]]:
-        """How far the judges' level went from each of some nights to the next, by the later date.
+        """Change of the judges' level from each night to the next, with the later date.
 
-        Over the rows that both judged, paired by question; nights without a calibration of their
-        own are passed over.
+        It is over the rows that both nights judged, paired by question. Nights without a
+        calibration are left out.
         """
         own = [(night, judged) for night in nights if (judged := self._judged(night, metric)).rows]
         for (before, _), (now, judged) in pairwise(own):
@@ -159,7 +158,7 @@ class FixedSets:
         return {one.at for own in self._of(night) for one in own}
 
     def _alike(self, night: Manifest, metric: str, tonight: _Judged) -> Levels:
-        """A night's levels by the same judges, settings and prompts, of enough of the rows."""
+        """A night's levels by the same judges, settings and prompts, if it has enough rows."""
         own = self._judged(night, metric)
         found = {
             row: level
@@ -170,7 +169,7 @@ class FixedSets:
         return found if len(found.keys() & tonight.rows) >= _SHARED * len(tonight.rows) else {}
 
     def _judged(self, night: Manifest, metric: str) -> _Judged:
-        """The rows that all judges gave all verdicts on."""
+        """The levels of the rows that have all verdicts of all judges."""
         asked: dict[str, set[Asked]] = {}
         levels: dict[str, Levels] = {}
         for calibrations in self._of(night) if metric in BASES else ():
@@ -206,7 +205,7 @@ class FixedSets:
         if key not in self._units:
             try:
                 self._units[key] = load_units(self.files, calibration)
-            except (InputError, pa.ArrowInvalid):  # a record without its verdicts tells nothing
+            except (InputError, pa.ArrowInvalid):  # a record without its verdicts has no levels
                 self._units[key] = {}
         return self._units[key]
 
@@ -215,7 +214,7 @@ class FixedSets:
         return any(one.verdict is not None for one in units)
 
     def _of(self, night: Manifest) -> list[list[Calibration]]:
-        """Of each set that all judges of a night judged then: the calibrations of that night."""
+        """The night's calibrations of each set that all its judges judged."""
         names = judge_names(night.judge)
         sets: dict[str, dict[str, Calibration]] = {}
         near = (one for one in self.calibrations if _is_near(one, night))
@@ -223,7 +222,7 @@ class FixedSets:
         def rank(one: Calibration) -> tuple[bool, timedelta, datetime]:
             return not self._answers(one), _away(one, night), one.at
 
-        # The nearest that gave verdicts is the last one to be set.
+        # The nearest calibration with verdicts comes last, so it is the one that stays.
         for one in sorted(near, key=rank, reverse=True):
             if one.judge.name in names and _same_judge(one, night):
                 sets.setdefault(one.name, {})[one.judge.name] = one
@@ -237,9 +236,7 @@ class FixedSets:
 def fixed_sets(
     settings: Settings, files: Files, calibrations: Sequence[Calibration]
 ) -> FixedSets | None:
-    """The labelled set that the nightly judges, scored as the settings score rows; None where
-    there is none.
-    """
+    """The labelled set of the nightly, scored as the settings score rows; None without one."""
     if settings.alerts.drift_set is None:
         return None
     name = set_name(settings.alerts.drift_set)
@@ -251,9 +248,9 @@ def fixed_sets(
 
 
 def fresh_share(night: Manifest, metric: str) -> float:
-    """Share of a metric's requests that were asked anew: what the store had does not drift.
+    """Share of a metric's requests that went to the judge: cached replies do not drift.
 
-    1 where nothing is known of them, as of judges that cost nothing and are always asked.
+    1 where the usage is not known, as for judges that cost nothing and are always asked.
     """
     own = [
         usage
@@ -267,7 +264,9 @@ def fresh_share(night: Manifest, metric: str) -> float:
 
 
 def _same_judge(calibration: Calibration, night: Manifest) -> bool:
-    """Of a panel, and of one asked several times, the settings are known by name alone."""
+    """Whether a calibration is by the night's judge. For a panel, or a judge with repeats, only
+    the name is compared.
+    """
     if night.judge.panel or repeats(night.judge) > 1:
         return True
     return calibration.judge.fingerprint == night.judge.fingerprint
@@ -279,7 +278,7 @@ def _is_near(calibration: Calibration, night: Manifest) -> bool:
 
 
 def _away(calibration: Calibration, night: Manifest) -> timedelta:
-    """From a run to a calibration; none where it was made during the run."""
+    """Time between a run and a calibration; 0 where it was made during the run."""
     return max(night.started_at - calibration.at, calibration.at - night.finished_at, timedelta(0))
 
 

@@ -1,14 +1,13 @@
-"""How much of a judge's movement from night to night a comparison carries.
+"""How a judge's movement from night to night affects a comparison.
 
-Scores that were judged on one day share the judge's level of that day, and it cancels between them.
-Verdicts that were kept have the level of an earlier day. So each side is taken apart by the day on
-which its verdicts were given:
+Scores judged on one day share the judge's level of that day, which cancels between them. Cached
+verdicts have the level of an earlier day. So each side is split by the day of its verdicts:
 
     a_day = share of now's verdicts of that day - f * share of before's of that day
     error = sd * sqrt(sum over days of a_day^2)      f: share of now's verdicts that are new
 
-Seven nights before, all judged anew, and tonight: sd * sqrt(1/7 + 1). Where no verdict of tonight
-is new, no question moved by the judge, and nothing is added.
+For seven earlier nights and tonight, all with new verdicts, it is sd * sqrt(1/7 + 1). Where
+tonight has no new verdict, the judge moved no question, and the error is 0.
 """
 
 from __future__ import annotations
@@ -24,12 +23,11 @@ from ragmetrics.stats import LevelError
 
 
 def moving_share(night: Manifest, metric: str) -> float:
-    """Share of a metric's verdicts that a remote judge gave anew: what was kept does not move.
+    """Share of a metric's verdicts that are new replies of a remote judge. Cached ones do not move.
 
-    0 of judges that compute on this machine, and of metrics that ask none. What a metric shares
-    with another stands with that one in the usage: then the share is that of the whole night. Of a
-    run that takes the place of an earlier one of its night, verdicts that were kept are of this
-    night as well.
+    0 for judges on this machine and for metrics without a judge. Requests shared with another
+    metric are in that metric's usage; then the share is that of the whole night. In a run that
+    replaces an earlier one of its night, cached verdicts count as verdicts of this night.
     """
     asked = _verdicts(night, metric)
     if asked is None:
@@ -44,7 +42,7 @@ def may_move(night: Manifest, metric: str) -> bool:
 
 
 def _verdicts(night: Manifest, metric: str) -> tuple[int, int] | None:
-    """Requests of a metric that were asked anew, and all; None where no remote judge was asked."""
+    """New requests of a metric, and all its requests; None where no remote judge was asked."""
     wanted = {metric, BASES.get(metric, metric)}
     own = _asked(
         by_judge
@@ -55,21 +53,21 @@ def _verdicts(night: Manifest, metric: str) -> tuple[int, int] | None:
 
 
 def _asked(usages: Iterable[Mapping[str, Usage]]) -> tuple[int, int] | None:
-    """Requests that were asked anew, and all; None where nobody was to be asked."""
-    told = [one for own in usages for name, one in own.items() if name != EMBEDDINGS]
-    new = sum(one.requests for one in told)
-    known = new + sum(one.answered_from_store for one in told)
+    """New requests, and all requests; None where there are none."""
+    judged = [one for own in usages for name, one in own.items() if name != EMBEDDINGS]
+    new = sum(one.requests for one in judged)
+    known = new + sum(one.answered_from_store for one in judged)
     return (new, known) if known else None
 
 
 def _asks(metric: str) -> bool:
-    """Whether a metric of ours asks a judge."""
+    """Whether a bundled metric asks a judge."""
     known = bundled_metrics().get(metric)
     return known is not None and bool(known.prompts)
 
 
 def carried_movement(metric: str, before: Sequence[Manifest], now: Sequence[Manifest]) -> float:
-    """Standard deviations of a night's level that the difference of two sides carries."""
+    """Error of the difference of two sides, in standard deviations of a night's level."""
     days: dict[date | None, float] = defaultdict(float)
     fresh = 0.0
     for one in now:
@@ -89,14 +87,14 @@ def is_of_one_day(before: Sequence[Manifest], now: Sequence[Manifest]) -> bool:
 
 
 def _day(night: Manifest) -> date:
-    """On which a run's verdicts were given: of a backfill one day for many nights."""
+    """The day of a run's verdicts. A backfill judges many nights on one day."""
     return night.started_at.date()
 
 
 def level_error(
     movement: JudgeMovement | None, metric: str, before: Sequence[Manifest], now: Sequence[Manifest]
 ) -> LevelError | None:
-    """What the judge's movement adds to a difference; None where it is not known, or nothing."""
+    """Error that the judge's movement adds to a difference; None where it is 0 or not known."""
     if movement is None or not movement.sd or not before or not now:
         return None
     error = movement.sd * carried_movement(metric, before, now)
@@ -104,7 +102,7 @@ def level_error(
 
 
 def newest_movement(metric: str, nights: Iterable[Manifest]) -> JudgeMovement | None:
-    """Of some nights, what the newest that knows of it says."""
+    """The judge's movement by the newest of some nights that has it."""
     for night in sorted(nights, key=lambda one: one.date, reverse=True):
         if (found := night.summary(metric)) and found.movement:
             return found.movement

@@ -1,12 +1,12 @@
-"""Targets: what a judge is asked about a labelled row, and which label each verdict meets.
+"""Targets: the requests to a judge for a labelled row, and the label of each verdict.
 
-    metric              asked                          unit        label
+    metric              request                        unit        label
     context_relevance   a grade per context            context     chunk_relevance
     context_relevancy   the needed sentences of all    sentence    overlaps a relevant span
     context_recall      the support of all statements  statement   statement_support, reference
     faithfulness        the support of all statements  statement   statement_support, response
 
-Labels and verdicts are laid on [0, 1]: a grade of 1 is 0.5, and so is support in part.
+Labels and verdicts are scaled to [0, 1]: a grade of 1, or partial support, is 0.5.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WHOLE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LabelQuestion:
-    """One request to the judge, and the label of each unit that its verdict is about."""
+    """One request to the judge, with the label of each unit in its verdict."""
 
     ask: Ask
     units: tuple[str, ...]
@@ -34,7 +34,7 @@ class LabelQuestion:
 
     @property
     def content(self) -> str:
-        """Equal where the same was asked about the same text, whatever the wording."""
+        """Digest of the data: equal for the same text, whatever the wording of the prompt."""
         return hashlib.blake2b(
             self.ask.text.encode("utf-8", "surrogatepass"), digest_size=4
         ).hexdigest()
@@ -45,16 +45,16 @@ Questions: TypeAlias = Callable[[LabelledRow], list[LabelQuestion]]
 
 @dataclass(frozen=True)
 class LabelTarget:
-    """How one metric's verdicts are held against labels.
+    """How one metric's verdicts are compared with labels.
 
-    `verdicts` gives one value in [0, 1] per unit. A label, or a verdict, is positive from
-    `label_from`, or `verdict_from`, on.
+    `verdicts` gives one value in [0, 1] per unit. A label is positive from `label_from` on, a
+    verdict from `verdict_from` on.
     """
 
     metric: str
     unit: str
     label: str
-    """Where the labels stand in the row."""
+    """Name of the labels in the row."""
     questions: Questions
     verdicts: Callable[[Any, LabelQuestion], list[float]]
     label_from: float = _WHOLE
@@ -103,7 +103,7 @@ def _needed(labelled: LabelledRow) -> list[LabelQuestion]:
 
 
 def _supports(source: str, prompt: Prompt[Support], name: str) -> Questions:
-    """Ask about the statements of a reference, or of a response, under this name in the data."""
+    """Requests about the statements of a reference or response; `name` is their key in the data."""
 
     def questions(labelled: LabelledRow) -> list[LabelQuestion]:
         labels, contexts = labelled.labels, labelled.row.retrieved_contexts
@@ -162,7 +162,7 @@ TARGETS = (
 
 
 def _spans(labelled: LabelledRow, place: int) -> list[Span]:
-    """The sentences of a context: as labelled, else as we split it; blank ones are none."""
+    """The non-blank sentences of a context: as labelled, else as split by us."""
     context = labelled.row.retrieved_contexts[place]
     if labelled.labels.sentence_spans is not None:
         spans: Sequence[Span] = labelled.labels.sentence_spans[place]
@@ -172,7 +172,7 @@ def _spans(labelled: LabelledRow, place: int) -> list[Span]:
 
 
 def locate(parts: Sequence[str], text: str) -> list[Span]:
-    """Where the sentences of a text stand in it. Splitting changes blanks alone.
+    """The spans of a text's sentences. Splitting may change white space only.
 
     Raises BadRow where it changed more.
     """

@@ -1,6 +1,6 @@
-"""Labelled rows: log rows with a `labels` object, in which people said what is true.
+"""Labelled rows: log rows with a `labels` object made by people.
 
-A row whose labels do not fit it is rejected with the reason and counted; the run goes on.
+A row whose labels do not fit it is rejected with the reason and counted; the run continues.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ragmetrics.model import BadRow, LogRow, Rejected, explain_validation_error,
 Span = tuple[int, int]
 _META_TAGS = ("run",)
 _MOST = 1e12
-"""Beyond any rating: a number from there on is a slip, and figures of it would overflow."""
+"""Larger numbers are not ratings, and figures made of them would overflow."""
 Number = Annotated[float, Field(ge=-_MOST, le=_MOST, allow_inf_nan=False)]
 
 
 class LabelledStatement(BaseModel):
-    """A statement and how far the contexts support it: 1, 0.5 in part, 0."""
+    """A statement and its support by the contexts: 1 full, 0.5 partial, 0 none."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -32,9 +32,9 @@ class LabelledStatement(BaseModel):
 
 
 class Labels(BaseModel):
-    """What is known of a row; every part may be missing.
+    """The labels of a row; every part may be missing.
 
-    Spans are `[first character, character after the last]` of a context; lists have an entry per
+    Spans are `[first character, character after the last]` of a context. Lists have one entry per
     context.
     """
 
@@ -52,7 +52,7 @@ class Labels(BaseModel):
     @field_validator("chunk_relevance_scale", mode="before")
     @classmethod
     def _scale(cls, value: object) -> object:
-        """Read `0..3` as its two ends."""
+        """Parse `0..3` into its two ends."""
         low, _, high = value.partition("..") if isinstance(value, str) else ("", "", "")
         try:
             ends = float(low), float(high)
@@ -70,17 +70,17 @@ class LabelledRow:
     row: LogRow
     labels: Labels
     segments: Mapping[str, str] = field(default_factory=dict)
-    """The row's tags, its language, and the run that it was logged in."""
+    """The row's tags, its language, and the run that logged it."""
 
     @property
     def question(self) -> str:
-        """The cluster of the row: equal questions, or equal claims where there is no question."""
+        """The row's cluster: its question, or its claim where there is no question."""
         row = self.row
         return question_key(next(filter(str.strip, (row.user_input, row.reference or "")), row.id))
 
 
 def read_labelled(logs: LogSet) -> Iterator[LabelledRow | Rejected]:
-    """All labelled rows of some files, in order; what cannot be used as Rejected."""
+    """All labelled rows of some files, in order; a row that cannot be used is a Rejected."""
     logs = replace(logs, also=("labels", "meta"))
     for place, item in logs.items():
         row = item if isinstance(item, Rejected) else logs.row(place, item)
@@ -94,7 +94,7 @@ def read_labelled(logs: LogSet) -> Iterator[LabelledRow | Rejected]:
 
 
 def _decoded(name: str, value: Any) -> Any:
-    """The value of a field; in a cell of a table it is JSON text."""
+    """The value of a field. In a table's cell it is JSON text."""
     if not isinstance(value, str) or not value.strip():
         return value
     try:
@@ -109,9 +109,9 @@ def _labelled(row: LogRow, labels: Any, meta: Any) -> LabelledRow:
         raise BadRow("labels: there is no such object in the row")
     meta = meta if isinstance(meta, Mapping) else {}
     try:
-        # A table gives every row every field, null where the row has none.
-        given = {name: value for name, value in labels.items() if value is not None}
-        found = Labels.model_validate(given)
+        # In a table every row has every field; null means that the row has none.
+        present = {name: value for name, value in labels.items() if value is not None}
+        found = Labels.model_validate(present)
     except ValidationError as error:
         raise BadRow(f"labels: {explain_validation_error(error)}") from None
     _check(found, row.retrieved_contexts)
@@ -125,9 +125,9 @@ def _labelled(row: LogRow, labels: Any, meta: Any) -> LabelledRow:
 def _check(labels: Labels, contexts: Sequence[str]) -> None:
     """Raise BadRow unless the labels fit the contexts."""
     for name in ("sentence_spans", "relevant_sentences", "chunk_relevance"):
-        given = getattr(labels, name)
-        if given is not None and len(given) != len(contexts):
-            raise BadRow(f"labels: {name}: {len(given)} entries for {len(contexts)} contexts")
+        entries = getattr(labels, name)
+        if entries is not None and len(entries) != len(contexts):
+            raise BadRow(f"labels: {name}: {len(entries)} entries for {len(contexts)} contexts")
     for name in ("sentence_spans", "relevant_sentences"):
         for context, spans in zip(contexts, getattr(labels, name) or (), strict=False):
             for start, end in spans:

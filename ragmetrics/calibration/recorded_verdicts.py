@@ -1,11 +1,11 @@
-"""Judges whose verdicts stand in the labelled rows themselves, under `labels.judge`.
+"""Judges whose verdicts are recorded in the labelled rows, under `labels.judge`.
 
     {"gpt-x": {"reply": "... <answer>not_supported</answer>"}}   read as a verdict on support
     {"gpt-x": {"label": 0.5}}, {"gpt-x": {"label": [1, 0]}}      the verdict, or one a statement
     {"gpt-x": {"chunk_relevance": [1, 0, 0]}}                    one a context, on the labels' scale
 
-Each is calibrated as a judge of its own; nobody is asked. A number in place of the object rates
-the whole row: there is no label to hold it against, and it is passed over with that reason.
+Each is calibrated as a separate judge, without any request. A number in place of the object rates
+the whole row. There is no label to compare it with, so it is skipped with that reason.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ragmetrics.calibration.label_mapping import LabelQuestion, LabelTarget
 from ragmetrics.calibration.run import check_metrics, record
 from ragmetrics.calibration.run_judges import JudgedSet, blank_units
 from ragmetrics.calibration.sets import AskedRow, LabelledSet, read_sets, targets
-from ragmetrics.calibration.store import keep
+from ragmetrics.calibration.store import save_calibration
 from ragmetrics.calibration.units import Unit
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
@@ -35,7 +35,7 @@ _NEGATED = re.compile(
     r"(?:\b(?:not|no|never|neither|nor|hardly|without|cannot)\b|n['’]t\b)(?:[^\w.:;!?<>\n]+\w+){0,4}[^\w.:;!?<>\n]*$",
     re.IGNORECASE,
 )
-"""A negation a few words before: what it says of the support is not for us to guess."""
+"""A negation a few words before the verdict: the verdict is then ambiguous."""
 _WORDS = {"": 1.0, "partially": 0.5, "partly": 0.5, "not": 0.0, "un": 0.0}
 
 
@@ -50,7 +50,7 @@ def calibrate_replies(
 ) -> list[Calibration]:
     """Calibrate the judges recorded in labelled sets; one record per set and judge.
 
-    Raises InputError for a set without any.
+    Raises InputError for a set without recorded judges.
     """
     check_metrics(metrics)
     at = now or datetime.now(UTC)
@@ -65,14 +65,14 @@ def calibrate_replies(
             if name in _raters(one):
                 found[-1] = _passed_over(found[-1])
             if files:
-                keep(files, found[-1], judged.units)
+                save_calibration(files, found[-1], judged.units)
     return found
 
 
 def read_verdict(reply: str) -> float | None:
-    """The last word on support in a reply: 1 supported, 0.5 partially, 0 not; None without one.
+    """The last verdict on support in a reply: 1 supported, 0.5 partially, 0 not; None without one.
 
-    None too where it is negated in other words, as in "not fully supported".
+    Also None where it is negated in other words, as in "not fully supported".
     """
     reply = reply.replace("_", " ")
     last = deque(_VERDICT.finditer(reply), maxlen=1)
@@ -105,7 +105,7 @@ def _raters(labelled: LabelledSet) -> set[str]:
 
 
 def _passed_over(calibration: Calibration) -> Calibration:
-    reason = "it rates whole rows, and no label says what is true of those"
+    reason = "it rates whole rows, and there are no labels for whole rows"
     return calibration.model_copy(update={"skipped": dict.fromkeys(calibration.skipped, reason)})
 
 
@@ -124,7 +124,7 @@ def _judged(labelled: LabelledSet, name: str, wanted: Sequence[str] | None) -> J
 def _said(
     row: AskedRow, target: LabelTarget, said: Mapping[str, Any]
 ) -> list[tuple[LabelQuestion, list[float] | None]]:
-    """What a recorded judge said to each question of the row; None where it cannot be read."""
+    """A recorded judge's values for each question of the row; None where they are unreadable."""
     questions = row.questions[target.metric]
     if target.label == "chunk_relevance" and "chunk_relevance" in said:
         ratings = _numbers(said["chunk_relevance"], len(row.labelled.row.retrieved_contexts))

@@ -1,4 +1,4 @@
-"""Calibration: any judge held against labelled rows, set by set."""
+"""Calibration: compares any judge with labelled rows, set by set."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ragmetrics.calibration.gold_correlation import gold_ranks
 from ragmetrics.calibration.label_mapping import LabelTarget
 from ragmetrics.calibration.run_judges import JudgedSet, Progress, judge_set
 from ragmetrics.calibration.sets import LabelledSet, read_sets, targets
-from ragmetrics.calibration.store import keep
+from ragmetrics.calibration.store import save_calibration
 from ragmetrics.calibration.units import (
     Unit,
     agreement,
@@ -23,12 +23,12 @@ from ragmetrics.calibration.units import (
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.metrics import metrics
-from ragmetrics.model import Calibration, Measured
+from ragmetrics.model import Calibration, MetricCalibration
 from ragmetrics.storage import Files
 from ragmetrics.version import __version__
 
 ATTACKED = 20
-"""Contexts of a set that are attacked where people calibrate; not so in a night."""
+"""Contexts of a set that `ragmetrics calibrate` attacks. The nightly attacks none."""
 
 
 def calibrate(
@@ -42,13 +42,12 @@ def calibrate(
     progress: Progress | None = None,
     attacks: int = 0,
 ) -> list[Calibration]:
-    """Hold every judge of the settings against the labelled sets; one record per set and judge.
+    """Compare every judge of the settings with the labelled sets; one record per set and judge.
 
-    `attacks` is how many irrelevant contexts of a set are attacked: five requests each.
-    `files` is a store: replies are found and kept in it, and so are the records. Works inside a
-    running event loop too. A judge of several that refuses is told in its record, `refused`, and
-    not kept. Raises InputError for a place or metric that there is not, JudgeRefused where no
-    judge can be asked.
+    `attacks` is the number of irrelevant contexts of a set that are attacked: five requests each.
+    `files` is a store for replies and records. Works inside a running event loop too. If one of
+    several judges refuses, its record says so in `refused` and is not stored. Raises InputError
+    for an unknown place or metric, JudgeRefused where no judge can be asked.
     """
     check_metrics(metrics)
     at = now or datetime.now(UTC)
@@ -58,12 +57,12 @@ def calibrate(
         for judged in loop.run(judge_set(settings, one, metrics, at, files, progress, hostile)):
             found.append(record(one, judged, at, metrics, redact=settings.redact))
             if files and not judged.refused:
-                keep(files, found[-1], judged.units)
+                save_calibration(files, found[-1], judged.units)
     return found
 
 
 def check_metrics(wanted: Sequence[str] | None) -> None:
-    """Raise InputError for a metric that there is not."""
+    """Raise InputError for an unknown metric."""
     for name in wanted or ():
         if name not in metrics():
             raise InputError(f"no metric {name!r}; there are: {', '.join(metrics())}")
@@ -78,18 +77,18 @@ def record(
     redact: bool,
 ) -> Calibration:
     """All figures of one judge on one set."""
-    measured: list[Measured] = []
+    measured: list[MetricCalibration] = []
     skipped: dict[str, str] = {}
     for target in () if judged.refused else targets(wanted):
         units = judged.units.get(target.metric, [])
-        if reason := _untold(target, units):
+        if reason := _not_comparable(target, units):
             skipped[target.metric] = reason
         else:
             measured.append(_measured(target, units, judged.fingerprints.get(target.metric, "")))
     gold = gold_ranks(judged.gold)
-    held = {one.metric for one in measured} | {one.metric for one in gold}
+    calibrated = {one.metric for one in measured} | {one.metric for one in gold}
     for name in () if judged.refused else wanted or ():
-        if name not in held:
+        if name not in calibrated:
             skipped.setdefault(name, f"no row has labels.gold.{name}")
     return Calibration(
         name=labelled.name,
@@ -111,19 +110,19 @@ def record(
     )
 
 
-def _untold(target: LabelTarget, units: Sequence[Unit]) -> str:
-    """Why nothing can be told of a metric, if so."""
+def _not_comparable(target: LabelTarget, units: Sequence[Unit]) -> str:
+    """Why a metric cannot be compared with its labels; empty where it can."""
     if not units:
         return f"no row has labels.{target.label} for it"
     if len({one.label >= target.label_from for one in units}) < 2:
-        return f"all {len(units):,} labels are of one class: nothing to tell apart"
+        return f"all {len(units):,} labels are of one class: there is nothing to distinguish"
     return ""
 
 
-def _measured(target: LabelTarget, units: Sequence[Unit], fingerprint: str) -> Measured:
+def _measured(target: LabelTarget, units: Sequence[Unit], fingerprint: str) -> MetricCalibration:
     cuts = target.label_from, target.verdict_from
     segments = (agreement(columns(inside, *cuts), segment) for segment, inside in by_segment(units))
-    return Measured(
+    return MetricCalibration(
         metric=target.metric,
         fingerprint=fingerprint,
         unit=target.unit,

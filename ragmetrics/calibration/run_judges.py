@@ -1,8 +1,8 @@
-"""One labelled set put before the judges.
+"""Judging one labelled set.
 
-Each verdict is asked for through the broker, as in a night. A calibration asks what is true of the
-judge today: with a store, one repeated on the same day pays nothing twice, and one on another day
-asks anew, because a kept reply would never show a judge that has changed.
+Each verdict is requested through the judge client, as in a night. A calibration measures the judge
+of today. With a store, a second calibration on the same day pays nothing twice. On another day the
+judge is asked again, because a cached reply cannot show that a judge has changed.
 
     calibrations/replies/dt=2026-11-19/judgements/judge=FINGERPRINT/...
 """
@@ -38,32 +38,32 @@ from ragmetrics.judges import (
     names_of,
 )
 from ragmetrics.metrics import Grade, Metric, metrics
-from ragmetrics.model import Answer, Ask, Attacked, JudgeInfo, LogRow, Request, Status, Usage
+from ragmetrics.model import Answer, Ask, AttackResult, JudgeInfo, LogRow, Request, Status, Usage
 from ragmetrics.scoring import add_price, chosen_metrics, metric_fingerprint, run_metric
 from ragmetrics.storage import Files
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
-_ROWS_IN_PLAY = 16
+_ROWS_AT_ONCE = 16
 _ALL_KEYS = ("00000000", "ffffffff")
 
 
 @dataclass(frozen=True)
 class JudgedSet:
-    """What one judge said of one set."""
+    """One judge's verdicts on one set."""
 
     judge: JudgeInfo
     units: dict[str, list[Unit]]
-    """By metric."""
+    """Units by metric."""
     gold: list[GoldScore]
     fingerprints: dict[str, str]
-    """Of judge and prompts, by metric."""
+    """Fingerprints of judge and prompts, by metric."""
     usage: Usage
     corpus: str | None = None
     """Digest of the set's texts, where the replies depend on all of them."""
     refused: str = ""
     """Why the judge could not be asked."""
-    attacks: list[Attacked] = field(default_factory=list)
+    attacks: list[AttackResult] = field(default_factory=list)
 
 
 async def judge_set(
@@ -75,9 +75,10 @@ async def judge_set(
     progress: Progress | None,
     attacks: int = 0,
 ) -> list[JudgedSet]:
-    """What every judge of the settings says of a set, and of so many of its contexts attacked.
+    """The verdicts of every judge of the settings on a set, and on `attacks` attacked contexts.
 
-    One of several that cannot be asked is told as such. JudgeRefused where none can.
+    If one of several judges cannot be asked, its result says why. Raises JudgeRefused where none
+    can be asked.
     """
     corpus = Corpus()
     for one in labelled.rows:
@@ -92,25 +93,27 @@ async def judge_set(
         refusals: list[JudgeRefused] = []
         names = names_of(judges)
         for name, judge, chosen in zip(names, judges, settings.panel, strict=True):
-            kept = await asyncio.to_thread(_judgements, files, judge, at)
-            broker = JudgeClient(judge, EmbeddingClient(embedder), reasks=chosen.reasks, kept=kept)
+            cache = await asyncio.to_thread(_reply_cache, files, judge, at)
+            client = JudgeClient(
+                judge, EmbeddingClient(embedder), reasks=chosen.reasks, cache=cache
+            )
             hostile = irrelevant_contexts(labelled, attacks)
-            session = _Session(broker, known, targets(wanted), wanted, hostile)
+            session = _Session(client, known, targets(wanted), wanted, hostile)
             info = JudgeInfo(name=name, fingerprint=judge.fingerprint, note=judge.note)
             try:
                 units, gold, attacked = await session.judge_all(labelled, progress)
             except JudgeRefused as error:
                 refusals.append(error)
-                found.append(JudgedSet(info, {}, [], {}, _usage(broker, chosen), None, str(error)))
+                found.append(JudgedSet(info, {}, [], {}, _usage(client, chosen), None, str(error)))
                 continue
-            if kept:
-                await asyncio.to_thread(kept.compact)
+            if cache:
+                await asyncio.to_thread(cache.compact)
             prints = {
                 name: metric_fingerprint(one, judge.fingerprint, embedder.fingerprint)
                 for name, one in known.items()
             }
             digest = _digest(corpus) if _knows_all(chosen) else None
-            usage = _usage(broker, chosen)
+            usage = _usage(client, chosen)
             found.append(JudgedSet(info, units, gold, prints, usage, digest, attacks=attacked))
     if len(refusals) == len(found):
         raise refusals[0]
@@ -118,7 +121,7 @@ async def judge_set(
 
 
 def _knows_all(judge: JudgeSettings) -> bool:
-    """Whether its replies depend on how common words are in the whole set."""
+    """Whether the judge's replies depend on word frequencies in the whole set."""
     return judge.name.partition(":")[0] in ("embedded", "local")
 
 
@@ -127,31 +130,31 @@ def _digest(corpus: Corpus) -> str:
 
 
 def _metrics(settings: Settings) -> dict[str, Metric]:
-    """All metrics, with the parameters and in the words of the settings."""
+    """All metrics, with the parameters and prompts of the settings."""
     named = {name for one in settings.metrics for name in ([one] if isinstance(one, str) else one)}
     everything = (*settings.metrics, *(name for name in metrics() if name not in named))
     chosen = chosen_metrics(settings.model_copy(update={"metrics": everything}))
     return {one.name: one for one in chosen}
 
 
-def _judgements(files: Files | None, judge: Judge, at: datetime) -> ReplyCache | None:
+def _reply_cache(files: Files | None, judge: Judge, at: datetime) -> ReplyCache | None:
     if files is None or not judge.keeps:
         return None
     today = files.at(f"calibrations/replies/dt={at:%Y-%m-%d}")
-    judgements = ReplyCache(today, judge.fingerprint, *_ALL_KEYS)
-    judgements.load()
-    return judgements
+    cache = ReplyCache(today, judge.fingerprint, *_ALL_KEYS)
+    cache.load()
+    return cache
 
 
-def _usage(broker: JudgeClient, chosen: JudgeSettings) -> Usage:
-    return add_price(chosen, broker.tallies.usage())
+def _usage(client: JudgeClient, chosen: JudgeSettings) -> Usage:
+    return add_price(chosen, client.counters.usage())
 
 
 @dataclass(frozen=True)
 class _Session:
-    """One judge at work on one set."""
+    """Judges one set with one judge."""
 
-    broker: JudgeClient
+    client: JudgeClient
     metrics: dict[str, Metric]
     targets: Sequence[LabelTarget]
     wanted: Sequence[str] | None
@@ -159,11 +162,11 @@ class _Session:
 
     async def judge_all(
         self, labelled: LabelledSet, progress: Progress | None
-    ) -> tuple[dict[str, list[Unit]], list[GoldScore], list[Attacked]]:
+    ) -> tuple[dict[str, list[Unit]], list[GoldScore], list[AttackResult]]:
         units: dict[str, list[Unit]] = {target.metric: [] for target in self.targets}
         gold: list[GoldScore] = []
         work = (self._judge_row(row) for row in labelled.rows)
-        width = max(_ROWS_IN_PLAY, 2 * self.broker.judge.concurrency)
+        width = max(_ROWS_AT_ONCE, 2 * self.client.judge.concurrency)
         done = 0
         try:
             async for row_units, row_gold in _in_order(work, width):
@@ -175,13 +178,13 @@ class _Session:
                     progress(labelled.name, done, len(labelled.rows))
             attacked = await attack(self.hostile, self._grade)
         finally:
-            await self.broker.stop()
+            await self.client.stop()
         return units, gold, attacked
 
     async def _grade(self, row: LogRow, ask: Ask) -> int | None:
-        """A grade as `context_relevance` asks for it; None where there is no verdict."""
+        """A grade as `context_relevance` requests it; None where there is no verdict."""
         worded = self.metrics[ATTACKED_METRIC].worded(ask, row.language)
-        answer = await self.broker.answer(row.question_key, worded)
+        answer = await self.client.answer(row.question_key, worded)
         return answer.grade if isinstance(answer, Grade) else None
 
     async def _judge_row(self, row: AskedRow) -> tuple[dict[str, list[Unit]], list[GoldScore]]:
@@ -195,14 +198,14 @@ class _Session:
         return units, await self._gold(row.labelled)
 
     async def _gold(self, labelled: LabelledRow) -> list[GoldScore]:
-        """Play the metrics that the row has gold figures of, as in a night."""
+        """Run the metrics that the row has gold figures for, as in a night."""
         found = []
         for name, key, value in gold_metrics(labelled, self.wanted):
             metric = self.metrics[name]
 
             def answer(request: Request, metric: Metric = metric) -> Awaitable[Answer]:
                 worded = metric.worded(request, labelled.row.language)
-                return self.broker.answer(labelled.row.question_key, worded)
+                return self.client.answer(labelled.row.question_key, worded)
 
             score = await run_metric(metric, labelled.row, answer)
             found.append(GoldScore(name, key, value, labelled.question, score))
@@ -214,14 +217,14 @@ class _Session:
         log_row = row.labelled.row
         ask = self.metrics[target.metric].worded(question.ask, log_row.language)
         blank = blank_units(row, question)
-        answer = await self.broker.answer(log_row.question_key, ask)
+        answer = await self.client.answer(log_row.question_key, ask)
         if isinstance(answer, Unanswered):
             return [replace(one, status=Status(answer.status)) for one in blank]
         verdicts = target.verdicts(answer, question)
         judged = [
             replace(one, verdict=verdict) for one, verdict in zip(blank, verdicts, strict=True)
         ]
-        strengths = self.broker.judge.evidence(ask) if isinstance(ask, Ask) else None
+        strengths = self.client.judge.evidence(ask) if isinstance(ask, Ask) else None
         if strengths is None:
             return judged
         return [
@@ -248,16 +251,16 @@ def blank_units(row: AskedRow, question: LabelQuestion) -> list[Unit]:
 
 
 async def _in_order(work: Iterable[Coroutine[Any, Any, T]], width: int) -> AsyncIterator[T]:
-    """The results in order, with so many at work at once."""
-    playing: deque[asyncio.Task[T]] = deque()
+    """The results in order, with `width` tasks at once."""
+    running: deque[asyncio.Task[T]] = deque()
     try:
         for one in work:
-            playing.append(asyncio.create_task(one))
-            if len(playing) >= width:
-                yield await playing.popleft()
-        while playing:
-            yield await playing.popleft()
+            running.append(asyncio.create_task(one))
+            if len(running) >= width:
+                yield await running.popleft()
+        while running:
+            yield await running.popleft()
     finally:
-        for task in playing:
+        for task in running:
             task.cancel()
-        await asyncio.gather(*playing, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Labelled sets: the files at a place, read and turned into questions to a judge."""
+"""Labelled sets: reads the files at a place, and makes the requests to a judge."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _MOST_REASONS = 50
 
 @dataclass(frozen=True, slots=True)
 class AskedRow:
-    """A labelled row and what a judge is asked about it, by metric."""
+    """A labelled row with the requests to a judge, by metric."""
 
     labelled: LabelledRow
     questions: dict[str, list[LabelQuestion]]
     number: int
-    """Its place in the set."""
+    """Position in the set."""
 
 
 @dataclass
 class LabelledSet:
-    """All that was read at one place."""
+    """Everything that was read at one place."""
 
     name: str
     source: str
@@ -44,7 +44,7 @@ class LabelledSet:
         return dict(self.rejected.most_common(_MOST_REASONS))
 
     def reject(self, bad: Rejected) -> None:
-        """Count what could not be read."""
+        """Count a row or file that could not be read."""
         if bad.whole_file:
             self.broken.append(BrokenFile(file=bad.file, line=bad.line, reason=bad.reason))
         else:
@@ -54,21 +54,23 @@ class LabelledSet:
 def read_sets(
     settings: Settings, places: Sequence[str], limit: int | None = None
 ) -> list[LabelledSet]:
-    """Read the labelled sets, one per place; `limit` rows of each.
+    """Read the labelled sets, one per place, at most `limit` rows of each.
 
-    Raises InputError for a place without logs or rows that can be used, or two of one name.
+    Raises InputError for a place without usable rows, or for two sets with one name.
     """
     found = [_read_set(settings, place, limit) for place in places]
     names = Counter(one.name for one in found)
     for name, count in names.items():
         if count > 1:
-            raise InputError(f"two labelled sets are named {name}: rename one, or run them apart")
+            raise InputError(
+                f"two labelled sets are named {name}: rename one, or run them separately"
+            )
     return found
 
 
 def _read_set(settings: Settings, place: str, limit: int | None) -> LabelledSet:
     found = LabelledSet(set_name(place), place)
-    # The layout of labelled rows is ours, whatever that of the logs is.
+    # Labelled rows have our own layout, whatever the layout of the logs is.
     plain = settings.model_copy(update={"preset": None, "columns": {}})
     for item in read_labelled(log_set(plain, place)):
         if isinstance(item, Rejected):
@@ -100,5 +102,5 @@ def set_name(place: str) -> str:
 
 
 def targets(wanted: Sequence[str] | None) -> list[LabelTarget]:
-    """The targets of some metrics; of all where none is named."""
+    """The targets of the wanted metrics; None means all metrics."""
     return [one for one in TARGETS if wanted is None or one.metric in wanted]

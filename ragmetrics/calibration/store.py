@@ -39,8 +39,10 @@ _SCHEMA = pa.schema(
 )
 
 
-def keep(files: Files, calibration: Calibration, units: Mapping[str, Sequence[Unit]]) -> None:
-    """Write a calibration: from now on it exists."""
+def save_calibration(
+    files: Files, calibration: Calibration, units: Mapping[str, Sequence[Unit]]
+) -> None:
+    """Store a calibration. Its record is written last."""
     records = [
         {"metric": metric, **{name: getattr(unit, name) for name in _SCHEMA.names[1:]}}
         for metric, found in units.items()
@@ -60,10 +62,10 @@ def load_calibrations(
     judge: str | None = None,
     newest: int | None = None,
 ) -> list[Calibration]:
-    """The calibrations of a store, oldest first: all, or those of one set or judge by name, or
-    so many of each set and fingerprint.
+    """The calibrations of a store, oldest first.
 
-    A record that cannot be read is as good as none, and logged.
+    `name` and `judge` select one set or judge; `newest` limits the number for each set and
+    fingerprint. A record that cannot be read is logged and left out.
     """
     folder = f"calibrations/set={name}" if name else "calibrations"
     pairs: dict[str, list[str]] = {}
@@ -72,7 +74,7 @@ def load_calibrations(
             pairs.setdefault(info.path.rpartition("/")[0], []).append(info.path)
     paths = [path for own in pairs.values() for path in (own[-newest:] if newest else own)]
     read = zip(paths, find_all(files, paths), strict=True)
-    # One may be gone since the listing.
+    # A record may have been removed since the listing.
     parsed = (_parse(files, path, data) for path, data in read if data is not None)
     found = [one for one in parsed if one]
     chosen = [one for one in found if judge is None or one.judge.name == judge]
@@ -80,13 +82,13 @@ def load_calibrations(
 
 
 def load_units(files: Files, calibration: Calibration) -> dict[str, list[Unit]]:
-    """Every verdict of a kept calibration, by metric. Raises InputError where it is not kept, and
+    """Every verdict of a stored calibration, by metric. Raises InputError where it is not stored,
     StoreError where it is damaged.
     """
     path = f"calibrations/{place_of(calibration)}.parquet"
     data = files.find(path)
     if data is None:
-        raise InputError(f"the calibration of {calibration.name} at {calibration.at} is not kept")
+        raise InputError(f"the calibration of {calibration.name} at {calibration.at} is not stored")
     units: dict[str, list[Unit]] = {}
     with reading_part(files, path):
         for record in pq.read_table(BytesIO(data)).to_pylist():
@@ -97,8 +99,8 @@ def load_units(files: Files, calibration: Calibration) -> dict[str, list[Unit]]:
 
 
 def place_of(calibration: Calibration) -> str:
-    """The name of a calibration in the store: the second of equal judges of a panel, whose name
-    ends in `#2`, has one of its own.
+    """The name of a calibration in the store. Equal judges of a panel have separate names: the
+    second judge's name ends in `#2`.
     """
     moment = calibration.at.strftime("%Y%m%dT%H%M%S.%fZ")
     judge, number = calibration.judge, _NUMBER.search(calibration.judge.name)
@@ -111,7 +113,7 @@ def _parse(files: Files, path: str, data: bytes) -> Calibration | None:
         return Calibration.model_validate_json(data)
     except ValidationError as error:
         log.error(
-            "%s is no calibration and is left out: %s",
+            "%s is not a calibration and is left out: %s",
             files.uri(path),
             explain_validation_error(error),
         )

@@ -1,4 +1,4 @@
-"""Units: each verdict beside its label, and the figures made of many of them."""
+"""Units: each verdict with its label, and the figures of many units."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ _FEWEST_UNITS = 10
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One thing judged: its label, and the verdict on it or the reason for none."""
+    """One judged item: its label, and its verdict or the reason for none."""
 
     id: str
-    """The row's."""
+    """Id of the row."""
     question: str
-    """The cluster."""
+    """Key of the question, which is the cluster."""
     unit: str
     content: str
-    """Equal where the same texts were judged."""
+    """Digest of the judged texts."""
     label: float
     verdict: float | None
     strength: float | None = None
     status: Status = Status.SCORED
     segments: Mapping[str, str] = field(default_factory=dict)
     row: str = ""
-    """The row's place in the set, since ids may stand twice; empty in what older versions kept."""
+    """Position of the row in the set, as ids may repeat; empty in records of older versions."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ class Columns:
 def columns(
     units: Sequence[Unit], label_from: float, verdict_from: float, strong: bool | None = None
 ) -> Columns:
-    """The units that got a verdict; verdicts stand in where not every one has a strength.
+    """The units with a verdict. Where not every unit has a strength, the verdicts replace them.
 
-    `strong` says whether to use the strengths, where two judges are to be held together.
+    `strong` says whether to use the strengths, for the comparison of two judges.
     """
     judged = [(one, one.verdict) for one in units if one.verdict is not None]
     verdicts = np.array([verdict for _, verdict in judged], dtype=np.float64)
@@ -103,16 +103,16 @@ def columns(
 
 
 def has_strengths(units: Iterable[Unit]) -> bool:
-    """Whether the judge said of every verdict how strongly it believes in it."""
+    """Whether every verdict has a strength."""
     judged = [one for one in units if one.verdict is not None]
     return bool(judged) and all(one.strength is not None for one in judged)
 
 
 def statistics(data: Columns) -> dict[FigureName, Statistic]:
-    """The figures, ready to be resampled.
+    """The figures as functions of resampling counts.
 
-    Ranks are those of the strengths; agreement is that of the verdicts: plain kappa and accuracy
-    of positive or not, the others of the values as they stand, halves among them.
+    Rank figures use the strengths, agreement figures the verdicts. Kappa and accuracy use positive
+    or not; the others use the values, halves included.
     """
     agreed = (data.positive == data.said).astype(np.float64)
     found: dict[FigureName, Statistic] = {
@@ -130,13 +130,13 @@ def statistics(data: Columns) -> dict[FigureName, Statistic]:
 
 
 def agreement(data: Columns, segment: Segment | None = None) -> Agreement | None:
-    """All figures of some units, None where there is no unit."""
+    """All figures of some units; None where there is no unit."""
     if not len(data.labels):
         return None
     figures = statistics(data)
     intervals = bootstrap_intervals(figures, data.questions)
     table = confusion(data.labels, data.verdicts)
-    told = reliability(data.positive, data.strengths, data.questions)
+    diagram = reliability(data.positive, data.strengths, data.questions)
     return Agreement(
         segment=segment,
         rows=len(np.unique(data.rows)),
@@ -154,21 +154,21 @@ def agreement(data: Columns, segment: Segment | None = None) -> Agreement | None
         ),
         reliability=[
             ReliabilityBin(**{name: getattr(one, name) for name in one.__slots__})
-            for one in (told.bins if told else ())
+            for one in (diagram.bins if diagram else ())
         ],
-        calibration_error=told.error if told else None,
+        calibration_error=diagram.error if diagram else None,
     )
 
 
 def figure(value: float | None, interval: tuple[float, float] | None) -> Figure:
-    """A figure as a record; one that is not defined has no interval."""
+    """A figure as a record. A figure that is not defined has no interval."""
     if value is None or interval is None:
         return Figure(value=value)
     return Figure(value=value, low=interval[0], high=interval[1])
 
 
 def by_segment(units: Sequence[Unit]) -> list[tuple[Segment, list[Unit]]]:
-    """The units by language, run and tag: tags with 2 to 20 values, those with enough units."""
+    """The units by language, run and tag. Only tags with 2 to 20 values and enough units count."""
     values: dict[str, dict[str, list[Unit]]] = {}
     for one in units:
         for tag, value in one.segments.items():

@@ -229,9 +229,9 @@ def _first_told(newest: date | None, days: int | None, until: date | None) -> da
 
 
 def _keep(files: Files, book: AlertStore, one: Silence, alert: Alert) -> None:
-    from ragmetrics.alerts import silence, sweep
+    from ragmetrics.alerts import remove_expired_silences, silence
 
-    sweep(files, book)
+    remove_expired_silences(files, book)
     silence(files, one)
     _say(out, f"{one}: {alert.message}")
     _show(files)

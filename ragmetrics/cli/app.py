@@ -202,7 +202,7 @@ def calibrate(
             calibration_tables.print_calibration(out, one, drift)
     if files:
         refresh_dashboard(files)
-    if any(one.short for one in found) or any(one and one.drifted for one in drifts):
+    if any(one.incomplete for one in found) or any(one and one.drifted for one in drifts):
         raise typer.Exit(1)
 
 

@@ -137,10 +137,10 @@ def _write_page(
 
 
 def _fail(found: Any, limit: float) -> None:
-    """End with exit code 1 where something surely dropped, 2 where nobody can say."""
+    """End with exit code 1 where something dropped significantly, 2 where nobody can say."""
     from ragmetrics.cli.output.comparison import print_lost
 
-    lost = found.surely_lost(limit)
+    lost = found.significantly_worse(limit)
     print_lost(err, lost, limit)
     if lost:
         raise typer.Exit(1)

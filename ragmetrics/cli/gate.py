@@ -102,10 +102,10 @@ def emit_build(
 def _told(settings: Settings, gate: Gate) -> Gate:
     """Tell of a gate that is news; return it with what became of that."""
     from ragmetrics.alerts import Unconfirmed
-    from ragmetrics.comparison import tell_gate
+    from ragmetrics.comparison import notify_gate
 
     try:
-        return tell_gate(settings, gate)
+        return notify_gate(settings, gate)
     except (Unconfirmed, StoreError) as error:
         text = f"{error}; the same command tries again"
         err.print(text, style="yellow", markup=False, soft_wrap=True)

@@ -20,7 +20,7 @@ from ragmetrics.cli.progress import progress_reporter
 from ragmetrics.errors import InputError
 
 if TYPE_CHECKING:
-    from ragmetrics.model import Replayed
+    from ragmetrics.model import ReplayReport
 
 
 def replay(
@@ -47,7 +47,7 @@ def replay(
 ) -> None:
     """Ask the golden questions of an index build, and write its log; goes on where it was."""
     from ragmetrics.comparison import run_replay as run
-    from ragmetrics.model import ReplayShort
+    from ragmetrics.model import ReplayIncomplete
 
     chosen = settings_here(settings)
     if golden:
@@ -59,7 +59,7 @@ def replay(
     try:
         with progress_reporter(err, "asking", quiet=as_json) as progress:
             replayed = run(chosen, build, output, progress, limit=limit, again=again)
-    except ReplayShort as error:
+    except ReplayIncomplete as error:
         _tell(error.replayed, as_json, written=False)
         err.print(f"ragmetrics: {error}", style="red", markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
@@ -69,7 +69,7 @@ def replay(
     _tell(replayed, as_json)
 
 
-def _tell(replayed: Replayed, as_json: bool, *, written: bool = True) -> None:
+def _tell(replayed: ReplayReport, as_json: bool, *, written: bool = True) -> None:
     if as_json:
         print_json({**replayed.model_dump(mode="json"), "written": written})
         return
@@ -85,6 +85,6 @@ def _tell(replayed: Replayed, as_json: bool, *, written: bool = True) -> None:
         counts = ", ".join(f"{count:,} {kind}" for kind, count in replayed.setbacks.items())
         lines.append(f"Failed attempts: {counts}")
     if written and replayed.failed:
-        lines.append(f"Not answered: {replayed.told_failures}")
+        lines.append(f"Not answered: {replayed.failure_text}")
     for line in lines:
         out.print(line, markup=False, soft_wrap=True)

@@ -1,7 +1,7 @@
 """Comparison: A against B, of nights, runs or index builds; the gate and the replay of builds.
 
-It is for what changed between two sides and whether an index build may serve. It is not for alert
-rules (`alerts`), nor for drawing a comparison (`report`).
+It says what changed between two sides, and whether an index build may serve. It has no alert rules
+(`alerts`), and does not draw a comparison (`report`).
 """
 
 import lazy_loader

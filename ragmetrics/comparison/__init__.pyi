@@ -5,7 +5,7 @@ from .side_scores import (
     scored_side as scored_side,
 )
 from .nights import (
-    Load as Load,
+    LoadScores as LoadScores,
     compare_with_night_before as compare_with_night_before,
     find_moves as find_moves,
     night_before as night_before,
@@ -30,7 +30,7 @@ from .gate.notifications import (
     builds_link as builds_link,
     gate_message as gate_message,
     is_news as is_news,
-    tell_failed_gate as tell_failed_gate,
-    tell_gate as tell_gate,
+    notify_failed_gate as notify_failed_gate,
+    notify_gate as notify_gate,
 )
 from .gate.rules import gate_run_settings as gate_run_settings

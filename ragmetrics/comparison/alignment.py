@@ -1,7 +1,7 @@
-"""One metric on two sides, question by question: as arrays, so that large nights take no time.
+"""One metric on two sides, question by question, as arrays: fast for large nights.
 
-Questions are numbered once for both sides. A side's mean of a question stands at its number, NaN
-where the side has no scored row of it; that of a segment's rows likewise.
+Both sides share one numbering of questions. An array of means has a question's mean at its number,
+or NaN where the side, or the segment, has no scored row of it.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Rows:
     table: pd.DataFrame
     values: Numbers
     questions: NDArray[np.intp]
-    """The number of each row's question,"""
+    """The number of each row's question."""
     count: int
-    """and how many are numbered."""
+    """Count of numbered questions."""
 
     def means(self, only: NDArray[np.bool_] | slice = slice(None)) -> Numbers:
-        """Of each question the mean of its rows, or of some of them."""
+        """The mean of each question's rows, or of the selected rows."""
         values, questions = self.values[only], self.questions[only]
         counts = np.bincount(questions, minlength=self.count)
         sums = np.bincount(questions, weights=values, minlength=self.count)
@@ -45,7 +45,7 @@ class Rows:
         return means
 
     def by_value(self, tag: str) -> dict[str, NDArray[np.bool_]]:
-        """Which rows have each value of a tag."""
+        """The rows with each value of a tag, as a mask."""
         import pandas as pd
 
         column = tag if tag == BUILDS else f"tag:{tag}"
@@ -57,20 +57,20 @@ class Rows:
 
 @dataclass(frozen=True)
 class Aligned:
-    """The scored rows of one metric on both sides, their questions numbered alike."""
+    """The scored rows of one metric on both sides, with the same numbering of questions."""
 
     metric: str
     questions: NDArray[Any]
     """In alphabetical order."""
     rows: tuple[Rows, Rows]
     a: Numbers
-    """The mean of each question over all rows of A,"""
+    """The mean of each question over its rows of A."""
     b: Numbers
-    """and of B."""
+    """The mean of each question over its rows of B."""
     higher_is_better: bool = True
 
     def by_value(self, tag: str) -> Iterator[tuple[str, Numbers, Numbers]]:
-        """Each value of a tag with the means of its rows; rows without the tag are left out."""
+        """Each value of a tag with its means on both sides; rows without the tag are left out."""
         old, new = (side.by_value(tag) for side in self.rows)
         nowhere = np.full(len(self.questions), np.nan)
         for value in sorted(old.keys() | new.keys()):
@@ -81,9 +81,7 @@ class Aligned:
             )
 
     def furthest(self, count: int) -> list[int]:
-        """Numbers of the questions of both sides that moved furthest; of equal ones those that got
-        worse come first.
-        """
+        """Numbers of the common questions that changed most; losses first among equal changes."""
         change = np.nan_to_num(self.b - self.a)
         moved = np.flatnonzero(np.abs(change) > _SAME)
         sign = 1 if self.higher_is_better else -1
@@ -91,7 +89,7 @@ class Aligned:
         return [int(one) for one in moved[np.lexsort((sign * change[moved], -far))][:count]]
 
     def places_of(self, questions: Sequence[str]) -> NDArray[np.intp]:
-        """Where questions stand; -1 where no row of one was scored."""
+        """The numbers of questions; -1 for a question without a scored row."""
         wanted = np.array(questions, dtype=object)
         places = np.searchsorted(self.questions, wanted)
         known = places < len(self.questions)

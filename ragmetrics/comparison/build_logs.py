@@ -1,4 +1,4 @@
-"""The logs of index builds: where one is, and whether two are the same."""
+"""The logs of index builds: finds a build's log, and checks whether two logs are the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class BuildLog:
-    """What was found where a build's log should be."""
+    """The result of looking for a build's log at a place."""
 
     place: str
     inputs: NightInputs | None
@@ -25,10 +25,10 @@ class BuildLog:
 
 
 def find_build_log(settings: Settings, build: str) -> BuildLog:
-    """The log of a build that was not given one: where the settings say, or where its gate had it.
+    """The log of a build at the place of the settings, or at the place that its gate used.
 
-    Where there is none, what is wrong with the first of these. Raises a StoreError that a retry
-    may mend, and one of golden sets.
+    Where there is none, the result has the problem of the first place. Raises transient
+    StoreErrors, and errors of the golden set.
     """
     gated, found = load_gate(open_store(settings), build), []
     for logs in dict.fromkeys([settings.gate.logs, *([gated.logs] if gated else [])]):
@@ -39,7 +39,7 @@ def find_build_log(settings: Settings, build: str) -> BuildLog:
 
 
 def find_log(settings: Settings, logs: str, build: str) -> BuildLog:
-    """Look for a build's log. Raises a StoreError that a retry may mend, and one of golden sets."""
+    """Look for a build's log. Raises transient StoreErrors, and errors of the golden set."""
     place = logs.replace(BUILD, build)
     try:
         files, infos = find_logs(place, settings.storage_options)
@@ -54,8 +54,8 @@ def find_log(settings: Settings, logs: str, build: str) -> BuildLog:
 
 
 def _read_as(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
-    """A log in our own layout is read as such, whatever the nights' logs look like: a replay of
-    the golden questions writes it so.
+    """A log in our own layout is read as such, whatever the layout of the nights' logs: a replay
+    of the golden questions writes our layout.
     """
     ours = log_of(settings, files, infos)
     mapped = settings.preset or {"user_input", "retrieved_contexts"} & set(settings.columns)
@@ -65,10 +65,9 @@ def _read_as(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> L
 
 
 def content_of(found: BuildLog) -> str:
-    """Digest of the bytes of a log's files, wherever and whenever they were written.
+    """Digest of the bytes of a log's files, independent of place and time.
 
-    Empty where there is no log, or one that cannot be read, as staging will tell. Raises a
-    StoreError that a retry may mend.
+    Empty where there is no readable log; staging reports that. Raises transient StoreErrors.
     """
     digest = hashlib.blake2b(digest_size=16)
     try:
@@ -88,7 +87,7 @@ def content_of(found: BuildLog) -> str:
 
 
 def same_log(settings: Settings, ours: BuildLog, theirs: str) -> list[str]:
-    """A build that is compared with itself would always pass, however its place is spelled."""
+    """The problem where both builds have the same log: such a comparison would always pass."""
     if ours.inputs is None:
         return []
     (mine,) = ours.inputs.logs
@@ -100,7 +99,7 @@ def same_log(settings: Settings, ours: BuildLog, theirs: str) -> list[str]:
 
 
 def _whole(files: Files, infos: Sequence[FileInfo]) -> set[str]:
-    """What files are called, wherever one looks from."""
+    """Absolute names of files."""
     if files.local:
         return {str((files.local / info.path).resolve()) for info in infos}
     return {files.uri(info.path).replace("s3a://", "s3://", 1) for info in infos}

@@ -1,4 +1,4 @@
-"""Which questions moved furthest from side to side, which went, and which came."""
+"""The questions that changed most between two sides, and those that only one side has."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from ragmetrics.comparison.alignment import Aligned
 from ragmetrics.comparison.context_diff import MOST_CONTEXTS, moved_contexts
 from ragmetrics.comparison.side_scores import ScoredSide
-from ragmetrics.model import LogRow, LoneQuestion, MovedQuestion, MovedRow, OneSided, RowValue
+from ragmetrics.model import LogRow, MovedQuestion, MovedRow, OneSided, RowValue, UnmatchedQuestion
 from ragmetrics.stats import Numbers
 
 
 def find_moved(
     a: ScoredSide, b: ScoredSide, aligned: Sequence[Aligned], count: int
 ) -> tuple[list[MovedQuestion], list[MovedRow]]:
-    """Of each metric the `count` questions that moved furthest, and the rows of all of them."""
+    """The `count` questions of each metric that changed most, and the rows of all of them."""
     places = [(one, at) for one in aligned for at in one.furthest(count)]
     questions = list(dict.fromkeys(str(one.questions[at]) for one, at in places))
     before, now = a.rows_of(questions), b.rows_of(questions)
@@ -64,7 +64,7 @@ def _values(aligned: Sequence[Aligned], question: str) -> Iterator[RowValue]:
 
 
 def _gain(row: MovedRow) -> float:
-    """How much better a question got by all metrics together; negative where it got worse."""
+    """The gain of a question summed over all metrics; negative where it got worse."""
     return sum(
         (one.value_b - one.value_a) * (1 if one.higher_is_better else -1)
         for one in row.values
@@ -75,7 +75,7 @@ def _gain(row: MovedRow) -> float:
 def find_one_sided(
     a: ScoredSide, b: ScoredSide, aligned: Sequence[Aligned], count: int
 ) -> tuple[OneSided, OneSided]:
-    """The questions of A alone and those of B alone, of each the `count` with the worst scores."""
+    """The questions of A alone and of B alone, each with the `count` that have the worst scores."""
     asked_a, asked_b = _asked(a), _asked(b)
     old = [(one, one.a) for one in aligned]
     new = [(one, one.b) for one in aligned]
@@ -86,7 +86,7 @@ def find_one_sided(
 
 
 def _asked(side: ScoredSide) -> set[str]:
-    """All questions that a side has a row of, scored or not."""
+    """All questions of a side's rows, scored or not."""
     import pandas as pd
 
     columns = [scores.table["question"] for scores in side.scores.values()]
@@ -96,7 +96,7 @@ def _asked(side: ScoredSide) -> set[str]:
 def _one_sided(
     side: ScoredSide, lone: Sequence[str], aligned: Sequence[tuple[Aligned, Numbers]], count: int
 ) -> OneSided:
-    """`lone` are the side's own questions, beside each metric its means of all questions."""
+    """The record of one side: `lone` are its questions, `aligned` has all its means."""
     values: dict[str, Numbers] = {}
     sums, scored = np.zeros(len(lone)), np.zeros(len(lone))
     for one, means in aligned:
@@ -107,8 +107,8 @@ def _one_sided(
             values[one.metric] = own
         sums += np.nan_to_num(own if one.higher_is_better else -own)
         scored += ~np.isnan(own)
-    told = np.flatnonzero(scored)
-    worst = told[np.argsort(sums[told] / scored[told], kind="stable")][:count]
+    known = np.flatnonzero(scored)
+    worst = known[np.argsort(sums[known] / scored[known], kind="stable")][:count]
     rows = side.rows_of([lone[at] for at in worst])
     return OneSided(
         questions=len(lone),
@@ -117,8 +117,8 @@ def _one_sided(
     )
 
 
-def _lone(row: LogRow | None, at: int, values: Mapping[str, Numbers]) -> LoneQuestion:
-    return LoneQuestion(
+def _lone(row: LogRow | None, at: int, values: Mapping[str, Numbers]) -> UnmatchedQuestion:
+    return UnmatchedQuestion(
         user_input=row.user_input if row else "",
         id=row.id if row else "",
         values={name: float(own[at]) for name, own in values.items() if not np.isnan(own[at])},

@@ -1,4 +1,4 @@
-"""Making a comparison of two sides whose scores are there."""
+"""Makes the comparison of two sides from their scores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragmetrics.comparison.side_scores import ScoredSide
 from ragmetrics.model import Comparison, JudgeMovement, MetricChange, movement_text
 
 LONE = 8
-"""Questions of one side alone that are told, of each side."""
+"""Questions of one side alone that are listed, per side."""
 
 
 def make_comparison(
@@ -26,18 +26,18 @@ def make_comparison(
     refused: Sequence[MetricChange] = (),
     movements: Mapping[str, JudgeMovement | None] | None = None,
 ) -> Comparison:
-    """Compare two sides by some metrics, which both have, and by the values of some tags.
+    """Compare two sides by metrics that both have, and by the values of some tags.
 
-    `rows` are the most questions told of per metric, none of all with 0; `refused` the metrics that
-    do not compare, with why. `movements` say how far the judge moves from night to night, by
-    metric; without them, what the newest night of the two sides says.
+    `rows` limits the listed questions per metric; 0 lists none. `refused` are the metrics that do
+    not compare, with the reason. `movements` give the judge's movement from night to night by
+    metric; without them, the newest night of both sides gives it.
     """
     if movements is None:
         movements = {one: newest_movement(one, [*a.nights, *b.nights]) for one in metrics}
     levels = {one: level_error(movements.get(one), one, a.nights, b.nights) for one in metrics}
     aligned = [align_rows(a.scores[metric], b.scores[metric]) for metric in metrics]
     whole, segments = measure_sides(aligned, tags, levels)
-    moved, told = find_moved(a, b, aligned, rows)
+    moved, moved_rows = find_moved(a, b, aligned, rows)
     lost, gained = find_one_sided(a, b, aligned, LONE if rows else 0)
     return Comparison(
         a=a.about,
@@ -45,7 +45,7 @@ def make_comparison(
         metrics=[*whole, *refused],
         segments=segments,
         moved=moved,
-        rows=told,
+        rows=moved_rows,
         lost=lost,
         gained=gained,
         notices=[
@@ -61,13 +61,13 @@ def make_comparison(
 def _notices(
     a: ScoredSide, b: ScoredSide, tags: Sequence[str], segments: Sequence[MetricChange]
 ) -> list[str]:
-    """What to know of the numbers."""
-    told = [f"{letter}: {one}" for letter, side in (("A", a), ("B", b)) for one in side.notices]
+    """Notes on the numbers."""
+    notes = [f"{letter}: {one}" for letter, side in (("A", a), ("B", b)) for one in side.notices]
     if a.about.dataset != b.about.dataset:
-        told.append(f"A is of the data set {a.about.dataset}, B of {b.about.dataset}")
+        notes.append(f"A is from the data set {a.about.dataset}, B from {b.about.dataset}")
     with_rows = {one.segment.tag for one in segments if one.segment}
-    told += [f"no row that was scored has the tag {tag}" for tag in tags if tag not in with_rows]
-    return told
+    notes += [f"no scored row has the tag {tag}" for tag in tags if tag not in with_rows]
+    return notes
 
 
 def _moving(
@@ -76,10 +76,10 @@ def _moving(
     metrics: Sequence[str],
     movements: Mapping[str, JudgeMovement | None],
 ) -> list[str]:
-    """How far the judge moves between the sides, where they were judged on different days."""
-    told: dict[str, list[str]] = {}
+    """The judge's movement, for metrics whose sides were judged on different days."""
+    by_text: dict[str, list[str]] = {}
     for metric in metrics:
         if a.nights and b.nights and carried_movement(metric, a.nights, b.nights):
             text = movement_text(movements.get(metric) or JudgeMovement(sd=None, nights=0))
-            told.setdefault(text, []).append(metric)
-    return [f"{', '.join(names)}: {text}" for text, names in told.items() if text]
+            by_text.setdefault(text, []).append(metric)
+    return [f"{', '.join(names)}: {text}" for text, names in by_text.items() if text]

@@ -1,4 +1,4 @@
-"""What was retrieved for a question on two sides: which contexts left, came, or changed rank."""
+"""The contexts of a question on two sides: which were removed, added, or changed rank."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ragmetrics.model import LogRow, MovedContext
 
 MOST_CONTEXTS = 20
 LONGEST = 400
-"""Characters of a context that are kept."""
+"""Characters of a context in the record."""
 
 _Key = tuple[str, int]
 
 
 def moved_contexts(a: LogRow, b: LogRow) -> list[MovedContext]:
-    """The contexts of both rows, by rank: a context that both have stands once, at its new rank.
+    """The contexts of both rows, by rank. A context of both rows appears once, at its new rank.
 
-    They are the same where their ids are equal, if both rows have an id for each context, else
-    where their texts are. Of equal ones the first is the first of the other side, and so on.
+    Contexts are the same where their ids are equal, if both rows have an id for each context; else
+    where their texts are equal. Repeated contexts are matched in their order.
     """
     by_id = _has_ids(a) and _has_ids(b)
     old, new = _places(a, by_id), _places(b, by_id)
@@ -32,7 +32,7 @@ def _has_ids(row: LogRow) -> bool:
 
 
 def _places(row: LogRow, by_id: bool) -> dict[_Key, int]:
-    """Where each context stands, by what it is known by and the how manieth of these it is."""
+    """The position of each context, by its id or text and its repetition number."""
     names: Sequence[str] = (
         list(map(str, row.retrieved_context_ids or ())) if by_id else row.retrieved_contexts
     )

@@ -1,4 +1,4 @@
-"""Measuring: how far each metric moved from side to side, and where."""
+"""The change of each metric between two sides, over all rows and by segment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ragmetrics.comparison.alignment import Aligned
-from ragmetrics.comparison.question_mix import less_mix
+from ragmetrics.comparison.question_mix import without_mix
 from ragmetrics.model import MetricChange, Segment
 from ragmetrics.stats import (
     Drop,
@@ -30,12 +30,12 @@ def measure(
     like: Callable[[Drop], Drop] | None = None,
     level: LevelError | None = None,
 ) -> MetricChange:
-    """How far a metric moved from A to B: `stats.comparisons.compare_aligned`, told as B less A.
+    """The change of a metric from A to B, by `stats.compare_aligned`, as B minus A.
 
     `a` and `b` are the means of each question, NaN where a side has none. Where lower is better, p
-    is that of a rise. With less than two questions to compare, the means alone, and why. `like`
-    holds like against like: the means are then those there are, and the difference is without the
-    mix. `level` is what the judge's movement between the sides adds.
+    tests for a rise. With less than two questions to compare, the result has the means and the
+    reason. `like` compares like with like: the difference is then without the mix. `level` is the
+    error that the judge's movement between the sides adds.
     """
     asked = int((~np.isnan(a)).sum()), int((~np.isnan(b)).sum())
     change = MetricChange(
@@ -72,9 +72,9 @@ def measure(
 def measure_sides(
     aligned: Sequence[Aligned], tags: Sequence[str], levels: Mapping[str, LevelError | None]
 ) -> tuple[list[MetricChange], list[MetricChange]]:
-    """The changes over all rows and those by segment: one family of tests.
+    """The changes over all rows, and the changes by segment. Their p values are adjusted together.
 
-    `levels` are what the judge's movement adds, by metric: to each segment as to all rows.
+    `levels` are the errors that the judge's movement adds, by metric.
     """
     whole = [
         measure(
@@ -82,7 +82,7 @@ def measure_sides(
             one.a,
             one.b,
             higher_is_better=one.higher_is_better,
-            like=partial(less_mix, aligned=one),
+            like=partial(without_mix, aligned=one),
             level=levels.get(one.metric),
         )
         for one in aligned
@@ -105,7 +105,7 @@ def measure_sides(
 
 
 def control(changes: Sequence[MetricChange]) -> list[MetricChange]:
-    """The changes with their p values adjusted, as one family."""
+    """The changes with their p values adjusted together (Benjamini-Hochberg)."""
     tested = [one.p_value for one in changes if one.p_value is not None]
     chances = iter(adjust_p_values(tested))
     return [

@@ -1,8 +1,7 @@
-"""Comparing a night with the one before it: what its page of changes is made of, and by how much
-each metric moved.
+"""Comparison of a night with the night before: for its page of changes, and each metric's change.
 
-The night before is the newest earlier one that was scored by some metric in the same way, so that
-the numbers compare. The metrics that it was scored by in another way are named.
+The night before is the newest earlier night that has a metric scored in the same way, so that the
+numbers compare. Metrics that were scored in another way are listed with the reason.
 """
 
 from __future__ import annotations
@@ -28,33 +27,34 @@ if TYPE_CHECKING:
     import pandas as pd
 
 log = logging.getLogger(__name__)
-Load: TypeAlias = Callable[[Manifest, str], MetricScores]
+LoadScores: TypeAlias = Callable[[Manifest, str], MetricScores]
 """Reads a metric's scores of a night."""
 
 ROWS = 5
-"""Questions told of per metric."""
+"""Questions listed per metric."""
 _MOST_TAGS = 6
 _MOST_BUILDS = 20
 
 
 def night_before(now: Manifest, earlier: Sequence[Manifest]) -> Manifest | None:
-    """The newest of the earlier nights, oldest first as given, that compares by some metric."""
+    """The newest earlier night that compares by some metric; `earlier` has the oldest first."""
     return next((one for one in reversed(earlier) if _comparable(one, now)), None)
 
 
 def compare_with_night_before(
-    files: Files, before: Manifest, now: Manifest, load: Load
+    files: Files, before: Manifest, now: Manifest, load: LoadScores
 ) -> Comparison:
-    """A night against an earlier one, by the metrics that compare and the tags that it shows."""
+    """Compare a night with an earlier one, by the comparable metrics and the night's tags."""
     names = _comparable(before, now)
     a, b = (_side(files, one, names, load) for one in (before, now))
     refused, tags = _refused(before, now), shown_tags(now, before)
     return make_comparison(a, b, names, tags, rows=ROWS, refused=refused)
 
 
-def find_moves(now: Manifest, earlier: Sequence[Manifest], load: Load) -> list[Move]:
-    """How far each metric moved since the night before, of those that enough questions tell; none
-    where the scores of that night are gone from the store.
+def find_moves(now: Manifest, earlier: Sequence[Manifest], load: LoadScores) -> list[Move]:
+    """The change of each metric since the night before, for metrics with enough questions.
+
+    Empty where the scores of that night are no longer in the store.
     """
     before = night_before(now, earlier)
     try:
@@ -64,29 +64,27 @@ def find_moves(now: Manifest, earlier: Sequence[Manifest], load: Load) -> list[M
     except StoreError as error:
         if not is_missing(error):
             raise
-        log.warning("%s: by how much it moved is not told: %s", now.date, error)
+        log.warning("%s: changes since the night before are not known: %s", now.date, error)
         return []
     return [one for one in found if one]
 
 
 def question_means(scores: MetricScores) -> pd.Series[float]:
-    """Of each question with a scored row, the mean of its rows."""
+    """The mean of each question's scored rows."""
     return scores.scored.groupby("question", sort=False)["value"].mean()
 
 
 def _unsampled(before: Manifest, now: Manifest) -> list[str]:
-    """The metrics that compare and that all rows were judged by: the mean of a sample is made of
-    more than its own rows.
-    """
+    """The comparable metrics without a sample: the mean of a sampled night is an estimate."""
     sampled = {one.metric for night in (before, now) for one in night.metrics if one.sample}
     return [name for name in _comparable(before, now) if name not in sampled]
 
 
-def _move(before: Manifest, now: Manifest, metric: str, load: Load) -> Move | None:
+def _move(before: Manifest, now: Manifest, metric: str, load: LoadScores) -> Move | None:
     then, tonight = (question_means(load(one, metric)) for one in (before, now))
     old, new = (np.asarray(one, dtype=np.float64) for one in (then.reindex(tonight.index), tonight))
-    told = now.summary(metric)
-    level = level_error(told.movement if told else None, metric, [before], [now])
+    summary = now.summary(metric)
+    level = level_error(summary.movement if summary else None, metric, [before], [now])
     found = measure(metric, old, new, level=level)
     if not found.paired or found.difference is None or found.low is None or found.high is None:
         return None
@@ -104,7 +102,7 @@ def _move(before: Manifest, now: Manifest, metric: str, load: Load) -> Move | No
 
 
 def shown_tags(now: Manifest, before: Manifest | None = None) -> list[str]:
-    """The tags that a night or run is shown by, and the index builds where they are a few."""
+    """The tags of a night's segments, and the index build where there are a few builds."""
     shown = dict.fromkeys(one.segment.tag for one in now.segments if one.segment)
     sides = [now, before] if before else [now]
     builds = {build for one in sides for build in one.source.index_builds}
@@ -112,13 +110,13 @@ def shown_tags(now: Manifest, before: Manifest | None = None) -> list[str]:
 
 
 def cached_load(
-    load: Load,
+    load: LoadScores,
     tonight: Manifest,
     before: Manifest | None,
     scores: Mapping[str, MetricScores] | None = None,
-) -> Load:
-    """Reads scores as `load` does, those of a night and of the one before it once: rules, rows and
-    changes all ask for them. `scores` are tonight's where they were read already.
+) -> LoadScores:
+    """A loader that caches the scores of a night and of the night before: rules, rows and changes
+    all read them. `scores` are tonight's scores, where they were read already.
     """
     nights = [(one.date, one.run) for one in (tonight, before) if one]
     known = {(nights[0], metric): one for metric, one in (scores or {}).items()}
@@ -136,7 +134,7 @@ def cached_load(
 
 
 def _comparable(before: Manifest, now: Manifest) -> list[str]:
-    """The metrics that both nights have scores of, made in the same way."""
+    """The metrics that both nights scored in the same way."""
     return [
         one.metric
         for one in now.metrics
@@ -146,7 +144,7 @@ def _comparable(before: Manifest, now: Manifest) -> list[str]:
 
 
 def _refused(before: Manifest, now: Manifest) -> list[MetricChange]:
-    """The metrics that do not compare, and why; one that neither night has scores of is none."""
+    """The metrics that do not compare, with the reason. At least one night has scores of them."""
     found = []
     for name in dict.fromkeys(one.metric for night in (now, before) for one in night.metrics):
         old, new = before.summary(name), now.summary(name)
@@ -155,9 +153,9 @@ def _refused(before: Manifest, now: Manifest) -> list[MetricChange]:
             if old.fingerprint != new.fingerprint:
                 found.append(MetricChange(metric=name, reason=_otherwise(before, now)))
         elif any(known):
-            told = "A has no score by it" if known[1] else "B has no score by it"
+            reason = f"{'A' if known[1] else 'B'} has no score by it"
             found.append(
-                MetricChange(metric=name, reason=told, questions_a=None if known[0] else 0)
+                MetricChange(metric=name, reason=reason, questions_a=None if known[0] else 0)
             )
     return found
 
@@ -168,7 +166,7 @@ def _otherwise(before: Manifest, now: Manifest) -> str:
     return "the judge changed: the numbers do not compare"
 
 
-def _side(files: Files, night: Manifest, names: Sequence[str], load: Load) -> ScoredSide:
+def _side(files: Files, night: Manifest, names: Sequence[str], load: LoadScores) -> ScoredSide:
     scores = {name: load(night, name) for name in names}
     placed = {name: replace(one, table=one.table.assign(night=0)) for name, one in scores.items()}
     return scored_side(f"night {night.date} (run {night.run})", files, [night], placed)

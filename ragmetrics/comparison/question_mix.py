@@ -1,4 +1,4 @@
-"""The mix: of what a metric moved between two sides, what comes of another mix of tags."""
+"""The mix effect: the part of a metric's change that is due to another mix of tags."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ragmetrics.model import MetricChange, mix_text
 from ragmetrics.stats import Codes, Drop, Strata, StratifiedRows, choose_strata, like_for_like
 
 MOST_VALUES = 20
-"""Of a tag that is chosen: one of more values names things, not kinds."""
+"""Most values of a chosen tag: one with more values names items, not kinds."""
 
 
-def less_mix(plain: Drop, aligned: Aligned) -> Drop:
-    """The drop from A to B, like held against like by the tags that explain the scores of A.
+def without_mix(plain: Drop, aligned: Aligned) -> Drop:
+    """The drop from A to B, like compared with like by the tags that explain the scores of A.
 
-    It stays as it is where it is paired, and where no tag explains them.
+    A paired drop stays as it is. So does a drop where no tag explains the scores.
     """
     if plain.paired:
         return plain
@@ -31,13 +31,13 @@ def less_mix(plain: Drop, aligned: Aligned) -> Drop:
 
 
 def mix_notices(changes: Sequence[MetricChange]) -> list[str]:
-    """What of each metric's move is the mix, in a sentence each."""
+    """One sentence per metric: the part of its change that is the mix."""
     found = []
     for one in changes:
         if one.mix is None or one.mean_a is None or one.mean_b is None:
             continue
-        if told := mix_text(one.mean_a - one.mean_b, -one.mix, one.mix_tags):
-            found.append(f"{one.metric}: {told}; B − A is like for like, without it")
+        if text := mix_text(one.mean_a - one.mean_b, -one.mix, one.mix_tags):
+            found.append(f"{one.metric}: {text}; B − A is like for like, without it")
     return found
 
 
@@ -53,7 +53,7 @@ def _rows(aligned: Aligned, side: int, strata: Strata | None = None) -> Stratifi
 
 
 def _tags(aligned: Aligned) -> Mapping[str, Codes]:
-    """The value of each row of both sides, as a number, of the tags that both have."""
+    """The value of each row of both sides as a number, for the tags that both sides have."""
     import pandas as pd
 
     old, new = (side.table for side in aligned.rows)

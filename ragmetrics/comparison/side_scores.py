@@ -1,4 +1,4 @@
-"""A side of a comparison with its scores: of one run, or of several nights together."""
+"""A side of a comparison with its scores: one run, or several nights together."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ class ScoredSide:
 
     about: ComparedSide
     scores: Mapping[str, MetricScores]
-    """By metric; `night` in their tables is the place of the row's run in `runs`."""
+    """Scores by metric; column `night` is the position of the row's run in `runs`."""
     files: Files
     runs: Sequence[RunRef]
     notices: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
-    """What was asked for it now."""
+    """Usage of the comparison itself."""
     nights: Sequence[Manifest] = ()
-    """Its runs, as they were published."""
+    """Manifests of its runs."""
 
     def rows_of(self, questions: Collection[str]) -> dict[str, LogRow]:
-        """The first row of each question, of those whose rows are still there."""
+        """The first row of each question, where the rows are still in the store."""
         places: dict[str, tuple[int, int, int]] = {}
         for one in self.scores.values():
             rows = one.table[one.table["question"].isin(set(questions) - places.keys())]
@@ -51,16 +51,16 @@ class ScoredSide:
             if of_night == night:
                 wanted.setdefault(shard, set()).add(position)
         run = self.runs[night]
-        kept = {shard: at for shard, at in wanted.items() if self.files.exists(run.rows(shard))}
-        rows = scored_rows(self.files, run, [], kept)
+        stored = {shard: at for shard, at in wanted.items() if self.files.exists(run.rows(shard))}
+        rows = scored_rows(self.files, run, [], stored)
         return {place: one.row for place, one in rows.items()}
 
 
 def scored_side(
     name: str, files: Files, nights: Sequence[Manifest], scores: Mapping[str, MetricScores]
 ) -> ScoredSide:
-    """A side of some runs, with what there is to know of its numbers; the first run speaks for its
-    data set and judge.
+    """A side of some runs, with notes on its numbers. Data set and judge are those of the first
+    run.
     """
     sources = [night.source for night in nights]
     about = ComparedSide(
@@ -91,8 +91,8 @@ def read_nights(
     tags: Collection[str] = (),
     build: str | None = None,
 ) -> MetricScores:
-    """A metric's scores of several nights, those that were scored by it; of one index build or of
-    all. `night` is the place of the row's night.
+    """A metric's scores of the nights that have it, for one index build or all. Column `night` is
+    the position of the row's night.
     """
     import pandas as pd
 
@@ -108,24 +108,24 @@ def read_nights(
 
 
 def _unsettled(scores: Mapping[str, MetricScores]) -> list[str]:
-    """Rows that the judge gave no verdict on: what is compared may not stand for them."""
-    told = []
+    """Notes on rows without a verdict: the compared rows may not represent them."""
+    notes = []
     for name, one in scores.items():
         counts = Counter(one.table["status"])
         lacking = sum(counts[status] for status in UNSETTLED)
         if lacking:
-            told.append(
+            notes.append(
                 f"{name}: the judge gave no verdict on {lacking:,} of {len(one.table):,} rows"
             )
-    return told
+    return notes
 
 
 def _samples(nights: Sequence[Manifest]) -> list[str]:
-    """That not all rows were judged, and why."""
+    """Notes on rows that a budget or a sample left out."""
     shares = [night.budget.share for night in nights if night.budget and night.budget.share < 1]
-    told = [f"a budget let {min(shares):.1%} of the questions be judged"] if shares else []
+    notes = [f"the budget allowed {min(shares):.1%} of the questions"] if shares else []
     counts = [(night.sample.judged, night.source.rows) for night in nights if night.sample]
     judged, rows = (sum(count) for count in zip(*counts, strict=True)) if counts else (0, 0)
     if judged < rows:
-        told.append(f"a sample of {judged:,} of {rows:,} rows was judged: only these are compared")
-    return told
+        notes.append(f"a sample of {judged:,} of {rows:,} rows was judged: only these are compared")
+    return notes

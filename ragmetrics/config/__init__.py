@@ -1,7 +1,7 @@
-"""Settings: what `ragmetrics.yaml` may say, checked, with defaults.
+"""Settings: reads and validates `ragmetrics.yaml`, and holds the defaults.
 
-It is for reading and validating settings. It is not for acting on them: judges are made in
-`judges`, channels in `alerts`. Unknown keys are errors.
+It is for reading and validating settings. It is not for acting on them: `judges` makes the judges,
+`alerts` makes the channels. An unknown key is an error.
 """
 
 import lazy_loader

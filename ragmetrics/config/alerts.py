@@ -1,4 +1,4 @@
-"""Settings of what is worth a message, and where it goes."""
+"""Settings of alerts: the rules, and the channels that get the messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ragmetrics.config.channels import ChannelSettings
 from ragmetrics.config.judge import SettingsModel
 
 STEP = 0.05
-"""`worse_by` of rules that say neither it nor a `max_drop` above 0."""
+"""Default of `worse_by` for a rule without a `max_drop` above 0."""
 
 
 class Rule(SettingsModel):
@@ -24,17 +24,17 @@ class Rule(SettingsModel):
     """`previous`; `trailing:N` for the N nights before; `pinned:RUN` for one run of the store;
     `serving` for the nights of the index build that serves."""
     by: str | None = Field(None, min_length=1)
-    """A tag: the rule is held against each of its values."""
+    """A tag: the rule is checked for each of its values."""
     min_rows: int = Field(20, ge=1)
-    """Scored rows below which the rule says no_data."""
+    """With fewer scored rows the result of the rule is no_data."""
     for_: int = Field(2, ge=1, alias="for")
-    """Nights in a row on which a `min` suspect fires, and of whose rows a `max_drop` suspect is
-    given the sum, to become a breach."""
+    """Number of nights in a row. A `min` suspect fires after so many nights. A `max_drop` suspect
+    is tested on the rows of so many nights together."""
     clear: float | None = Field(None, allow_inf_nan=False)
     """A firing `min` rule resolves at this mean, a `max_drop` rule at this drop."""
     worse_by: float | None = Field(None, gt=0, allow_inf_nan=False)
-    """How far a firing alert falls below the mean of its last message to be told at once; None:
-    as far as `max_drop`, or 0.05."""
+    """A firing alert escalates when its mean falls so far below the mean of its last message.
+    None: `max_drop`, or 0.05."""
     severity: Literal["critical", "warning"] = "critical"
 
     @field_validator("versus")
@@ -70,7 +70,7 @@ class Rule(SettingsModel):
 
     @property
     def limits(self) -> list[str]:
-        """Its limits, as the keys of its alerts name them."""
+        """The names of its limits, as they stand in the keys of its alerts."""
         least = [] if self.min is None else [least_name(self.min)]
         return least if self.max_drop is None else [*least, drop_name(self.max_drop, self.versus)]
 
@@ -86,50 +86,55 @@ def drop_name(max_drop: float, versus: str) -> str:
 
 
 class AlertSettings(SettingsModel):
-    """What is worth a message, and where it goes."""
+    """When to alert, and where to send the messages."""
 
     rules: tuple[Rule, ...] | None = None
-    """None: a drop of more than 0.05 in context_relevance and in context_recall against the
-    seven nights before, each where the logs allow it to be scored."""
+    """None: a drop of more than 0.05 in context_relevance and in context_recall compared with the
+    seven nights before. A metric that the logs do not allow to be scored has no rule."""
     max_quarantined: float = Field(0.05, ge=0, le=1)
-    """Share of rows in quarantine above which an alert fires."""
+    """An alert fires when a larger share of the rows is in quarantine."""
     max_judge_failures: float = Field(0.05, ge=0, le=1)
-    """Share of unreadable and failed rows of a metric above which an alert fires."""
+    """An alert fires when a larger share of a metric's rows is unreadable or failed."""
     false_alarms: float = Field(0.01, gt=0, lt=1)
-    """Share of nights on which nothing changed that may fire a drop rule all the same."""
+    """False alarm rate: share of nights without a change on which drop rules may fire."""
     mix_tags: tuple[str, ...] | None = None
-    """The tags by which nights with other questions are compared like with like. None: those that
-    explain the scores of the nights before; none at all: nights are compared as they are."""
+    """Tags by which the mix of questions is standardised before nights are compared. None: the
+    tags that explain the scores of the nights before. An empty list: nights are not adjusted."""
     drift_set: str | None = None
-    """A labelled set that the nightly judges afresh, to know a move of its judge from one of
+    """A labelled set that every nightly judges again, to tell judge drift from a change in
     retrieval."""
     drift_rows: int = Field(50, ge=20)
-    """Rows of it that are judged."""
+    """Number of its rows that are judged."""
     max_stale: float = Field(0.1, ge=0, le=1)
-    """How far the share of golden ids that no row retrieves any more may be above the usual,"""
+    """An alert fires when the share of golden ids that no row retrieves any more is so far above
+    the usual share."""
     max_unseen: float = Field(0.3, ge=0, le=1)
-    """and that of retrieved ids that no night before retrieved."""
+    """An alert fires when the share of retrieved ids that no earlier night retrieved is so far
+    above the usual share."""
     remind_days: int = Field(7, ge=1)
     redact: bool = False
     """Keep questions out of messages."""
     slack_webhook_env: str = "SLACK_WEBHOOK_URL"
     slack_channel: str | None = Field(None, min_length=1, max_length=100)
-    """Where a bot posts, in threads, in place of the webhook: where its token is set."""
+    """The channel in which a bot posts, in threads. It replaces the webhook when the bot's token is
+    set."""
     slack_token_env: str = "SLACK_BOT_TOKEN"  # noqa: S105 - the name of a variable
     channels: tuple[ChannelSettings, ...] = ()
-    """More services that are told."""
+    """Other services that get the messages."""
 
     @field_validator("rules")
     @classmethod
-    def _apart(cls, rules: tuple[Rule, ...] | None) -> tuple[Rule, ...] | None:
-        """An alert is known by these: two of the same would count each night twice."""
+    def _no_duplicates(cls, rules: tuple[Rule, ...] | None) -> tuple[Rule, ...] | None:
+        """Metric, tag and limit identify an alert: two equal ones would count each night twice."""
         seen = set()
         for rule in rules or ():
             for limit in rule.limits:
                 known = rule.metric, rule.by, limit
                 if known in seen:
                     by = f" by {rule.by}" if rule.by else ""
-                    raise ValueError(f"{limit} of {rule.metric}{by} stands twice: one rule for it")
+                    raise ValueError(
+                        f"duplicate rule: {limit} of {rule.metric}{by}; keep one of them"
+                    )
                 seen.add(known)
         return rules
 
@@ -138,5 +143,5 @@ class AlertSettings(SettingsModel):
     def _once(cls, channels: tuple[ChannelSettings, ...]) -> tuple[ChannelSettings, ...]:
         names = [one.url_env for one in channels]
         if twice := next((name for name in names if names.count(name) > 1), None):
-            raise ValueError(f"{twice} stands twice: one entry per address")
+            raise ValueError(f"duplicate channel: {twice}; keep one entry per address")
         return channels

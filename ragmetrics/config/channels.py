@@ -1,4 +1,4 @@
-"""Settings of the channels beside Slack's webhook that alerts are told on."""
+"""Settings of the notification channels other than Slack's webhook."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from ragmetrics.config.judge import SettingsModel
 
 
 class ChannelSettings(SettingsModel):
-    """One service that Apprise knows. Its address is a secret: only the variable is named here."""
+    """One service that Apprise supports. Its address is a secret, so the settings name only the
+    environment variable that holds it."""
 
     url_env: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")
-    """The environment variable that holds the address, as in mailtos://..., msteams://..."""
+    """The environment variable that holds the address, such as mailtos://... or msteams://..."""
     severity: Literal["critical", "warning"] = "warning"
-    """The least that is told there."""
+    """The lowest severity that is sent there."""

@@ -1,4 +1,4 @@
-"""Settings of the gate: when an index build is promoted, and when it is held."""
+"""Settings of the gate: when an index build is promoted, and when it is held back."""
 
 from __future__ import annotations
 
@@ -9,34 +9,36 @@ from pydantic import Field, field_validator
 from ragmetrics.config.judge import SettingsModel
 
 BUILD = "{build}"
-"""In `gate: logs:`, where the name of a build goes."""
+"""Placeholder for the name of a build in `gate: logs:`."""
 
 
 class GateRule(SettingsModel):
-    """The most that a metric may fall from the serving build to the new one."""
+    """The largest drop of a metric that is allowed from the serving build to the new one."""
 
     metric: str
     max_drop: float = Field(0.05, gt=0, allow_inf_nan=False)
 
 
 class GateSettings(SettingsModel):
-    """How index builds are held against the one that serves."""
+    """How a new index build is compared with the serving one."""
 
     logs: str = "builds/{build}/"
-    """Where the log of a build is, unless its event says so."""
+    """Location of the log of a build, unless the event of the build names one."""
     rules: tuple[GateRule, ...] | None = None
-    """None: 0.05 in context_relevance and in context_recall, each where it can be scored."""
+    """None: a drop of 0.05 in context_relevance and in context_recall. A metric that cannot be
+    scored has no rule."""
     min_questions: int = Field(30, ge=2)
-    """Questions on both sides below which a gate is inconclusive."""
+    """With fewer questions on both sides a gate is inconclusive."""
     max_missing: float = Field(0.02, ge=0, le=1)
-    """Share of the serving build's questions without a usable row of the new build, and of rows of
-    either log or of the golden set that cannot be read, above which it is not promoted."""
+    """A build is not promoted when a larger share of the serving build's questions has no usable
+    row of the new build, or when a larger share of the rows of either log or of the golden set
+    cannot be read."""
 
     @field_validator("logs")
     @classmethod
     def _one_log_per_build(cls, logs: str) -> str:
         if BUILD not in logs:
-            raise ValueError("should hold {build}: each build has a log of its own")
+            raise ValueError("should contain {build}: each build has its own log")
         return logs
 
     @field_validator("rules")
@@ -45,7 +47,7 @@ class GateSettings(SettingsModel):
         cls, rules: tuple[GateRule, ...] | None
     ) -> tuple[GateRule, ...] | None:
         if rules == ():
-            raise ValueError("should name a metric, or be left out for the default rules")
+            raise ValueError("should name a metric; leave it out to get the default rules")
         twice = [name for name, n in Counter(one.metric for one in rules or ()).items() if n > 1]
         if twice:
             raise ValueError(f"{twice[0]} has more than one rule")

@@ -1,4 +1,4 @@
-"""Headers that hold secrets: in settings by the names of environment variables alone."""
+"""HTTP headers with secrets: the settings hold only the names of environment variables."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Mapping
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 VARIABLES = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
-"""In a text such as `Bearer {SEARCH_TOKEN}`."""
+"""Names of variables in a text such as `Bearer {SEARCH_TOKEN}`."""
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 def check_header(name: str) -> None:
-    """Raise ValueError for what is no name of a header."""
+    """Raise ValueError for an invalid header name."""
     if not _TOKEN.fullmatch(name):
-        raise ValueError(f"{name!r} is no name of a header")
+        raise ValueError(f"{name!r} is not a valid header name")
 
 
 def check_named(headers: dict[str, str]) -> dict[str, str]:
-    """The headers, where each names its variables; ValueError where one names none."""
+    """Return the headers. Raises ValueError when a header names no environment variable."""
     for name, value in headers.items():
         check_header(name)
         if not (VARIABLE.fullmatch(value) or VARIABLES.search(value)):
             raise ValueError(
-                f"{name}: should name an environment variable, as SEARCH_TOKEN or "
+                f"{name}: should name an environment variable, such as SEARCH_TOKEN or "
                 "Bearer {SEARCH_TOKEN}"
             )
     return headers
@@ -32,10 +32,10 @@ def check_named(headers: dict[str, str]) -> dict[str, str]:
 def fill_headers(
     headers: Mapping[str, str], environment: Mapping[str, str]
 ) -> tuple[dict[str, str], set[str]]:
-    """Headers with what their variables hold, and the values of those, which are secret.
+    """The headers with the values of their variables, and these values, which are secret.
 
-    Raises ValueError, which gives no value away, where a variable is not set or holds what no
-    header can.
+    Raises ValueError when a variable is not set, or holds characters that a header cannot hold.
+    The error never contains a value.
     """
     secrets: set[str] = set()
 
@@ -44,7 +44,9 @@ def fill_headers(
         if not value:
             raise ValueError(f"header {header} needs the environment variable {variable}: set it")
         if not (value.isascii() and value.isprintable()):
-            raise ValueError(f"header {header}: {variable} holds characters that no header has")
+            raise ValueError(
+                f"header {header}: {variable} holds characters that are not allowed in a header"
+            )
         secrets.add(value)
         return value
 
@@ -53,7 +55,7 @@ def fill_headers(
         if VARIABLE.fullmatch(text):
             found[header] = value_of(header, text)
         else:
-            pieces = VARIABLES.split(text)  # every second is a variable's name
+            pieces = VARIABLES.split(text)  # every second piece is the name of a variable
             pieces[1::2] = [value_of(header, name) for name in pieces[1::2]]
             found[header] = "".join(pieces)
     return found, secrets

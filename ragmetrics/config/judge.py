@@ -1,4 +1,4 @@
-"""Settings of who judges: judges, what they may cost, and where embeddings come from."""
+"""Settings of the judges, their budget, and the embeddings."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ _JUDGES = ("embedded", "local", "openai", "openai-batch")
 
 
 def usable_url(url: str) -> str:
-    """An endpoint's URL; ValueError for one that no request can be sent to."""
+    """Return the URL of an endpoint. Raises ValueError when no request can be sent to it."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or " " in url or parts.port == 0:
-        raise ValueError(f"should be like https://llm.example.com/v1, and is {url!r}")
+        raise ValueError(f"should look like https://llm.example.com/v1, but is {url!r}")
     if "@" in parts.netloc or parts.query or parts.fragment:  # secrets, as often as not
         raise ValueError(
-            "should end with its path and hold no user, password or query; the key goes into the "
-            "environment (`api_key_env`)"
+            "should end with the path and contain no user, password or query; put the key into an "
+            "environment variable (`api_key_env`)"
         )
     return url
 
 
 class SettingsModel(BaseModel):
-    """Base of the settings' parts."""
+    """Base class of all sections of the settings."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 class JudgeSettings(SettingsModel):
-    """Who gives the verdicts: `judge: embedded`, or a mapping with more to say."""
+    """A judge: `judge: embedded`, or a mapping with more settings."""
 
     name: str = "embedded"
     """`embedded`, `local`, `local:MODEL`, `openai`, `openai-batch` or `recorded:PATH`."""
@@ -52,44 +52,44 @@ class JudgeSettings(SettingsModel):
     temperature: float = Field(0.1, ge=0, le=2)
     max_tokens: int = Field(1_000, ge=16)
     concurrency: int = Field(128, ge=1, le=1_000)
-    """Most requests in flight; how many the endpoint bears is found out below it."""
+    """Upper limit of requests in flight. Below it the number adapts to the endpoint."""
     requests_per_minute: int | None = Field(None, ge=1)
     tokens_per_minute: int | None = Field(None, ge=1)
     timeout_seconds: float = Field(60, gt=0)
-    """Longest wait for one attempt."""
+    """Timeout of one attempt."""
     deadline_seconds: float = Field(600, gt=0)
-    """Longest wait for a request with all its attempts."""
+    """Timeout of a request with all its attempts."""
     retries: int = Field(6, ge=0, le=20)
-    """Attempts after the first for a transient error of the endpoint. A 429 is no error but a
-    request to wait: it is asked again until the deadline."""
+    """Attempts after the first for a transient error of the endpoint. A 429 does not count as an
+    error: the request is sent again until the deadline."""
     reasks: int = Field(4, ge=0, le=10)
-    """Times that a request is asked again after an unreadable reply."""
+    """Number of times that a request is sent again after an unreadable reply."""
     max_reply_bytes: int = Field(10_000_000, ge=10_000, le=1_000_000_000)
-    """Largest answer of the endpoint, unpacked: to one request, or to one for several vectors. A
-    larger one is not read to its end."""
+    """Largest unpacked answer of the endpoint to one request, also to a request for several
+    vectors. A larger answer is not read to its end."""
     ttl_days: int | None = Field(None, ge=1)
-    """Kept replies that are older are asked for anew; None: they are good for ever."""
+    """Cached replies that are older are requested again. None: replies never expire."""
     poll_seconds: float = Field(60, gt=0)
-    """Of `openai-batch`: between looks at a batch."""
+    """`openai-batch` only: seconds between two polls of a batch."""
     wait_seconds: float | None = Field(None, gt=0)
-    """Of `openai-batch`: longest that a run waits for its batches before it ends and leaves them
-    to a later run; None: as long as they take, but 60 s in a nightly that a deployment runs."""
+    """`openai-batch` only: longest time that a run waits for its batches. After it the run ends,
+    and a later run fetches the batches. None: no limit, but 60 s in a nightly of a deployment."""
     repeats: int = Field(1, ge=1, le=100)
-    """Times that each row is judged; its value is the mean, its spread is kept."""
+    """Number of times that each row is judged. Its value is the mean; the spread is stored."""
     usd_per_million_prompt_tokens: float | None = Field(None, ge=0)
     usd_per_million_cached_tokens: float | None = Field(None, ge=0)
-    """Of prompt tokens that the endpoint had in its cache; None: like any other."""
+    """Price of prompt tokens from the endpoint's cache. None: the price of other prompt tokens."""
     usd_per_million_completion_tokens: float | None = Field(None, ge=0)
 
     @property
     def remote(self) -> bool:
-        """Whether it is reached over a network, and paid for."""
+        """True for a judge that is called over a network and paid for."""
         return self.name in ("openai", "openai-batch")
 
     def usd(
         self, prompt_tokens: float, completion_tokens: float, cached: float = 0
     ) -> float | None:
-        """What tokens cost, `cached` of the prompt's at their own price; None: no price is set."""
+        """Cost of tokens. `cached` prompt tokens have their own price. None: no price is set."""
         prompt, completion = (
             self.usd_per_million_prompt_tokens,
             self.usd_per_million_completion_tokens,
@@ -115,14 +115,14 @@ class JudgeSettings(SettingsModel):
 
 
 class EmbeddingSettings(SettingsModel):
-    """Where embeddings come from: `hashed` or `local` (no network), or OpenAI-compatible."""
+    """The embedder: `hashed` or `local` (no network), or an OpenAI-compatible endpoint."""
 
     name: Literal["hashed", "local", "openai"] | None = None
-    """None: what goes with the judge; `hashed` but for `openai` and `local`."""
+    """None: it follows the judge: `openai` and `local` for a judge of that name, else `hashed`."""
     model: str | None = None
-    """None: `text-embedding-3-small` of `openai`, `all-MiniLM-L6-v2` of `local`."""
+    """None: `text-embedding-3-small` for `openai`, `all-MiniLM-L6-v2` for `local`."""
     threads: int = Field(1, ge=1, le=1_000)
-    """Of one run of `local`; shards run side by side already."""
+    """Number of threads of one call of `local`. Shards run in parallel already."""
     usd_per_million_tokens: float | None = Field(None, ge=0)
     base_url: str | None = None
     """None: the judge's."""
@@ -130,7 +130,7 @@ class EmbeddingSettings(SettingsModel):
     """None: the judge's."""
 
     def usd(self, tokens: float) -> float | None:
-        """What tokens cost; None: no price is set."""
+        """Cost of tokens. None: no price is set."""
         price = self.usd_per_million_tokens
         return None if price is None else tokens * price / 1e6
 
@@ -141,7 +141,8 @@ class EmbeddingSettings(SettingsModel):
 
 
 class Budget(SettingsModel):
-    """What the judges may cost in a night; where it binds, a sample of the questions is judged."""
+    """Limits of what the judges may cost in a night. Where a limit is too low for all questions, a
+    sample of them is judged."""
 
     max_requests: int | None = Field(None, ge=0)
     max_tokens: int | None = Field(None, ge=0)
@@ -165,12 +166,12 @@ class Budget(SettingsModel):
 
     @property
     def binds(self) -> bool:
-        """Whether it says anything."""
+        """True when any limit is set."""
         return any(limit is not None for _, limit in self)
 
 
 def make_budget(values: Mapping[str, Any]) -> Budget:
-    """Validate a budget given in Python; the environment has no say."""
+    """Validate a budget that was passed in Python. Environment variables are ignored."""
     try:
         return Budget.model_validate(values)
     except ValidationError as error:
@@ -178,7 +179,9 @@ def make_budget(values: Mapping[str, Any]) -> Budget:
 
 
 def make_judge_settings(values: Mapping[str, Any]) -> JudgeSettings:
-    """Validate a judge named on the command line or in Python; the environment has no say."""
+    """Validate a judge that was named on the command line or in Python. Environment variables are
+    ignored.
+    """
     try:
         return JudgeSettings(**values)
     except ValidationError as error:
@@ -186,6 +189,6 @@ def make_judge_settings(values: Mapping[str, Any]) -> JudgeSettings:
 
 
 def api_key(name: str, environment: Mapping[str, str]) -> SecretStr | None:
-    """The secret in an environment variable, if it is set and not blank."""
+    """The secret in an environment variable; None when it is not set or blank."""
     value = environment.get(name, "").strip()
     return SecretStr(value) if value else None

@@ -1,4 +1,4 @@
-"""Names of judges that carry a file: `recorded:FILE`."""
+"""Parses names of judges that contain a file: `recorded:FILE`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def file_and_judge(place: str) -> tuple[Path, str]:
-    """What `PATH` or `PATH#JUDGE` names; the judge is empty where it names none."""
+    """Split `PATH` or `PATH#JUDGE` into path and judge; the judge is empty for `PATH`."""
     path = Path(place)
     if path.exists() or "#" not in place:
         return path, ""

@@ -12,27 +12,27 @@ from ragmetrics.config.judge import SettingsModel
 
 
 class PushSettings(SettingsModel):
-    """A Pushgateway of Prometheus, or what takes pushes as it does."""
+    """A Pushgateway of Prometheus, or a service with the same push API."""
 
     url: str
-    """Without the path `/metrics/job/...`."""
+    """The address without the path `/metrics/job/...`."""
     format: Literal["text", "openmetrics"] = "text"
-    """Prometheus's text format, which is all that a Pushgateway reads, or OpenMetrics 1.0."""
+    """Prometheus's text format, or OpenMetrics 1.0. A Pushgateway reads only the text format."""
     job: str = Field("ragmetrics", min_length=1, max_length=100)
-    """Beside `dataset`, under which the Pushgateway keeps the metrics."""
+    """The Pushgateway stores the metrics under this job and `dataset`."""
     headers_env: dict[str, str] = Field(default_factory=dict)
-    """Header -> the environment variable that holds it, or a text with variables in braces, such
-    as `Bearer {PUSH_TOKEN}`."""
+    """Maps a header to the environment variable that holds its value, or to a text with variables
+    in braces, such as `Bearer {PUSH_TOKEN}`."""
     timeout_seconds: float = Field(10, gt=0, le=300)
-    """Longest wait for one attempt, of three."""
+    """Timeout of one attempt. There are three attempts."""
 
     @field_validator("url")
     @classmethod
     def _usable(cls, url: str) -> str:
-        if set(url) & set("@?#"):  # secrets, as often as not: they are not repeated
+        if set(url) & set("@?#"):  # the message does not repeat them: they may be secrets
             raise ValueError(
-                "should end with its path and hold no user, password or query: what is secret "
-                "goes into `headers_env`"
+                "should end with the path and contain no user, password or query: put secrets "
+                "into `headers_env`"
             )
         try:
             parts = urlsplit(url)
@@ -40,7 +40,7 @@ class PushSettings(SettingsModel):
         except ValueError:
             good = False
         if not good or not url.isprintable() or " " in url:
-            raise ValueError(f"should be like https://push.example.com, and is {url!r}")
+            raise ValueError(f"should look like https://push.example.com, but is {url!r}")
         return url
 
     @field_validator("headers_env")

@@ -15,7 +15,7 @@ from ragmetrics.config.judge import SettingsModel
 from ragmetrics.model import MAX_CONTEXTS
 
 PLACEHOLDER = re.compile(r"\{(user_input|build|id|language)\}")
-"""What a template is filled in at; all other braces stand for themselves."""
+"""The placeholders of a template. All other braces are literal."""
 
 Param = str | bool | int | float
 _DEFAULT_BODY: JsonValue = {"user_input": "{user_input}", "build": "{build}"}
@@ -27,47 +27,51 @@ class RetrieverSettings(SettingsModel):
     """An HTTP endpoint with a request template, or a Python function."""
 
     url: str | None = None
-    """May hold `{build}`."""
+    """The endpoint. It may contain `{build}`."""
     entrypoint: str | None = Field(None, pattern=r"^[\w.]+:[\w.]+$")
-    """`package.module:function`"""
+    """A Python function as `package.module:function`."""
     method: Literal["POST", "GET"] = "POST"
     headers: dict[str, str] = Field(default_factory=dict)
     headers_env: dict[str, str] = Field(default_factory=dict)
-    """Header -> the environment variable that holds it, or a text with variables in braces, such
-    as `Bearer {SEARCH_TOKEN}`."""
+    """Maps a header to the environment variable that holds its value, or to a text with variables
+    in braces, such as `Bearer {SEARCH_TOKEN}`."""
     body: JsonValue = None
-    """What is sent as JSON; None: question and build, or nothing where there are `params`."""
+    """JSON body of the request. None: question and build; with `params` there is no body."""
     params: dict[str, Param | list[Param]] = Field(default_factory=dict)
-    """What is appended to the URL."""
+    """Query parameters of the URL."""
     contexts: str | None = None
-    """Where the answer has the texts, by dotted path as in `columns`; `.` is the answer itself.
-    None, here and below: under our own name."""
+    """Dotted path of the retrieved texts in the answer, as in `columns`. `.` is the answer itself.
+    None: `retrieved_contexts`."""
     ids: str | None = None
+    """Dotted path of the document ids. None: `retrieved_context_ids`."""
     scores: str | None = None
+    """Dotted path of the retrieval scores. None: `retrieved_context_scores`."""
     response: str | None = None
+    """Dotted path of the response. None: `response`."""
     concurrency: int = Field(8, ge=1, le=1_000)
     requests_per_second: float | None = Field(None, gt=0)
     timeout_seconds: float = Field(30.0, gt=0)
-    """Longest wait for one attempt."""
+    """Timeout of one attempt."""
     deadline_seconds: float = Field(300.0, gt=0)
-    """Longest wait for one question with all its attempts."""
+    """Timeout of one question with all its attempts."""
     retries: int = Field(4, ge=0, le=20)
-    """Attempts after the first for what passes. A 429 is waited out until the deadline."""
+    """Attempts after the first for a transient error. After a 429 it tries again until the
+    deadline."""
     max_failed: float = Field(0.02, ge=0, le=1)
-    """Share of the questions that may end without an answer."""
+    """Largest share of the questions that may fail."""
     max_contexts: int = Field(100, ge=1, le=MAX_CONTEXTS)
     max_answer_bytes: int = Field(10_000_000, ge=1_000)
 
     @property
     def sent(self) -> JsonValue:
-        """The template of the body; None: there is none."""
+        """The template of the body; None: the request has no body."""
         if self.body is None and self.method == "POST" and not self.params:
             return _DEFAULT_BODY
         return self.body
 
     @property
     def address(self) -> str:
-        """What is asked, for people: the URL or the function."""
+        """The URL or the function, as shown to people."""
         return self.url or self.entrypoint or ""
 
     @field_validator("url")
@@ -75,9 +79,9 @@ class RetrieverSettings(SettingsModel):
     def _usable(cls, url: str | None) -> str | None:
         if url is None:
             return None
-        if set(url) & set("@?#"):  # secrets, as often as not: they are not repeated
+        if set(url) & set("@?#"):  # the message does not repeat them: they may be secrets
             raise ValueError(
-                "should end with its path and hold no user, password or query: those go into "
+                "should end with the path and contain no user, password or query: put them into "
                 "`headers_env` and `params`"
             )
         try:
@@ -86,9 +90,11 @@ class RetrieverSettings(SettingsModel):
         except ValueError:
             good = False
         if not good or " " in url:
-            raise ValueError(f"should be like https://search.example.com/query, and is {url!r}")
+            raise ValueError(f"should look like https://search.example.com/query, but is {url!r}")
         if set(PLACEHOLDER.findall(url)) - {"build"}:
-            raise ValueError("may hold {build} alone; the question goes into `body` or `params`")
+            raise ValueError(
+                "{build} is the only placeholder of a URL; put the question into `body` or `params`"
+            )
         return url
 
     @field_validator("headers")
@@ -98,11 +104,14 @@ class RetrieverSettings(SettingsModel):
             check_header(name)
             if _SECRET.search(name):
                 raise ValueError(
-                    f"{name}: name the environment variable that holds it under `headers_env`; "
-                    "secrets do not stand in the settings"
+                    f"{name}: secrets do not belong in the settings; name the environment variable "
+                    "that holds it under `headers_env`"
                 )
             if not value.isprintable():
-                raise ValueError(f"{name}: holds a line break, or another character no header has")
+                raise ValueError(
+                    f"{name}: contains a line break or another character that is not allowed in a "
+                    "header"
+                )
         return headers
 
     @field_validator("headers_env")
@@ -116,7 +125,7 @@ class RetrieverSettings(SettingsModel):
         try:
             json.dumps(body, allow_nan=False)
         except ValueError:
-            raise ValueError("holds a number that JSON has not") from None
+            raise ValueError("contains a number that JSON does not support") from None
         return body
 
     @field_validator("contexts", "ids", "scores", "response")
@@ -124,31 +133,31 @@ class RetrieverSettings(SettingsModel):
     def _path(cls, path: str | None) -> str | None:
         if path is not None and (not path.strip() or path.startswith("$") or "[" in path):
             raise ValueError(
-                "should be a dotted path such as hits.text: a list on the way is followed item by "
-                "item, or by number as in hits.0.text"
+                "should be a dotted path such as hits.text; it is applied to each item of a list, "
+                "or to one item as in hits.0.text"
             )
         return path
 
     @model_validator(mode="after")
-    def _one_of_them(self) -> RetrieverSettings:
+    def _consistent(self) -> RetrieverSettings:
         if (self.url is None) == (self.entrypoint is None):
-            raise ValueError("say url or entrypoint, one of them")
+            raise ValueError("set either url or entrypoint")
         if self.entrypoint:
             for name in _OF_HTTP:
                 if name in self.model_fields_set:
-                    raise ValueError(f"{name}: says nothing to a Python function")
+                    raise ValueError(f"{name}: has no effect on a Python function; remove it")
             return self
         if self.method == "GET" and self.body is not None:
-            raise ValueError("body: a GET carries none; use params, or method: POST")
+            raise ValueError("body: a GET request has no body; use params, or method: POST")
         if "user_input" not in set(_holes([self.sent, *self.params.values()])):
             raise ValueError(
-                "{user_input} is not in body or params: every question would be asked alike"
+                "{user_input} is missing in body or params: every request would be the same"
             )
         return self
 
 
 def _holes(template: object) -> Iterator[str]:
-    """The names that a template is filled in with."""
+    """The placeholders in a template."""
     if isinstance(template, str):
         yield from PLACEHOLDER.findall(template)
     elif isinstance(template, list):

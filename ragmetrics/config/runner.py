@@ -1,4 +1,4 @@
-"""Settings of where the flows' tasks run."""
+"""Settings of the task runner of the flows."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from pydantic import Field, model_validator
 from ragmetrics.config.judge import SettingsModel
 
 CLUSTERS = ("dask", "ray")
-"""Runners that may be on other machines: those of the flows alone."""
+"""Runners that may use other machines. Only flows support them."""
 
 
 class RunnerSettings(SettingsModel):
-    """The task runner of the flows: threads of the flow's process, processes beside it, or a
+    """The task runner of the flows: threads of the flow's process, worker processes, or a
     cluster.
     """
 
     name: Literal["threads", "processes", "dask", "ray"] = "threads"
     workers: int | None = Field(None, ge=1, le=1_000)
-    """Tasks at once, of what is started here; None: as many as fit."""
+    """Number of parallel tasks of a runner that is started here. None: as many as fit."""
     address: str | None = Field(None, min_length=1)
-    """Of a cluster that runs already."""
+    """Address of a cluster that is running already."""
     cluster: dict[str, Any] = Field(default_factory=dict)
-    """How to start one. Dask: `cluster_class` (a `LocalCluster` where there is none), `adapt`, and
-    whatever else that class takes; Ray: what `ray.init` takes.
+    """How to start a cluster. Dask: `cluster_class` (default `LocalCluster`), `adapt`, and the
+    arguments of that class. Ray: the arguments of `ray.init`.
     """
 
     @model_validator(mode="after")
@@ -32,9 +32,15 @@ class RunnerSettings(SettingsModel):
         if self.name not in CLUSTERS:
             for key in ("address", "cluster"):
                 if getattr(self, key):
-                    raise ValueError(f"{key}: of a cluster: say `name: dask` or `name: ray` too")
+                    raise ValueError(
+                        f"{key}: is for clusters only: add `name: dask` or `name: ray`"
+                    )
         if self.address and self.workers:
-            raise ValueError("workers: those at `address` run already; leave out one of the two")
+            raise ValueError(
+                "workers: the workers at `address` are running already; remove one of the two"
+            )
         if self.address and self.cluster and self.name == "dask":
-            raise ValueError("cluster: the one at `address` runs already; leave out one of the two")
+            raise ValueError(
+                "cluster: the cluster at `address` is running already; remove one of the two"
+            )
         return self

@@ -1,4 +1,4 @@
-"""Settings of a sampled night: how many rows the judge is asked about, and how they are drawn."""
+"""Settings of the sample: how many rows are judged, and how they are drawn."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from ragmetrics.config.judge import SettingsModel
 
 
 class SampleSettings(SettingsModel):
-    """So many rows of each metric are judged; the embedded judge scores all of them."""
+    """The judge scores a sample of the rows; the embedded judge scores all rows."""
 
     rows: int | None = Field(None, ge=2)
-    """Of each metric, of those rows that have all it needs."""
+    """Sample size per metric, among the rows that have all fields the metric needs."""
     half_width: float | None = Field(None, gt=0, lt=1)
-    """As many rows as make the interval of the mean so wide either way."""
+    """Half the width of the confidence interval of the mean. The sample is as large as this
+    requires."""
     strata: tuple[str, ...] = ()
-    """Tags: their values are sampled in proportion, at least two rows of each."""
+    """Tags by which the sample is stratified: in proportion, at least two rows of each value."""
     seed: int = 0
-    """Another one draws other rows."""
+    """Seed of the random draw."""
 
     @field_validator("rows", "half_width", "seed", mode="before")
     @classmethod
@@ -27,7 +28,7 @@ class SampleSettings(SettingsModel):
         return value
 
     @model_validator(mode="after")
-    def _says_how_many(self) -> SampleSettings:
+    def _one_size(self) -> SampleSettings:
         if (self.rows is None) == (self.half_width is None):
-            raise ValueError("say rows or half_width, one of them")
+            raise ValueError("set either rows or half_width")
         return self

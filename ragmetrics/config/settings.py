@@ -1,7 +1,7 @@
-"""Settings: what `ragmetrics.yaml` may say. Unknown keys are errors.
+"""The keys of `ragmetrics.yaml`. An unknown key is an error.
 
 Environment variables override the file: `RAGMETRICS_JUDGE__MODEL=...` sets `judge: model:`.
-Secrets come from the environment alone.
+Secrets are read only from environment variables.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ DEFAULT_METRICS: tuple[str, ...] = (
 
 
 class ReadLimits(SettingsModel):
-    """Bounds that keep one bad row from hurting a night."""
+    """Limits that protect a night from one bad row or file."""
 
     row_bytes: int = Field(10_000_000, ge=1_000)
     unpacked_bytes: int = Field(10_000_000_000, ge=1_000)
-    """Of one file that is packed, or Parquet."""
+    """Largest unpacked size of one compressed or Parquet file."""
 
 
 Aggregate = Literal["mean", "median", "min", "max", "majority"]
@@ -61,12 +61,13 @@ PresetName = Literal["ragas", "openinference", "langfuse", "otel", "langsmith"]
 MetricChoice = str | dict[str, dict[str, Any]]
 
 
-def _named(value: object) -> object:
+def _as_mapping(value: object) -> object:
+    """`openai` as `{"name": "openai"}`."""
     return {"name": value} if isinstance(value, str) else value
 
 
 class Settings(BaseSettings):
-    """One dataset's nightly."""
+    """Settings of one dataset."""
 
     model_config = SettingsConfigDict(
         extra="forbid",
@@ -80,47 +81,49 @@ class Settings(BaseSettings):
     store: str = "ragmetrics-store"
     golden: str | None = None
     labelled: tuple[str, ...] = ()
-    """Labelled sets that the calibrate flow holds the judges against."""
+    """Labelled sets that the calibrate flow compares the judges with."""
     preset: PresetName | None = None
-    """The tool that wrote the logs; None: rows in our own layout."""
+    """The tool that wrote the logs. None: rows in ragmetrics' own layout."""
     columns: dict[str, str] = Field(default_factory=dict)
-    """Our field -> the log's, by dotted path: `user_input: request.body.question`."""
+    """Maps a row field to a dotted path in the log: `user_input: request.body.question`."""
     language: str = "en"
-    """Of rows that do not say."""
+    """Language of rows without one."""
     metrics: tuple[MetricChoice, ...] = DEFAULT_METRICS
     prompts: str | None = None
-    """A folder of YAML files that replace or translate what judges are asked."""
-    judge: Annotated[JudgeSettings, BeforeValidator(_named)] = JudgeSettings()
-    judges: tuple[Annotated[JudgeSettings, BeforeValidator(_named)], ...] = ()
-    """A panel, in place of `judge`: every one of them judges every row."""
+    """A folder of YAML files that replace or translate prompts."""
+    judge: Annotated[JudgeSettings, BeforeValidator(_as_mapping)] = JudgeSettings()
+    judges: tuple[Annotated[JudgeSettings, BeforeValidator(_as_mapping)], ...] = ()
+    """A panel, in place of `judge`: every judge scores every row."""
     aggregate: Aggregate = "mean"
-    """What a panel's row value is of its judges' values."""
+    """How the values of a panel's judges become the value of the row."""
     fuse: Literal["row"] | None = None
-    """`row`: one request of a row carries its contexts once and asks for all metrics' verdicts."""
+    """`row`: one request contains the contexts of a row once and asks for the verdicts of all
+    metrics."""
     budget: Budget = Budget()
     sample: SampleSettings | None = None
-    """How many rows are judged; None: all of them."""
-    embeddings: Annotated[EmbeddingSettings, BeforeValidator(_named)] = EmbeddingSettings()
+    """How many rows are judged. None: all of them."""
+    embeddings: Annotated[EmbeddingSettings, BeforeValidator(_as_mapping)] = EmbeddingSettings()
     alerts: AlertSettings = AlertSettings()
     gate: GateSettings = GateSettings()
     retriever: RetrieverSettings | None = None
-    """Asked the golden questions of an index build that has no log yet."""
-    runner: Annotated[RunnerSettings, BeforeValidator(_named)] = RunnerSettings()
+    """The retriever that gets the golden questions for an index build without a log."""
+    runner: Annotated[RunnerSettings, BeforeValidator(_as_mapping)] = RunnerSettings()
     redact: bool = False
-    """Keep logged texts out of the dashboard and of messages: hashes and scores alone."""
+    """Keep logged texts out of the dashboard and of messages: they show only hashes and scores."""
     segments: tuple[str, ...] | None = None
-    """Tags to show scores by; None: all tags with at most 20 values."""
+    """Tags to show scores by. None: all tags with at most 20 values."""
     limits: ReadLimits = ReadLimits()
     shards: int | None = Field(None, ge=1, le=1_000)
-    """None: by the size of the logs."""
+    """Number of shards. None: it follows from the size of the logs."""
     deadline: Duration = timedelta(hours=20)
-    """From a run's start: how long judges are asked. After it what is there is published."""
+    """Time from the start of a run after which no judge gets a request. The run then publishes the
+    scores that it has."""
     workers: int | None = Field(None, ge=1, le=256)
-    """Processes at work where the judge computes on this machine; None: one per core."""
+    """Number of worker processes for a judge that computes on this machine. None: one per core."""
     dashboard_url: str | None = None
-    """Where people open the dashboard, for links in messages; None: the path in the store."""
+    """Address of the dashboard for links in messages. None: its path in the store."""
     metrics_push: PushSettings | None = None
-    """A Pushgateway that is told of the newest night."""
+    """A Pushgateway that gets the metrics of the newest night."""
     storage_options: dict[str, Any] = Field(default_factory=dict)
     """Passed to fsspec, for buckets that the AWS environment variables do not describe."""
 
@@ -129,35 +132,35 @@ class Settings(BaseSettings):
     def _columns(cls, columns: dict[str, str]) -> dict[str, str]:
         for name in columns:
             if name not in FIELDS and not name.startswith("tags."):
-                raise ValueError(f"{name}: not a row field; there are: {', '.join(FIELDS)}")
+                raise ValueError(f"{name}: not a row field; the fields are: {', '.join(FIELDS)}")
         return columns
 
     @model_validator(mode="after")
     def _one_or_several(self) -> Settings:
         if self.judges and "judge" in self.model_fields_set:
-            raise ValueError("judge and judges: say one of them")
+            raise ValueError("set either judge or judges")
         return self
 
     @property
     def panel(self) -> tuple[JudgeSettings, ...]:
-        """All who judge: the panel, or the one judge."""
+        """All judges: the panel, or the one judge."""
         return self.judges or (self.judge,)
 
     @property
     def redacts_messages(self) -> bool:
-        """Whether messages are to name no question."""
+        """True when messages must not contain questions."""
         return self.redact or self.alerts.redact
 
     @property
     def reads_corpus(self) -> bool:
-        """Whether somebody here weighs words by how common they are in all that was retrieved."""
+        """True when a judge or the embedder weighs words by their frequency in the whole night."""
         free = not all(one.remote for one in self.panel)
         return self.embeddings.name == "hashed" or free or self.samples
 
     @property
     def samples(self) -> bool:
-        """Whether the judge is asked about a sample of the rows; one that is embedded costs nothing
-        and scores all of them.
+        """True when a sample of the rows is judged. The embedded judge costs nothing, so it always
+        scores all rows.
         """
         return self.sample is not None and any(one.name != "embedded" for one in self.panel)
 
@@ -170,14 +173,14 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Let the environment win over the file, whose values come in as arguments."""
+        """Environment variables override the file, whose values are passed as arguments."""
         return env_settings, init_settings
 
 
 def load_settings(path: str | Path, **overrides: Any) -> Settings:
-    """Read a settings file; relative paths in it are relative to its folder.
+    """Read a settings file. Relative paths in it are relative to its folder.
 
-    `overrides` replace top-level keys of the file. Raises SettingsError, naming the key.
+    `overrides` replace top-level keys of the file. Raises SettingsError, which names the key.
     """
     file = Path(path)
     try:
@@ -210,38 +213,44 @@ def load_settings(path: str | Path, **overrides: Any) -> Settings:
 
 
 Judged = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
-"""A judge as people name it: by name, by a mapping of settings, or several as a list."""
+"""A judge as users write it: a name, a mapping of settings, or a list of these."""
 
 
 def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settings:
-    """Validate settings; raise SettingsError with the key and what is wrong with it."""
-    # As mappings, so that the environment adds to a name and does not take its place.
+    """Validate settings. Raises SettingsError, which names the key and the problem."""
+    # As mappings: an environment variable then adds to the name and does not replace it.
     named = {
-        name: _named(values[name]) for name in ("judge", "embeddings", "runner") if name in values
+        name: _as_mapping(values[name])
+        for name in ("judge", "embeddings", "runner")
+        if name in values
     }
     try:
         return Settings(**{**values, **named})
     except ValidationError as error:
         raise SettingsError(f"{origin}: {explain_validation_error(error)}") from None
     except UnreadVariable as error:
-        raise SettingsError(f"the environment: {error}") from None
+        raise SettingsError(f"environment variable: {error}") from None
     except RecursionError:
-        raise SettingsError(f"{origin}: nested too deeply, or a variable of it is") from None
+        raise SettingsError(f"{origin}, or an environment variable, is nested too deeply") from None
 
 
 def judged_by(
     settings: Settings, judge: Judged, model: str | None = None, base_url: str | None = None
 ) -> Settings:
-    """The settings with another judge, or other words about the one there is; a list is a panel."""
+    """The settings with another judge, or with another model or URL for their judge. A list is a
+    panel.
+    """
     more = {name: value for name, value in (("model", model), ("base_url", base_url)) if value}
     if judge is None and settings.judges:
         if more:
-            raise SettingsError(f"{next(iter(more))}: of which judge? the settings name several")
+            raise SettingsError(
+                f"{next(iter(more))}: the settings name several judges; name the judge too"
+            )
         return settings
-    wanted = [judge] if judge is None or isinstance(judge, str | Mapping) else list(judge)
-    judges = tuple(_judge_like(settings.judge, one, more) for one in wanted)
+    chosen = [judge] if judge is None or isinstance(judge, str | Mapping) else list(judge)
+    judges = tuple(_judge_like(settings.judge, one, more) for one in chosen)
     if not judges:
-        raise SettingsError("judge: an empty list")
+        raise SettingsError("judge: the list is empty")
     several = len(judges) > 1
     update = {
         "judge": settings.judge if several else judges[0],
@@ -253,33 +262,36 @@ def judged_by(
 def _judge_like(
     base: JudgeSettings, judge: str | Mapping[str, Any] | None, more: Mapping[str, str]
 ) -> JudgeSettings:
-    given = judge if isinstance(judge, Mapping) else {"name": judge} if judge else {}
-    found = make_judge_settings({**base.model_dump(), **given, **more})
+    own = judge if isinstance(judge, Mapping) else {"name": judge} if judge else {}
+    found = make_judge_settings({**base.model_dump(), **own, **more})
     if more and not found.remote:
         raise SettingsError(
-            f"{next(iter(more))}: says nothing to the judge {found.name}: name the judge openai too"
+            f"{next(iter(more))}: has no effect on the judge {found.name}; choose the judge openai"
         )
     return found
 
 
 def bounded(settings: Settings, budget: Mapping[str, Any] | None, fuse: str | None) -> Settings:
-    """The settings with another budget, or fused requests; None keeps theirs."""
+    """The settings with another budget, or with fused requests. None: no change."""
     update: dict[str, Any] = {}
     if budget is not None:
         update["budget"] = make_budget(budget)
     if fuse is not None:
         if fuse != "row":
-            raise SettingsError(f"fuse: no {fuse!r}; there is: row")
+            raise SettingsError(f"fuse: unknown value {fuse!r}; the only value is: row")
         update["fuse"] = fuse
     return settings.model_copy(update=update)
 
 
 def with_preset(settings: Settings, preset: str | None) -> Settings:
-    """The settings with a preset named on the command line or in Python; None keeps theirs."""
+    """The settings with the preset that was named on the command line or in Python. None: no
+    change.
+    """
     if preset is None:
         return settings
     if preset not in get_args(PresetName):
-        raise SettingsError(f"preset: no {preset!r}; there are: {', '.join(get_args(PresetName))}")
+        names = ", ".join(get_args(PresetName))
+        raise SettingsError(f"preset: unknown preset {preset!r}; the presets are: {names}")
     return settings.model_copy(update={"preset": preset})
 
 

@@ -1,7 +1,8 @@
-"""The settings as they are kept with a night and shown to people: no secret is in them.
+"""The settings without secrets, as they are stored with a night and shown to people.
 
-Keys are read from the environment and are no settings; what may hold one all the same (a bucket's
-options, what a retriever is sent, the user and the query of an address) is left out.
+API keys are read from environment variables and are not part of the settings. Settings that may
+contain a secret are left out: storage options, a retriever's request, the user and the query of an
+address.
 """
 
 from __future__ import annotations
@@ -16,26 +17,26 @@ from ragmetrics.config.settings import Settings
 HIDDEN = "(not shown)"
 _WITH_SECRETS = {"storage_options", "headers", "body", "params"}
 _USER = re.compile(r"(?<=://)[^/@\s]*@")
-_SAID = ("dataset", "logs", "store", "metrics", "judge", "judges", "embeddings")
-"""Shown as they are even where the settings say nothing of them."""
+_ALWAYS_SHOWN = ("dataset", "logs", "store", "metrics", "judge", "judges", "embeddings")
+"""Keys that are shown even when they have their default."""
 
 
 def public_settings(settings: Settings) -> dict[str, Any]:
-    """What a night ran by: the chief settings, and the others where they are not the defaults."""
+    """The settings of a night: the main ones, and all others that are not the defaults."""
     everything = settings.model_dump(mode="json")
     changed = settings.model_dump(mode="json", exclude_defaults=True)
-    one_judge = "judges" if not settings.judges else "judge"
+    unused = "judge" if settings.judges else "judges"
     chosen = {
-        name: changed.get(name) or _chief(everything[name])
+        name: changed.get(name) or _name_alone(everything[name])
         for name in everything
-        if name in changed or (name in _SAID and name != one_judge)
+        if name in changed or (name in _ALWAYS_SHOWN and name != unused)
     }
     if settings.embeddings.name is None and "embeddings" not in changed:
         chosen.pop("embeddings")
     return {name: _without_secrets(name, value) for name, value in chosen.items()}
 
 
-def _chief(value: Any) -> Any:
+def _name_alone(value: Any) -> Any:
     return {"name": value["name"]} if isinstance(value, Mapping) else value
 
 
@@ -50,7 +51,7 @@ def _without_secrets(name: str, value: Any) -> Any:
 
 
 def _without_user(text: str) -> str:
-    """An address without its user and password, and without the query of a web address."""
+    """The address without user and password; a web address also without its query."""
     text = _USER.sub("", text)
     parts = urlsplit(text) if text.startswith(("http://", "https://")) else None
     return parts._replace(query="", fragment="").geturl() if parts else text

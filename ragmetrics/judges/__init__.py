@@ -1,7 +1,7 @@
 """Judges and embedders: clients, limits, batches, and the cache of their replies.
 
-It is for getting an answer to a request, at most once, within limits of rate and spend. It is not
-for what to ask (`metrics`), nor for which rows (`scoring`).
+This package sends each request once, within limits of rate and spend, and caches the reply. It does
+not define the requests (`metrics`), and it does not choose the rows (`scoring`).
 """
 
 import lazy_loader

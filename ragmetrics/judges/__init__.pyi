@@ -51,7 +51,7 @@ from .transport import (
     Dropped as Dropped,
     Unreachable as Unreachable,
     certificates as certificates,
-    failures_told as failures_told,
+    translate_connection_errors as translate_connection_errors,
     proxy_of as proxy_of,
     read_answer as read_answer,
     CONNECT_SECONDS as CONNECT_SECONDS,

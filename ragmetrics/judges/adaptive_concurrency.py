@@ -1,14 +1,15 @@
-"""How many requests at once an endpoint bears, found out from what becomes of them.
+"""Adaptive concurrency: finds the number of concurrent requests that an endpoint can serve.
 
-Pure logic: time is a parameter, nothing waits. Outcomes are gathered in windows of about one
-latency and `limit` requests, and each window ends in one decision:
+Pure logic: time is a parameter, nothing waits. Outcomes are counted in windows of about one
+latency and `limit` requests. Each window ends with one decision:
 
-- refused (429, 503) or timed out too often: down, to the requests that were really served at once;
-- then a trial: where fewer at once are refused as often, load was not the reason, so the limit is
-  restored and that share of refusals is tolerated from then on;
-- all well, and the limit was in use: up, doubling at first and again until the last trouble, then
-  by a tenth, near where that did not work by one;
-- half as many more brought nothing but longer waits: back, for the endpoint only queues them.
+- Too many requests were refused (429, 503) or timed out: decrease to the number of requests that
+  were served concurrently.
+- A decrease starts a trial. If as many are refused at the lower limit, load is not the cause: the
+  limit is restored, and this share of refusals is tolerated.
+- Few were refused, and the limit was reached: increase. The limit doubles up to the last limit
+  that failed; then it grows by a tenth, and by one near a limit that failed.
+- The limit grew by half, and only latency grew: go back, because the endpoint only queues.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from dataclasses import dataclass, field
 from statistics import median
 
 START = 16
-"""Requests at once to begin with."""
+"""Initial number of concurrent requests."""
 
-_CALM = 0.02  # a share of refusals that is nobody's load
-_NO_HELP = 0.7  # of the refusals before: as many as that after a decrease, and it did not help
-_CURED = 0.25  # so many or fewer, and load was the reason
-_BACK = 0.7  # of the limit, where the requests served at once are not known
-_HOPELESS = 0.5  # a share of refusals that is never put up with
-_STRETCH = 3.0  # times its best latency that an answer may take before load is suspected
-_LONGEST_HOLD = 32  # windows between two attempts to go beyond a limit that held so far
-_KEPT = 200  # latencies remembered
+_CALM = 0.02  # share of refusals that is always tolerated
+_NO_HELP = 0.7  # a decrease did not help if this fraction of the refusals remains
+_CURED = 0.25  # load was the cause if less than this fraction of the refusals remains
+_BACK = 0.7  # factor of a decrease if the number of requests served is not known
+_HOPELESS = 0.5  # share of refusals that is never tolerated
+_STRETCH = 3.0  # ratio to the best latency from which an endpoint counts as queueing
+_LONGEST_HOLD = 32  # most windows between two attempts to exceed a limit
+_KEPT = 200  # latencies in the sample
 
 
 class Latencies:
@@ -41,15 +42,15 @@ class Latencies:
         self.count = 0
         self.best = math.inf
         self.typical = 0.0
-        """The median; 0 before there is one."""
+        """Median; 0 before the first latency."""
         self.p95 = 0.0
 
     def add(self, latency: float) -> None:
-        """Remember one; quantiles follow every few."""
+        """Add a latency; quantiles are updated after every few."""
         self._kept.append(latency)
         self.count += 1
         self._fresh += 1
-        # What was best once may not be for ever: it drifts up until it is met again.
+        # The best latency may have become out of reach: it drifts up until it is met again.
         self.best = min(self.best * 1.00001, latency)
         if self._fresh >= min(self.count / 4, _KEPT / 8):
             self._fresh = 0
@@ -66,15 +67,15 @@ class _Window:
     answered: int = 0
     refused: int = 0
     late: int = 0
-    """Those among the refused that timed out."""
+    """Timed-out requests, which are counted in `refused` too."""
     served: float = 0.0
-    """Seconds that requests were in flight, all together, without those refused."""
+    """Sum of the seconds in flight of all requests that were not refused."""
     peak: int = 0
-    """Most places taken."""
+    """Most slots in use."""
     latencies: float = 0.0
-    """Of those answered, all together."""
+    """Sum of the latencies of answered requests."""
     stretches: list[float] = field(default_factory=list)
-    """Latencies over the best of their kind."""
+    """Ratios of latencies to the best latency of their kind."""
 
     @property
     def outcomes(self) -> int:
@@ -85,37 +86,37 @@ class _Window:
         return self.refused / self.outcomes if self.outcomes else 0.0
 
     def throughput(self, elapsed: float) -> float:
-        """Answers a second by Little's law: counted, they would depend on where bursts fall."""
+        """Answers per second by Little's law, which is robust to bursts."""
         return self.served / elapsed * self.answered / self.latencies if self.latencies else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A decrease whose effect is awaited; what was before it."""
+    """State before a decrease whose effect is being measured."""
 
     limit: int
     share: float
-    """Of refusals in the window that led to it, which by chance may have had many,"""
+    """Share of refusals in the window that caused the decrease; by chance it may be high."""
     usual: float
-    """and of late."""
+    """Share of refusals over the recent windows."""
     throughput: float
 
     def needs(self, refused: int) -> int:
-        """How many outcomes tell whether refusals became fewer; soon, if there are none at all."""
+        """Outcomes needed to decide whether refusals became fewer; fewer if there are none."""
         return min(math.ceil((20 if refused else 8) / self.usual), _KEPT)
 
     def is_in_vain(self, share: float) -> bool:
-        """Whether as many are refused as before."""
+        """Whether about as many requests are refused as before."""
         return share >= _NO_HELP * self.usual and share >= 0.5 * self.share
 
 
 class AdaptiveConcurrency:
-    """The limit, and what was learned on the way to it."""
+    """Current limit of concurrent requests, and the state that adapts it."""
 
     def __init__(self, ceiling: int) -> None:
         self.limit = min(START, ceiling)
         self.tolerated = _CALM
-        """The share of refusals that has nothing to do with load."""
+        """Share of refusals that is not attributed to load."""
         self.latencies = Latencies()
         self._ceiling = ceiling
         self._kinds: dict[str, Latencies] = {}
@@ -124,20 +125,20 @@ class AdaptiveConcurrency:
         self._window: _Window | None = None
         self._trial: _Trial | None = None
         self._before: _Trial | None = None  # the first of several decreases in a row
-        self._recent = (0.0, 0.0)  # refused and all, of late
-        self._threshold = ceiling  # doubling up to here
+        self._recent = (0.0, 0.0)  # refused and all outcomes, decayed
+        self._threshold = ceiling  # the limit doubles up to here
         self._hold = 0  # windows to wait before growing
-        self._failed = 0  # times in a row that going beyond did not work
-        self._failed_at = 0  # the limit at which it did not
+        self._failed = 0  # failed increases in a row
+        self._failed_at = 0  # limit of the last failed increase
         self._mark: tuple[int, float] | None = None  # a limit and the throughput it gave
         self._cut = 0  # the limit before a lower ceiling cut it
 
     def bound(self, ceiling: int) -> None:
-        """Another ceiling from now on; a limit that only the ceiling cut comes back with it."""
+        """Set the ceiling. A limit that only the ceiling had cut is restored with it."""
         if ceiling == self._ceiling:
             return
         if self._threshold >= self._ceiling:
-            self._threshold = ceiling  # no trouble was met so far
+            self._threshold = ceiling  # no increase has failed so far
         self._ceiling = ceiling
         before = max(self.limit, self._cut)
         self.limit = min(before, ceiling)
@@ -145,7 +146,7 @@ class AdaptiveConcurrency:
         self._mark = None
 
     def successor(self) -> AdaptiveConcurrency:
-        """What was learned, for the next gate before the same endpoint."""
+        """A copy with the learned state, for the next limiter of the same endpoint."""
         heir = copy(self)
         heir._in_flight, heir._window, heir._trial, heir._before = 0, None, None, None
         return heir
@@ -155,13 +156,13 @@ class AdaptiveConcurrency:
         return self._kinds.setdefault(kind, Latencies())
 
     def sent(self, now: float, busy: int) -> None:
-        """A request goes out, with which so many places below the limit are taken."""
+        """Record that a request is sent; `busy` slots are now in use."""
         window = self._until(now)
         self._in_flight += 1
         window.peak = max(window.peak, busy)
 
     def answered(self, now: float, sent: float, kind: str) -> None:
-        """A request was answered."""
+        """Record an answer."""
         window = self._until(now)
         self._in_flight -= 1
         latency = now - sent
@@ -175,7 +176,7 @@ class AdaptiveConcurrency:
         self._decide(window, now)
 
     def refused(self, now: float, sent: float, *, late: bool = False) -> None:
-        """A request was refused for want of capacity, or `late`: not answered in time."""
+        """Record a request that was refused for lack of capacity, or that timed out (`late`)."""
         window = self._until(now)
         self._in_flight -= 1
         window.served -= now - max(sent, window.start)
@@ -185,13 +186,13 @@ class AdaptiveConcurrency:
         self._decide(window, now)
 
     def lost(self, now: float) -> None:
-        """A request ended in a way that says nothing about load."""
+        """Record a request that ended for a reason other than load."""
         self._until(now)
         self._in_flight -= 1
 
     def _until(self, now: float) -> _Window:
         idle = not self._in_flight and now - self._seen > 2 * self.latencies.typical
-        if self._window is None or idle:  # a window does not span times when nothing was asked
+        if self._window is None or idle:  # a window does not span idle time
             self._window = _Window(now)
         else:
             self._window.served += self._in_flight * (now - self._seen)
@@ -199,7 +200,7 @@ class AdaptiveConcurrency:
         return self._window
 
     def _counts(self, window: _Window, sent: float) -> bool:
-        # What was sent before a decrease says nothing about its effect.
+        # Requests sent before a decrease do not show its effect.
         return self._trial is None or sent >= window.start
 
     def _decide(self, window: _Window, now: float) -> None:
@@ -216,7 +217,9 @@ class AdaptiveConcurrency:
             self._shrink(window, elapsed)
         elif window.peak >= self.limit:
             self._grow(window, elapsed)
-        self.tolerated = max(_CALM, self.tolerated * 0.99)  # so that it is tried again
+        self.tolerated = max(
+            _CALM, self.tolerated * 0.99
+        )  # it decays, so that a decrease is tried again
         self._window = _Window(now)
 
     def _is_troubled(self, window: _Window) -> bool:
@@ -226,10 +229,10 @@ class AdaptiveConcurrency:
     def _conclude(self, trial: _Trial, window: _Window, elapsed: float) -> None:
         self._trial = None
         first = self._before or trial
-        # Down to what was really served, an endpoint answers as much as before.
+        # At the concurrency that it really serves, an endpoint has the same throughput.
         hurt = window.throughput(elapsed) < _BACK * first.throughput
-        in_vain = trial.is_in_vain(window.share) and self._is_troubled(window)
-        if not in_vain and not hurt:
+        permanent = trial.is_in_vain(window.share) and self._is_troubled(window)
+        if not permanent and not hurt:
             if window.share < _CURED * trial.share:
                 self._before = None
             return
@@ -239,17 +242,19 @@ class AdaptiveConcurrency:
             return
         self.limit = min(max(self.limit, first.limit), self._ceiling)
         self.tolerated = min(max(1.5 * window.share, self.tolerated), _HOPELESS)
-        self._threshold = self._ceiling  # no trouble was met so far
+        self._threshold = self._ceiling  # no increase has failed so far
         self._hold = self._failed = 0
 
     def _shrink(self, window: _Window, elapsed: float) -> None:
-        """Down to what was served at once (Little's law: seconds in flight per second)."""
+        """Decrease to the served concurrency (Little's law: seconds in flight per second)."""
         before = max(min(self.limit, window.peak), 1)
         served = window.served / elapsed
         if window.late * 2 > window.refused:
-            served = min(served, _BACK * before)  # they were in flight, but not served
+            served = min(
+                served, _BACK * before
+            )  # timed-out requests were in flight, but not served
         elif window.peak < self.limit:
-            served = max(served, _BACK * before)  # few were asked at once: that says little
+            served = max(served, _BACK * before)  # the limit was not reached: weak evidence
         self.limit = max(1, min(int(served + 0.25), before - 1))
         self._threshold = max(self.limit, before // 2)
         refused, outcomes = self._recent
@@ -274,13 +279,13 @@ class AdaptiveConcurrency:
             self._hold -= 1
             return
         doubled = self.limit * 2 if self.limit < self._threshold else 0
-        # Near where it did not work before, one at a time.
+        # Near a limit that failed: by one.
         near = 0.8 * self._failed_at <= self.limit <= 1.2 * self._failed_at
         step = self.limit + (1 if near else max(1, self.limit // 10))
         self.limit = min(max(step, min(doubled, self._threshold)), self._ceiling)
 
     def _only_queues(self, window: _Window, elapsed: float) -> bool:
-        """Whether the last half of the limit brought longer waits and no more answers."""
+        """Whether the last increase by half raised latency and not throughput."""
         throughput = window.answered / elapsed
         if self._mark is None:
             self._mark = (self.limit, throughput)

@@ -1,4 +1,4 @@
-"""What a judge is: something that answers a request, and says who it is."""
+"""Protocols of judges and embedders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ragmetrics.model import Ask, Vector
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A judge's answer: text still to be read, or, from a judge of ours, a verdict at once."""
+    """A judge's answer: text to be parsed, or, from a built-in judge, a verdict."""
 
     text: str = ""
     verdict: BaseModel | None = None
@@ -22,73 +22,73 @@ class Reply:
     cached_tokens: int = 0
     completion_tokens: int = 0
     cut_off: bool = False
-    """Whether it ends where its tokens ran out."""
+    """Whether the token limit cut it off."""
     refused: bool = False
-    """Whether the endpoint says that the model, or a filter, declined to answer."""
+    """Whether the endpoint reports that the model or a filter declined to answer."""
     failures: Mapping[str, int] = field(default_factory=dict)
-    """Attempts before it that came to nothing, by kind."""
+    """Number of failed attempts before it, by kind."""
 
 
 class Judge(Protocol):
     """Answers requests for verdicts.
 
-    `reply` raises JudgeError: transient where a later attempt may succeed, JudgeRefused where no
-    request can. Its `fingerprint` covers all that may change a reply besides the prompt.
+    `reply` raises JudgeError: transient if a later attempt may succeed, JudgeRefused if no request
+    can. The `fingerprint` covers all that may change a reply, except the prompt.
     """
 
     name: str
     note: str
     fingerprint: str
     concurrency: int
-    """Requests it may be given at once."""
+    """Most concurrent requests."""
     keeps: bool
-    """Whether its replies cost enough to be kept in the judgement store."""
+    """Whether its replies are worth caching."""
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
-        """Answer one request; `attempt` counts from 0 and differs where it is asked again."""
+        """Answer one request; `attempt` counts the repetitions of the request from 0."""
         ...
 
     def evidence(self, request: Ask) -> Sequence[float] | None:
-        """How strongly it believes in each item of its verdict; None where it cannot say."""
+        """Confidence in each item of the verdict; None if there is none."""
         ...
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Close the connections."""
         ...
 
 
 @runtime_checkable
 class TracksRequests(Protocol):
-    """A judge that has on record what it asked, until the answer is durable."""
+    """A judge that stores a record of its requests until their answers are durable."""
 
     def settled(self, request: Ask) -> None:
-        """Told when a request has its final answer, which is kept if it ever will be."""
+        """Note that the final answer to a request is cached, or never will be."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """A vector, and its share of what the request for it and others came to."""
+    """A vector, and its share of the cost of its request."""
 
     vector: Vector
     requests: int = 0
     tokens: int = 0
     failures: Mapping[str, int] = field(default_factory=dict)
     problem: str = ""
-    """Why what the endpoint sent for this text is no vector; empty where it is one."""
+    """Why the endpoint's answer for this text is not a vector; empty if it is one."""
 
 
 @runtime_checkable
 class Metered(Protocol):
-    """An embedder that is paid for."""
+    """An embedder whose requests cost money."""
 
     async def embed_metered(self, text: str) -> Embedded:
-        """The vector of one text, and what it came to; raises JudgeError like a judge."""
+        """The vector of one text, and its cost. Raises JudgeError like a judge."""
         ...
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors; the cosine of two says how close their meaning is."""
+    """Turns texts into vectors; the cosine of two vectors measures their similarity."""
 
     name: str
     fingerprint: str
@@ -96,14 +96,14 @@ class Embedder(Protocol):
     keeps: bool
 
     async def embed(self, text: str) -> Vector:
-        """The vector of one text; raises JudgeError like a judge."""
+        """The vector of one text. Raises JudgeError like a judge."""
         ...
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Close the connections."""
         ...
 
 
 def fingerprint(*parts: object) -> str:
-    """A short digest of what makes a judge who it is."""
+    """A short digest of the parts that identify a judge."""
     return hashlib.blake2b(repr(parts).encode(), digest_size=6).hexdigest()

@@ -1,8 +1,8 @@
-"""The batch judge: the live judge's requests through the Batch API, at half the price.
+"""The batch judge: sends the requests of the live judge through the Batch API, at half the price.
 
-What is asked is gathered until nobody asks for a moment, and goes out as one batch or several;
-metrics that ask in waves make successive batches. Batches are on record in the store: a run that
-was killed, or that ended while they were at work, goes on with them, and pays nothing twice.
+Requests are collected until none comes for a moment, and then sent as one or more batches. Metrics
+that ask in several rounds make successive batches. The store holds a record of each batch: after a
+run that was killed, or that ended first, the next run continues with them and pays nothing twice.
 """
 
 from __future__ import annotations
@@ -53,15 +53,16 @@ _ERRORS: dict[FaultAction, type[JudgeError]] = {
 
 
 class BatchJudge:
-    """Answers by batches. Limits are those of OpenAI's API; `quiet_seconds` ends the gathering.
+    """Answers by batches. The default limits are those of OpenAI's API.
 
-    After `settle_seconds` a batch that was asked for is in the endpoint's list, or never will be.
+    A batch is sent `quiet_seconds` after the last request. `settle_seconds` after its creation a
+    batch is in the endpoint's list, or was not created.
     """
 
     note = ""
     keeps = True
     concurrency = 1_000_000
-    """All that a night asks may wait at once."""
+    """All requests of a night may wait at once."""
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class BatchJudge:
         quiet_seconds: float = 1.0,
         settle_seconds: float = 30.0,
     ) -> None:
-        # A reply is the model's, however it was asked: judgements are shared with the live judge.
+        # The live judge has the same fingerprint: both get the same replies from the model.
         self.name = f"openai:{settings.model}"
         self.fingerprint = chat_fingerprint(settings, str(client.base_url))
         self._settings, self._api = settings, BatchApi(client, settings.max_reply_bytes)
@@ -82,74 +83,74 @@ class BatchJudge:
         self._resumable = files is not None
         self._most_requests, self._most_bytes = most_requests, most_bytes
         self._quiet, self._settle = quiet_seconds, settle_seconds
-        self._patience = ProgressDeadline(settings.wait_seconds)
-        self._turn: asyncio.Semaphore | None = None
+        self._progress = ProgressDeadline(settings.wait_seconds)
+        self._sequential: asyncio.Semaphore | None = None
         self._form = 0
-        self._heard = 0.0
+        self._last_request = 0.0
         self._items: dict[str, Item] = {}
-        self._asked: list[Item] = []
+        self._queue: list[Item] = []
         self._jobs = Jobs()
-        self._gathering: asyncio.Task[None] | None = None
+        self._collecting: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
-        """Wait for the answer that a batch brings.
+        """Wait for the answer of a batch.
 
-        Raises JudgePending where the batch takes longer than the settings let a run wait.
+        Raises JudgePending if the batch takes longer than the settings let a run wait.
         """
         name = f"{request.key}-{attempt}"
         item = self._items.get(name)
         if item is None:
             answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-            # One who waits takes the error; where all have gone meanwhile, nobody has to.
+            # Reads the error, in case nobody awaits the future any more.
             answer.add_done_callback(lambda done: done.cancelled() or done.exception())
             item = self._items[name] = Item(name, request, answer)
-            self._ask(item)
+            self._enqueue(item)
         return await asyncio.shield(item.answer)
 
     def settled(self, request: Ask) -> None:
-        """Told by who asks: the request has its final answer, which is kept if it ever will be.
+        """Note that the final answer to a request is cached, or never will be.
 
-        A batch of which all is settled goes off the record.
+        The record of a batch is removed when all its requests are settled.
         """
         names = [f"{request.key}-{attempt}" for attempt in range(1 + self._settings.reasks)]
         for job in self._jobs.settle(names):
-            self._begin(self._forget(job))
+            self._begin(self._remove_record(job))
 
     def evidence(self, request: Ask) -> None:
-        """Nothing: its verdict is all it says."""
+        """None: it gives a verdict alone."""
 
     async def close(self) -> None:
-        """Give back connections. Batches at work stay at work, on record for the next run."""
+        """Close the connections. Batches in progress continue, on record for the next run."""
         at_work = [job for job in self._jobs.all() if job.is_followed]
         for job in at_work:
             if job.task:
                 job.task.cancel()
-        if self._gathering:
-            self._gathering.cancel()
+        if self._collecting:
+            self._collecting.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._put_rest()
+        await self._reduce_records()
         if self._folder:
             await asyncio.to_thread(self._folder.cleanup)
         if names := [job.record.batch for job in at_work if job.record.batch]:
-            log.warning("%s", self._left_behind(names))
+            log.warning("%s", self._pending_message(names))
         await self._api.close()
 
-    def _left_behind(self, names: Sequence[str]) -> str:
-        told = f"batches are still at work, and will be paid for: {', '.join(names)}"
+    def _pending_message(self, names: Sequence[str]) -> str:
+        message = f"batches are still in progress and will be charged: {', '.join(names)}"
         if not self._resumable:
-            return f"{told}; without a store, no later run can use them"
+            return f"{message}; without a store, no later run can use them"
         stop = "`ragmetrics batches STORE --cancel ID` stops one"
-        return f"{told}. The same command goes on with them; {stop}"
+        return f"{message}. The same command continues with them; {stop}"
 
-    # Gathering
+    # Collecting requests
 
-    def _ask(self, item: Item) -> None:
-        self._asked.append(item)
-        self._heard = asyncio.get_running_loop().time()
-        if self._gathering is None or self._gathering.done():
-            self._gathering = self._begin(self._gather())
+    def _enqueue(self, item: Item) -> None:
+        self._queue.append(item)
+        self._last_request = asyncio.get_running_loop().time()
+        if self._collecting is None or self._collecting.done():
+            self._collecting = self._begin(self._collect())
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
@@ -157,27 +158,27 @@ class BatchJudge:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _gather(self) -> None:
-        """Wait until nobody has asked for a moment, then place all that was asked."""
+    async def _collect(self) -> None:
+        """Wait until no request comes for a moment, then assign the collected ones to batches."""
         clock = asyncio.get_running_loop().time
-        while self._asked:
-            while (left := self._heard + self._quiet - clock()) > 0:
+        while self._queue:
+            while (left := self._last_request + self._quiet - clock()) > 0:
                 await asyncio.sleep(left)
-            wave, self._asked = self._asked, []
+            wave, self._queue = self._queue, []
             try:
                 await self._place(wave)
-            except Exception as error:  # raised again where each of them was asked
+            except Exception as error:  # raised again for each request
                 self._fail(wave, error)
 
     async def _place(self, wave: Sequence[Item]) -> None:
-        """Let each request wait for a batch that has it; the others go in new batches."""
+        """Let each request wait for a batch that has it; put the others in new batches."""
         for record in await asyncio.to_thread(self._records.refresh):
             self._jobs.add(record)
         fresh = []
         for number, item in enumerate(wave):
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
-            if not self._attach(item) and self._pay(item):
+            if not self._attach(item) and self._take_attempt(item):
                 fresh.append(item)
         if not fresh:
             return
@@ -191,8 +192,8 @@ class BatchJudge:
             folder = Path(tempfile.mkdtemp(dir=self._folder.name))
             files, too_long = await asyncio.to_thread(write_inputs, bodies, folder, **limits)
         by_name = {item.name: item for item in fresh}
-        told = f"a request is longer than a batch may be ({self._most_bytes:,} bytes)"
-        self._fail([by_name[name] for name in too_long], JudgeError(told))
+        message = f"a request is longer than a batch may be ({self._most_bytes:,} bytes)"
+        self._fail([by_name[name] for name in too_long], JudgeError(message))
         for file in files:
             await self._send(file, form, [by_name[name] for name in file.ids])
 
@@ -204,7 +205,7 @@ class BatchJudge:
         self._follow(job)
 
     def _attach(self, item: Item) -> bool:
-        """Answer a request from a batch that has ended, or let it wait for one at work."""
+        """Answer a request from a batch that has ended, or let it wait for one in progress."""
         if reply := self._jobs.reply_to(item.name):
             self._answer(item, reply)
             return True
@@ -214,28 +215,28 @@ class BatchJudge:
             return True
         return False
 
-    def _pay(self, item: Item) -> bool:
-        """Whether the budget has a place for one more attempt."""
+    def _take_attempt(self, item: Item) -> bool:
+        """Whether the budget allows one more attempt."""
         try:
-            item.pay()
+            item.take_attempt()
         except OverBudget as error:
             self._fail([item], error)
             return False
         return True
 
-    # Following a batch to its end
+    # Waiting for a batch
 
     def _follow(self, job: Job) -> None:
         if not job.is_followed:
-            job.task = self._begin(self._followed(job))
+            job.task = self._begin(self._run_job(job))
 
-    async def _followed(self, job: Job) -> None:
-        """See a batch to its end and hand out what it brought."""
+    async def _run_job(self, job: Job) -> None:
+        """Wait for the end of a batch and set the answers."""
         run = BatchRun(
-            self._api, self._records, self._settings, self._patience, job.record, self._settle
+            self._api, self._records, self._settings, self._progress, job.record, self._settle
         )
         try:
-            async with self._turn or asyncio.Semaphore():
+            async with self._sequential or asyncio.Semaphore():
                 await run.submit(job.file)
                 if job.file:
                     job.file.unlink()
@@ -243,10 +244,10 @@ class BatchJudge:
                 outcomes = await run.outcomes()
             await self._hand_out(job, run.failure, outcomes)
         except BatchGone:
-            await self._forget(job)
+            await self._remove_record(job)
             for item in job.waiting.values():
-                self._ask(item)
-        except Exception as error:  # raised again where each request was asked
+                self._enqueue(item)
+        except Exception as error:  # raised again for each request
             self._fail(list(job.waiting.values()), error)
         finally:
             job.record = run.record
@@ -256,42 +257,42 @@ class BatchJudge:
         self, job: Job, failure: Fault | None, outcomes: dict[str, Reply | Fault]
     ) -> None:
         job.outcomes = outcomes
-        self._patience.renew()
+        self._progress.renew()
         if failure is not None:
-            await self._forget(job)
-            if failure.kind == "rate_limited":  # smaller batches then, one after another
+            await self._remove_record(job)
+            if failure.kind == "rate_limited":  # send smaller batches, one after another
                 self._most_requests = max(1, len(job.record.requests) // 2)
-                self._turn = self._turn or asyncio.Semaphore(1)
+                self._sequential = self._sequential or asyncio.Semaphore(1)
         for number, item in enumerate(list(job.waiting.values())):
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
             outcome = outcomes.get(item.name)
-            if outcome is None:  # the record that was found says less than the one waited for
-                self._ask(item)
+            if outcome is None:  # the record that was found lists fewer requests
+                self._enqueue(item)
             elif isinstance(outcome, Reply):
                 self._answer(item, outcome)
             else:
-                self._missed(item, outcome, job.record.form)
-            del job.waiting[item.name]  # whom an error leaves waiting is told of it
+                self._handle_fault(item, outcome, job.record.form)
+            del job.waiting[item.name]  # an error reaches those that still wait
 
-    def _missed(self, item: Item, fault: Fault, form: str) -> None:
-        """A request came to nothing: ask it again, or give it up."""
-        if fault.then is FaultAction.ASK_OTHERWISE and self._turn_from(form):
-            self._ask(item)
+    def _handle_fault(self, item: Item, fault: Fault, form: str) -> None:
+        """Handle a failed request: send it again, or give it up."""
+        if fault.then is FaultAction.ASK_OTHERWISE and self._switch_format(form):
+            self._enqueue(item)
             return
         item.failures[fault.kind] += 1
         tries = item.failures.total()
         if fault.then is FaultAction.ASK_AGAIN and tries <= self._settings.retries:
-            self._ask(item)
+            self._enqueue(item)
             return
         kind = _ERRORS.get(fault.then, JudgeError)
-        told = fault.message if tries == 1 else f"{fault.message} (after {tries} batches)"
-        told = no_model(self._settings.model, told) if fault.of_model else told
+        message = fault.message if tries == 1 else f"{fault.message} (after {tries} batches)"
+        message = no_model(self._settings.model, message) if fault.of_model else message
         again = fault.then is FaultAction.ASK_AGAIN
-        self._fail([item], kind(told, transient=again, failures=dict(item.failures)))
+        self._fail([item], kind(message, transient=again, failures=dict(item.failures)))
 
-    def _turn_from(self, form: str) -> bool:
-        """Turn to the next form of structured output, or see that another batch made us turn."""
+    def _switch_format(self, form: str) -> bool:
+        """Switch to the next output format, unless another batch did; whether there is one."""
         refused = FORMATS.index(form)
         self._form = max(self._form, min(refused + 1, len(FORMATS) - 1))
         return self._form > refused
@@ -308,28 +309,28 @@ class BatchJudge:
         for item in items:
             self._items.pop(item.name, None)
             if not item.answer.done():
-                # Those who wait must not share a traceback, which grows with each of them.
+                # One error object per waiter: the traceback of a shared one grows with each.
                 own = copy.copy(error) if isinstance(error, RagmetricsError) else error
                 item.answer.set_exception(own)
 
-    async def _forget(self, job: Job) -> None:
-        """Take a batch off the record."""
+    async def _remove_record(self, job: Job) -> None:
+        """Remove the record of a batch."""
         self._jobs.forget(job)
-        with _tolerated():
+        with _log_store_errors():
             await asyncio.to_thread(self._records.remove, job.record.nonce)
 
-    async def _put_rest(self) -> None:
-        """Leave on record only what no answer was kept of."""
+    async def _reduce_records(self) -> None:
+        """Reduce each record to the requests whose answers are not cached."""
         for job in self._jobs.all():
             if rest := job.rest:
-                with _tolerated():
+                with _log_store_errors():
                     await asyncio.to_thread(self._records.put, rest)
 
 
 @contextmanager
-def _tolerated() -> Iterator[None]:
-    """A record that says too much costs the next run a look, and no answer."""
+def _log_store_errors() -> Iterator[None]:
+    """Log a StoreError: a stale record costs the next run one request, and no answer."""
     try:
         yield
     except StoreError as error:
-        log.warning("the record of a batch stays as it is: %s", error)
+        log.warning("the record of a batch cannot be updated: %s", error)

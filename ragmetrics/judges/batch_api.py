@@ -27,33 +27,33 @@ if TYPE_CHECKING:
     from ragmetrics.judges.cache.batches import BatchRecord
 
 NONCE = "ragmetrics"
-"""The key under which a batch's metadata hold its nonce."""
+"""Metadata key of a batch that holds its nonce."""
 ENDED = ("completed", "failed", "expired", "cancelled")
 
 T = TypeVar("T")
 
 _UPLOAD_SECONDS = 600.0
-_VAIN_PAUSE = 0.25  # seconds before the second and last try, where nothing was ever reached
+_VAIN_PAUSE = 0.25  # seconds before the second and last try, before the server was ever reached
 _PAGE = 100
 _MOST_PAGES = 50
-# Between the clocks of two machines.
+# Most difference between the clocks of two machines.
 _CLOCK = timedelta(hours=1)
 _NO_MOMENT = 1 << 36  # seconds since 1970, in the year 4147
 
 
 class BatchApi:
-    """Files and batches. Every method raises JudgeError, transient where trying again may help."""
+    """Files and batches. Every method raises JudgeError, transient if a retry may help."""
 
     def __init__(self, client: AsyncOpenAI, most_reply_bytes: int = 10_000_000) -> None:
         self._client, self._most_reply_bytes = client, most_reply_bytes
         self._reached = False
 
     async def upload(self, path: Path) -> str:
-        """Upload an input file, read as it is sent; return its id."""
+        """Upload an input file as a stream; return its id."""
         from openai import Timeout
 
         timeout = Timeout(_UPLOAD_SECONDS, connect=CONNECT_SECONDS)
-        with self._told(), path.open("rb") as file:
+        with self._translate_errors(), path.open("rb") as file:
 
             async def send(client: AsyncOpenAI) -> str:
                 file.seek(0)
@@ -61,16 +61,16 @@ class BatchApi:
                 sent = await client.files.create(file=named, purpose="batch", timeout=timeout)
                 return _id(sent)
 
-            return await self._reach(send)
+            return await self._call(send)
 
     async def create(self, record: BatchRecord) -> str:
         """Create the batch of an uploaded file; return its id.
 
-        It is tried once: after an error the batch may exist all the same, and `find` tells.
+        It is tried once: after an error the batch may exist; `find` finds it.
         """
         if record.input_file is None:
-            raise ValueError("a batch is made of an uploaded file")
-        with self._told():
+            raise ValueError("a batch needs an uploaded file")
+        with self._translate_errors():
             batch = await self._client.with_options(max_retries=0).batches.create(
                 input_file_id=record.input_file,
                 endpoint=ENDPOINT,  # type: ignore[arg-type]  # a plain str to mypy
@@ -80,14 +80,14 @@ class BatchApi:
             return _id(batch)
 
     async def find(self, record: BatchRecord) -> str | None:
-        """The id of the batch that a record is about, if it was created."""
+        """The id of a record's batch, if the batch was created."""
         since = (record.sent_at or record.created_at) - _CLOCK
 
         async def first(client: AsyncOpenAI) -> AsyncCursorPage[Batch]:
             return await client.batches.list(limit=_PAGE)
 
-        with self._told():
-            page = await self._reach(first)
+        with self._translate_errors():
+            page = await self._call(first)
             for _ in range(_MOST_PAGES):
                 for batch in page.data:
                     if (batch.metadata or {}).get(NONCE) == record.nonce:
@@ -101,22 +101,22 @@ class BatchApi:
         return None
 
     async def look(self, name: str) -> Batch | None:
-        """A batch as it stands; None where there is none of this name."""
+        """Current state of a batch; None if there is none with this id."""
         from openai import NotFoundError
 
-        with self._told():
+        with self._translate_errors():
             try:
-                return _batch(await self._reach(lambda client: client.batches.retrieve(name)))
+                return _batch(await self._call(lambda client: client.batches.retrieve(name)))
             except NotFoundError:
                 return None
 
     async def cancel(self, name: str) -> Batch:
-        """Stop a batch: what it has not answered yet is neither answered nor paid for."""
-        with self._told():
-            return _batch(await self._reach(lambda client: client.batches.cancel(name)))
+        """Cancel a batch: its open requests are neither answered nor charged."""
+        with self._translate_errors():
+            return _batch(await self._call(lambda client: client.batches.cancel(name)))
 
     async def outcomes(self, batch: Batch) -> dict[str, Reply | Fault]:
-        """What an ended batch says of its requests, of as many as it got to."""
+        """Outcomes of the requests that an ended batch has processed."""
         found: dict[str, Reply | Fault] = {}
         for name in (batch.error_file_id, batch.output_file_id):
             if name:
@@ -125,13 +125,13 @@ class BatchApi:
         return found
 
     async def _lines(self, name: str) -> dict[str, Reply | Fault]:
-        """The lines of a file; none where it is gone, as after 30 days."""
+        """Outcomes in a file; none if it is deleted, as after 30 days."""
         from openai import NotFoundError
 
         with (
             temporary_file(),
             tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder,
-            self._told(),
+            self._translate_errors(),
         ):
             path = Path(folder) / "output.jsonl"
             try:
@@ -144,20 +144,20 @@ class BatchApi:
             return await asyncio.to_thread(read_outputs, path, self._most_reply_bytes)
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Close the connections."""
         await self._client.close()
 
-    async def _reach(self, call: Callable[[AsyncOpenAI], Awaitable[T]]) -> T:
-        """What a call brings. The SDK would try an address where nobody listens for half a minute:
-        it tries again only where something was reached.
+    async def _call(self, call: Callable[[AsyncOpenAI], Awaitable[T]]) -> T:
+        """Make a call. The SDK's own retries begin after the server was reached once: they would
+        retry a closed port for half a minute.
         """
         import openai
 
         if not self._reached:
-            hasty = self._client.with_options(max_retries=0)
+            no_retries = self._client.with_options(max_retries=0)
             for last in (False, True):
                 try:
-                    return await call(hasty)
+                    return await call(no_retries)
                 except openai.APIStatusError as error:
                     if not _may_pass(error.status_code):
                         raise
@@ -172,8 +172,8 @@ class BatchApi:
         return await call(self._client)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Turn the SDK's errors into ours: refused where no request can succeed, else transient."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Translate errors of the SDK: JudgeRefused if no request can succeed, else JudgeError."""
         import openai
 
         try:
@@ -186,40 +186,40 @@ class BatchApi:
                 f"{self._address} has no Batch API: {self._said(error)}; use `judge: openai`"
             ) from error
         except (openai.APIConnectionError, TooLarge, BadBody) as error:
-            if spoilt := _spoilt(error):
-                told = f"an answer of {self._address} cannot be read: {spoilt}"
-                raise JudgeError(told, transient=isinstance(spoilt, BadBody)) from error
+            if body_error := _body_error(error):
+                message = f"an answer of {self._address} cannot be read: {body_error}"
+                raise JudgeError(message, transient=isinstance(body_error, BadBody)) from error
             if isinstance(error, openai.APITimeoutError) and not _is_no_connection(error):
                 raise JudgeError("the judge did not answer in time", transient=True) from error
             said = str(error.__cause__ or "") or type(error.__cause__).__name__
-            raise self._unreached(f"no connection to {self._address}: {said}") from error
+            raise self._connection_error(f"no connection to {self._address}: {said}") from error
         except openai.APIStatusError as error:
             raise _refused(error, self._said(error)) from error
         except (openai.OpenAIError, ValueError, TypeError, AttributeError) as error:
-            raise self._unreached(incompatible(self._address, None, error)) from error
+            raise self._connection_error(incompatible(self._address, None, error)) from error
         except Exception as error:
-            # In the midst of a download the SDK lets the errors of its HTTP library out.
+            # During a download the SDK passes on errors of its HTTP library.
             if not type(error).__module__.startswith("httpx"):
                 raise
-            told = f"the connection to {self._address} was lost: {error}"
-            raise JudgeError(told, transient=True) from error
+            message = f"the connection to {self._address} was lost: {error}"
+            raise JudgeError(message, transient=True) from error
 
     @property
     def _address(self) -> str:
         return str(self._client.base_url)
 
     def _said(self, error: APIStatusError) -> str:
-        """The endpoint's own words."""
+        """The endpoint's message."""
         body = error.body.get("message") if isinstance(error.body, Mapping) else error.body
         return shorten(body or "") or f"{self._address} gives no reason"
 
-    def _unreached(self, message: str) -> JudgeError:
-        """An address where nothing was reached yet is refused like a wrong one."""
+    def _connection_error(self, message: str) -> JudgeError:
+        """JudgeRefused if the address was never reached, as for a wrong one."""
         return JudgeError(message, transient=True) if self._reached else JudgeRefused(message)
 
 
 def _id(made: Any) -> str:
-    """The id of what was made. The SDK hands on whatever was answered, even a page of HTML."""
+    """The id of a new object. The SDK passes on any answer, even a page of HTML."""
     name = None if isinstance(made, str) else made.id
     if not name or not isinstance(name, str):
         raise ValueError(made)
@@ -227,15 +227,15 @@ def _id(made: Any) -> str:
 
 
 def _batch(said: Batch) -> Batch:
-    """A batch of which all that is asked of it can be read."""
+    """The batch, if its fields are valid. Raises ValueError."""
     moments = (said.created_at, said.expires_at or 0) if _id(said) else ()
     if not isinstance(said.status, str) or not all(0 <= one < _NO_MOMENT for one in moments):
         raise ValueError(said)
     return said
 
 
-def _spoilt(error: Exception) -> TooLarge | BadBody | None:
-    """What the SDK's error is about, where the answer was too large or damaged."""
+def _body_error(error: Exception) -> TooLarge | BadBody | None:
+    """The cause of an SDK error, if the answer was too large or damaged."""
     cause = error.__cause__ or error
     return cause if isinstance(cause, TooLarge | BadBody) else None
 
@@ -252,12 +252,12 @@ def _may_pass(status: int) -> bool:
 
 
 def _is_no_connection(error: APIConnectionError) -> bool:
-    """Whether nothing was reached: no such host, nobody listens, or no answer from there."""
+    """Whether no connection was made: unknown host, closed port or timeout."""
     return type(error.__cause__).__name__ in ("ConnectError", "ConnectTimeout")
 
 
 def counted(batch: Any) -> str:
-    """How far a batch is, in words."""
+    """Progress of a batch as text."""
     counts = batch.request_counts
     if counts is None:
         return str(batch.status)

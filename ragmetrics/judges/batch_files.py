@@ -1,6 +1,6 @@
-"""The lines of a batch: input files within the API's limits, and what output lines say.
+"""Files of a batch: writes input within the API's limits, and reads output and error lines.
 
-Lines are plain ASCII: whatever a text holds, a line ends where it ends.
+Input lines are ASCII, so that no character of a text can end a line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ragmetrics.judges.reported_usage import mapping
 from ragmetrics.text import shorten
 
 ENDPOINT = f"/v1{PATH}"
-# Codes of the API that are about the account, the key or the model, and hit every request alike.
+# Error codes about the account, the key or the model: they hit every request.
 _OF_MODEL = (
     "model_not_found",
     "invalid_model",
@@ -39,7 +39,7 @@ _REFUSING = (
 
 
 class FaultAction(Enum):
-    """What follows from a fault."""
+    """What to do after a fault."""
 
     ASK_AGAIN = "ask again"
     ASK_OTHERWISE = "ask in another form"
@@ -50,18 +50,18 @@ class FaultAction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a request of a batch has no reply."""
+    """Reason why a request of a batch has no reply."""
 
     kind: str
     message: str
     then: FaultAction
     of_model: bool = False
-    """Whether the model is not to be had."""
+    """Whether the model is unavailable."""
 
 
 @dataclass(frozen=True)
 class InputFile:
-    """Requests that go in one batch."""
+    """Input file of one batch, and the ids of its requests."""
 
     path: Path
     ids: list[str]
@@ -74,7 +74,7 @@ def write_inputs(
     most_requests: int,
     most_bytes: int,
 ) -> tuple[list[InputFile], list[str]]:
-    """Write requests as input files within the limits; return these, and the ids too long for one.
+    """Write input files within the limits; return them and the ids of requests that are too long.
 
     Bodies are made one at a time, so that memory does not grow with their number.
     """
@@ -110,9 +110,9 @@ def input_line(name: str, body: Mapping[str, Any]) -> bytes:
 
 
 def read_outputs(path: Path, most_bytes: int = 10_000_000) -> dict[str, Reply | Fault]:
-    """What a file of output or of errors says, by the requests' ids; other lines are passed over.
+    """Outcomes in an output or error file, by request id.
 
-    A line that cannot be read, or that is longer than a reply may be, answers nothing: its request
+    A line that cannot be read, or that is longer than a reply may be, is skipped: its request
     counts as missing.
     """
     found: dict[str, Reply | Fault] = {}
@@ -129,7 +129,7 @@ def read_outputs(path: Path, most_bytes: int = 10_000_000) -> dict[str, Reply | 
 
 
 def _lines(file: BinaryIO, most_bytes: int) -> Iterator[bytes]:
-    """The lines of a file; one that is too long is passed over, and never in memory as a whole."""
+    """The lines of a file. A line that is too long is skipped and never held in memory whole."""
     too_long = False
     while piece := file.readline(most_bytes):
         ended = piece.endswith(b"\n") or len(piece) < most_bytes
@@ -139,7 +139,7 @@ def _lines(file: BinaryIO, most_bytes: int) -> Iterator[bytes]:
 
 
 def add_outcome(found: dict[str, Reply | Fault], name: str, outcome: Reply | Fault) -> None:
-    """Note what became of a request; an error said of it besides takes away no reply."""
+    """Record the outcome of a request; an error does not replace a reply."""
     if isinstance(outcome, Reply) or not isinstance(found.get(name), Reply):
         found[name] = outcome
 
@@ -156,7 +156,7 @@ def _outcome(line: Mapping[str, Any]) -> tuple[str, Reply | Fault]:
 
 
 def fault(status: int, error: Mapping[str, Any]) -> Fault:
-    """What an error of a line means; status 0: it was never sent."""
+    """The fault for an error of a line; status 0: the request was never sent."""
     code = str(error.get("code") or error.get("type") or "")
     message = shorten(f"{error.get('message') or code or 'no reason given'}")
     said = f"the judge answered {status}: {message}" if status else f"batch: {message}"
@@ -179,10 +179,10 @@ def fault(status: int, error: Mapping[str, Any]) -> Fault:
 
 
 def failed(errors: Iterable[tuple[str | None, str | None]]) -> Fault:
-    """What the validation of a whole batch found, given as codes and messages."""
+    """The fault for a batch that failed validation with these codes and messages."""
     found = [(code or "", message or "") for code, message in errors]
-    told = shorten("; ".join(message or code for code, message in found) or "no reason given")
-    said = f"the batch failed: {told}"
+    reasons = shorten("; ".join(message or code for code, message in found) or "no reason given")
+    said = f"the batch failed: {reasons}"
     if any(code == "token_limit_exceeded" for code, _ in found):
         return Fault("rate_limited", said, FaultAction.ASK_AGAIN)
     if any(is_refusing(code) for code, _ in found):
@@ -194,5 +194,5 @@ def failed(errors: Iterable[tuple[str | None, str | None]]) -> Fault:
 
 
 def is_refusing(code: str) -> bool:
-    """Whether an error of this code hits every request of this key and model alike."""
+    """Whether an error of this code hits every request of this key and model."""
     return code.startswith(_REFUSING)

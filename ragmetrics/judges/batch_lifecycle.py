@@ -1,8 +1,8 @@
-"""One batch from its record to its outcomes, whatever had become of it before.
+"""Takes one batch from its record to its outcomes, from any state:
 
-    recorded -> uploaded -> asked for -> has its id -> ended
+    recorded -> uploaded -> requested -> has its id -> ended
 
-A run that was killed left it in one of these states; this goes on from there.
+A killed run leaves a batch in one of these states; the next run continues from there.
 """
 
 from __future__ import annotations
@@ -31,59 +31,59 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Past the end of its window; a batch that has not ended by then never will.
+# Past the end of its window. A batch that has not ended by then never will.
 _LATE = timedelta(hours=1)
 _WINDOW = timedelta(hours=24)
 _MISSING: Mapping[str, str] = {"expired": "expired", "cancelled": "cancelled"}
 
 
 class BatchGone(Exception):
-    """The batch was never created, or the endpoint knows it no more."""
+    """The batch was never created, or the endpoint has deleted it."""
 
 
 class ProgressDeadline:
-    """How long a run waits for batches while none of them gets on."""
+    """Deadline of a run's wait for batches; each progress renews it."""
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = math.inf if seconds is None else seconds
         self._since: float | None = None
 
     def renew(self) -> None:
-        """Begin anew: a batch was handed in, or has ended."""
+        """Restart the clock: a batch was submitted or has ended."""
         self._since = asyncio.get_running_loop().time()
 
     @property
     def left(self) -> float:
-        """Seconds that are left, counted from the first call at the latest."""
+        """Seconds left. The clock starts at the first call at the latest."""
         if self._since is None:
             self.renew()
         return self._seconds - (asyncio.get_running_loop().time() - (self._since or 0.0))
 
 
 class BatchRun:
-    """Sees one batch to its end. All its methods raise JudgeError and StoreError."""
+    """Runs one batch to its end. All its methods raise JudgeError and StoreError."""
 
     def __init__(
         self,
         api: BatchApi,
         records: BatchRecords,
         settings: JudgeSettings,
-        patience: ProgressDeadline,
+        progress: ProgressDeadline,
         record: BatchRecord,
         settle_seconds: float,
     ) -> None:
         self.record = record
         self.failure: Fault | None = None
-        """Why the whole batch failed, before any of it was answered."""
+        """Why the whole batch failed before any request was answered."""
         self._api, self._records, self._settings = api, records, settings
-        self._patience, self._settle = patience, settle_seconds
+        self._progress, self._settle = progress, settle_seconds
         self._seen_at_work = False
         self._may_exist = record.sent_at is not None
 
     async def submit(self, file: Path | None) -> None:
-        """See that the batch exists: hand it in, or finish what a run before began.
+        """Submit the batch, or finish the submission that an earlier run began.
 
-        Raises BatchGone where that run came to nothing that could be paid for.
+        Raises BatchGone if that run created nothing that could be charged.
         """
         if file is None:
             await self._wait_for_others()
@@ -106,26 +106,28 @@ class BatchRun:
             raise
         finally:
             self.record.released()
-        self._patience.renew()
+        self._progress.renew()
 
     async def outcomes(self) -> dict[str, Reply | Fault]:
-        """What became of each request, when the batch has ended.
+        """Wait for the end of the batch; return the outcome of each request.
 
-        Raises JudgePending where patience ends first, BatchGone where there is no such batch.
+        Raises JudgePending if the deadline comes first, BatchGone if there is no such batch.
         """
         batch = await self._ended()
         if batch.status == "failed":
             errors = (batch.errors.data if batch.errors else None) or []
             self.failure = failed((one.code, one.message) for one in errors)
             return dict.fromkeys(self.record.requests, self.failure)
-        found = await self._patiently(lambda: self._api.outcomes(batch))
+        found = await self._with_retries(lambda: self._api.outcomes(batch))
         kind = _MISSING.get(batch.status, "server_error")
-        told = f"batch {batch.id} is {batch.status} and has no answer to it"
-        missing = Fault(kind, told, FaultAction.ASK_AGAIN)
-        return {name: self._meant(found.get(name, missing)) for name in self.record.requests}
+        message = f"batch {batch.id} is {batch.status} and has no answer to it"
+        missing = Fault(kind, message, FaultAction.ASK_AGAIN)
+        return {
+            name: self._final_outcome(found.get(name, missing)) for name in self.record.requests
+        }
 
-    def _meant(self, outcome: Reply | Fault) -> Reply | Fault:
-        """Who cancels a batch under a waiting run does not want it asked again by that run."""
+    def _final_outcome(self, outcome: Reply | Fault) -> Reply | Fault:
+        """The outcome, final if somebody cancelled the batch while this run waited for it."""
         cancelled = isinstance(outcome, Fault) and outcome.kind == "cancelled"
         if cancelled and self._seen_at_work and isinstance(outcome, Fault):
             return replace(outcome, then=FaultAction.GIVE_UP)
@@ -137,12 +139,12 @@ class BatchRun:
             found = await asyncio.to_thread(self._records.find, self.record.nonce)
             if found is None:
                 raise BatchGone
-            # What others have kept since, and took off the record, is in the output all the same.
+            # The output also has the requests that others have since removed from the record.
             self.record = found.model_copy(update={"requests": self.record.requests})
 
     async def _upload(self, file: Path) -> None:
         name = await self._api.upload(file)
-        # On record before the batch is asked for: from here on it may exist.
+        # Recorded before the batch is requested: from here on it may exist.
         await self._put(input_file=name, sent_at=datetime.now(UTC))
 
     async def _create(self) -> str:
@@ -154,20 +156,20 @@ class BatchRun:
                 self._may_exist = error.transient
                 if not error.transient or attempt == self._settings.retries:
                     raise
-                log.warning("asking for a batch: %s", error)
-            # The answer was lost, or was an error: the batch may exist all the same.
+                log.warning("creating a batch: %s", error)
+            # Even after an error or a lost answer the batch may exist.
             await self._put(sent_at=datetime.now(UTC))
             if name := await self._found():
                 return name
         raise AssertionError("the last attempt returns or raises")
 
     async def _found(self) -> str | None:
-        """The id of the batch if it was created; asked until it would be in the list by now."""
+        """The id of the batch, if it was created; polls until it must be in the list."""
         sent = self.record.sent_at or self.record.created_at
         left = self._settle - (datetime.now(UTC) - sent).total_seconds()
         deadline = asyncio.get_running_loop().time() + min(left, self._settle)
         while True:
-            name = await self._patiently(lambda: self._api.find(self.record))
+            name = await self._with_retries(lambda: self._api.find(self.record))
             left = deadline - asyncio.get_running_loop().time()
             if name or left <= 0:
                 return name
@@ -176,25 +178,23 @@ class BatchRun:
     async def _ended(self) -> Batch:
         name = self.record.batch or ""
         while True:
-            batch = await self._patiently(lambda: self._api.look(name))
+            batch = await self._with_retries(lambda: self._api.look(name))
             if batch is None:
                 raise BatchGone
             if batch.status in ENDED:
                 return batch
             self._seen_at_work = True
             if datetime.now(UTC) > _last_moment(batch):
-                raise JudgeError(
-                    f"batch {name} has not ended though its window has: {batch.status}"
-                )
-            if self._patience.left <= 0:
+                raise JudgeError(f"batch {name} has not ended within its window: {batch.status}")
+            if self._progress.left <= 0:
                 raise JudgePending(
-                    f"batch {name} is still at work ({counted(batch)}); "
-                    "the same command goes on with it"
+                    f"batch {name} is still in progress ({counted(batch)}); "
+                    "the same command continues with it"
                 )
-            await asyncio.sleep(min(self._settings.poll_seconds, max(self._patience.left, 0.01)))
+            await asyncio.sleep(min(self._settings.poll_seconds, max(self._progress.left, 0.01)))
 
-    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Call until it works: a batch is not lost because it cannot be looked at for a while."""
+    async def _with_retries(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Retry a call until it succeeds or the deadline comes."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._settings.deadline_seconds
         while True:
@@ -203,12 +203,12 @@ class BatchRun:
             except JudgeError as error:
                 if not error.transient:
                     raise
-                if clock() > deadline or self._patience.left <= 0:
+                if clock() > deadline or self._progress.left <= 0:
                     raise JudgePending(
-                        f"a batch cannot be looked at just now ({error}); "
-                        "the same command goes on with it"
+                        f"the state of a batch cannot be read now ({error}); "
+                        "the same command continues with it"
                     ) from error
-                log.warning("looking at a batch: %s", error)
+                log.warning("reading the state of a batch: %s", error)
             await asyncio.sleep(self._settings.poll_seconds)
 
     async def _put(self, **changes: Any) -> None:

@@ -1,4 +1,4 @@
-"""Which batch has which request, and who waits for it."""
+"""Batches on record, their requests, and the futures that wait for them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from ragmetrics.model import Ask
 
 @dataclass
 class Item:
-    """One request, asked once however many wait for it."""
+    """One request, sent once for all that wait for it."""
 
     name: str
     request: Ask
     answer: asyncio.Future[Reply]
     failures: Counter[str] = field(default_factory=Counter)
-    purse: SpendLimiter | None = field(default_factory=budget_in_use)
-    """Of the part that asked first."""
+    budget: SpendLimiter | None = field(default_factory=budget_in_use)
+    """Budget of the part that asked first."""
 
-    def pay(self) -> None:
-        """Called before it is sent. Raises OverBudget."""
+    def take_attempt(self) -> None:
+        """Take one attempt from the budget, before sending. Raises OverBudget."""
         try:
-            if self.purse:
-                self.purse.attempt()
+            if self.budget:
+                self.budget.attempt()
         except OverBudget as error:
             error.failures = dict(self.failures)
             raise
@@ -39,31 +39,31 @@ class Item:
 
 @dataclass
 class Job:
-    """A batch and who waits for it."""
+    """A batch and the items that wait for it."""
 
     record: BatchRecord
     requests: frozenset[str]
     unsettled: set[str]
-    """The requests whose answers are not kept yet."""
+    """Requests whose answers are not cached yet."""
     file: Path | None = None
     waiting: dict[str, Item] = field(default_factory=dict)
     outcomes: dict[str, Reply | Fault] | None = None
-    """What became of each request; None while the batch is at work."""
+    """Outcome of each request; None while the batch is in progress."""
     task: asyncio.Task[None] | None = None
 
     @property
     def is_followed(self) -> bool:
-        """Whether somebody sees it to its end."""
+        """Whether a task waits for its end."""
         return self.task is not None and not self.task.done()
 
     @property
     def is_settled(self) -> bool:
-        """Whether all it brought is kept."""
+        """Whether all its answers are cached."""
         return self.outcomes is not None and not self.unsettled
 
     @property
     def rest(self) -> BatchRecord | None:
-        """The record of what is not kept yet, where that is less than all."""
+        """Record of the requests that are not cached yet; None if these are all."""
         rest = [name for name in self.record.requests if name in self.unsettled]
         if self.outcomes is None or len(rest) == len(self.record.requests):
             return None
@@ -71,13 +71,13 @@ class Job:
 
 
 class Jobs:
-    """All batches on record. They are few, so that each is asked whether it has a request."""
+    """All batches on record. They are few, so a request is searched for in each."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
 
     def add(self, record: BatchRecord) -> Job:
-        """The batch of a record, known from now on."""
+        """Register the batch of a record, and return it."""
         job = self._jobs.get(record.nonce)
         if job is None:
             requests = frozenset(record.requests)
@@ -89,11 +89,11 @@ class Jobs:
         return list(self._jobs.values())
 
     def forget(self, job: Job) -> None:
-        """Know a batch no more."""
+        """Drop a batch."""
         self._jobs.pop(job.record.nonce, None)
 
     def reply_to(self, name: str) -> Reply | None:
-        """The reply that an ended batch brought."""
+        """The reply to a request in a batch that has ended."""
         for job in self._with(name):
             outcome = job.outcomes.get(name) if job.outcomes is not None else None
             if isinstance(outcome, Reply):
@@ -101,11 +101,11 @@ class Jobs:
         return None
 
     def at_work_on(self, name: str) -> Job | None:
-        """A batch at work that has the request."""
+        """A batch in progress that has the request."""
         return next((job for job in self._with(name) if job.outcomes is None), None)
 
     def settle(self, names: Iterable[str]) -> list[Job]:
-        """Note that the answers to requests are kept; the batches that are settled by it."""
+        """Note that the answers to requests are cached; return the batches that this settles."""
         touched = [(job, name) for name in names for job in self._with(name)]
         for job, name in touched:
             job.unsettled.discard(name)

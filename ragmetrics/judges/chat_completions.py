@@ -1,4 +1,4 @@
-"""Chat completions: the body of a request, and what its answer says."""
+"""Chat completions: writes the body of a request, and reads its answer."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ if TYPE_CHECKING:
 
 PATH = "/chat/completions"
 FORMATS = ("json_schema", "json_object", "text")
-"""What servers offer for structured output, best first."""
+"""Formats of structured output, best first."""
 
-_END = '""}]}'  # of a body that asks nothing yet
+_END = '""}]}'  # end of a body with an empty user message
 
 
 def chat_fingerprint(settings: JudgeSettings, base_url: str) -> str:
-    """Who answers: a reply is the model's, however it was asked."""
+    """Fingerprint of the model and its parameters; the way of asking is not part of it."""
     return fingerprint(
         "openai", settings.model, base_url, settings.temperature, settings.max_tokens
     )
 
 
 def request_body(settings: JudgeSettings, request: Ask, form: str) -> dict[str, Any]:
-    """A request in full; the prompt comes first, the data is the user's turn."""
+    """The body of a request: the prompt, then the data as the user's message."""
     return _head(settings, request.prompt, form) | {
         "messages": request.prompt.messages(request.data)
     }
 
 
 class Envelope:
-    """All of a prompt's request but the data, written once: requests differ in nothing else."""
+    """Template of a prompt's requests: all but the data, serialised once."""
 
     def __init__(self, settings: JudgeSettings, prompt: Prompt[Any], form: int) -> None:
         self.form = form
-        """Which of the formats it asks for."""
+        """Index of the requested format."""
         self.settled = False
-        """Whether the endpoint has answered to that format."""
+        """Whether the endpoint has accepted that format."""
         self._settings, self._prompt = settings, prompt
         self._start = self._write()
 
@@ -51,9 +51,9 @@ class Envelope:
         return self._start + _bytes(request.text) + b"}]}"
 
     def turn(self, form: int, said: str) -> bool:
-        """Whether a request that was refused in one format may be sent again in another."""
+        """Switch to the next format after a rejection; whether to send the request again."""
         if form != self.form:
-            return True  # another request has turned to the next one meanwhile
+            return True  # another request has switched meanwhile
         named = "response_format" in said or FORMATS[form] in said
         if self.settled or self._prompt.verbatim or not named or form + 1 == len(FORMATS):
             return False
@@ -71,7 +71,7 @@ class Envelope:
 
 
 def read_reply(answer: dict[str, Any]) -> Reply:
-    """What an answer says. Raises ValueError, LookupError or TypeError where it is none."""
+    """Read an answer. Raises ValueError, LookupError or TypeError if it is not one."""
     choice = answer["choices"][0] if answer["choices"] else {"message": {}}
     message, tokens = choice["message"], tokens_of(answer)
     refusal, end = message.get("refusal"), choice.get("finish_reason")
@@ -104,5 +104,5 @@ def _head(settings: JudgeSettings, prompt: Prompt[Any], form: str) -> dict[str, 
 
 
 def _bytes(value: Any) -> bytes:
-    # ASCII, so that half a surrogate pair, as broken logs hold, does not stop a request.
+    # ASCII, so that a lone surrogate of a broken log does not fail a request.
     return json.dumps(value, separators=(",", ":")).encode("ascii")

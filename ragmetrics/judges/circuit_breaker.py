@@ -1,12 +1,11 @@
-"""A circuit breaker: refuses an endpoint that does not answer any more.
+"""Circuit breaker: refuses requests to an endpoint that has stopped answering.
 
     closed      requests pass
-    half-open   after 100 requests given up in a row: one passes at a time, the others wait
-    open        no usable reply for `patience` seconds: all requests are refused
+    half-open   after 100 requests given up in a row: one request passes at a time
+    open        after no usable reply for `patience` seconds: all requests are refused
 
-One usable reply closes it. An open breaker stays open for the judge that it belongs to. The next
-judge of this process for the same endpoint begins half-open, with little patience, so a healthy
-endpoint costs one request more and a dead one is refused soon.
+One usable reply closes it. An open breaker stays open for its judge. The next judge of this process
+for the same endpoint starts half-open with a short patience: a dead endpoint is refused soon.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from contextlib import asynccontextmanager
 from ragmetrics.errors import JudgeError, JudgeRefused
 
 MOST_GIVEN_UP = 100
-"""Requests given up in a row after which one is tried at a time."""
+"""Requests given up in a row that half-open the breaker."""
 SILENCE = 1.5
-"""Times the deadline of one request: so long an endpoint may give no usable reply."""
+"""Patience in deadlines of one request."""
 _LONGEST_PAUSE = 20.0  # seconds between two requests of a half-open breaker
 
 _dead: set[Hashable] = set()
-"""Endpoints whose breaker opened in this process, and that have not answered since."""
+"""Endpoints whose breaker opened in this process, without a usable reply since."""
 
 
 class Breaker:
@@ -32,7 +31,7 @@ class Breaker:
 
     def __init__(self, key: Hashable, address: str, patience: float, probe_seconds: float) -> None:
         self.refusal: JudgeRefused | None = None
-        """Why every request is refused, where it is open."""
+        """Why every request is refused; None unless it is open."""
         self._key, self._address, self._usual = key, address, patience
         self._loop = asyncio.get_running_loop()
         is_suspect = key in _dead
@@ -48,9 +47,9 @@ class Breaker:
 
     @asynccontextmanager
     async def passage(self) -> AsyncIterator[None]:
-        """Let a request through, or let it wait while others are tried.
+        """Let a request pass, at once or in its turn.
 
-        Raises JudgeRefused where the breaker is open, or opens meanwhile.
+        Raises JudgeRefused if the breaker is open, or opens meanwhile.
         """
         if self.refusal:
             raise JudgeRefused(str(self.refusal))
@@ -79,12 +78,12 @@ class Breaker:
         _dead.discard(self._key)
 
     def given_up(self, error: JudgeError) -> None:
-        """A request was given up. Raises JudgeRefused where that was one too many."""
+        """A request was given up. Raises JudgeRefused if that opens the breaker."""
         self._given_up += 1
         self._reason = str(error)
         if self._is_half_open and not self._proven:
-            told = f"the judge at {self._address} has answered nothing but errors: {error}"
-            raise self._open(told) from error
+            message = f"the judge at {self._address} has answered with errors only: {error}"
+            raise self._open(message) from error
 
     @property
     def _is_half_open(self) -> bool:
@@ -92,7 +91,7 @@ class Breaker:
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        """Wait for the turn of a request among those that are tried one at a time."""
+        """Wait for the turn of a request while the breaker is half-open."""
         async with self._one_at_a_time:
             if self._is_half_open:
                 if self._probes:
@@ -103,7 +102,7 @@ class Breaker:
         yield
 
     def _begin(self, scope: asyncio.Timeout) -> None:
-        if not self._at_work:  # time in which nothing was asked is no silence
+        if not self._at_work:  # idle time does not count as silence
             self._silent_since = self._loop.time() - self._silence
         self._at_work.add(scope)
         if self._alarm is None:
@@ -118,17 +117,17 @@ class Breaker:
                 self._alarm = None
 
     def _look(self) -> None:
-        """Open where the endpoint was silent for too long; else look again when it would be."""
+        """Open if the endpoint was silent for too long; else check again when it would be."""
         self._alarm = None
         due = self._silent_since + self._patience
         if self._loop.time() < due:
             self._alarm = self._loop.call_at(due, self._look)
             return
-        told = f"the judge at {self._address} gave no usable reply for {self._patience:g} s"
-        self._open(f"{told}: {self._reason}" if self._reason else told)
+        message = f"the judge at {self._address} gave no usable reply for {self._patience:g} s"
+        self._open(f"{message}: {self._reason}" if self._reason else message)
 
-    def _open(self, told: str) -> JudgeRefused:
-        self.refusal = JudgeRefused(told)
+    def _open(self, message: str) -> JudgeRefused:
+        self.refusal = JudgeRefused(message)
         _dead.add(self._key)
         waiting, self._at_work = self._at_work, set()
         for scope in waiting:

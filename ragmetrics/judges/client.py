@@ -1,7 +1,7 @@
-"""The broker: stands between metrics and one judge.
+"""Client of one judge: sends the requests of metrics and reads the verdicts.
 
-Each distinct request is asked once, whoever asks; an unreadable reply is asked again, a bounded
-number of times; what cannot be answered becomes a status of its row, never an exception of the run.
+Each distinct request is sent once. After an unreadable reply it is sent again, a bounded number of
+times. A request without a verdict becomes a status of its row, not an exception of the run.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from ragmetrics.model import Answer, Ask, Embed, Request, Status
 from ragmetrics.text import is_refusal, shorten
 
 _REFUSALS = 2
-"""Times that a request is refused before it is given up: it is asked again once."""
+"""Refused replies to one request after which the client gives it up."""
 
 Record = Callable[[str, Ask, Reply], None]
 
 
 @dataclass(frozen=True, slots=True)
 class MetricRequest:
-    """A request of a row, and the metric that asks."""
+    """A request of a row, and the metric that makes it."""
 
     request: Request
     metric: str = ""
@@ -49,61 +49,61 @@ class MetricRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A request that went with others in one."""
+    """One of the requests that a fused request carries."""
 
     ask: Ask
     metric: str
     future: asyncio.Future[Answer]
 
     def answer(self, answer: Answer) -> None:
-        """Tell who waits, if they still do."""
+        """Set the answer, unless the future is already done."""
         if not self.future.done():
             self.future.set_result(answer)
 
 
 class JudgeClient:
-    """Stands between metrics and a judge: asks each distinct request once and keeps the answer.
+    """Client of one judge: sends each distinct request once and caches the reply.
 
-    `once` is shared by all brokers of one judge in this process. With `fuse`, what a row asks at
-    one time goes in one request.
+    All clients of one judge in this process share `single_flight`. With `fuse`, the requests that a
+    row makes at one time are sent as one.
     """
 
     def __init__(
         self,
         judge: Judge,
-        vectors: EmbeddingClient,
+        embeddings: EmbeddingClient,
         *,
         name: str | None = None,
         reasks: int = 2,
-        kept: ReplyCache | None = None,
-        once: SingleFlight | None = None,
+        cache: ReplyCache | None = None,
+        single_flight: SingleFlight | None = None,
         fuse: bool = False,
         record: Record | None = None,
-        account: MeteredJudge | None = None,
+        meter: MeteredJudge | None = None,
     ) -> None:
         self.judge = judge
-        self._notary = judge if isinstance(judge, TracksRequests) else None
+        self._tracker = judge if isinstance(judge, TracksRequests) else None
         self.name = name or judge.name
-        self.tallies = UsageCounters()
+        self.counters = UsageCounters()
         self.refusal: JudgeRefused | None = None
-        """Why the judge cannot be asked: after it, nothing more is."""
+        """Why the judge refuses. Once this is set, no request is sent."""
         self.overdue: OverDeadline | None = None
-        """Set where the run's deadline ended a request."""
-        self._vectors, self._reasks = vectors, reasks
-        self._kept = kept if judge.keeps else None
-        self._record, self._account = record, account
+        """Set when the run's deadline ended a request."""
+        self._embeddings, self._reasks = embeddings, reasks
+        self._cache = cache if judge.keeps else None
+        self._record, self._meter = record, meter
         self._fuse = fuse
         self._judging = asyncio.Semaphore(judge.concurrency)
-        self._asker = SingleFlightScope(once)
+        self._flights = SingleFlightScope(single_flight)
         self._fusing: set[asyncio.Task[None]] = set()
 
     async def answer(self, row_key: str, request: Request, metric: str = "") -> Answer:
-        """The answer to a request; equal requests, of whatever row, wait for the same one."""
+        """The answer to a request; equal requests of all rows share one answer."""
         (found,) = await self.answer_all(row_key, [MetricRequest(request, metric)])
         return found
 
     async def answer_all(self, row_key: str, wanted: Sequence[MetricRequest]) -> list[Answer]:
-        """The answers to what a row asks at one time, in order."""
+        """The answers to the requests that a row makes at one time, in order."""
         self._count_shared(wanted)
         if self._fuse:
             self._begin_fused(row_key, wanted)
@@ -116,117 +116,117 @@ class JudgeClient:
             if isinstance(one.request, Embed):
                 continue
             key = one.request.key
-            self.tallies[one.metric].shared += key in new or self._asker.is_asked(key)
+            self.counters[one.metric].shared += key in new or self._flights.is_asked(key)
             new.add(key)
 
     def _begin(self, row_key: str, wanted: MetricRequest) -> Awaitable[Answer]:
-        """Put a request on its way at once; what is returned waits for its answer."""
+        """Start a request now; awaiting the result gives its answer."""
         request, metric = wanted.request, wanted.metric
         if isinstance(request, Embed):
-            return self._vectors.begin(row_key, request, metric)
+            return self._embeddings.begin(row_key, request, metric)
 
-        # Kept under the question of the row that came first, whose shard reads it again.
+        # Cached under the question of the first row: the shard of that row reads it in later runs.
         def find() -> Awaitable[Answer]:
-            return self._find(row_key + request.key, request, self.tallies[metric])
+            return self._find(row_key + request.key, request, self.counters[metric])
 
-        return self._asker.ask(request.key, find)
+        return self._flights.ask(request.key, find)
 
     @property
-    def may_go_on(self) -> bool:
-        """Whether a run goes on after a refusal: whoever refuses has answered before, and what is
-        there is worth writing.
+    def can_continue(self) -> bool:
+        """Whether a run continues after a refusal: there were answers before it, and their scores
+        are worth writing.
         """
-        judge = self.refusal is None or self._asker.has_answered
-        return judge and (self._vectors.refusal is None or self._vectors.has_answered)
+        judge = self.refusal is None or self._flights.has_answered
+        return judge and (self._embeddings.refusal is None or self._embeddings.has_answered)
 
     async def stop(self) -> None:
-        """Give up what is still waiting for an answer."""
-        await self._asker.stop()
+        """Cancel the requests that have no answer yet."""
+        await self._flights.stop()
         if self._fusing:
             for task in self._fusing:
                 task.cancel()
             await asyncio.gather(*self._fusing, return_exceptions=True)
-        await self._vectors.stop()
+        await self._embeddings.stop()
 
-    async def _find(self, key: str, request: Ask, tally: UsageCounter) -> Answer:
-        known = self._known(key, request, tally)
-        return known if known is not None else await self._asked(key, request, tally)
+    async def _find(self, key: str, request: Ask, counter: UsageCounter) -> Answer:
+        known = self._cached(key, request, counter)
+        return known if known is not None else await self._ask_judge(key, request, counter)
 
-    def _known(self, key: str, request: Ask, tally: UsageCounter) -> BaseModel | None:
-        """The verdict that the store has."""
-        text = self._kept.find(key) if self._kept else None
+    def _cached(self, key: str, request: Ask, counter: UsageCounter) -> BaseModel | None:
+        """The verdict of the cached reply, if there is one."""
+        text = self._cache.find(key) if self._cache else None
         if text is None:
             return None
         try:
             verdict: BaseModel = request.prompt.parse(text, request.data)
         except UnreadableReply:
-            tally.failures["unreadable_in_store"] += 1
+            counter.failures["unreadable_in_store"] += 1
             return None
-        tally.answered_from_store += 1
+        counter.answered_from_store += 1
         self._note(request, Reply(text))
         return verdict
 
-    async def _asked(self, key: str, request: Ask, tally: UsageCounter) -> Answer:
-        """The judge's verdict, or why there is none."""
-        answer = await self._verdict(key, request, tally)
+    async def _ask_judge(self, key: str, request: Ask, counter: UsageCounter) -> Answer:
+        """The judge's verdict, or the reason why there is none."""
+        answer = await self._verdict(key, request, counter)
         self._settle(request)
         return answer
 
-    async def _verdict(self, key: str, request: Ask, tally: UsageCounter) -> Answer:
+    async def _verdict(self, key: str, request: Ask, counter: UsageCounter) -> Answer:
         reason, refusals = "", 0
         try:
             for attempt in range(1 + self._reasks):
                 async with self._judging:
-                    reply = await self._reply(request, attempt, tally)
+                    reply = await self._reply(request, attempt, counter)
                     try:
                         verdict = _read(request, reply)
                     except UnreadableReply as error:
                         self._note(request, reply)
-                        reason = _unreadable(reply, error, tally)
+                        reason = _unreadable(reply, error, counter)
                         refusals += _is_refused(reply)
                         if refusals >= _REFUSALS:
                             return Unanswered(Status.REFUSED, _refusal(reply))
                         continue
-                    await self._keep(key, request, reply)
+                    await self._store(key, request, reply)
                     self._note(request, reply)
                     return verdict
         except JudgeError as error:
-            return self._given_up(error, tally)
+            return self._failed_answer(error, counter)
         return Unanswered(Status.UNREADABLE, reason)
 
-    async def _reply(self, request: Ask, attempt: int, tally: UsageCounter) -> Reply:
+    async def _reply(self, request: Ask, attempt: int, counter: UsageCounter) -> Reply:
         if self.refusal:
             raise JudgeRefused(str(self.refusal))
-        if self._kept:
-            await self._kept.prepare()
+        if self._cache:
+            await self._cache.prepare()
         try:
             async with before_deadline():
-                if self._account:
-                    reply = await self._account.reply(self.judge, request, attempt)
+                if self._meter:
+                    reply = await self._meter.reply(self.judge, request, attempt)
                 else:
                     reply = await self.judge.reply(request, attempt)
         except JudgeError as error:
-            tally.fail(error.failures)
+            counter.fail(error.failures)
             raise
-        tally.add(reply)
+        counter.add(reply)
         return reply
 
     def _note(self, request: Ask, reply: Reply) -> None:
-        """Show it to whoever watches; what is kept is shown after that, as watching may fail."""
+        """Pass the reply to `record`, after it is cached: `record` may fail."""
         if self._record:
             self._record(self.name, request, reply)
 
-    async def _keep(self, key: str, request: Ask, reply: Reply) -> None:
-        """Returns when the reply is durable; until then its request counts as in flight."""
-        if self._kept and reply.verdict is None:
+    async def _store(self, key: str, request: Ask, reply: Reply) -> None:
+        """Cache the reply; return when it is durable. Until then the request is in flight."""
+        if self._cache and reply.verdict is None:
             tokens = (reply.prompt_tokens, reply.completion_tokens)
-            await self._kept.keep(CachedReply(key, request.prompt.name, reply.text, *tokens))
+            await self._cache.add(CachedReply(key, request.prompt.name, reply.text, *tokens))
 
     def _settle(self, request: Ask) -> None:
-        if self._notary:
-            self._notary.settled(request)
+        if self._tracker:
+            self._tracker.settled(request)
 
-    def _given_up(self, error: JudgeError, tally: UsageCounter) -> Unanswered:
+    def _failed_answer(self, error: JudgeError, counter: UsageCounter) -> Unanswered:
         if isinstance(error, JudgeRefused):
             self.refusal = error
         if isinstance(error, OverDeadline):
@@ -236,15 +236,13 @@ class JudgeClient:
         if isinstance(error, OverBudget):
             return Unanswered(Status.OVER_BUDGET, str(error))
         if isinstance(error, Declined):
-            tally.failures["refusal"] += 1
+            counter.failures["refusal"] += 1
             return Unanswered(Status.REFUSED, str(error))
-        tally.failures["judge_failed"] += 1
+        counter.failures["judge_failed"] += 1
         return Unanswered(Status.JUDGE_FAILED, str(error))
 
     def _begin_fused(self, row_key: str, wanted: Sequence[MetricRequest]) -> None:
-        """Put what nobody asked yet, and the store does not know, on its way in one request, and
-        each repeat in one of its own.
-        """
+        """Send the requests that are neither pending nor cached as one request per repeat."""
         loop = asyncio.get_running_loop()
         fresh: dict[tuple[int, ...], dict[str, _Part]] = {}
         for one in wanted:
@@ -255,24 +253,24 @@ class JudgeClient:
         for parts in fresh.values():
             if len(parts) > 1:
                 for key, part in parts.items():
-                    self._asker.put(key, part.future)
+                    self._flights.put(key, part.future)
                 task = loop.create_task(self._fused(row_key, parts))
                 self._fusing.add(task)
                 task.add_done_callback(self._fusing.discard)
 
     def _is_known(self, row_key: str, ask: Ask) -> bool:
-        kept = self._kept is not None and self._kept.find(row_key + ask.key) is not None
-        return kept or self._asker.is_asked(ask.key)
+        cache = self._cache is not None and self._cache.find(row_key + ask.key) is not None
+        return cache or self._flights.is_asked(ask.key)
 
     async def _fused(self, row_key: str, parts: Mapping[str, _Part]) -> None:
-        """Answer several requests by one; what is unreadable in it is asked alone."""
-        tally = self.tallies[" + ".join(dict.fromkeys(one.metric for one in parts.values()))]
+        """Answer several requests by one; send those with an unreadable part again, alone."""
+        counter = self.counters[" + ".join(dict.fromkeys(one.metric for one in parts.values()))]
         try:
             fused = Fused([one.ask for one in parts.values()])
             async with self._judging:
-                await self._ask_fused(row_key, fused, parts, tally)
+                await self._ask_fused(row_key, fused, parts, counter)
             left = [one for one in parts.values() if not one.future.done()]
-            await asyncio.gather(*(self._alone(row_key, one) for one in left))
+            await asyncio.gather(*(self._ask_alone(row_key, one) for one in left))
             self._settle(fused.ask)
         except asyncio.CancelledError:
             for one in parts.values():
@@ -284,57 +282,59 @@ class JudgeClient:
                     one.future.set_exception(error)
 
     async def _ask_fused(
-        self, row_key: str, fused: Fused, parts: Mapping[str, _Part], tally: UsageCounter
+        self, row_key: str, fused: Fused, parts: Mapping[str, _Part], counter: UsageCounter
     ) -> None:
         try:
-            reply = await self._reply(fused.ask, 0, tally)
+            reply = await self._reply(fused.ask, 0, counter)
         except JudgeError as error:
             if not isinstance(error, JudgeRefused | OverBudget) and not error.transient:
-                return  # too long for the model, say: its parts may not be
-            given_up = self._given_up(error, tally)
+                return  # such as too long for the model: its parts may be short enough
+            given_up = self._failed_answer(error, counter)
             for one in parts.values():
                 one.answer(given_up)
             return
-        readable = self._read_parts(fused, reply, tally)
+        readable = self._read_parts(fused, reply, counter)
         await asyncio.gather(
-            *(self._keep(row_key + ask.key, ask, part) for ask, part, _ in readable)
+            *(self._store(row_key + ask.key, ask, part) for ask, part, _ in readable)
         )
         for ask, part, verdict in readable:
             self._note(ask, part)
             parts[ask.key].answer(verdict)
 
     def _read_parts(
-        self, fused: Fused, reply: Reply, tally: UsageCounter
+        self, fused: Fused, reply: Reply, counter: UsageCounter
     ) -> list[tuple[Ask, Reply, BaseModel]]:
-        """What can be read of a reply; one of which some cannot counts as one that is unreadable.
+        """The readable parts of a reply. A reply with any unreadable part counts as unreadable.
 
-        Its tokens stand with the first part.
+        The first part carries the tokens of the whole reply.
         """
-        readable, spoilt = [], None
+        readable, unreadable_error = [], None
         try:
             texts = fused.split(reply.text)
         except UnreadableReply as error:
-            texts, spoilt = [], error
+            texts, unreadable_error = [], error
         for place, (ask, text) in enumerate(texts):
             part = Reply(text) if place else replace(reply, text=text)
             try:
                 readable.append((ask, part, _read(ask, part)))
             except UnreadableReply as error:
                 self._note(ask, part)
-                spoilt = error
-        if spoilt:
-            _unreadable(reply, spoilt, tally)
+                unreadable_error = error
+        if unreadable_error:
+            _unreadable(reply, unreadable_error, counter)
         return readable
 
-    async def _alone(self, row_key: str, part: _Part) -> None:
-        tally = self.tallies[part.metric]
-        part.answer(await self._asked(row_key + part.ask.key, part.ask, tally))
+    async def _ask_alone(self, row_key: str, part: _Part) -> None:
+        counter = self.counters[part.metric]
+        part.answer(await self._ask_judge(row_key + part.ask.key, part.ask, counter))
 
 
 def _read(request: Ask, reply: Reply) -> BaseModel:
     if reply.verdict is not None:
         return reply.verdict
-    if reply.refused and (request.prompt.verbatim or not reply.text):  # any text would be a verdict
+    if reply.refused and (
+        request.prompt.verbatim or not reply.text
+    ):  # here any text would pass as a verdict
         raise UnreadableReply(f"{request.prompt.name}: {_refusal(reply)}")
     verdict: BaseModel = request.prompt.parse(reply.text, request.data)
     return verdict
@@ -350,8 +350,8 @@ def _refusal(reply: Reply) -> str:
     return f"the judge refused to answer: {said}" if said else "the judge's content filter refused"
 
 
-def _unreadable(reply: Reply, error: UnreadableReply, tally: UsageCounter) -> str:
-    """Count a reply of no use; the reason to tell."""
+def _unreadable(reply: Reply, error: UnreadableReply, counter: UsageCounter) -> str:
+    """Count an unreadable reply; return the reason."""
     kind = "refusal" if _is_refused(reply) else "cut_off" if reply.cut_off else "unreadable"
-    tally.failures[kind] += 1
+    counter.failures[kind] += 1
     return f"{error} (cut off: max_tokens)" if reply.cut_off else str(error)

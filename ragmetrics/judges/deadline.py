@@ -1,7 +1,7 @@
-"""Deadline of a run: the moment after which no judge, embedder or retriever is asked.
+"""Deadline of a run: no request to a judge, embedder or retriever continues after it.
 
-It is one absolute time for all parts of a run, on whatever machine they are scored. Whoever asks
-finds it in the context, as it finds the budget.
+It is one absolute time for all parts of a run, on all machines. Like the budget, it is passed to
+requests in a context variable.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ragmetrics.errors import OverDeadline
 
 @dataclass(frozen=True)
 class Deadline:
-    """A moment on a clock, and the same moment in words."""
+    """A time on a clock, and the same time as text."""
 
     at: float
     text: str
@@ -28,16 +28,16 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds that are left; negative after the deadline."""
+        """Seconds left; negative after the deadline."""
         return self.at - self.clock()
 
     def error(self) -> OverDeadline:
-        """The error of a request that the deadline ends."""
+        """The error for a request that the deadline ends."""
         return OverDeadline(f"the run's deadline, {self.text}, has passed")
 
 
 def deadline_at(until: datetime | None) -> Deadline | None:
-    """The deadline at an absolute time; None: there is none."""
+    """The deadline at an absolute time; None if there is none."""
     if until is None:
         return None
     left = (until - datetime.now(UTC)).total_seconds()
@@ -49,7 +49,7 @@ _in_use: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def use_deadline(deadline: Deadline | None) -> Iterator[None]:
-    """What is asked meanwhile, by tasks that begin meanwhile, ends at this deadline."""
+    """Apply a deadline to the requests made in this context, and in tasks started in it."""
     token = _in_use.set(deadline)
     try:
         yield
@@ -58,19 +58,19 @@ def use_deadline(deadline: Deadline | None) -> Iterator[None]:
 
 
 def deadline_in_use() -> Deadline | None:
-    """The deadline of the run that asks here; None: there is none."""
+    """The deadline of the current context; None if there is none."""
     return _in_use.get()
 
 
 def seconds_left() -> float:
-    """Seconds until the deadline of the run that asks here; inf: there is none."""
+    """Seconds until the deadline of the current context; inf if there is none."""
     deadline = _in_use.get()
     return deadline.left if deadline else math.inf
 
 
 @asynccontextmanager
 async def before_deadline() -> AsyncIterator[None]:
-    """Do it before the run's deadline. Raises OverDeadline where that has passed, or passes."""
+    """Run the body before the deadline. Raises OverDeadline when it passes."""
     deadline = _in_use.get()
     if deadline is None:
         yield

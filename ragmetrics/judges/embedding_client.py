@@ -1,4 +1,4 @@
-"""The embedder at work, shared by all judges: each distinct text is embedded once."""
+"""Client of the embedder, shared by all judges: each distinct text is embedded once."""
 
 from __future__ import annotations
 
@@ -26,52 +26,52 @@ from ragmetrics.judges.vector_checks import VectorChecks
 from ragmetrics.model import Answer, Embed, Status, Vector
 
 TEXTS_PER_REQUEST = 16
-"""Of those that are asked for at about the same time; 128 at most."""
+"""Expected number of texts that share a request; at most 128 do."""
 _ATTEMPTS = 2
-"""Times that a text is sent whose vector is of no use."""
+"""Attempts for a text whose vector is not usable."""
 
 
 def expected_of(text: str, prices: EmbeddingSettings) -> Spend:
-    """What the vector of a text is expected to cost, of a request its share."""
+    """Expected cost of the vector of a text, with its share of a request."""
     tokens = -(-len(text) // 4)
     return Spend(1 / TEXTS_PER_REQUEST, tokens, prices.usd(tokens) or 0.0)
 
 
 class EmbeddingClient:
-    """Stands between metrics and an embedder; `once` is shared by all who use that embedder."""
+    """Client of an embedder; all clients of one embedder share `single_flight`."""
 
     def __init__(
         self,
         embedder: Embedder,
-        kept: ReplyCache | None = None,
-        once: SingleFlight | None = None,
+        cache: ReplyCache | None = None,
+        single_flight: SingleFlight | None = None,
         prices: EmbeddingSettings | None = None,
     ) -> None:
-        self.tallies = UsageCounters()
+        self.counters = UsageCounters()
         self.refusal: JudgeRefused | None = None
-        """Why nothing can be embedded: after it, nothing more is asked for."""
+        """Why the embedder refuses. Once this is set, no request is sent."""
         self.overdue: OverDeadline | None = None
-        """Set where the run's deadline ended a request."""
+        """Set when the run's deadline ended a request."""
         self._embedder, self._prices = embedder, prices or EmbeddingSettings()
-        self._kept = kept if embedder.keeps else None
+        self._cache = cache if embedder.keeps else None
         self._embedding = asyncio.Semaphore(embedder.concurrency)
-        self._asker = SingleFlightScope(once)
-        self._checks = VectorChecks(self._kept.vector_sizes() if self._kept else None)
+        self._flights = SingleFlightScope(single_flight)
+        self._checks = VectorChecks(self._cache.vector_sizes() if self._cache else None)
 
     def begin(self, row_key: str, request: Embed, metric: str) -> Awaitable[Answer]:
-        """Put a text on its way at once; what is returned waits for its vector, or says why there
-        is none.
-        """
+        """Start embedding a text now; awaiting the result gives its vector or a failure."""
         key, text = request.key, request.input
-        self.tallies[metric].shared += self._asker.is_asked(key)
-        return self._asker.ask(key, lambda: self._find(row_key + key, text, self.tallies[metric]))
+        self.counters[metric].shared += self._flights.is_asked(key)
+        return self._flights.ask(
+            key, lambda: self._find(row_key + key, text, self.counters[metric])
+        )
 
-    async def _find(self, key: str, text: str, tally: UsageCounter) -> Answer:
+    async def _find(self, key: str, text: str, counter: UsageCounter) -> Answer:
         try:
-            return await self._vector(key, text, tally)
+            return await self._vector(key, text, counter)
         except JudgeError as error:
-            tally.fail(error.failures)
-            error.failures = {}  # texts that went in one request share its error: counted once
+            counter.fail(error.failures)
+            error.failures = {}  # texts of one request share its error: count it once
             if isinstance(error, JudgeRefused):
                 self.refusal = error
                 raise JudgeRefused(f"embeddings: {error}") from error
@@ -80,65 +80,65 @@ class EmbeddingClient:
             if isinstance(error, OverBudget):
                 return Unanswered(Status.OVER_BUDGET, str(error))
             if isinstance(error, Declined):
-                tally.failures["refusal"] += 1
+                counter.failures["refusal"] += 1
                 return Unanswered(Status.REFUSED, str(error))
-            tally.failures["judge_failed"] += 1
+            counter.failures["judge_failed"] += 1
             return Unanswered(Status.JUDGE_FAILED, str(error))
 
-    def _known(self, key: str, tally: UsageCounter) -> Vector | None:
-        """The vector that the store has; one that is of no use is asked for again."""
-        vector = self._kept.find_vector(key) if self._kept else None
+    def _cached(self, key: str, counter: UsageCounter) -> Vector | None:
+        """The cached vector, if it is usable."""
+        vector = self._cache.find_vector(key) if self._cache else None
         if vector is None:
             return None
         if self._checks.problem(vector, counted=True):
-            tally.failures["unreadable_in_store"] += 1
+            counter.failures["unreadable_in_store"] += 1
             return None
-        tally.answered_from_store += 1
+        counter.answered_from_store += 1
         return vector
 
-    async def _vector(self, key: str, text: str, tally: UsageCounter) -> Vector | Unanswered:
-        if (known := self._known(key, tally)) is not None:
+    async def _vector(self, key: str, text: str, counter: UsageCounter) -> Vector | Unanswered:
+        if (known := self._cached(key, counter)) is not None:
             return known
         async with self._embedding:
             if self.refusal:
                 raise JudgeRefused(str(self.refusal))
-            if self._kept:
-                await self._kept.prepare()
+            if self._cache:
+                await self._cache.prepare()
             async with before_deadline():
-                return await self._asked(key, text, tally)
+                return await self._request(key, text, counter)
 
-    async def _asked(self, key: str, text: str, tally: UsageCounter) -> Vector | Unanswered:
-        """The embedder's vector, which is kept, or why it sends none that can be used."""
+    async def _request(self, key: str, text: str, counter: UsageCounter) -> Vector | Unanswered:
+        """Request the vector and cache it; or why no usable vector came."""
         problem = ""
         for attempt in range(_ATTEMPTS):
-            found = await self._embed(text, tally)
-            # As it is kept: a later run scores by the same numbers.
+            found = await self._embed(text, counter)
+            # As it is stored: a later run scores with the same numbers.
             vector: Vector = np.asarray(found.vector, dtype=np.float32)
             problem = found.problem or self._checks.problem(vector, counted=attempt > 0)
             if not problem:
-                if self._kept:
-                    await self._kept.keep(CachedReply(key, EMBEDDING, vector))
+                if self._cache:
+                    await self._cache.add(CachedReply(key, EMBEDDING, vector))
                 return vector
-            if not isinstance(self._embedder, Metered):  # computed here: the text has no words
+            if not isinstance(self._embedder, Metered):  # computed locally: the text has no words
                 return Unanswered(Status.NOT_APPLICABLE, f"embedding: {problem}")
-            tally.failures["unreadable"] += 1
+            counter.failures["unreadable"] += 1
         return Unanswered(Status.UNREADABLE, f"embedding: {problem}")
 
-    async def _embed(self, text: str, tally: UsageCounter) -> Embedded:
+    async def _embed(self, text: str, counter: UsageCounter) -> Embedded:
         if not isinstance(self._embedder, Metered):
             return Embedded(await self._embedder.embed(text))
         found = await self._embedder.embed_metered(text)
-        if purse := budget_in_use():
+        if budget := budget_in_use():
             paid = self._prices.usd(found.tokens) or 0.0
-            purse.embedded(expected_of(text, self._prices), found.tokens, paid)
-        tally.add_embedded(found)
+            budget.charge_embedding(expected_of(text, self._prices), found.tokens, paid)
+        counter.add_embedded(found)
         return found
 
     @property
     def has_answered(self) -> bool:
-        """Whether any vector came."""
-        return self._asker.has_answered
+        """Whether there was any vector."""
+        return self._flights.has_answered
 
     async def stop(self) -> None:
-        """Give up what is still waiting for a vector."""
-        await self._asker.stop()
+        """Cancel the requests that have no vector yet."""
+        await self._flights.stop()

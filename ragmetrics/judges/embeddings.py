@@ -39,14 +39,14 @@ _DIMENSIONS = 4_096
 _NONE: Vector = np.empty(0, dtype=np.float32)
 _PATH = "/embeddings"
 _BATCH = 128
-_GATHERING_SECONDS = 0.01  # texts asked for meanwhile share a request
-_SPARING_SECONDS = 0.5  # the same, where requests are limited
+_GATHERING_SECONDS = 0.01  # texts requested within it share a request
+_SPARING_SECONDS = 0.5  # the same, if the budget limits requests
 
 
 class HashedEmbedder:
-    """Words and character trigrams, weighted by rarity, hashed into a fixed number of places.
+    """Words and character trigrams, weighted by rarity, hashed into a fixed number of dimensions.
 
-    A stand-in beside the embedded judge: texts are close when they share words, or parts of words.
+    The default beside the embedded judge: texts are similar if they share words or parts of words.
     """
 
     name = "hashed"
@@ -58,7 +58,7 @@ class HashedEmbedder:
         self._corpus = corpus
 
     async def embed(self, text: str) -> Vector:
-        """The vector of one text; zero for a text without words."""
+        """The vector of one text; zeros for a text without words."""
         vector = np.zeros(_DIMENSIONS, dtype=np.float32)
         for feature, weight in self._features(text):
             vector[zlib.crc32(feature.encode("utf-8", "surrogatepass")) % _DIMENSIONS] += weight
@@ -74,11 +74,11 @@ class HashedEmbedder:
                 yield f"#{gram}", 0.5 * weight / len(grams)
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to close."""
 
 
 class OpenAIEmbedder:
-    """An OpenAI-compatible embeddings endpoint; texts that wait together go in one request."""
+    """An OpenAI-compatible embeddings endpoint; texts that wait together share a request."""
 
     concurrency = 256
     keeps = True
@@ -95,29 +95,29 @@ class OpenAIEmbedder:
         self._most_texts = _BATCH
 
     async def embed(self, text: str) -> Vector:
-        """The vector of one text; raises JudgeError like a judge."""
+        """The vector of one text. Raises JudgeError like a judge."""
         return (await self.embed_metered(text)).vector
 
     async def embed_metered(self, text: str) -> Embedded:
-        """The same, and what it came to: a request stands with the first text that it was for."""
+        """The vector and its cost; the first text of a request carries the request."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Embedded] = loop.create_future()
-        purse = budget_in_use()
-        self._waiting.append(((purse, deadline_in_use()), (text, future)))
+        budget = budget_in_use()
+        self._waiting.append(((budget, deadline_in_use()), (text, future)))
         if len(self._waiting) == 1:
-            sparing = purse is not None and math.isfinite(purse.requests)
+            sparing = budget is not None and math.isfinite(budget.requests)
             loop.call_later(_SPARING_SECONDS if sparing else _GATHERING_SECONDS, self._send_all)
         return await future
 
     def _send_all(self) -> None:
-        # In tasks of their own: no one who gives up takes along those who wait beside.
+        # In separate tasks: cancelling one waiter does not cancel the others.
         waiting, self._waiting = self._waiting, []
-        # No run pays for another's texts, goes without for its sake or ends with it.
-        runs = {(id(purse), deadline): (purse, deadline) for (purse, deadline), _ in waiting}
-        for purse, deadline in runs.values():
-            texts = [one for of, one in waiting if of[0] is purse and of[1] == deadline]
+        # Texts of runs with different budgets or deadlines do not share a request.
+        runs = {(id(budget), deadline): (budget, deadline) for (budget, deadline), _ in waiting}
+        for budget, deadline in runs.values():
+            texts = [one for of, one in waiting if of[0] is budget and of[1] == deadline]
             for start in range(0, len(texts), self._most_texts):
-                with use_budget(purse), use_deadline(deadline):
+                with use_budget(budget), use_deadline(deadline):
                     task = asyncio.create_task(self._send(texts[start : start + self._most_texts]))
                 self._sending.add(task)
                 task.add_done_callback(self._sending.discard)
@@ -130,7 +130,7 @@ class OpenAIEmbedder:
                 Call(_PATH, "embedding", body.encode("ascii"), partial(_embedded, texts))
             )
         except RequestRejected as error:
-            if len(batch) > 1:  # one text may be too long, and the others are not
+            if len(batch) > 1:  # perhaps one text alone is too long
                 half = len(batch) // 2
                 if isinstance(error, Oversized):
                     self._most_texts = min(self._most_texts, half)
@@ -146,7 +146,7 @@ class OpenAIEmbedder:
                     future.set_result(one)
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Close the connections."""
         for task in self._sending:
             task.cancel()
         await self._endpoint.close()
@@ -159,8 +159,8 @@ def _fail(batch: list[_Waiting], error: Exception) -> None:
 
 
 def _embedded(texts: Sequence[str], answer: dict[str, Any]) -> list[Embedded]:
-    """A vector for each text, or why there is none; raises one of UNREADABLE where no vector can
-    be told to be a certain text's.
+    """A vector for each text, or why there is none. Raises one of UNREADABLE if the vectors cannot
+    be matched to the texts.
     """
     items = _in_order([mapping(item) for item in answer["data"]])
     if len(items) != len(texts):
@@ -171,13 +171,13 @@ def _embedded(texts: Sequence[str], answer: dict[str, Any]) -> list[Embedded]:
 
 
 def _in_order(items: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The items by their index; as they come where none has one of its own, as on some servers."""
+    """The items by index; in their own order if the server sends no distinct indexes."""
     places = [item.get("index") for item in items]
     if all(place == places[0] for place in places):
         return items
     by_place = {place: item for place, item in zip(places, items, strict=True) if _whole(place)}
     if sorted(by_place) != list(range(len(items))):
-        raise ValueError("the vectors' indexes are not those of the texts")
+        raise ValueError("the indexes of the vectors do not match the texts")
     return [by_place[place] for place in range(len(items))]
 
 
@@ -189,19 +189,19 @@ def _item(item: Mapping[str, Any], tokens: int) -> Embedded:
     try:
         return Embedded(_vector(item["embedding"]), tokens=tokens)
     except UNREADABLE as error:
-        return Embedded(_NONE, tokens=tokens, problem=f"it is no vector: {shorten(error)}")
+        return Embedded(_NONE, tokens=tokens, problem=f"it is not a vector: {shorten(error)}")
 
 
 def _shares(tokens: int, lengths: Sequence[int]) -> list[int]:
-    """Tokens by the length of each text, in whole numbers that add up."""
+    """Split tokens by the length of each text, in whole numbers with the same sum."""
     ends = [tokens * end // (sum(lengths) or 1) for end in accumulate(lengths)]
     return [end - start for start, end in pairwise([0, *ends])]
 
 
 def _vector(said: Any) -> Vector:
-    """A vector as numbers, or in base64: what was asked for, but not every server knows it."""
+    """A vector as numbers or as base64, which is requested but not supported everywhere."""
     if isinstance(said, str):
         return np.frombuffer(base64.b64decode(said), dtype="<f4")
-    with np.errstate(over="ignore"):  # a number beyond float32 becomes infinite, which is refused
+    with np.errstate(over="ignore"):  # a number beyond float32 becomes infinite, which is rejected
         vector: Vector = np.asarray(said, dtype=np.float32)
     return vector

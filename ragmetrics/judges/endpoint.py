@@ -1,13 +1,13 @@
-"""Asks an OpenAI-compatible endpoint until it answers: when, how often, and when to give up.
+"""Sends requests to an OpenAI-compatible endpoint, with retries, rate limits and deadlines.
 
-What passes (a lost connection, a server's error, no answer in time) is tried again a bounded number
-of times; a rate limit is waited for until the request's deadline; what no request can succeed with
-is JudgeRefused.
+A transient failure (a lost connection, a server error, a timeout) is retried a bounded number of
+times. A rate limit is waited for until the request's deadline. A failure that hits all requests
+raises JudgeRefused.
 
-The deadline counts from when a request is planned: waits for a place, for a limit and between
-attempts are part of it. A queue that moves is no reason to give up: a request that waits for its
-first place behind others has all of its time again with each usable reply. Where no such reply
-comes, the breaker refuses everything.
+The deadline counts from when a request is planned. It includes the waits for a slot, for a limit
+and between attempts. A queue that moves does not end a request: while a request waits for its first
+slot, each usable reply to another one renews its deadline. When no usable reply comes, the circuit
+breaker refuses all requests.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges import spend_limit as purse
+from ragmetrics.judges import spend_limit
 from ragmetrics.judges.circuit_breaker import SILENCE, Breaker
 from ragmetrics.judges.deadline import seconds_left
 from ragmetrics.judges.http_errors import (
@@ -52,15 +52,15 @@ T = TypeVar("T")
 
 _FIRST_PAUSE = 0.25  # seconds
 _LONGEST_PAUSE = 20.0
-_VAIN_TRIES = 2  # to connect, where nothing was ever reached
-_FORBIDDEN = 20  # answers 403 in a row after which it is the key that is refused
+_CONNECT_TRIES = 2  # to connect, before the server was ever reached
+_FORBIDDEN = 20  # answers 403 in a row that mean that the key is refused
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request: where it goes, its kind (requests of a kind take alike long), and its body.
+    """One request: its path, its kind (requests of a kind take about as long), and its body.
 
-    `read` takes the answer's JSON; it raises one of UNREADABLE where that is none to this request.
+    `read` takes the JSON of the answer. It raises one of UNREADABLE if that does not fit.
     """
 
     path: str
@@ -70,29 +70,29 @@ class Call(Generic[T]):
 
 
 @dataclass(eq=False, slots=True)
-class _Patience:
-    """How long a request on its way is waited for."""
+class _RequestTimeout:
+    """Timeout of a request in flight."""
 
     kind: str
     sent: float
     limit: float
     times: int
-    """The usual patience, for one that hung before."""
+    """Factor of the usual timeout, for a request that timed out before."""
     knows: bool = False
-    """Whether it goes by known latencies."""
+    """Whether the timeout follows from known latencies."""
     scope: asyncio.Timeout | None = None
 
-    def seconds(self, gate: RateLimiter) -> float:
+    def seconds(self, limiter: RateLimiter) -> float:
         """Seconds from when it was sent."""
-        usual = gate.timeout(self.kind)
+        usual = limiter.timeout(self.kind)
         self.knows = usual < math.inf
         return min(usual * self.times, self.limit)
 
 
 class Endpoint:
-    """One endpoint, asked for one model as its gate allows.
+    """One model of an endpoint, asked within its rate limits.
 
-    Its limits are shared with other processes by means of `files`, their store.
+    Processes that use the same store (`files`) share the limits.
     """
 
     def __init__(
@@ -103,234 +103,240 @@ class Endpoint:
         files: Files | None = None,
         *,
         transport: Transport | None = None,
-        gate: RateLimiter | None = None,
+        limiter: RateLimiter | None = None,
     ) -> None:
         self.address = access.address
         self._transport = transport or Transport(access, settings.max_reply_bytes)
         self._settings, self._model = settings, model
         self._key = (self.address, model, access.key)
         self._files = files
-        self._gate = gate
+        self._limiter = limiter
         self._breaker: Breaker | None = None
-        self._presence: Heartbeat | None = None
+        self._heartbeat: Heartbeat | None = None
         self._reached = False
-        """Whether there is a server at the address,"""
+        """Whether a server was reached at the address."""
         self._proven = False
-        """and whether it has answered well."""
-        self._replied_at = 0.0  # when it last answered well, on the gate's clock
-        self._forbidden = 0  # answers 403 since
+        """Whether it has sent a usable reply."""
+        self._replied_at = 0.0  # time of the last usable reply, on the limiter's clock
+        self._forbidden = 0  # answers 403 since the last usable reply
         self._refusal: JudgeRefused | None = None
-        """Why no request can succeed: those who wait for a place then are not sent."""
-        self._patient: set[_Patience] = set()  # requests on their way
+        """Why no request can succeed. Requests that wait for a slot are then not sent."""
+        self._in_flight: set[_RequestTimeout] = set()  # of the requests in flight
         self._completion = 0.0  # tokens of a typical answer
 
     async def ask(self, call: Call[T]) -> tuple[T, Counter[str]]:
-        """The answer, and the attempts before it that came to nothing, by kind.
+        """The answer, and the number of failed attempts before it, by kind.
 
-        Raises JudgeError where it is given up, JudgeRefused where no request can succeed.
+        Raises JudgeError if the request is given up, JudgeRefused if no request can succeed.
         """
-        gate = self._gate or self._find_gate()
-        breaker = self._breaker or self._find_breaker()
+        limiter = self._limiter or self._make_limiter()
+        breaker = self._breaker or self._make_breaker()
         failures: Counter[str] = Counter()
         try:
             async with breaker.passage():
-                return await self._ask(gate, call, failures), failures
+                return await self._ask(limiter, call, failures), failures
         except JudgeError as error:
             error.failures = dict(failures)
             if isinstance(error, JudgeRefused):
                 self._refusal = error
             raise
 
-    async def _ask(self, gate: RateLimiter, call: Call[T], failures: Counter[str]) -> T:
-        """Attempt it until it is answered or given up."""
-        planned, deadline = gate.clock(), math.inf
+    async def _ask(self, limiter: RateLimiter, call: Call[T], failures: Counter[str]) -> T:
+        """Repeat attempts until the request is answered or given up."""
+        planned, deadline = limiter.clock(), math.inf
         while True:
             tokens = len(call.body) / 4 + self._completion
-            purse.attempt(embeds=call.kind == "embedding")
-            sent = await self._enter(gate, tokens, deadline, again=bool(failures))
+            spend_limit.attempt(embeds=call.kind == "embedding")
+            sent = await self._enter(limiter, tokens, deadline, again=bool(failures))
             if self._refusal:
-                gate.lost()
+                limiter.lost()
                 raise JudgeRefused(str(self._refusal))
             if deadline == math.inf:
                 deadline = max(planned, self._replied_at) + self._settings.deadline_seconds
             if sent >= deadline:
-                gate.lost()
-                raise self._out_of_time("the judge had no place for a request")
+                limiter.lost()
+                raise self._out_of_time("the judge had no free slot for a request")
             try:
-                answer = await self._attempt(gate, call, sent, deadline - sent, failures)
-                return self._read(gate, call, answer, tokens)
-            except RetryableError as setback:
-                failures[setback.kind] += 1
-                pause = self._pause(gate, setback, failures)
-                self._give_up(setback, failures, pause, left=deadline - gate.clock())
+                answer = await self._attempt(limiter, call, sent, deadline - sent, failures)
+                return self._read(limiter, call, answer, tokens)
+            except RetryableError as failure:
+                failures[failure.kind] += 1
+                pause = self._pause(limiter, failure, failures)
+                self._give_up(failure, failures, pause, left=deadline - limiter.clock())
                 await asyncio.sleep(pause)
 
     async def _enter(
-        self, gate: RateLimiter, tokens: float, deadline: float, *, again: bool
+        self, limiter: RateLimiter, tokens: float, deadline: float, *, again: bool
     ) -> float:
-        """Wait for a place of the gate; before the second attempt not beyond the deadline."""
+        """Wait for a slot of the limiter. From the second attempt on, only until the deadline."""
         if deadline == math.inf:
-            return await gate.enter(tokens, again=again)
+            return await limiter.enter(tokens, again=again)
         try:
-            async with asyncio.timeout(max(deadline - gate.clock(), 0.0)) as scope:
-                return await gate.enter(tokens, again=again)
+            async with asyncio.timeout(max(deadline - limiter.clock(), 0.0)) as scope:
+                return await limiter.enter(tokens, again=again)
         except TimeoutError:
             if not scope.expired():
                 raise
-            raise self._out_of_time("the judge had no place for another attempt") from None
+            raise self._out_of_time("the judge had no free slot for another attempt") from None
 
     async def close(self) -> None:
-        """Give back connections, and its part of the limits."""
-        if self._presence and self._gate:
-            self._presence.leave(self._gate)
-        self._presence = None
+        """Close the connections, and release this process's share of the limits."""
+        if self._heartbeat and self._limiter:
+            self._heartbeat.leave(self._limiter)
+        self._heartbeat = None
         await self._transport.close()
 
-    def _find_gate(self) -> RateLimiter:
+    def _make_limiter(self) -> RateLimiter:
         settings = self._settings
         limits = (settings.concurrency, settings.requests_per_minute, settings.tokens_per_minute)
-        self._gate = shared_rate_limiter(self._key, *limits)
+        self._limiter = shared_rate_limiter(self._key, *limits)
         if self._files:
-            self._presence = join_quota(self._files, self._key, self._gate)
-        return self._gate
+            self._heartbeat = join_quota(self._files, self._key, self._limiter)
+        return self._limiter
 
-    def _find_breaker(self) -> Breaker:
-        patience = SILENCE * self._settings.deadline_seconds
-        self._breaker = Breaker(self._key, self.address, patience, self._settings.timeout_seconds)
+    def _make_breaker(self) -> Breaker:
+        request_timeout = SILENCE * self._settings.deadline_seconds
+        self._breaker = Breaker(
+            self._key, self.address, request_timeout, self._settings.timeout_seconds
+        )
         return self._breaker
 
     async def _attempt(
-        self, gate: RateLimiter, call: Call[T], sent: float, left: float, failures: Counter[str]
+        self, limiter: RateLimiter, call: Call[T], sent: float, left: float, failures: Counter[str]
     ) -> Answer:
-        """Send once, and tell the gate what became of it."""
+        """Send the request once, and report the outcome to the limiter."""
         limit = min(self._settings.timeout_seconds, max(left, 1.0))
-        patience = _Patience(call.kind, sent, limit, 2 ** failures["timeout"])
+        request_timeout = _RequestTimeout(call.kind, sent, limit, 2 ** failures["timeout"])
         try:
-            async with asyncio.timeout(patience.seconds(gate)) as patience.scope:
-                self._patient.add(patience)
+            async with asyncio.timeout(request_timeout.seconds(limiter)) as request_timeout.scope:
+                self._in_flight.add(request_timeout)
                 try:
                     answer = await self._transport.post(call.path, call.body)
                 finally:
-                    self._patient.discard(patience)
+                    self._in_flight.discard(request_timeout)
         except TimeoutError as error:
-            gate.late(sent)
-            message = f"the judge did not answer in time ({gate.clock() - sent:.3g} s)"
+            limiter.late(sent)
+            message = f"the judge did not answer in time ({limiter.clock() - sent:.3g} s)"
             raise RetryableError("timeout", message) from error
         except Unreachable as error:
-            gate.lost()
+            limiter.lost()
             raise self._unreachable(error, failures) from error
         except Dropped as error:
-            gate.lost()
+            limiter.lost()
             self._reached = True
             raise RetryableError(
                 "dropped", f"the connection to the judge broke: {error}"
             ) from error
         except TooLarge as error:
-            gate.lost()
+            limiter.lost()
             self._reached = True
             raise self._note_given_up(_oversized(error, failures)) from None
         except BaseException:
-            gate.lost()
+            limiter.lost()
             raise
         self._reached = True
         if answer.status == 200:
-            gate.answered(sent, call.kind)
-            self._lose_patience(gate)
+            limiter.answered(sent, call.kind)
+            self._tighten_timeouts(limiter)
         elif answer.status in (429, 503):
-            gate.refused(sent, retry_after(answer.headers, datetime.now(UTC)))
+            limiter.refused(sent, retry_after(answer.headers, datetime.now(UTC)))
         else:
-            gate.lost()
+            limiter.lost()
         if wait := used_up(answer.headers):
-            gate.pause(wait)
+            limiter.pause(wait)
         return answer
 
-    def _lose_patience(self, gate: RateLimiter) -> None:
-        """What was sent before latencies were known hangs no longer than what was sent after."""
-        for one in [one for one in self._patient if not one.knows]:
-            seconds = one.seconds(gate)
+    def _tighten_timeouts(self, limiter: RateLimiter) -> None:
+        """Apply the timeout of known latencies to requests that were sent before it was known."""
+        for one in [one for one in self._in_flight if not one.knows]:
+            seconds = one.seconds(limiter)
             if one.knows and one.scope:
-                one.scope.reschedule(gate.loop.time() + one.sent + seconds - gate.clock())
+                one.scope.reschedule(limiter.loop.time() + one.sent + seconds - limiter.clock())
 
-    def _read(self, gate: RateLimiter, call: Call[T], answer: Answer, estimated: float) -> T:
+    def _read(self, limiter: RateLimiter, call: Call[T], answer: Answer, estimated: float) -> T:
         if answer.status != 200:
-            raise self._problem(answer)
+            raise self._error_from(answer)
         try:
             payload = json.loads(answer.body)
             result = call.read(payload)
         except UNREADABLE as error:
-            # A login page or a proxy says 200 too, and some servers put their errors there.
+            # A login page or a proxy answers 200 too. Some servers send errors with status 200.
             if said := error_of(answer.body):
-                told = f"the judge answered 200 with an error: {shorten(said['message'])}"
-                raise RetryableError("server_error", told) from error
-            told = incompatible(self.address, 200, answer.body.decode("utf-8", "replace"))
+                message = f"the judge answered 200 with an error: {shorten(said['message'])}"
+                raise RetryableError("server_error", message) from error
+            message = incompatible(self.address, 200, answer.body.decode("utf-8", "replace"))
             if self._proven:
-                raise RetryableError("server_error", told) from error
-            raise JudgeRefused(told) from error
-        self._note_reply(gate)
+                raise RetryableError("server_error", message) from error
+            raise JudgeRefused(message) from error
+        self._note_reply(limiter)
         if self._settings.tokens_per_minute:
-            self._account(gate, payload, call, estimated)
+            self._correct_tokens(limiter, payload, call, estimated)
         return result
 
-    def _problem(self, answer: Answer) -> RetryableError | JudgeError:
-        """What a status other than 200 means."""
+    def _error_from(self, answer: Answer) -> RetryableError | JudgeError:
+        """The error for a status other than 200."""
         now = datetime.now(UTC)
         self._forbidden += answer.status == 403
-        # One 403 may be about one request's text; so many in a row are about the key.
+        # One 403 may concern the text of one request. Many in a row concern the key.
         is_of_text = self._proven and self._forbidden < _FORBIDDEN
         proven = is_of_text if answer.status == 403 else self._proven
         return error_from_response(answer, self._model, self.address, now, proven=proven)
 
-    def _note_reply(self, gate: RateLimiter) -> None:
-        """Note that a usable reply came."""
+    def _note_reply(self, limiter: RateLimiter) -> None:
+        """Record that a usable reply came."""
         self._proven, self._forbidden = True, 0
-        self._replied_at = gate.clock()
+        self._replied_at = limiter.clock()
         if self._breaker:
             self._breaker.replied()
 
-    def _account(
-        self, gate: RateLimiter, payload: Mapping[str, Any], call: Call[Any], estimated: float
+    def _correct_tokens(
+        self, limiter: RateLimiter, payload: Mapping[str, Any], call: Call[Any], estimated: float
     ) -> None:
         said = tokens_of(payload)
-        # A token has a byte at least: a server that says more must not make others wait for it.
+        # A token has at least one byte. A larger count by the server must not delay other requests.
         prompt = min(said.prompt, len(call.body))
         completion = min(said.completion, self._settings.max_tokens)
-        gate.spent(estimated, prompt + completion)
+        limiter.spent(estimated, prompt + completion)
         self._completion += (completion - self._completion) / 16
 
     def _unreachable(
         self, error: Unreachable, failures: Counter[str]
     ) -> RetryableError | JudgeRefused:
         message = f"no connection to {self.address}: {error}"
-        hope = not error.in_vain and failures["dropped"] + 1 < _VAIN_TRIES
+        may_retry = not error.permanent and failures["dropped"] + 1 < _CONNECT_TRIES
         return (
-            RetryableError("dropped", message) if self._reached or hope else JudgeRefused(message)
+            RetryableError("dropped", message)
+            if self._reached or may_retry
+            else JudgeRefused(message)
         )
 
-    def _pause(self, gate: RateLimiter, setback: RetryableError, failures: Counter[str]) -> float:
-        """Seconds before the next attempt; none of it is spent in a place of the gate."""
-        tries = min(failures[setback.kind] - 1, 16)
-        if setback.kind != "rate_limited":
+    def _pause(
+        self, limiter: RateLimiter, failure: RetryableError, failures: Counter[str]
+    ) -> float:
+        """Seconds before the next attempt; the request holds no slot meanwhile."""
+        tries = min(failures[failure.kind] - 1, 16)
+        if failure.kind != "rate_limited":
             own = min(_FIRST_PAUSE * 2.0**tries, _LONGEST_PAUSE)
-            return max(_between(0, own), setback.wait)
-        if setback.wait:
-            return setback.wait + _between(0, gate.latency)
-        return min(gate.latency * 2.0**tries, _LONGEST_PAUSE) * _between(0.5, 1.5)
+            return max(_between(0, own), failure.wait)
+        if failure.wait:
+            return failure.wait + _between(0, limiter.latency)
+        return min(limiter.latency * 2.0**tries, _LONGEST_PAUSE) * _between(0.5, 1.5)
 
     def _give_up(
-        self, setback: RetryableError, failures: Counter[str], pause: float, *, left: float
+        self, failure: RetryableError, failures: Counter[str], pause: float, *, left: float
     ) -> None:
-        """Raise JudgeError where there is no attempt left, or no time: of the request's own, or of
-        its run. JudgeRefused where the breaker opens with it.
+        """Raise JudgeError if no attempt is left, or if the deadline of the request or of the run
+        comes before the next one. JudgeRefused if the circuit breaker opens.
         """
-        spoilt = failures.total() - failures["rate_limited"]
-        message = str(setback)
+        failed = failures.total() - failures["rate_limited"]
+        message = str(failure)
         if pause > left:
             message += f"; given up after {self._settings.deadline_seconds:g} s"
         elif pause > seconds_left():
             message += "; given up: the run's deadline comes before the next attempt"
-        elif setback.kind == "rate_limited" or spoilt <= self._settings.retries:
+        elif failure.kind == "rate_limited" or failed <= self._settings.retries:
             return
-        raise self._note_given_up(JudgeError(message, transient=True)) from setback
+        raise self._note_given_up(JudgeError(message, transient=True)) from failure
 
     def _out_of_time(self, what: str) -> JudgeError:
         seconds = self._settings.deadline_seconds
@@ -338,7 +344,7 @@ class Endpoint:
         return self._note_given_up(JudgeError(message, transient=True))
 
     def _note_given_up(self, error: JudgeError) -> JudgeError:
-        """The error, after the breaker knows of it. Raises JudgeRefused where it opens."""
+        """Report the error to the breaker and return it. Raises JudgeRefused if that opens it."""
         if self._breaker:
             self._breaker.given_up(error)
         return error

@@ -1,6 +1,6 @@
-"""Where an OpenAI-compatible endpoint is, and as whom it is asked.
+"""Address and credentials of an OpenAI-compatible endpoint.
 
-As the openai SDK finds it out, from the same environment variables, but without its import, which
+They come from the same environment variables as in the openai SDK, without importing it, which
 takes a second of CPU.
 """
 
@@ -22,14 +22,14 @@ _NAMED = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-P
 
 @dataclass(frozen=True)
 class Access:
-    """An endpoint's address, and the key to show there; servers at home need none."""
+    """Address and key of an endpoint; local servers need no key."""
 
     address: str
     key: str = field(repr=False)
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """What goes with each request."""
+        """Headers of each request."""
         named = {header: value for name, header in _NAMED.items() if (value := os.getenv(name))}
         return {
             "Authorization": f"Bearer {self.key}",
@@ -41,10 +41,10 @@ class Access:
 
 
 def find_access(settings: JudgeSettings, base_url: str | None, key: SecretStr | None) -> Access:
-    """The access that settings and environment give.
+    """The access according to settings and environment.
 
-    Raises JudgeRefused without a key that is needed or for one that is none, SettingsError for an
-    OPENAI_BASE_URL that is no URL.
+    Raises JudgeRefused for a key that is missing or malformed, SettingsError if OPENAI_BASE_URL is
+    not a URL.
     """
     base_url = base_url or _url_of_environment()
     if key is None and base_url is None:

@@ -1,4 +1,4 @@
-"""Judges: who answers what the metrics ask."""
+"""Makes judges and embedders from the settings."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from ragmetrics.storage import Files
 
 
 def make_judges(settings: Settings, corpus: Corpus, files: Files | None = None) -> list[Judge]:
-    """The judges that the settings name; JudgeRefused where none of them has its key."""
+    """The judges of the settings. Raises JudgeRefused if none of them has its key."""
     made = [make_member(one, corpus, settings.fuse, files) for one in settings.panel]
     expect_some(made)
     return made
 
 
 def expect_some(judges: Sequence[Judge]) -> None:
-    """Raise JudgeRefused where none of a panel can be asked."""
+    """Raise JudgeRefused if no judge of a panel is available."""
     refused = [one for one in judges if isinstance(one, UnavailableJudge)]
     if len(refused) == len(judges):
         raise refused[0].refusal
 
 
 def names_of(judges: Sequence[Judge]) -> list[str]:
-    """A name of its own for each judge of a panel."""
+    """A unique name for each judge of a panel."""
     seen: Counter[str] = Counter()
     names = []
     for judge in judges:
@@ -50,7 +50,7 @@ def names_of(judges: Sequence[Judge]) -> list[str]:
 def make_member(
     judge: JudgeSettings, corpus: Corpus, fuse: str | None = None, files: Files | None = None
 ) -> Judge:
-    """One judge of a panel; where it lacks its key, one that refuses whatever it is asked."""
+    """One judge of a panel; an UnavailableJudge if it lacks its key."""
     try:
         return make_judge(judge, corpus, fuse, files)
     except JudgeRefused as error:
@@ -62,10 +62,10 @@ def make_member(
 def make_judge(
     judge: JudgeSettings, corpus: Corpus, fuse: str | None = None, files: Files | None = None
 ) -> Judge:
-    """One judge; JudgeRefused where it lacks its key, or its extra.
+    """One judge. Raises JudgeRefused if it lacks its key or its extra.
 
-    `files` is the store in which a batch judge notes what it waits for, and by which the processes
-    that ask a live one share its limits.
+    In the store `files` a batch judge records its batches, and the processes that use a live judge
+    share its limits.
     """
     if judge.name == "embedded":
         return EmbeddedJudge(corpus)
@@ -76,7 +76,7 @@ def make_judge(
     return _remote(judge, fuse, files, api_key(judge.api_key_env, os.environ))
 
 
-_NO_KEY = SecretStr("none")  # of those that are never asked
+_NO_KEY = SecretStr("none")  # of judges that send no request
 
 
 def _remote(
@@ -93,16 +93,16 @@ def _remote(
         made = BatchJudge(make_client(access, judge), judge, files)
     else:
         made = LiveJudge(access, judge, files)
-    if fuse:  # verdicts that were asked for together may differ from those asked for alone
+    if fuse:  # fused requests may get other verdicts than single ones
         made.fingerprint = fingerprint("fused", fuse, INSTRUCTION, made.fingerprint)
     return made
 
 
 def make_embedder(settings: Settings, corpus: Corpus, files: Files | None = None) -> Embedder:
-    """The embedder that the settings name, or that goes with the judge.
+    """The embedder of the settings, or the default one of the judge.
 
-    `files` is the store by which the processes that ask an endpoint share its limits.
-    JudgeRefused where it lacks its key; that of a panel refuses whatever it is asked.
+    Processes that use an endpoint share its limits by the store `files`. Without a key it raises
+    JudgeRefused; with a panel of several judges it returns an UnavailableEmbedder.
     """
     from ragmetrics.judges.embeddings import OPENAI_MODEL, HashedEmbedder, OpenAIEmbedder
 

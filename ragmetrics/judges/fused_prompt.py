@@ -1,10 +1,10 @@
-"""Fusing: what a row asks at one time as one request, which carries each text once.
+"""Fused requests: the requests of a row at one time as one request, with each text once.
 
     {"texts": {"1": "When was it opened?", "2": "It was opened in 1889.", ...},
      "tasks": {"grade": [{"question": "$1", "context": "$2"}, ...], "support": [...]}}
 
-A text that itself looks like `$1` is always carried by its number, so that nothing a log holds
-passes for another text. The reply has one key per task, and in it one verdict per input; a verdict
+A text that itself looks like `$1` is always replaced by its number, so that no text of a log can
+refer to another text. The reply has one key per task, and in it one verdict per input; a verdict
 with one property is that property's value alone: `{"grade": [2, 0], "support": [[1]]}`.
 """
 
@@ -25,7 +25,7 @@ from ragmetrics.model import Ask, Data, Prompt, Request, dump_json, strict_schem
 from ragmetrics.text import json_objects, neutralise
 
 _SHORTEST = 16
-"""Characters from which a text that occurs twice is worth a number."""
+"""Characters from which a repeated text gets a number."""
 _REFERENCE = re.compile(r"\$[0-9]+")
 
 INSTRUCTION = """
@@ -40,13 +40,13 @@ class _Verdicts(BaseModel):
 
 @dataclass(frozen=True)
 class FusedPrompt(Prompt[_Verdicts]):
-    """Several prompts as one, each a task of it."""
+    """Several prompts as one; each is a task of it."""
 
     parts: tuple[Prompt[Any], ...] = ()
 
     @cached_property
     def tasks(self) -> dict[str, Prompt[Any]]:
-        """The prompts by their names as tasks; two of one name are told apart."""
+        """The prompts by task name; equal names get a number."""
         tasks: dict[str, Prompt[Any]] = {}
         for part in self.parts:
             name, number = part.name, 1
@@ -78,7 +78,7 @@ class FusedPrompt(Prompt[_Verdicts]):
 
 
 class Fused:
-    """Several requests as one; they are repeats of one number."""
+    """Several requests as one; all have the same repeat number."""
 
     def __init__(self, asks: Sequence[Ask]) -> None:
         by_prompt: dict[str, list[Ask]] = {}
@@ -91,10 +91,10 @@ class Fused:
         self.ask = Ask(prompt, _numbered(tasks), asks[0].repeat)
 
     def split(self, text: str) -> list[tuple[Ask, str]]:
-        """Each request with its part of the reply, as its own prompt would have it.
+        """Each request with its part of the reply, in the format of its own prompt.
 
-        Raises UnreadableReply for a reply that has no parts. A part that is missing is empty, and
-        so are all of a task that has not one verdict per input: nobody knows which is whose.
+        A missing part is empty. If a task does not have one verdict per input, all its parts are
+        empty, because they cannot be matched. Raises UnreadableReply for a reply without parts.
         """
         try:
             found = [json.loads(one) for one in json_objects(text)]
@@ -115,13 +115,13 @@ class Fused:
 
 
 def fusible(request: Request) -> TypeGuard[Ask]:
-    """Whether a request may go with others: fixed wording stands alone."""
+    """Whether a request can be fused; a verbatim prompt is always sent alone."""
     return isinstance(request, Ask) and not request.prompt.verbatim
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """Prompts, the same where their digests are."""
+    """Prompts, compared by their digests."""
 
     digests: tuple[str, ...]
     prompts: tuple[Prompt[Any], ...] = field(compare=False)
@@ -139,13 +139,13 @@ def _only_property(prompt: Prompt[Any]) -> str | None:
 
 def _unfolded(prompt: Prompt[Any], verdict: Any) -> Any:
     only = _only_property(prompt)
-    # Without a schema to hold them, models often write the property out.
+    # Without an enforced schema, models often write the property too.
     written_out = isinstance(verdict, dict) and list(verdict) == [only]
     return verdict if only is None or written_out else {only: verdict}
 
 
 def _numbered(tasks: Mapping[str, Sequence[Data]]) -> Data:
-    """The tasks' data with each text that occurs more than once carried once, by its number."""
+    """The tasks' data, with repeated texts replaced by numbers."""
     counts = Counter(_texts(tasks))
     carried = [text for text, times in counts.items() if _is_carried(text, times)]
     numbers = {text: f"${number}" for number, text in enumerate(carried, 1)}
@@ -156,7 +156,7 @@ def _numbered(tasks: Mapping[str, Sequence[Data]]) -> Data:
 
 
 def _is_carried(text: str, times: int) -> bool:
-    # As it is sent: without characters that nobody sees.
+    # As it is sent: without invisible characters.
     return (times > 1 and len(text) >= _SHORTEST) or bool(_REFERENCE.fullmatch(neutralise(text)))
 
 

@@ -1,4 +1,4 @@
-"""What an endpoint tells besides answers: errors, how long to wait, how much of a limit is left."""
+"""Reads error responses and rate-limit headers of an endpoint."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Headers = Mapping[str, str]
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-"""What reading an answer raises where it is not what was asked for."""
+"""Errors that reading a malformed answer may raise."""
 _LONGEST_HINT = 60.0
-"""Seconds that the headers of an answer may keep other requests waiting."""
+"""Most seconds that the headers of an answer may delay other requests."""
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
 
 
 class RetryableError(Exception):
-    """An attempt came to nothing, and another may not: `kind` is the word it is counted under."""
+    """A failed attempt that may be repeated; `kind` is the name it is counted under."""
 
     def __init__(self, kind: str, message: str, *, wait: float = 0.0) -> None:
         super().__init__(message)
@@ -36,17 +36,17 @@ class RetryableError(Exception):
 
 
 class RequestRejected(JudgeError):
-    """The endpoint does not take this request; others it may."""
+    """The endpoint rejects this request; it may accept others."""
 
 
 class Oversized(RequestRejected):
-    """The answer to this request is larger than it may be."""
+    """The answer to this request is larger than allowed."""
 
 
 def error_from_response(
     answer: Answer, model: str, address: str, now: datetime, *, proven: bool
 ) -> RetryableError | JudgeError:
-    """What a status other than 200 means; `proven`: this endpoint has answered well before."""
+    """The error for a status other than 200; `proven`: the endpoint has sent a usable reply."""
     error = error_of(answer.body)
     status = answer.status
     if is_filter(error):
@@ -61,7 +61,7 @@ def error_from_response(
     if status == 401 or (status == 403 and not proven):
         return JudgeRefused(f"the judge refused the key: {said}")
     if 300 <= status < 400 and not proven:
-        where = answer.headers.get("Location", "an address that it does not tell")
+        where = answer.headers.get("Location", "an unknown address")
         return JudgeRefused(f"{address} redirects to {shorten(where)}: is base_url right?")
     if status in (404, 405) and not proven:
         return JudgeRefused(
@@ -78,17 +78,17 @@ def no_model(model: str, said: str) -> str:
 
 
 def incompatible(address: str, status: int | None, said: object) -> str:
-    """The message for an answer that no judge gives."""
+    """The message for an answer that is not of an OpenAI-compatible server."""
     answered = f"{address} answered" if status is None else f"{address} answered {status}"
     text = shorten(said).removeprefix(f"{status}: ")
     return (
         "the judge's answer is not that of an OpenAI-compatible server, is base_url right? "
-        f"({answered}{f': {text}' if text else ' without a word'})"
+        f"({answered}{f': {text}' if text else ' without a message'})"
     )
 
 
 def error_of(body: bytes) -> dict[str, Any]:
-    """The error in an answer, with its `message`; empty where there is none that can be read."""
+    """The error object of an answer, with its `message`; empty if there is none."""
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
@@ -102,7 +102,7 @@ def error_of(body: bytes) -> dict[str, Any]:
 
 
 def retry_after(headers: Headers, now: datetime) -> float:
-    """Seconds that the endpoint asks to wait before the next attempt; 0 where it says nothing."""
+    """Seconds that the endpoint asks to wait before the next attempt; 0 by default."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         said = headers.get(name)
         if said is None:
@@ -117,10 +117,10 @@ def retry_after(headers: Headers, now: datetime) -> float:
 
 
 def used_up(headers: Headers) -> float:
-    """Seconds until a limit that is used up, of requests or tokens, is filled again; else 0.
+    """Seconds until an exhausted limit of requests or tokens is filled again; else 0.
 
-    At most a minute: it is a hint of an endpoint that answers, which may be wrong. Where the limit
-    is of a day, the next request hears that it is.
+    At most a minute, because the header may be wrong. If a daily limit is exhausted, the next
+    request gets an error that says so.
     """
     longest = max(
         seconds_of(headers.get(f"x-ratelimit-reset-{what}", ""))
@@ -143,12 +143,12 @@ def _until(date: str, now: datetime) -> float:
     try:
         then = parsedate_to_datetime(date)
         return (then.replace(tzinfo=then.tzinfo or now.tzinfo) - now).total_seconds()
-    except (ValueError, OverflowError, TypeError, IndexError):  # no date, or none that a clock has
+    except (ValueError, OverflowError, TypeError, IndexError):  # not a date, or out of range
         return 0.0
 
 
 def is_filter(error: Mapping[str, Any]) -> bool:
-    """Whether an error says that a content filter stopped the request, as Azure's does."""
+    """Whether an error reports a content filter, as Azure's does."""
     return error.get("code") == "content_filter" or error.get("type") == "content_filter"
 
 

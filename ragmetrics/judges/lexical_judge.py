@@ -1,8 +1,8 @@
-"""The embedded judge: no network, no key, no weights. A lexical baseline, and it says so.
+"""The embedded judge: a lexical baseline that needs no network, key or model weights.
 
-It answers a prompt by the prompt's own `baseline`, which sees nothing but weighted overlap of
-words (see `lexical`); docs/judges.md says how far that goes. It lets a newcomer see the whole
-thing work and serves where no LLM may be called.
+It answers a request by the prompt's own `baseline`, from the weighted overlap of words alone (see
+`term_overlap`); docs/judges.md states its accuracy. It serves to try out the product, and where no
+LLM may be called.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class EmbeddedJudge:
         self._overlap = Overlap(corpus)
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
-        """The baseline's verdict; JudgeRefused for a prompt that has none."""
+        """The baseline's verdict. Raises JudgeRefused for a prompt without a baseline."""
         baseline = request.prompt.baseline
         if baseline is None:
             raise JudgeRefused(
@@ -41,9 +41,9 @@ class EmbeddedJudge:
         return Reply(verdict=baseline(request.data, self._overlap))
 
     def evidence(self, request: Ask) -> Sequence[float] | None:
-        """The strengths that the baseline's thresholds cut; None for a prompt that has none."""
+        """The baseline's values before thresholding; None for a prompt without any."""
         evidence = request.prompt.evidence
         return evidence(request.data, self._overlap) if evidence else None
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to close."""

@@ -1,4 +1,4 @@
-"""The live judge: any OpenAI-compatible endpoint, one call per request."""
+"""The live judge: an OpenAI-compatible endpoint, one call per request."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ if TYPE_CHECKING:
 
 
 _AT_HAND = 4
-"""Times its places: a request that was told to wait, for a second say, leaves its place to others.
-"""
+"""Requests per slot: while one waits before a retry, another one uses its slot."""
 
 
 class LiveJudge:
-    """Asks one endpoint; when, how often and how many at once is the endpoint's affair."""
+    """Asks one endpoint. `Endpoint` does the retries and keeps to the limits."""
 
     note = ""
     keeps = True
@@ -36,10 +35,10 @@ class LiveJudge:
         self._endpoint = Endpoint(access, settings, settings.model, files)
         self._settings = settings
         self._envelopes: dict[str, Envelope] = {}
-        self._form = 0  # what a prompt is tried with first: what others came to
+        self._form = 0  # first format to try: the last one that another prompt turned to
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
-        """The reply's text, asked for in the best format that the endpoint offers."""
+        """The text of the reply, in the best format that the endpoint supports."""
         envelope = self._envelope(request.prompt)
         failures: Counter[str] = Counter()
         while True:
@@ -59,10 +58,10 @@ class LiveJudge:
             return replace(reply, failures=dict(failures)) if failures else reply
 
     def evidence(self, request: Ask) -> None:
-        """Nothing: its verdict is all it says."""
+        """None: it gives a verdict alone."""
 
     async def close(self) -> None:
-        """Give back connections."""
+        """Close the connections."""
         await self._endpoint.close()
 
     def _envelope(self, prompt: Prompt[Any]) -> Envelope:

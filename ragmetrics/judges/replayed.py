@@ -1,11 +1,11 @@
-"""The recorded judge: plays back replies that were given before, from a JSONL file.
+"""The recorded judge: answers with recorded replies from a JSONL file.
 
 One line per reply, as `ragmetrics score --record` writes it:
 
     {"key": ..., "prompt": ..., "judge": ..., "reply": ...}
 
-Lines with one key are replies to attempts in order. `"as_is": true` marks a verdict that a judge of
-ours gave without text to be read. Of a panel's recording, `PATH#JUDGE` plays one judge.
+Lines with equal keys are the replies to successive attempts. `"as_is": true` marks a verdict of a
+built-in judge, which has no text. `PATH#JUDGE` chooses one judge of a panel's recording.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ from ragmetrics.errors import InputError, JudgeError
 from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.model import Ask, dump_json
 
-_LONGEST_LINE = 100_000_000
-"""Bytes."""
+_LONGEST_LINE = 100_000_000  # bytes
 
 
 class RecordedJudge:
-    """Answers from a recording; a request that is not in it fails its row and no other."""
+    """Answers from a recording; a request that is not in it fails for its row alone."""
 
     note = "recorded replies"
     concurrency = 1
@@ -39,7 +38,7 @@ class RecordedJudge:
         self.fingerprint = fingerprint("recorded", sorted(self._replies.items()))
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
-        """The recorded reply to this attempt, or the last one there is."""
+        """The recorded reply to this attempt, or the last reply."""
         replies = self._replies.get(request.key)
         if not replies:
             raise JudgeError(f"the recording has no reply to this {request.prompt.name} request")
@@ -47,22 +46,22 @@ class RecordedJudge:
         return Reply(verdict=_verdict(request, reply)) if as_is else Reply(text=reply)
 
     def evidence(self, request: Ask) -> None:
-        """Nothing: its verdict is all it says."""
+        """None: it gives a verdict alone."""
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to close."""
 
 
 class Recorder:
-    """Writes replies to a recording as they come; without a path it writes nothing.
+    """Writes each reply to a recording when it comes; without a path it writes nothing.
 
-    Until the end they stand in PATH.part. A run without a reply leaves an earlier recording as it
-    was; one that breaks off keeps the replies it had, for they are paid for.
+    Until the end the file is PATH.part. A run without replies leaves an earlier recording
+    unchanged. A run that fails saves the replies that it had, because they are paid for.
     """
 
     def __init__(self, path: str | Path | None) -> None:
         self._name = f"recording {path}"
-        # Where the path is a link, the file that it leads to is replaced and not the link.
+        # Resolved, so that the target of a link is replaced and not the link.
         self._path = None if path is None else Path(path).resolve()
         self._file: TextIO | None = None
         self._replies = 0
@@ -70,9 +69,9 @@ class Recorder:
     def __enter__(self) -> Self:
         if self._path is not None:
             if self._path.exists() and not self._path.is_file():
-                raise InputError(f"{self._name}: is no file")
+                raise InputError(f"{self._name}: is not a file")
             try:
-                # Half a character, which is no UTF-8, is written as JSON's escape of it.
+                # A lone surrogate, which is not UTF-8, is written as a JSON escape.
                 self._file = _part(self._path).open(
                     "w", encoding="utf-8", errors="backslashreplace"
                 )
@@ -91,8 +90,8 @@ class Recorder:
         try:
             part.replace(self._path)
         except OSError as problem:
-            told = f"{self._name}: {problem.strerror}; the replies are in {part}"
-            raise InputError(told) from problem
+            message = f"{self._name}: {problem.strerror}; the replies are in {part}"
+            raise InputError(message) from problem
 
     def note(self, judge: str, request: Ask, reply: Reply) -> None:
         """Write one reply."""
@@ -115,17 +114,17 @@ def _part(path: Path) -> Path:
 
 
 def _verdict(request: Ask, text: str) -> BaseModel:
-    # Not held to the prompt's check: judges of ours may say less than a model is asked for.
+    # Without the prompt's check: built-in judges may give less than a model has to.
     try:
         verdict: BaseModel = request.prompt.verdict.model_validate_json(text)
     except ValidationError as error:
-        told = f"the recording's verdict does not fit this {request.prompt.name} request"
-        raise JudgeError(told) from error
+        message = f"the recording's verdict does not fit this {request.prompt.name} request"
+        raise JudgeError(message) from error
     return verdict
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """The lines of a recording, as bytes: a text would be split at U+2028 in replies too."""
+    """The lines of a recording as bytes, because str lines also end at U+2028."""
     try:
         with path.open("rb") as file:
             while line := file.readline(_LONGEST_LINE + 1):

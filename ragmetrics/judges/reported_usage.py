@@ -1,6 +1,6 @@
-"""Reads what a server says about itself: numbers of tokens, which may be missing or nonsense.
+"""Reads the numbers of tokens that a server reports.
 
-None of it may fail a reply or spoil what is stored: what cannot be true is ignored.
+A missing or impossible number counts as 0: it must not fail a reply or enter the store.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 MOST_TOKENS = 10_000_000
-"""More than any model takes or gives in one request."""
+"""More than any model reads or writes in one request."""
 
 
 class Tokens(NamedTuple):
@@ -17,12 +17,12 @@ class Tokens(NamedTuple):
 
     prompt: int = 0
     cached: int = 0
-    """Of the prompt's, those that the server had in its cache."""
+    """Tokens of the prompt that were in the server's cache."""
     completion: int = 0
 
 
 def tokens_of(payload: Any) -> Tokens:
-    """The tokens that an answer names under `usage`; 0 for each that is missing or cannot be."""
+    """The tokens under `usage` of an answer; 0 for a missing or impossible number."""
     usage = mapping(mapping(payload).get("usage"))
     prompt = count(usage.get("prompt_tokens"))
     cached = count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
@@ -30,10 +30,10 @@ def tokens_of(payload: Any) -> Tokens:
 
 
 def count(said: Any) -> int:
-    """A number of tokens; 0 for what is no number, below 0 or above `MOST_TOKENS`."""
+    """A number of tokens; 0 if it is not a number, below 0 or above `MOST_TOKENS`."""
     if isinstance(said, bool) or not isinstance(said, int | float):
         return 0
-    return int(said) if 0 <= said <= MOST_TOKENS else 0  # no comparison is true of NaN
+    return int(said) if 0 <= said <= MOST_TOKENS else 0  # false for NaN
 
 
 def mapping(said: Any) -> Mapping[str, Any]:

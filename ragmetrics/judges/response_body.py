@@ -1,7 +1,7 @@
-"""Reads the body of an answer, unpacked, and never more of it than is allowed.
+"""Reads and decompresses the body of an answer, up to a size limit.
 
-A server may send 200 kB that unpack to gigabytes, or bytes without an end. So the client does not
-unpack by itself: pieces are unpacked here, at most `_PIECE` bytes at a time.
+A server may send 200 kB that decompress to gigabytes, or an endless body. So the HTTP client does
+not decompress; this module does, at most `_PIECE` bytes at a time.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 
 ENCODINGS = "gzip, deflate"
-"""What requests offer as Accept-Encoding: nothing else is unpacked here."""
+"""Accept-Encoding of requests: the encodings that are decompressed here."""
 _PIECE = 1 << 16
 _LARGE = 1 << 20
-_HEAD = 2  # bytes that tell one packing from the others
+_HEAD = 2  # bytes that identify the encoding
 _LARGE_AT_ONCE = 8
 _EITHER = 32 + zlib.MAX_WBITS  # gzip or zlib, by their first bytes
 _RAW = -zlib.MAX_WBITS  # deflate without a header, as some servers send it
 
 
 class BadBody(Exception):
-    """The body is damaged, or packed in a way that was not offered."""
+    """The body is damaged, or has an encoding that was not offered."""
 
 
 class TooLarge(Exception):
-    """The body is larger than it may be."""
+    """The body is larger than allowed."""
 
     def __init__(self, most: int) -> None:
         super().__init__(f"it is larger than {most:,} bytes")
@@ -34,24 +34,24 @@ class TooLarge(Exception):
 
 
 class Unpacker:
-    """Unpacks one body. Raises BadBody."""
+    """Decompresses one body. Raises BadBody."""
 
     def __init__(self, encoding: str) -> None:
         name = encoding.strip().lower()
         if name not in ("", "identity", "gzip", "x-gzip", "deflate"):
-            raise BadBody(f"it is packed as {name[:40]!r}, which was not asked for")
+            raise BadBody(f"it has the encoding {name[:40]!r}, which was not offered")
         self._packed = name not in ("", "identity")
         self._head = b""
         self._member: zlib._Decompress | None = None
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What a piece of the body unpacks to, in pieces of bounded size."""
+        """Decompress a piece of the body into pieces of bounded size."""
         if not self._packed:
             yield data
             return
-        full = False  # the piece before may not have been all that was there
+        full = False  # the last piece may not have been complete
         while data or full:
-            if self._member is None or self._member.eof:  # several members may follow each other
+            if self._member is None or self._member.eof:  # a body may have several members
                 self._head += data
                 if len(self._head) < _HEAD:
                     return
@@ -60,7 +60,7 @@ class Unpacker:
             try:
                 unpacked = self._member.decompress(data, _PIECE)
             except zlib.error as error:
-                raise BadBody(f"it cannot be unpacked: {error}") from None
+                raise BadBody(f"it cannot be decompressed: {error}") from None
             ended = self._member.eof
             data = self._member.unused_data if ended else self._member.unconsumed_tail
             full = len(unpacked) == _PIECE and not ended
@@ -68,21 +68,21 @@ class Unpacker:
                 yield unpacked
 
     def finish(self) -> None:
-        """See that nothing is missing at the end."""
+        """Check that the body is complete."""
         if self._head or (self._member and not self._member.eof):
-            raise BadBody("it is packed, and its end is missing")
+            raise BadBody("it is compressed, and its end is missing")
 
 
 def _window(head: bytes) -> int:
-    """What zlib is told of packed data that begins so."""
+    """The `wbits` of zlib for data that begins so."""
     zlib_header = head[0] & 15 == zlib.DEFLATED and int.from_bytes(head[:_HEAD], "big") % 31 == 0
     return _EITHER if zlib_header or head.startswith(b"\x1f\x8b") else _RAW
 
 
 class BodyReader:
-    """Reads bodies of at most `most` bytes; only a few large ones at once.
+    """Reads bodies of at most `most` bytes, and only a few large ones at once.
 
-    Many connections that all send without an end then take `_LARGE` bytes each, and not `most`.
+    So many connections with endless bodies take `_LARGE` bytes each, not `most`.
     """
 
     def __init__(self, most: int) -> None:
@@ -104,7 +104,7 @@ class BodyReader:
             return bytes(body)
 
     async def beginning(self, pieces: AsyncIterator[bytes], encoding: str) -> bytes:
-        """As much of the body as an error message needs; what is damaged ends it."""
+        """The beginning of the body, for an error message; it ends at damaged data."""
         body = bytearray()
         try:
             unpacker = Unpacker(encoding)

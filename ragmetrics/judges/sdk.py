@@ -1,4 +1,4 @@
-"""The openai SDK's client, for what is asked seldom: files and batches."""
+"""Client of the openai SDK, for files and batches only."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from ragmetrics.judges.endpoint_config import Access
 
 MOST_FILE_BYTES = 1_000_000_000
-"""Of a batch's output, unpacked: input files have 200 MB at most. It goes to the disk."""
+"""Most bytes of a batch's output, decompressed; it is streamed to the disk."""
 
 
 def make_client(access: Access, settings: JudgeSettings) -> AsyncOpenAI:
-    """A client of the endpoint, which reads no answer beyond its bound. Raises JudgeRefused where
-    the proxies of the environment, as in `http_proxy`, cannot be used.
+    """A client of the endpoint with a size limit for answers. Raises JudgeRefused if the proxies of
+    the environment, such as `http_proxy`, cannot be used.
     """
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
@@ -44,10 +44,7 @@ def make_client(access: Access, settings: JudgeSettings) -> AsyncOpenAI:
 
 
 def bounding(most_bytes: int) -> Callable[[Any], Awaitable[None]]:
-    """A hook that bounds what is read of an answer; its body is read only after that.
-
-    Reading raises TooLarge and BadBody.
-    """
+    """A response hook that limits the size of the body. Reading raises TooLarge and BadBody."""
 
     async def bound(response: Any) -> None:
         most = MOST_FILE_BYTES if response.url.path.endswith("/content") else most_bytes
@@ -58,12 +55,12 @@ def bounding(most_bytes: int) -> Callable[[Any], Awaitable[None]]:
 
 
 def _stream(response: Any, unpacker: Unpacker, most: int) -> Any:
-    # The SDK rides on httpx or on httpx2, by its version.
+    # The SDK uses httpx or httpx2, depending on its version.
     library = sys.modules[type(response).__module__.partition(".")[0]]
     raw = response.stream
 
     class Bounded(library.AsyncByteStream):  # type: ignore[misc, name-defined]
-        """The body, unpacked."""
+        """The decompressed body."""
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             size = 0
@@ -76,7 +73,7 @@ def _stream(response: Any, unpacker: Unpacker, most: int) -> Any:
             unpacker.finish()
 
         async def aclose(self) -> None:
-            """Give back the connection."""
+            """Release the connection."""
             await raw.aclose()
 
     return Bounded()

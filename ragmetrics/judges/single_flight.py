@@ -1,4 +1,4 @@
-"""Once: each distinct thing is asked for once, whoever asks, meanwhile or later."""
+"""De-duplicates concurrent and repeated requests: single flight, and an LRU cache of answers."""
 
 from __future__ import annotations
 
@@ -11,61 +11,61 @@ from ragmetrics.errors import Unanswered
 from ragmetrics.model import Answer
 
 REMEMBERED = 4_096
-"""Answers that are kept at hand; those on their way are bounded by who asks."""
+"""Most answers in the LRU cache."""
 
 Find = Callable[[], Awaitable[Answer]]
 
 
 class SingleFlight:
-    """Answers on their way, and the latest that came; shared by all who ask one judge.
+    """Pending and recent answers of one judge, shared by all its clients.
 
-    What failed is forgotten, so that a later try may do better.
+    Failures are not cached, so that a later request is sent again.
     """
 
     def __init__(self) -> None:
-        self._coming: dict[str, asyncio.Future[Answer]] = {}
-        self._there: OrderedDict[str, asyncio.Future[Answer]] = OrderedDict()
+        self._pending: dict[str, asyncio.Future[Answer]] = {}
+        self._recent: OrderedDict[str, asyncio.Future[Answer]] = OrderedDict()
         self.has_answered = False
-        """Whether any answer came."""
+        """Whether there was any answer."""
 
     def find(self, key: str) -> asyncio.Future[Answer] | None:
-        """The answer that somebody asked for already, on its way or there."""
-        if key in self._there:
-            self._there.move_to_end(key)
-            return self._there[key]
-        return self._coming.get(key)
+        """The pending or cached answer to a key."""
+        if key in self._recent:
+            self._recent.move_to_end(key)
+            return self._recent[key]
+        return self._pending.get(key)
 
     def put(self, key: str, future: asyncio.Future[Answer]) -> None:
-        """Let whoever asks for a key wait for this."""
-        self._coming[key] = future
+        """Register the pending answer to a key."""
+        self._pending[key] = future
         future.add_done_callback(lambda done: self._settle(key, done))
 
     def _settle(self, key: str, done: asyncio.Future[Answer]) -> None:
-        if self._coming.get(key) is done:
-            del self._coming[key]
-        # Reading the exception: a refusal ends the run through the first row that meets it.
+        if self._pending.get(key) is done:
+            del self._pending[key]
+        # `exception()` marks it as retrieved: the first row that awaits it ends the run.
         if done.cancelled() or done.exception() or isinstance(done.result(), Unanswered):
             return
-        self._there[key] = done
+        self._recent[key] = done
         self.has_answered = True
-        if len(self._there) > REMEMBERED:
-            self._there.popitem(last=False)
+        if len(self._recent) > REMEMBERED:
+            self._recent.popitem(last=False)
 
 
 class SingleFlightScope:
-    """One of those who share a Once; when it stops, it gives up only what it began itself."""
+    """One user of a shared SingleFlight; when it stops, it cancels its own requests only."""
 
-    def __init__(self, once: SingleFlight | None = None) -> None:
-        self._once = once or SingleFlight()
-        self._mine: set[asyncio.Future[Answer]] = set()
+    def __init__(self, single_flight: SingleFlight | None = None) -> None:
+        self._flight = single_flight or SingleFlight()
+        self._own: set[asyncio.Future[Answer]] = set()
 
     def ask(self, key: str, find: Find) -> Awaitable[Answer]:
-        """What is returned waits for the answer, which is on its way at once; `find` is called
-        where nobody asked for it before.
+        """Start a request now; awaiting the result gives its answer. `find` is called if the answer
+        is neither pending nor cached.
         """
 
         def begin() -> asyncio.Future[Answer]:
-            future = self._once.find(key)
+            future = self._flight.find(key)
             if future is None:
                 future = asyncio.ensure_future(find())
                 self.put(key, future)
@@ -74,30 +74,30 @@ class SingleFlightScope:
         return _Waiting(begin(), begin)
 
     def is_asked(self, key: str) -> bool:
-        """Whether somebody asked for it already."""
-        return self._once.find(key) is not None
+        """Whether an answer is pending or cached."""
+        return self._flight.find(key) is not None
 
     @property
     def has_answered(self) -> bool:
-        """Whether any answer came, to this asker or to another."""
-        return self._once.has_answered
+        """Whether any user of the SingleFlight has had an answer."""
+        return self._flight.has_answered
 
     def put(self, key: str, future: asyncio.Future[Answer]) -> None:
-        """Answer a key by this future, which goes when this asker stops."""
-        self._once.put(key, future)
-        self._mine.add(future)
-        future.add_done_callback(self._mine.discard)
+        """Register a pending answer, which is cancelled when this scope stops."""
+        self._flight.put(key, future)
+        self._own.add(future)
+        future.add_done_callback(self._own.discard)
 
     async def stop(self) -> None:
-        """Give up what was begun here and has no answer; others who wait for it ask anew."""
-        waiting = [future for future in self._mine if not future.done()]
+        """Cancel the pending requests of this scope; others that await them send them again."""
+        waiting = [future for future in self._own if not future.done()]
         for future in waiting:
             future.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
 
 
 class _Waiting:
-    """Waits for an answer; where the one who asked is stopped, asks in its place."""
+    """Awaits an answer; sends the request again if the scope that sent it stops."""
 
     def __init__(
         self, future: asyncio.Future[Answer], again: Callable[[], asyncio.Future[Answer]]

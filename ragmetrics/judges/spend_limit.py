@@ -1,9 +1,9 @@
-"""The purse: what a run may still spend on judges, as far as it runs in this process.
+"""Remaining judge budget of a run, per process.
 
-Whoever sends a request takes an attempt out of the purse first, its retries too, so that the limit
-on requests holds exactly. Tokens and money are known afterwards: they are set aside as expected
-while a request is on its way, and settled by its reply. Embeddings come last and cost next to
-nothing: a part of the purse is kept for them, so that no question is asked in vain.
+Each attempt, also a retry, takes one request from the budget before it is sent, so the limit on
+requests holds exactly. Tokens and money are known only afterwards: the expected amount is reserved
+while a request is in flight, and replaced by the amount of the reply. A part of the budget is
+reserved for embeddings, which come last, so that no judged question lacks them.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from ragmetrics.errors import OverBudget
 
 @dataclass(frozen=True)
 class Spend:
-    """An amount of each thing that is limited."""
+    """An amount of requests, tokens and US dollars."""
 
     requests: float = 0.0
     tokens: float = 0.0
     usd: float = 0.0
 
     def __add__(self, other: Spend) -> Spend:
-        """Both together."""
+        """The sum."""
         return Spend(
             self.requests + other.requests, self.tokens + other.tokens, self.usd + other.usd
         )
 
     def less(self, other: Spend) -> Spend:
-        """What is left of it, never less than nothing."""
+        """The difference, at least 0 of each."""
         return Spend(
             max(0.0, self.requests - other.requests),
             max(0.0, self.tokens - other.tokens),
@@ -43,70 +43,75 @@ class Spend:
 
 @dataclass
 class SpendLimiter:
-    """What is left of requests, tokens and US dollars; without limits, all of it."""
+    """Remaining requests, tokens and US dollars; infinite without limits."""
 
     requests: float = math.inf
     tokens: float = math.inf
     usd: float = math.inf
-    kept: Spend = Spend()
-    """Of it, what judges leave for embeddings."""
-    _aside: list[Reservation] = field(default_factory=list, init=False)
+    for_embeddings: Spend = Spend()
+    """Part that is reserved for embeddings."""
+    _reserved: list[Reservation] = field(default_factory=list, init=False)
     _waiting: list[asyncio.Future[None]] = field(default_factory=list, init=False)
 
-    def put_in(self, more: Spend, kept: Spend) -> None:
-        """Add what may be spent, and what of it is for embeddings."""
+    def add(self, more: Spend, for_embeddings: Spend) -> None:
+        """Add to the budget, and to the part of it for embeddings."""
         self.requests += more.requests
         self.tokens += more.tokens
         self.usd += more.usd
-        self.kept += kept
+        self.for_embeddings += for_embeddings
         self._wake()
 
     def attempt(self, *, embeds: bool = False) -> None:
-        """Take out one attempt. Raises OverBudget where there is none left."""
-        if self.requests - (0 if embeds else self.kept.requests) < 1:
+        """Take one attempt from the budget. Raises OverBudget if there is none left."""
+        if self.requests - (0 if embeds else self.for_embeddings.requests) < 1:
             raise OverBudget("the budget's requests are used up")
         self.requests -= 1
 
-    def embedded(self, expected: Spend, tokens: float, usd: float) -> None:
-        """Pay what a text cost, and keep no longer what was kept for it. It is never refused for
-        its tokens: what was asked before it would have been paid in vain.
+    def charge_embedding(self, expected: Spend, tokens: float, usd: float) -> None:
+        """Charge an embedded text, and release its reservation. The charge never fails: without
+        the vector, the requests before it would be wasted.
         """
         self.tokens -= tokens
         self.usd -= usd
-        self.kept = self.kept.less(expected)
+        self.for_embeddings = self.for_embeddings.less(expected)
         self._wake()
 
     @asynccontextmanager
-    async def set_aside(
+    async def reserve(
         self, expect: Callable[[], tuple[float, float]]
     ) -> AsyncIterator[Reservation]:
-        """Keep the tokens and the money that a request is expected to cost, and then pay what its
-        bill says.
+        """Reserve the expected tokens and money of a request, then charge what it used.
 
-        Waits for others that may turn out cheaper, and then expects anew. Raises OverBudget where
-        not enough is left.
+        Waits for requests in flight that may cost less than expected. Raises OverBudget if too
+        little is left.
         """
         while not self._has(*expect()):
-            if not self._aside:
+            if not self._reserved:
                 tokens, _ = expect()
-                what = "tokens are" if self.tokens - self.kept.tokens < tokens else "money is"
+                what = (
+                    "tokens are"
+                    if self.tokens - self.for_embeddings.tokens < tokens
+                    else "money is"
+                )
                 raise OverBudget(f"the budget's {what} used up")
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
             await waiting
-        bill = Reservation(*expect())
-        self._aside.append(bill)
+        reservation = Reservation(*expect())
+        self._reserved.append(reservation)
         try:
-            yield bill
+            yield reservation
         finally:
-            self._aside = [one for one in self._aside if one is not bill]
-            self.tokens -= bill.paid_tokens
-            self.usd -= bill.paid_usd
+            self._reserved = [one for one in self._reserved if one is not reservation]
+            self.tokens -= reservation.paid_tokens
+            self.usd -= reservation.paid_usd
             self._wake()
 
     def _has(self, tokens: float, usd: float) -> bool:
-        tokens += self.kept.tokens + sum(bill.tokens for bill in self._aside)
-        usd += self.kept.usd + sum(bill.usd for bill in self._aside)
+        tokens += self.for_embeddings.tokens + sum(
+            reservation.tokens for reservation in self._reserved
+        )
+        usd += self.for_embeddings.usd + sum(reservation.usd for reservation in self._reserved)
         return tokens <= self.tokens and usd <= self.usd
 
     def _wake(self) -> None:
@@ -118,7 +123,7 @@ class SpendLimiter:
 
 @dataclass
 class Reservation:
-    """What a request is expected to cost, and what it came to."""
+    """Expected and actual cost of a request."""
 
     tokens: float
     usd: float
@@ -128,19 +133,19 @@ class Reservation:
 
 @dataclass
 class Expectation:
-    """What requests of one kind cost, by those that were answered."""
+    """Expected cost of requests of one kind, learned from their replies."""
 
     per_character: float = 0.25
-    """Tokens sent; four characters make one until replies say better."""
+    """Tokens per character of a prompt; one quarter until the first reply."""
     completion: float = 100.0
-    """Tokens of a reply."""
+    """Mean tokens of a reply; 100 until the first reply."""
     _characters: float = field(default=0.0, init=False)
     _prompt: float = field(default=0.0, init=False)
     _completion: float = field(default=0.0, init=False)
     _replies: int = field(default=0, init=False)
 
     def learn(self, characters: int, prompt_tokens: int, completion_tokens: int) -> None:
-        """Take a reply into account."""
+        """Update with a reply."""
         self._characters += characters
         self._prompt += prompt_tokens
         self._completion += completion_tokens
@@ -154,9 +159,9 @@ _in_use: ContextVar[SpendLimiter | None] = ContextVar("purse", default=None)
 
 
 @contextmanager
-def use_budget(purse: SpendLimiter | None) -> Iterator[None]:
-    """What is sent meanwhile, by tasks that begin meanwhile, is paid from this purse."""
-    token = _in_use.set(purse)
+def use_budget(budget: SpendLimiter | None) -> Iterator[None]:
+    """Charge the requests made in this context, and in tasks started in it, to a budget."""
+    token = _in_use.set(budget)
     try:
         yield
     finally:
@@ -164,11 +169,11 @@ def use_budget(purse: SpendLimiter | None) -> Iterator[None]:
 
 
 def attempt(*, embeds: bool = False) -> None:
-    """Called before anything is sent: an attempt of the purse in use. Raises OverBudget."""
-    if purse := _in_use.get():
-        purse.attempt(embeds=embeds)
+    """Take one attempt from the current budget, before sending. Raises OverBudget."""
+    if budget := _in_use.get():
+        budget.attempt(embeds=embeds)
 
 
 def budget_in_use() -> SpendLimiter | None:
-    """The purse that pays for what is sent here; None: there is no budget."""
+    """The budget of the current context; None if there is none."""
     return _in_use.get()

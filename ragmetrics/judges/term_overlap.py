@@ -1,9 +1,8 @@
-"""Words of a claim or a question held against the words of a passage, in any language.
+"""Weighted overlap of the words of a claim or a question with a passage, in any language.
 
-A word that the passage lacks may stand there in another form: inflected, compounded, with an
-article or particle joined on. It counts by the share of its parts of four letters that the
-passage's words hold, squared, so that a chance part or two counts for little. That does for any
-script what a stemmer does for one language, without a list of endings.
+A word that is not in the passage may be there in another form: inflected, compounded, or with an
+article or particle attached. Its match is the share of its letter 4-grams that the passage has,
+squared, so that a few chance matches count for little. This replaces a stemmer for any script.
 """
 
 from __future__ import annotations
@@ -17,26 +16,26 @@ from ragmetrics.judges.word_frequencies import Corpus, is_unspaced, words
 _START = "\0"
 _KEPT = 64
 _SENTENCE = 5
-"""Words from which a query is taken for a sentence. A passage may well open with a shorter one, as
-`Opening hours: 9 to 5` does, so a shorter one is left out only of a passage that adds nothing."""
+"""Words from which a query counts as a sentence. A shorter query, such as `Opening hours`, may be
+the beginning of any passage; it is removed only from a passage that has no other words."""
 
 
 class Tuning(NamedTuple):
-    """The constants, as the labelled sets chose them: see docs/judges.md."""
+    """Constants, chosen on labelled sets: see docs/judges.md."""
 
     part: int = 4
-    """Letters to a part of a word."""
+    """Length of a letter n-gram."""
     power: int = 2
-    """What the share of a word's parts is raised to."""
+    """Exponent of the share of matching n-grams."""
     doubt: float = 2.0
-    """How many words never seen stand for what a question may leave unsaid."""
+    """Smoothing of relevance, in weights of an unseen word."""
 
 
 TUNING = Tuning()
 
 
 class Passage(NamedTuple):
-    """The words of a text in their order, each between two marks; its distinct words and parts."""
+    """A text as its words between marks; its distinct words and n-grams."""
 
     text: str
     words: frozenset[str]
@@ -44,7 +43,7 @@ class Passage(NamedTuple):
 
 
 def read(text: str, part: int) -> Passage:
-    """The words of a text and all their parts; the start of a word is a letter like another."""
+    """The words and n-grams of a text; the start of a word counts as a letter."""
     found = words(text)
     joined = _START + _START.join(found)
     return Passage(
@@ -55,10 +54,10 @@ def read(text: str, part: int) -> Passage:
 
 
 def without_question(question: str, passage: Passage) -> str | None:
-    """The words of a passage that repeats the question word by word, without that.
+    """The words of a passage without a verbatim repetition of the question; None if it has none.
 
-    None where it does not. A question of a few words may stand in any passage about it: there the
-    passage repeats it only if it says nothing else.
+    A short question may occur in any passage on its subject: it counts as repeated only if the
+    passage has no other words.
     """
     asked = words(question)
     marked = f"{_START}{_START.join(asked)}{_START}"
@@ -72,10 +71,10 @@ def without_question(question: str, passage: Passage) -> str | None:
     return None if left and length < _SENTENCE else left
 
 
-def held(word: str, passage: Passage, tuning: Tuning) -> float:
-    """How much of a word the passage holds: 1 where it stands there, else by its parts.
+def word_match(word: str, passage: Passage, tuning: Tuning) -> float:
+    """Match of a word with a passage: 1 if it is there, else by its n-grams.
 
-    Numbers, and words too short for two parts, are held whole or not at all.
+    Numbers, and words too short for two n-grams, match completely or not at all.
     """
     if word in passage.words:
         return 1.0
@@ -87,7 +86,7 @@ def held(word: str, passage: Passage, tuning: Tuning) -> float:
 
 @lru_cache(maxsize=50_000)
 def _parts(word: str, size: int) -> tuple[str, ...]:
-    """The parts by which a word may be held; none for numbers and short words."""
+    """The n-grams of a word; none for numbers and short words."""
     if len(word) < size or word[0].isdecimal():
         return ()
     marked = _START + word
@@ -95,7 +94,7 @@ def _parts(word: str, size: int) -> tuple[str, ...]:
 
 
 class Overlap:
-    """The embedded judge's Lexicon; the weights are the rarity of words in a corpus."""
+    """Lexicon of the embedded judge; weights are the rarity of words in a corpus."""
 
     def __init__(self, corpus: Corpus, tuning: Tuning = TUNING) -> None:
         self._tuning = tuning
@@ -108,22 +107,22 @@ class Overlap:
     def coverage(self, claim: str, passage: str) -> float:
         """Share of the claim's word weight that the passage holds.
 
-            coverage = sum of w(t) held(t) / sum of w(t)   for the words t of the claim
+            coverage = sum of w(t) match(t) / sum of w(t)   for the words t of the claim
 
         Range [0, 1]; 0 for a claim without words.
         """
         weights = self._said(claim)
-        return self._held(weights, self._read(passage)) / (sum(weights.values()) or 1.0)
+        return self._match(weights, self._read(passage)) / (sum(weights.values()) or 1.0)
 
     def relevance(self, question: str, passage: str) -> float:
         """Share of the question's subject that the passage holds, allowing for chance.
 
-            relevance = sum of w(t) held(t) / (sum of w(t) + u (1 + l))
+            relevance = sum of w(t) match(t) / (sum of w(t) + u (1 + l))
 
-        u is the weight of a word never seen, or half that of the question where that is less; l
-        the length of the passage by that of a typical context. Little is sure from a short
-        question, and a long passage holds more words by chance. What repeats the question is no
-        part of the passage. Range [0, 1); 0 for a question without words.
+        u is the weight of an unseen word, or half that of the question if that is less; l is the
+        length of the passage over that of a typical context. A short question is weak evidence,
+        and a long passage has more words by chance. Words that repeat the question do not count
+        as part of the passage. Range [0, 1); 0 for a question without words.
         """
         weights = self._asked(question)
         total = sum(weights.values())
@@ -132,22 +131,22 @@ class Overlap:
         there = self._read(self.without_question(question, passage))
         length = len(there.words) / self._typical_length
         doubt = self._tuning.doubt * min(self._unseen, total / 2) * (1 + length) / 2
-        return self._held(weights, there) / (total + doubt)
+        return self._match(weights, there) / (total + doubt)
 
     def without_question(self, question: str, passage: str) -> str:
-        """The passage, or, where it repeats the question, the rest of its words."""
+        """The passage, without a repetition of the question."""
         left = without_question(question, self._read(passage))
         return passage if left is None else left
 
-    def _held(self, weights: Mapping[str, float], passage: Passage) -> float:
+    def _match(self, weights: Mapping[str, float], passage: Passage) -> float:
         tuning = self._tuning
-        return sum([weight * held(word, passage, tuning) for word, weight in weights.items()])
+        return sum([weight * word_match(word, passage, tuning) for word, weight in weights.items()])
 
 
 def _weighing(weight: Callable[[str], float]) -> Callable[[str], Mapping[str, float]]:
-    """The distinct words of a text with their weights.
+    """A function from a text to the weights of its distinct words.
 
-    In the order of the text: that of a set differs between processes, and with it the last bit.
+    They are in the order of the text: the order of a set would change the last bit of a sum.
     """
     weigh = lru_cache(maxsize=50_000)(weight)
 

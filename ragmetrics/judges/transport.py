@@ -1,7 +1,6 @@
-"""Carries requests to an endpoint, by aiohttp.
+"""Sends requests to an endpoint with aiohttp.
 
-The SDK's own way costs several times the CPU of the request itself; see
-docs/decisions/0014-aiohttp-carries-requests.md.
+The SDK needs several times the CPU; see docs/decisions/0014-aiohttp-carries-requests.md.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 3.0
 _IDLE_SECONDS = 4.0  # servers close idle connections after 5 or more
-_LEAST_KEY = 8  # characters: what is shorter stands in texts by chance
+_LEAST_KEY = 8  # characters; a shorter key occurs in texts by chance
 _LARGE = 1 << 20  # bytes that are sent in pieces
 
 
 class Unreachable(Exception):
-    """No connection: no such host, nobody listens, no answer, or a certificate that is not good."""
+    """No connection: unknown host, closed port, timeout or invalid certificate."""
 
-    def __init__(self, message: str, *, in_vain: bool) -> None:
+    def __init__(self, message: str, *, permanent: bool) -> None:
         super().__init__(message)
-        self.in_vain = in_vain
-        """Whether trying once more at once would be."""
+        self.permanent = permanent
+        """Whether an immediate retry would fail too."""
 
 
 class Dropped(Exception):
@@ -47,7 +46,7 @@ class Dropped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered."""
+    """Response of a server."""
 
     status: int
     headers: Mapping[str, str]
@@ -55,8 +54,8 @@ class Answer:
 
 
 @contextmanager
-def failures_told() -> Iterator[None]:
-    """What aiohttp raises inside, as Unreachable or Dropped."""
+def translate_connection_errors() -> Iterator[None]:
+    """Translate errors of aiohttp to Unreachable or Dropped."""
     import aiohttp
 
     try:
@@ -65,20 +64,20 @@ def failures_told() -> Iterator[None]:
         aiohttp.ConnectionTimeoutError,
         aiohttp.InvalidURL,
         aiohttp.NonHttpUrlClientError,
-        UnicodeError,  # a host that no name server can be asked for
+        UnicodeError,  # a host name that cannot be encoded
     ) as error:
-        raise Unreachable(str(error), in_vain=True) from error
+        raise Unreachable(str(error), permanent=True) from error
     except aiohttp.ClientConnectorError as error:
         certificate = isinstance(error, aiohttp.ClientSSLError)
-        raise Unreachable(str(error.os_error), in_vain=certificate) from error
+        raise Unreachable(str(error.os_error), permanent=certificate) from error
     except (aiohttp.ClientError, OSError) as error:
         raise Dropped(str(error) or type(error).__name__) from error
 
 
 async def read_answer(response: ClientResponse, bodies: BodyReader) -> Answer:
-    """What a server answers, unpacked; of an error only the beginning.
+    """Read and decompress an answer; of an error only the beginning.
 
-    Raises TooLarge where an answer is larger than it may be, Dropped where it is damaged.
+    Raises TooLarge if the answer is larger than allowed, Dropped if it is damaged.
     """
     pieces = response.content.iter_any()
     encoding = response.headers.get("Content-Encoding", "")
@@ -90,7 +89,7 @@ async def read_answer(response: ClientResponse, bodies: BodyReader) -> Answer:
 
 
 class Transport:
-    """Connections to one endpoint, opened with the first request, on its event loop."""
+    """Connections to one endpoint, opened by the first request on its event loop."""
 
     def __init__(self, access: Access, most_bytes: int) -> None:
         self.address = access.address.rstrip("/")
@@ -100,21 +99,21 @@ class Transport:
         self._opening = asyncio.Lock()
 
     async def post(self, path: str, body: bytes) -> Answer:
-        """Send JSON and read the answer, whatever its status, for as long as it takes.
+        """Send JSON and read the answer, of any status, without a timeout.
 
-        Raises Unreachable or Dropped, and TooLarge where the answer is larger than it may be.
+        Raises Unreachable, Dropped, and TooLarge if the answer is larger than allowed.
         """
         session = self._session or await self._open()
         data = body if len(body) < _LARGE else io.BytesIO(body)
-        with failures_told():
-            # A redirect might lead the logs to somebody else.
+        with translate_connection_errors():
+            # A redirect could send the logs to another server.
             async with session.post(
                 self.address + path, data=data, allow_redirects=False
             ) as response:
                 return self._without_key(await read_answer(response, self._bodies))
 
     def _without_key(self, answer: Answer) -> Answer:
-        # Some servers repeat the key in their errors, which are printed and kept.
+        # Some servers repeat the key in errors, which are printed and stored.
         secret = self._access.key.encode()
         if answer.status == 200 or len(secret) < _LEAST_KEY:
             return answer
@@ -129,7 +128,7 @@ class Transport:
     async def _open(self) -> ClientSession:
         async with self._opening:
             if self._session is None:
-                # Importing aiohttp and reading certificates takes long enough to hold others up.
+                # In a thread: the import and the certificates would block the event loop.
                 self._session = self._make(await asyncio.to_thread(certificates, self.address))
             return self._session
 
@@ -137,7 +136,7 @@ class Transport:
         import aiohttp
 
         return aiohttp.ClientSession(
-            # How many connections there are, the gate decides.
+            # The limiter bounds the number of connections.
             connector=aiohttp.TCPConnector(
                 limit=0, ssl=certificates, keepalive_timeout=_IDLE_SECONDS, ttl_dns_cache=300
             ),
@@ -145,17 +144,17 @@ class Transport:
             auto_decompress=False,
             timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
-            # By aiohttp's own reading of the environment each request would take a thread.
+            # aiohttp's own `trust_env` would use a thread per request.
             proxy=proxy_of(self.address),
         )
 
 
 def certificates(address: str) -> ssl.SSLContext | bool:
-    """The system's certificates or those of SSL_CERT_FILE and SSL_CERT_DIR; certifi's beside."""
+    """Certificates of SSL_CERT_FILE and SSL_CERT_DIR, or those of the system and of certifi."""
     import aiohttp  # noqa: F401 - in the thread that this runs in
 
     if not address.startswith("https:"):
-        return True  # there is nothing to certify
+        return True  # no certificate is needed
     return _context(os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"))
 
 

@@ -1,5 +1,6 @@
-"""Stand-ins for those of a panel who lack their key: what the store has of them is found, and
-whatever they are asked, they refuse. The others go on.
+"""Panel members without credentials: cached replies are used, new requests raise JudgeRefused.
+
+The other judges of the panel continue.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from ragmetrics.model import Ask, Vector
 
 
 class UnavailableJudge:
-    """A judge that cannot be asked, as `judge` would have been."""
+    """Replaces `judge`, which lacks its key, with the same name and fingerprint."""
 
     def __init__(self, judge: Judge, refusal: JudgeRefused) -> None:
         self.name, self.note = judge.name, judge.note
@@ -24,15 +25,15 @@ class UnavailableJudge:
         raise JudgeRefused(str(self.refusal))
 
     def evidence(self, request: Ask) -> None:
-        """Nothing."""
+        """None."""
 
     async def close(self) -> None:
-        """Give back what it has."""
+        """Close the replaced one."""
         await self._judge.close()
 
 
 class UnavailableEmbedder:
-    """An embedder that cannot be asked, as `embedder` would have been."""
+    """Replaces `embedder`, which lacks its key, with the same name and fingerprint."""
 
     def __init__(self, embedder: Embedder, refusal: JudgeRefused) -> None:
         self.name, self.fingerprint = embedder.name, embedder.fingerprint
@@ -45,5 +46,5 @@ class UnavailableEmbedder:
         raise JudgeRefused(str(self.refusal))
 
     async def close(self) -> None:
-        """Give back what it has."""
+        """Close the replaced one."""
         await self._embedder.close()

@@ -1,4 +1,4 @@
-"""Counts of what is asked, while it is asked, by the metric that asked for it."""
+"""Counts requests, tokens and failures by metric."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from functools import reduce
 from ragmetrics.judges.base import Embedded, Reply
 from ragmetrics.model import Usage
 
-_NEVER_ANSWERED = ("cancelled", "expired")  # of a batch: neither asked nor paid for
+_NEVER_ANSWERED = (
+    "cancelled",
+    "expired",
+)  # requests of a batch that were neither processed nor charged
 
 
 @dataclass
 class UsageCounter:
-    """Requests, tokens and failures; what equal requests of several metrics cost stands with the
-    metric that asked first.
-    """
+    """Requests, tokens and failures; equal requests of several metrics count for the first."""
 
     requests: int = 0
     answered_from_store: int = 0
@@ -28,7 +29,7 @@ class UsageCounter:
     failures: Counter[str] = field(default_factory=Counter)
 
     def add(self, reply: Reply) -> None:
-        """Count a reply, and the attempts before it that came to nothing."""
+        """Count a reply, and the failed attempts before it."""
         self.requests += 1
         self.fail(reply.failures)
         self.prompt_tokens += reply.prompt_tokens
@@ -36,7 +37,7 @@ class UsageCounter:
         self.completion_tokens += reply.completion_tokens
 
     def fail(self, failures: Mapping[str, int]) -> None:
-        """Count attempts that came to nothing, by kind."""
+        """Count failed attempts, by kind."""
         self.requests += sum(
             times for kind, times in failures.items() if kind not in _NEVER_ANSWERED
         )
@@ -62,11 +63,11 @@ class UsageCounter:
 
 
 class UsageCounters(defaultdict[str, UsageCounter]):
-    """The tallies of one judge by metric."""
+    """The counters of one judge by metric."""
 
     def __init__(self) -> None:
         super().__init__(UsageCounter)
 
     def usage(self) -> Usage:
-        """All metrics together."""
+        """The sum over all metrics."""
         return reduce(Usage.__add__, (one.usage() for one in self.values()), Usage())

@@ -1,6 +1,7 @@
-"""Checks vectors before they are used or kept.
+"""Checks vectors before they are used or cached.
 
-A good one has one dimension, finite numbers, a length above 0, and the size of its model's others.
+A valid vector is one-dimensional and finite, has a length above 0, and the size of the model's
+other vectors.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from ragmetrics.model import Vector
 
 
 class VectorChecks:
-    """The checks of one embedder's vectors; `known` counts sizes of those that a store holds.
+    """Checks of one embedder's vectors; `known` has the number of cached vectors by size.
 
-    All vectors of a model have one size: the one that most of them have, of those seen so far.
+    The expected size is the most frequent one so far.
     """
 
     def __init__(self, known: Counter[int] | None = None) -> None:
         self._sizes = Counter(known or {})
 
     def problem(self, vector: Vector, *, counted: bool = False) -> str:
-        """Why a vector is of no use; empty where it is good.
+        """Why a vector is invalid; empty if it is valid.
 
-        `counted`: its size is among the known ones, as of one that the store holds.
+        `counted`: its size is counted already, as for a cached vector.
         """
         if vector.ndim != 1:
             return f"it has {vector.ndim} dimensions, and a vector has one"
@@ -33,7 +34,7 @@ class VectorChecks:
         if not np.isfinite(vector).all():
             return "it holds NaN or infinity"
         if not 0 < np.linalg.norm(vector) < np.inf:
-            return "it has no direction: its length is 0, or beyond all numbers"
+            return "it has no direction: its length is 0 or infinite"
         if not counted:
             self._sizes[vector.size] += 1
         (usual, times), *_ = self._sizes.most_common(1)

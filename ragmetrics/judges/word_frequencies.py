@@ -1,9 +1,9 @@
-"""How common each word is in the night's contexts and questions: the weights of the embedded judge.
+"""Document frequencies of words in the night's contexts and questions, for the embedded judge.
 
-A few odd rows must not move the numbers of all others. So a context counts as often as it is
-retrieved, up to five times; a question counts once; and a long text, or a row of many contexts,
-counts for no more than others. Counts are kept in tables of fixed size, indexed by a hash of the
-word or of the text: memory does not grow with the night.
+A few odd rows must not change the scores of all others. So a context counts as often as it is
+retrieved, up to five times; a question counts once; a long text or a row of many contexts has no
+larger weight than others. Counts are in tables of fixed size, indexed by a hash of the word or of
+the text, so memory does not grow with the night.
 """
 
 from __future__ import annotations
@@ -20,35 +20,34 @@ from numpy.typing import NDArray
 
 SLOTS = 1 << 18
 CONTEXT_WORDS = 128
-"""Distinct words of a context that count in full; each word of a longer one counts for less."""
+"""Distinct words of a context that count fully; words of a longer context count less."""
 QUESTION_WORDS = 24
-"""The same of a question."""
+"""Distinct words of a question that count fully."""
 ROW_CONTEXTS = 5
-"""Contexts of a row that count in full; each of more counts for less."""
+"""Contexts of a row that count fully; if there are more, each counts less."""
 CONTEXT_TIMES = 5
-"""How often the same context counts. A hostile one is retrieved seldom. One that
-very many questions retrieve says little more of what words are common."""
+"""Most times that the same context counts: further retrievals add little information."""
 _LONGEST = 4_096
 _TEXTS = 1 << 23
-"""Places for texts that were seen: a million of them seldom share one."""
+"""Slots for seen texts; a million texts rarely collide."""
 _SHORT = 20_000
-"""Characters of a text whose words are remembered."""
+"""Longest text whose words are cached, in characters."""
 _FRACTIONS = b"\x02"
-"""What `to_bytes` begins with; whole counts, of earlier versions, begin otherwise."""
+"""Prefix of `to_bytes`; whole counts of earlier versions lack it."""
 _PRIOR_TEXTS = 10
 _PRIOR_WORDS = 100
-# Vowel signs of the scripts of India and South East Asia: parts of words, though no letters.
+# Vowel signs of Indian and South East Asian scripts: parts of words, but not letters.
 _SIGNS = "".join(c for c in map(chr, range(0x900, 0x1100)) if unicodedata.category(c)[0] == "M")
 _WORD = re.compile(rf"[^\W_{_SIGNS}][\w{_SIGNS}]*")
 _ASCII_WORD = re.compile("[a-z0-9]+")
-# Scripts written without spaces, or, as Korean, with particles joined on: each pair of
-# neighbouring characters counts as a word.
+# Scripts without spaces, or with attached particles, as Korean: each pair of adjacent characters
+# counts as a word.
 _UNSPACED = re.compile(r"[぀-ヿ㐀-䶿一-鿿豈-﫿가-힣฀-๿຀-໿ក-៿က-႟]")
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in any script, case and width folded."""
-    if text.isascii():  # nothing of what follows applies, and most texts are
+    """The words of a text in any script, with case and width folded."""
+    if text.isascii():  # fast path for most texts
         return _ASCII_WORD.findall(text.lower())
     found: list[str] = []
     folded = unicodedata.normalize("NFKC", text).casefold().replace("_", " ")
@@ -67,34 +66,34 @@ def is_unspaced(word: str) -> bool:
 
 @lru_cache(maxsize=100_000)
 def slot(word: str) -> int:
-    """The word's place in the tables; equal on every machine."""
+    """The word's slot in the tables, the same on every machine."""
     return zlib.crc32(word.encode("utf-8", "surrogatepass")) % SLOTS
 
 
 @lru_cache(maxsize=1_024)
 def _slots(text: str) -> NDArray[np.int64]:
-    """The places of the distinct words of a text; chunks are retrieved again and again."""
+    """The slots of the distinct words of a text; cached, because chunks recur."""
     found = set(map(slot, words(text)))
     return np.fromiter(found, dtype=np.int64, count=len(found))
 
 
 class Frequencies:
-    """In how many of some texts each word stands.
+    """Number of texts that hold each word.
 
-    A text with more than `most` distinct words is a fraction of a text, so that all of its words
-    together weigh as much as `most`.
+    A text with more than `most` distinct words counts as a fraction of a text, so that its words
+    have the total weight of `most` words.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.counts = np.zeros(SLOTS)
-        """Texts that hold a word, by the word's slot."""
+        """Number of texts that hold a word, by slot."""
         self.lengths = np.zeros(_LONGEST + 1)
-        """Texts, by how many distinct words they have."""
+        """Number of texts by number of distinct words."""
         self.texts = 0.0
 
     def add(self, text: str, share: float = 1.0) -> None:
-        """Count one more text, or a share of one."""
+        """Count a text, or a share of it."""
         slots = _slots(text) if len(text) <= _SHORT else _slots.__wrapped__(text)
         self.lengths[min(len(slots), _LONGEST)] += share
         share *= min(1.0, self.most / max(len(slots), 1))
@@ -104,8 +103,8 @@ class Frequencies:
     def rarity(self, word: str | None) -> float:
         """Inverse document frequency: log(1 + (N - n + 0.5) / (n + 0.5)).
 
-        A few texts are added, one of which holds the word, so that a handful of texts does not
-        make every word that occurs a common one. None stands for a word that was never seen.
+        Ten texts are added as a prior, one of which holds the word, so that words are not common in
+        a corpus of a few texts. None is an unseen word.
         """
         texts = self.texts + _PRIOR_TEXTS
         holding = 1 + (float(self.counts[slot(word)]) if word is not None else 0.0)
@@ -113,10 +112,9 @@ class Frequencies:
 
     @property
     def typical_length(self) -> float:
-        """How many distinct words a text has: the mean of the middle half of all texts.
+        """Distinct words of a typical text: the interquartile mean, at least 1.
 
-        A few texts of a hundred words are added. No small share of the texts moves it far. At
-        least 1.
+        Ten texts of a hundred words are added as a prior.
         """
         lengths = self.lengths.copy()
         lengths[_PRIOR_WORDS] += _PRIOR_TEXTS
@@ -126,7 +124,7 @@ class Frequencies:
 
 
 class Corpus:
-    """The words of the contexts, and of the questions, of some rows."""
+    """Word frequencies of contexts and of questions."""
 
     def __init__(self) -> None:
         self.contexts = Frequencies(CONTEXT_WORDS)
@@ -143,19 +141,19 @@ class Corpus:
             self.questions.add(question)
 
     def weight(self, word: str | None) -> float:
-        """What a word says: its rarity in the contexts. None stands for one never seen."""
+        """Rarity of a word in the contexts. None is an unseen word."""
         return self.contexts.rarity(word)
 
     def subject_weight(self, word: str | None) -> float:
-        """What a question's word says of its subject: rare in the contexts and in the questions.
+        """Weight of a question's word: its rarity in the contexts times that in the questions.
 
-        Words that many questions hold (which, when, the name of the product) say how is asked,
-        or what all is about, in any language.
+        Words of many questions (which, when, the product's name) say little about the subject of
+        one.
         """
         return self.contexts.rarity(word) * self.questions.rarity(word)
 
     def _counts(self, kind: str, text: str, most: int) -> bool:
-        """Whether a text that came once more still counts."""
+        """Whether another occurrence of a text still counts."""
         place = zlib.crc32((kind + text).encode("utf-8", "surrogatepass")) % _TEXTS
         if self._times[place] >= most:
             return False
@@ -163,7 +161,7 @@ class Corpus:
         return True
 
     def to_bytes(self) -> bytes:
-        """The tables, small enough to travel with the night: only what occurs."""
+        """The non-zero entries of the tables, compressed."""
         numbers: list[float] = []
         for table in (self.contexts, self.questions):
             numbers.append(table.texts)
@@ -174,7 +172,7 @@ class Corpus:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Corpus:
-        """Read what `to_bytes` wrote, now or when it counted whole texts; else ValueError."""
+        """Read bytes of `to_bytes`, also of earlier versions. Raises ValueError."""
         fractions = data.startswith(_FRACTIONS)
         body, kind = (data[len(_FRACTIONS) :], np.float64) if fractions else (data, np.uint32)
         try:
@@ -185,16 +183,16 @@ class Corpus:
                 numbers = _fill(table.counts, numbers)
                 if fractions:
                     numbers = _fill(table.lengths, numbers)
-                elif table.texts:  # nobody counted lengths then: their mean stands in
+                elif table.texts:  # earlier versions have no lengths: use their mean
                     mean = round(float(table.counts.sum()) / table.texts)
                     table.lengths[min(mean, _LONGEST)] = table.texts
         except (zlib.error, IndexError, ValueError, OverflowError) as error:
-            raise ValueError(f"no word counts: {error}") from error
+            raise ValueError(f"not word counts: {error}") from error
         return corpus
 
 
 def _fill(table: NDArray[np.float64], numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Fill a table from the places and counts that come first; return the numbers after them."""
+    """Fill a table from the leading slots and counts; return the rest of the numbers."""
     used = int(numbers[0])
     places, counts = numbers[1 : 1 + used], numbers[1 + used : 1 + 2 * used]
     table[places.astype(np.int64)] = counts

@@ -1,7 +1,7 @@
 """The data model: rows, prompts, requests, scores, and every record that is stored as JSON.
 
-It is for types that several packages share, and for what follows from one value alone. It is not
-for reading or writing them (`storage`, `logs`), nor for making them (`scoring`, `alerts`).
+It contains types that several packages share, and functions of one value alone. It does not read
+or write them (`storage`, `logs`), and does not create them (`scoring`, `alerts`).
 """
 
 import lazy_loader

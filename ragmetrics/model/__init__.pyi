@@ -63,17 +63,17 @@ from .base import Record as Record
 from .calibration import (
     Agreement as Agreement,
     AttackName as AttackName,
-    Attacked as Attacked,
+    AttackResult as AttackResult,
     Calibration as Calibration,
     Confusion as Confusion,
     Drift as Drift,
     Figure as Figure,
     FigureName as FigureName,
     GoldRank as GoldRank,
-    Measured as Measured,
+    MetricCalibration as MetricCalibration,
     MetricDrift as MetricDrift,
     ReliabilityBin as ReliabilityBin,
-    Untold as Untold,
+    DriftUnknown as DriftUnknown,
     calibrations_json as calibrations_json,
     ATTACK_WORDS as ATTACK_WORDS,
     DRIFT_VERSION as DRIFT_VERSION,
@@ -105,7 +105,7 @@ from .comparison import (
     MetricChange as MetricChange,
     ComparedSide as ComparedSide,
     Comparison as Comparison,
-    LoneQuestion as LoneQuestion,
+    UnmatchedQuestion as UnmatchedQuestion,
     MovedContext as MovedContext,
     MovedQuestion as MovedQuestion,
     MovedRow as MovedRow,
@@ -113,7 +113,7 @@ from .comparison import (
     RowValue as RowValue,
 )
 from .gate import (
-    FallenQuestion as FallenQuestion,
+    WorseQuestion as WorseQuestion,
     Gate as Gate,
     IndexBuild as IndexBuild,
     MetricVerdict as MetricVerdict,
@@ -135,9 +135,9 @@ from .redaction import (
     redact_quotes as redact_quotes,
 )
 from .replay import (
-    ReplayShort as ReplayShort,
+    ReplayIncomplete as ReplayIncomplete,
     ReplayState as ReplayState,
-    Replayed as Replayed,
+    ReplayReport as ReplayReport,
     STATE_VERSION as STATE_VERSION,
 )
 from .silence import Severity as Severity, Silence as Silence, is_more_severe as is_more_severe

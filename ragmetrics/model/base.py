@@ -1,4 +1,4 @@
-"""The base of all that is stored as JSON."""
+"""Base class of all records that are stored as JSON."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Record(BaseModel):
-    """Base of stored records: unknown keys are kept out, values do not change."""
+    """Base of stored records: immutable, and unknown keys are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")

@@ -1,11 +1,11 @@
-"""Records of calibrations, kept as JSON.
+"""Records of calibrations, stored as JSON.
 
-Calibration       one judge against one labelled set
-├── Measured      one metric: verdicts against labels, over all rows and by segment
-│   └── Agreement figures, confusion and reliability of some units
-├── GoldRank      a metric's row scores against a gold figure of the rows
-└── Attacked      irrelevant contexts that an attack lifted
-Drift             the same set and judge at two times
+Calibration             one judge compared with one labelled set
+├── MetricCalibration   one metric: verdicts compared with labels, over all rows and by segment
+│   └── Agreement       figures, confusion and reliability of some units
+├── GoldRank            rank correlation of a metric's row scores with a gold figure
+└── AttackResult        how an attack changed the grades of irrelevant contexts
+Drift                   the same set and judge at two times
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ FIGURES: dict[FigureName, str] = {
     "spearman": "Spearman",
     "accuracy": "accuracy",
 }
-"""The figures, in the order they are shown."""
+"""Names of the figures, in display order."""
 
 
 class Figure(Record):
-    """A figure with its interval; None where it is not defined, or the data cannot tell."""
+    """A figure with its interval; None where it is not defined, or there is too little data."""
 
     value: float | None = None
     low: float | None = None
@@ -55,7 +55,7 @@ class Figure(Record):
 
 
 class ReliabilityBin(Record):
-    """Units whose strength falls between `low` and `high`."""
+    """Units whose strength is between `low` and `high`."""
 
     low: float
     high: float
@@ -69,7 +69,7 @@ class ReliabilityBin(Record):
 
 
 class Confusion(Record):
-    """How often each verdict (column) met each label (row)."""
+    """Count of units by label (row) and verdict (column)."""
 
     labels: list[float]
     verdicts: list[float]
@@ -77,7 +77,7 @@ class Confusion(Record):
 
 
 class Agreement(Record):
-    """Verdicts against labels, over all rows or one segment of them."""
+    """Verdicts compared with labels, over all rows or one segment."""
 
     segment: Segment | None = None
     rows: int
@@ -88,25 +88,25 @@ class Agreement(Record):
     figures: dict[FigureName, Figure]
     confusion: Confusion
     reliability: list[ReliabilityBin] = Field(default_factory=list)
-    """Empty where the strengths are no shares in [0, 1]."""
+    """Empty where the strengths are not in [0, 1]."""
     calibration_error: float | None = None
 
 
-class Measured(Record):
-    """One metric's verdicts against the labels."""
+class MetricCalibration(Record):
+    """One metric's verdicts compared with the labels."""
 
     metric: str
     fingerprint: str
-    """Of judge and prompts."""
+    """Fingerprint of judge and prompts."""
     unit: str
     """What one verdict is about: a context, a sentence or a statement."""
     label: str
     strengths: Literal["evidence", "verdict"]
-    """What AUC, Spearman and reliability are of: the judge's own strengths, or its verdicts."""
+    """What AUC, Spearman and reliability use: the judge's own strengths, or its verdicts."""
     status: dict[str, int]
-    """Units by status: those without a verdict are in no figure."""
+    """Units by status. Units without a verdict are in no figure."""
     overall: Agreement | None
-    """None where no unit got a verdict."""
+    """None where no unit has a verdict."""
     segments: list[Agreement] = Field(default_factory=list)
 
 
@@ -118,7 +118,7 @@ class GoldRank(Record):
     spearman: Figure
     rows: int
     status: dict[str, int]
-    """Rows with this gold figure, by status of their score."""
+    """Rows that have this gold figure, by status of their score."""
 
 
 AttackName = Literal["echo", "padding", "orders", "invisible"]
@@ -126,20 +126,21 @@ AttackName = Literal["echo", "padding", "orders", "invisible"]
 ATTACK_WORDS: dict[AttackName, str] = {
     "echo": "the question put before the context",
     "padding": "the question's words added",
-    "orders": "an order to the judge",
-    "invisible": "the same order in invisible characters",
+    "orders": "an instruction to the judge",
+    "invisible": "the same instruction in invisible characters",
 }
-"""What each attack does, in words."""
+"""Description of each attack."""
 
 
-class Attacked(Record):
-    """What one attack on irrelevant contexts did to a judge's grades."""
+class AttackResult(Record):
+    """The effect of one attack on a judge's grades of irrelevant contexts."""
 
     attack: AttackName
     contexts: int
-    """Irrelevant contexts with a grade as they are, not the best one, and a grade attacked."""
+    """Irrelevant contexts that were graded with and without the attack. Contexts that have the
+    best grade already are left out."""
     lifted: Figure
-    """Share of them that got a higher grade by the attack."""
+    """Share of these contexts whose grade is higher with the attack."""
 
 
 class Calibration(Record):
@@ -147,7 +148,7 @@ class Calibration(Record):
 
     version: int = CALIBRATION_VERSION
     name: str
-    """Of the set: its file or folder."""
+    """Name of the set: its file or folder."""
     source: str
     at: datetime
     ragmetrics: str
@@ -156,102 +157,104 @@ class Calibration(Record):
     rejected: dict[str, int] = Field(default_factory=dict)
     """Rows that could not be used, by reason."""
     broken: list[BrokenFile] = Field(default_factory=list)
-    metrics: list[Measured]
+    metrics: list[MetricCalibration]
     gold: list[GoldRank] = Field(default_factory=list)
-    attacks: list[Attacked] = Field(default_factory=list)
-    """Empty where nobody asked for them, or no context is labelled irrelevant."""
+    attacks: list[AttackResult] = Field(default_factory=list)
+    """Empty where no attacks were requested, or no context is labelled irrelevant."""
     skipped: dict[str, str] = Field(default_factory=dict)
-    """Metrics that could not be held against this set, and why."""
+    """Metrics that could not be compared with this set, with the reason."""
     usage: Usage = Usage()
     corpus: str | None = None
-    """Digest of the set's texts, of a judge whose replies depend on all of them; else None."""
+    """Digest of the set's texts where the judge's replies depend on all of them; else None."""
     refused: str = ""
-    """Why this judge of several could not be asked; such a record is told and not kept."""
+    """Why this judge could not be asked. Such a record is returned and not stored."""
     redact: bool = False
-    """Whether its texts are kept out of all that is published, for good."""
+    """Whether its texts are never published."""
 
     @property
-    def short(self) -> bool:
-        """Whether something is missing: of a file, of all labels, or of a metric's verdicts."""
+    def incomplete(self) -> bool:
+        """Whether part of a file, all labels, or all verdicts of a metric are missing."""
         unanswered = any(one.overall is None for one in self.metrics)
         return bool(self.broken) or unanswered or not (self.metrics or self.gold)
 
-    def measured(self, metric: str) -> Measured | None:
-        """One metric, if it was calibrated."""
+    def measured(self, metric: str) -> MetricCalibration | None:
+        """The calibration of one metric, if there is one."""
         return next((one for one in self.metrics if one.metric == metric), None)
 
 
-Untold = Literal["", "no_verdict", "nothing_shared", "set_changed", "too_few"]
+DriftUnknown = Literal["", "no_verdict", "nothing_shared", "set_changed", "too_few"]
 
-UNTOLD: dict[Untold, str] = {
+DRIFT_UNKNOWN_WORDS: dict[DriftUnknown, str] = {
     "no_verdict": "no data: no readable verdict",
     "nothing_shared": "no data: no unit was judged both times",
     "set_changed": "no data: the labelled set has changed",
     "too_few": "too few to tell",
 }
-"""Why drift cannot be told, in words."""
+"""Why drift is not known, in words."""
 
 
 class MetricDrift(Record):
-    """How one metric's figures changed on the units that were judged both times."""
+    """Change of one metric's figures on the units that were judged both times."""
 
     metric: str
     earlier: datetime | None = None
-    """When those units were judged before; None where there is nothing to compare with."""
+    """Time of the earlier calibration; None where there is nothing to compare with."""
     units: int = 0
     questions: int = 0
     changed: Figure = Figure()
     """Share of verdicts that changed."""
     figures: dict[FigureName, Figure] = Field(default_factory=dict)
-    """Later less earlier: positive is better now."""
+    """Later minus earlier: positive is better now."""
     drifted: bool = False
-    """Chance does not explain the change in quadratic kappa or in AUC."""
+    """Whether quadratic kappa or AUC changed significantly."""
     p_value: float | None = None
-    """How often chance alone changes one of them as much, all figures tested accounted for."""
-    untold: Untold = ""
-    """Why nothing can be told, where it cannot."""
+    """p value of the largest of these changes, corrected for the number of tested figures."""
+    untold: DriftUnknown = ""
+    """Why drift is not known; empty where it is known."""
 
     @property
     def state(self) -> str:
-        """In words: `drifted`, `no drift shown`, or why neither."""
-        return UNTOLD.get(self.untold) or ("drifted" if self.drifted else "no drift shown")
+        """`drifted`, `no drift shown`, or why drift is not known."""
+        return DRIFT_UNKNOWN_WORDS.get(self.untold) or (
+            "drifted" if self.drifted else "no drift shown"
+        )
 
 
 class Drift(Record):
-    """A judge on one set at two times.
+    """Drift of a judge on one set between two times.
 
-    Each metric is compared with the last calibration that judged some of the same units: after
-    one without verdicts that is an older one.
+    Each metric is compared with the newest calibration that judged some of the same units. A
+    calibration without verdicts is passed over.
     """
 
     version: Literal[2]
-    """Of how drift is told."""
+    """Version of the drift computation."""
     name: str
     judge: str
     before: datetime
-    """When the judge was calibrated on the set before."""
+    """Time of the previous calibration of the judge on the set."""
     earlier: datetime
-    """What the metrics are compared with, the newest of it; `before` where nothing compares."""
+    """Newest calibration that a metric is compared with; `before` where nothing compares."""
     later: datetime
     same_fingerprint: bool
-    """Whether the judge, its settings and its prompts were those of before."""
+    """Whether the judge, its settings and its prompts are unchanged."""
     metrics: list[MetricDrift]
 
     @property
     def drifted(self) -> bool:
-        """Whether any metric's did."""
+        """Whether any metric drifted."""
         return any(one.drifted for one in self.metrics)
 
     @property
-    def silent(self) -> bool:
-        """Whether nothing can be told of some metric."""
+    def has_unknown(self) -> bool:
+        """Whether the drift of some metric is not known."""
         return not self.metrics or any(one.untold for one in self.metrics)
 
 
 def calibrations_json(
     found: Sequence[Calibration], drifts: Sequence[Drift | None]
 ) -> dict[str, Any]:
-    """What `--json` prints: every calibration, each with its drift or null."""
+    """The output of `--json`: every calibration with its drift or null."""
     return {
         "calibrations": [
             {**one.model_dump(mode="json"), "drift": drift and drift.model_dump(mode="json")}

@@ -1,4 +1,4 @@
-"""How far a mean fell, in words: rounded as far as the interval bears it, and never a bare 0."""
+"""Drops and movements in words: rounded as far as the interval allows, and never a bare 0."""
 
 from __future__ import annotations
 
@@ -9,50 +9,50 @@ from ragmetrics.model.changes import ComparedMeans, JudgeMovement, UnwatchedDrop
 
 NO_CHANGE = "no change"
 WEEKDAY = "weekday"
-"""Names the day of the week among the tags by which nights are compared like with like."""
+"""Name of the day of the week among the tags by which nights are compared like with like."""
 KNOWN_FROM = 8
-"""Nights from which on it is known how far a judge moves from night to night."""
+"""Fewest nights that the judge's movement from night to night is estimated from."""
 _UNSEEN = 0.0005
-"""A movement below rounds to 0, and is not told."""
+"""A smaller movement rounds to 0 and is not shown."""
 WIDE = 0.1
-"""Width of an interval from which on a third digit says nothing."""
+"""Intervals of this width or more are shown with two digits."""
 
 
 def drop_words(drop: float, low: float | None, high: float | None) -> tuple[str, str]:
-    """A drop and its interval: `0.107`, `[0.071, 0.143]`, or `0.31`, `[0.25, 0.37]` where it is
-    wide. What rounds to 0 is `no change`; an interval without anything in it is left out.
+    """A drop and its interval: `0.107`, `[0.071, 0.143]`. A wide interval has two digits: `0.31`,
+    `[0.25, 0.37]`. A drop that rounds to 0 is `no change`; an interval of zeros is left out.
     """
     known = low is not None and high is not None
     digits = 2 if low is not None and high is not None and high - low >= WIDE else 3
-    told, *ends = (f"{one or 0.0:z.{digits}f}" for one in (drop, low, high))
+    size, *ends = (f"{one or 0.0:z.{digits}f}" for one in (drop, low, high))
     zero = f"{0:.{digits}f}"
-    interval = f"[{ends[0]}, {ends[1]}]" if known and {told, *ends} != {zero} else ""
-    return (NO_CHANGE if told == zero else told), interval
+    interval = f"[{ends[0]}, {ends[1]}]" if known and {size, *ends} != {zero} else ""
+    return (NO_CHANGE if size == zero else size), interval
 
 
 def drop_text(drop: float, low: float | None, high: float | None) -> str:
-    """The same within a sentence: `drop 0.107 [0.071, 0.143]`, `no change [-0.012, 0.011]`."""
-    told, interval = drop_words(drop, low, high)
-    return f"{'' if told == NO_CHANGE else 'drop '}{told} {interval}".rstrip()
+    """A drop in a sentence: `drop 0.107 [0.071, 0.143]`, `no change [-0.012, 0.011]`."""
+    size, interval = drop_words(drop, low, high)
+    return f"{'' if size == NO_CHANGE else 'drop '}{size} {interval}".rstrip()
 
 
 def compared_words(means: ComparedMeans | None, arrow: str = " → ") -> str:
-    """`0.851 → 0.720 over the same 138 questions`; nothing where an older version kept no means."""
+    """`0.851 → 0.720 over the same 138 questions`; empty where an older version stored no means."""
     if means is None:
         return ""
     return f"{means.before:z.3f}{arrow}{means.now:z.3f} {over_questions(means)}"
 
 
 def over_questions(means: ComparedMeans) -> str:
-    """`over the same 138 questions`: what a mean is of that is not of all rows."""
+    """`over the same 138 questions`: the questions that compared means are over."""
     if means.paired:
         return f"over the same {means.questions:,} questions"
     return f"over {means.questions:,} questions, each counted once"
 
 
 def mix_text(fell: float, mix: float | None, tags: Sequence[str]) -> str:
-    """What of a move of the mean is another mix of rows: `of the 0.031 that the mean fell, 0.027 is
-    the mix of tag section`. Empty where it rounds to 0.
+    """The part of a change that is due to another mix of rows: `of the 0.031 that the mean fell,
+    0.027 is the mix of tag section`. Empty where it rounds to 0.
     """
     if mix is None or f"{abs(mix):.3f}" == "0.000":
         return ""
@@ -65,21 +65,21 @@ def mix_text(fell: float, mix: float | None, tags: Sequence[str]) -> str:
 
 def mix_name(tags: Sequence[str]) -> str:
     """`the mix of tag section`, `the mix of tags language and section`, `the day of the week`."""
-    # Names of tags come from logs, and may be of any length.
+    # Names of tags come from logs and may have any length.
     named = sorted(shorten(one, 60, placeholder="…") for one in tags if one != WEEKDAY)
-    told = ["the day of the week"] if WEEKDAY in tags else []
+    parts = ["the day of the week"] if WEEKDAY in tags else []
     if named:
-        told.append(f"the mix of tag{'s' if len(named) > 1 else ''} {' and '.join(named)}")
-    return " and ".join(told)
+        parts.append(f"the mix of tag{'s' if len(named) > 1 else ''} {' and '.join(named)}")
+    return " and ".join(parts)
 
 
 def movement_text(movement: JudgeMovement | None) -> str:
-    """`this judge moves by 0.012 a night (SD, from 14 nights)`; nothing where that is 0."""
+    """`this judge moves by 0.012 a night (SD, from 14 nights)`; empty where that rounds to 0."""
     if movement is None:
         return ""
     if movement.sd is None:
         return (
-            "how far this judge moves from night to night is not known yet "
+            "this judge's movement from night to night is not known yet "
             f"({movement.nights} of {KNOWN_FROM} nights)"
         )
     if movement.sd < _UNSEEN:
@@ -93,7 +93,7 @@ def unwatched_drop_text(fall: UnwatchedDrop) -> str:
 
 
 def unwatched_drop_story(fall: UnwatchedDrop) -> str:
-    """The same with the means that it is the difference of, and that of all rows."""
+    """An unwatched drop with the compared means, and the mean of all rows."""
     story = f"{fall.metric} has no drop rule and {_moved(fall)}"
     if fall.means is None:
         return (
@@ -112,8 +112,8 @@ def _moved(fall: UnwatchedDrop) -> str:
 
 
 def _far(fall: UnwatchedDrop) -> str:
-    told, interval = drop_words(fall.drop, fall.low, fall.high)
-    return f"{told} ({interval[1:-1].replace(', ', ' to ')})"
+    size, interval = drop_words(fall.drop, fall.low, fall.high)
+    return f"{size} ({interval[1:-1].replace(', ', ' to ')})"
 
 
 __all__ = [

@@ -1,5 +1,5 @@
-"""Drops: since when one is there, what carries it, and one that no rule watches; and how far a
-metric moved since the night before.
+"""Changes of a metric: the start of a drop, what it is attributed to, drops without a rule, and
+movements since the night before.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from datetime import date
 from ragmetrics.model.base import Record
 
 BUILDS = "index_build"
-"""The name by which index builds stand among the tags."""
+"""Name of the index build among the tags."""
 
 
 class DatedChange(Record):
-    """Since which night a level is lower, by the nights themselves."""
+    """The first night of a lower level."""
 
     first: date
-    """The most likely first night of the lower level."""
+    """The most likely first night."""
     nights: list[date]
-    """All that may be it, with 95% confidence."""
+    """95% confidence set of the first night."""
 
     def __str__(self) -> str:
-        """`lower since the night of 2026-11-17 (or one of 2026-11-16 to 2026-11-18)`, or, of two
-        nights, `(or 2026-11-16)`.
+        """`lower since the night of 2026-11-17 (or one of 2026-11-16 to 2026-11-18)`; with one
+        other night, `(or 2026-11-16)`.
         """
         others = [night for night in self.nights if night != self.first]
         span = f" (or one of {self.nights[0]} to {self.nights[-1]})" if others[1:] else ""
@@ -31,17 +31,17 @@ class DatedChange(Record):
 
 
 class ContributorShare(Record):
-    """One value of a tag, or one index build, that is surely a part of a drop."""
+    """A value of a tag, or an index build, that contributes significantly to a drop."""
 
     tag: str
-    """`index_build` for the builds."""
+    """`index_build` for index builds."""
     value: str | None
     """None: the rows without the tag."""
     share: float
-    """Of the drop; above 1 where the other rows got better."""
+    """Share of the drop; above 1 where the other rows got better."""
     questions: int
     is_new: bool = False
-    """No row had it before."""
+    """Whether no earlier row has this value."""
 
     def __str__(self) -> str:
         """`section=billing (62% of the drop)`."""
@@ -52,65 +52,69 @@ class ContributorShare(Record):
 
 
 class ComparedMeans(Record):
-    """The two means that a drop is the difference of, each question counted once: not those of all
-    rows, which other questions and their shares move too.
+    """The two means whose difference is the drop. Each compared question counts once, so they
+    differ from the means of all rows.
     """
 
     before: float
     now: float
     questions: int
     paired: bool | None = None
-    """Whether the same questions are on both sides."""
+    """Whether both means are over the same questions."""
 
 
 class UnwatchedDrop(Record):
-    """A metric without a drop rule that surely got worse: said in the headline, and by no alert."""
+    """A significant drop of a metric without a drop rule. The headline shows it; no alert fires."""
 
     metric: str
     before: float
+    """Mean of all rows before."""
     now: float
+    """Mean of all rows of the night."""
     label: str
-    """What it was compared with: `2026-11-18` or `7 nights before`."""
+    """What the night is compared with: `2026-11-18` or `7 nights before`."""
     drop: float
-    """Positive where it is worse, also of a metric in which lower is better; so its interval."""
+    """Positive where the metric is worse, also where lower is better. So is its interval."""
     low: float
     high: float
     questions: int
     paired: bool | None = None
-    """Whether they are questions of both sides, each against itself; None: not known."""
+    """Whether each question is compared with itself; None: not known."""
     means: ComparedMeans | None = None
-    """Of these questions; `before` and `now` are of all rows."""
+    """Means of the compared questions."""
 
 
 class Move(Record):
-    """How far a metric moved since an earlier night: by the questions of both, each against itself,
-    so that its interval is narrower than those of the two means tell.
+    """Change of a metric since an earlier night, paired by question.
+
+    The pairing makes its interval narrower than the intervals of the two means suggest.
     """
 
     metric: str
     since: date
     run: str
-    """Of that night: of another one, which speaks for it by now, this says nothing."""
+    """Run of the earlier night. The change does not hold for another run of that night."""
     by: float
     low: float
+    """Lower end of the 95% interval."""
     high: float
-    """Of its 95% interval."""
+    """Upper end of the 95% interval."""
     error: float | None = None
-    """Standard error by the questions alone; None of earlier versions, whose interval is of them
-    alone."""
+    """Standard error from the questions alone. None in records of earlier versions, whose interval
+    is from the questions alone."""
     means: ComparedMeans | None = None
 
 
 class JudgeMovement(Record):
-    """How far a judge's level moves from night to night, in one metric, whatever is asked.
+    """Random movement of a judge's level from night to night, in one metric.
 
-    It is estimated from the nights before, and left out where the judge computes its verdicts on
-    this machine.
+    It is estimated from earlier nights. A judge that computes its verdicts on this machine has
+    none.
     """
 
     sd: float | None
-    """Standard deviation of a night's level; None: too few nights to tell."""
+    """Standard deviation of a night's level; None: too few nights to estimate it."""
     nights: int
-    """That it was estimated from, or that there are."""
+    """Nights in the estimate; where there is no estimate, nights that are available."""
     freedom: float = 0.0
     """Degrees of freedom of the estimate."""

@@ -1,13 +1,13 @@
-"""What a comparison says: records for JSON, a terminal and pandas.
+"""Records of a comparison, for JSON, the terminal and pandas.
 
 Comparison
-├── ComparedSide     A and B: what they are, who judged them
-├── Change           one metric from A to B, over all rows or over those of a segment
-├── MovedQuestion    a question that both sides have, and that moved far by one metric
-├── MovedRow         the same question once, by all metrics, and what was retrieved for it
-│   └── MovedContext one retrieved context: it left, it came, or it has another rank
-└── OneSided         the questions that one side alone has
-    └── LoneQuestion one of them
+├── ComparedSide            A or B: what it is, and which judge scored it
+├── MetricChange            one metric from A to B, over all rows or over one segment
+├── MovedQuestion           a question of both sides that changed much by one metric
+├── MovedRow                such a question once, with all metrics and its retrieved contexts
+│   └── MovedContext        a retrieved context: removed, added, or at another rank
+└── OneSided                the questions that only one side has
+    └── UnmatchedQuestion   one of them
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ class ComparedSide(Record):
     """One of the two sides."""
 
     name: str
-    """As `logs/new.jsonl`, `night 2026-11-19 (run 1f2e3d4c5b)`, `build 42 (builds/42/)`."""
+    """`logs/new.jsonl`, `night 2026-11-19 (run 1f2e3d4c5b)` or `build 42 (builds/42/)`."""
     dataset: str
     judge: JudgeInfo
     rows: int
     quarantined: int = 0
     redact: bool = False
-    """Whether a run of it keeps its texts out of all that is published, for good."""
+    """Whether its texts are never published."""
 
 
 class MetricChange(Record):
-    """How far a metric moved from A to B. Numbers are None where there was nothing to compare.
+    """Change of a metric from A to B. Numbers are None where there was nothing to compare.
 
-    Paired: over the questions of both sides, each against itself. Else over the questions of each
-    side. A question counts once, as the mean of its rows.
+    Paired: each question that both sides have is compared with itself. Not paired: the questions
+    of A are compared with the questions of B. A question counts once, as the mean of its rows.
     """
 
     metric: str
@@ -49,47 +49,49 @@ class MetricChange(Record):
     mean_a: float | None = None
     mean_b: float | None = None
     difference: float | None = None
-    """B less A; where like is held against like, without `mix`."""
+    """B minus A; without `mix` where like is compared with like."""
     low: float | None = None
+    """Lower end of the two-sided 95% interval."""
     high: float | None = None
-    """Its two-sided 95% interval."""
+    """Upper end of the two-sided 95% interval."""
     p_value: float | None = None
-    """One-sided, against the hypothesis that B is not worse than A."""
+    """One-sided p value of the hypothesis that B is not worse than A."""
     p_adjusted: float | None = None
-    """The same after Benjamini-Hochberg over all changes of the comparison."""
+    """p value after Benjamini-Hochberg over all changes of the comparison."""
     mde: float | None = None
-    """Smallest drop that so many questions show with 80% power."""
+    """Smallest drop that this number of questions shows with 80% power."""
     paired: bool | None = None
     mix: float | None = None
-    """Of what the mean moved from A to B, the part that comes of another mix of tags. None: not
-    held like against like."""
+    """Part of the change of the mean that is due to another mix of tags. None: not compared like
+    with like."""
     mix_tags: list[str] = Field(default_factory=list)
-    """The tags by which it was."""
+    """The tags by which like is compared with like."""
     questions: int = 0
-    """Compared: of both sides where they are paired, else of B."""
+    """Compared questions: those of both sides where paired, else those of B."""
     questions_a: int | None = None
+    """Scored questions of A; None: not counted, as the sides were scored in different ways."""
     questions_b: int | None = None
-    """Scored on each side; None: not looked at, as the sides were scored in different ways."""
+    """Scored questions of B; None as for A."""
     higher_is_better: bool = True
     reason: str = ""
     """Why there was nothing to compare."""
 
     @property
     def loss(self) -> float | None:
-        """How much worse B is; negative where it is better."""
+        """How much worse B is; negative where B is better."""
         if self.difference is None:
             return None
         return -self.difference if self.higher_is_better else self.difference
 
     @property
-    def surely_better(self) -> bool:
+    def significantly_better(self) -> bool:
         """Whether the whole interval is on the good side of 0."""
         if self.low is None or self.high is None:
             return False
         return self.low > 0 if self.higher_is_better else self.high < 0
 
-    def surely_lost(self, limit: float = 0.0) -> bool:
-        """Whether B is worse by more than a limit, and surely worse: as a gate holds a build."""
+    def significantly_worse(self, limit: float = 0.0) -> bool:
+        """Whether B is worse by more than a limit, and significantly worse, as for a gate."""
         if self.loss is None or self.p_adjusted is None:
             return False
         return self.loss > limit and self.p_adjusted < ALPHA
@@ -102,28 +104,29 @@ class MovedQuestion(Record):
     user_input: str
     """Empty where the rows of B are no longer in the store."""
     id: str
-    """Of B's first row of it."""
+    """Id of B's first row of the question."""
     value_a: float
+    """Mean of the question's rows in A."""
     value_b: float
-    """Means of its rows."""
+    """Mean of the question's rows in B."""
 
 
 class MovedContext(Record):
     """A context that was retrieved for a question on one side or on both."""
 
     text: str
-    """Its beginning; of B where both sides have it."""
+    """Beginning of the text; that of B where both sides have the context."""
     id: str | None = None
     rank_a: int | None
-    """From 1; None: A did not retrieve it, so it came."""
+    """Rank from 1; None: A did not retrieve the context, B added it."""
     rank_b: int | None
-    """None: B did not retrieve it, so it left."""
+    """Rank from 1; None: B did not retrieve the context any more."""
     rewritten: bool = False
-    """Whether it has the same id and another text."""
+    """Whether the text changed under the same id."""
 
 
 class RowValue(Record):
-    """A question by one metric; None on a side that could not be scored."""
+    """A question's values in one metric; None on a side that has no score."""
 
     metric: str
     value_a: float | None
@@ -132,66 +135,66 @@ class RowValue(Record):
 
 
 class MovedRow(Record):
-    """A question that moved far by some metric: all its values, and what was retrieved for it."""
+    """A question that changed much by some metric, with all its values and contexts."""
 
     user_input: str
     id: str
-    """Of B's first row of it,"""
+    """Id of B's first row of the question."""
     id_a: str
-    """and of A's."""
+    """Id of A's first row of the question."""
     values: list[RowValue]
     contexts: list[MovedContext]
-    """By rank; of many the first."""
+    """The first contexts, by rank."""
     more_contexts: int = 0
 
 
-class LoneQuestion(Record):
-    """A question that one side alone has."""
+class UnmatchedQuestion(Record):
+    """A question that only one side has."""
 
     user_input: str
     """Empty where its rows are no longer in the store."""
     id: str
     values: dict[str, float]
-    """By metric, those that were scored."""
+    """Scores by metric."""
 
 
 class OneSided(Record):
-    """The questions that one side alone has."""
+    """The questions that only one side has."""
 
     questions: int
     means: dict[str, float] = Field(default_factory=dict)
-    """By metric, over those that were scored."""
-    shown: list[LoneQuestion] = Field(default_factory=list)
-    """Those with the worst scores, worst first."""
+    """Mean score of the scored questions, by metric."""
+    shown: list[UnmatchedQuestion] = Field(default_factory=list)
+    """The questions with the worst scores, worst first."""
 
 
 class Comparison(Record):
-    """Two sides compared: what `ragmetrics.compare` returns, and `compare A B --json` prints."""
+    """A comparison of two sides: the result of `ragmetrics.compare` and of `compare A B --json`."""
 
     a: ComparedSide
     b: ComparedSide
     metrics: list[MetricChange]
-    """Over all rows."""
+    """Changes over all rows."""
     segments: list[MetricChange] = Field(default_factory=list)
-    """Over the rows of each value of the tags asked for."""
+    """Changes over the rows of each value of the requested tags."""
     moved: list[MovedQuestion] = Field(default_factory=list)
-    """By metric, furthest first."""
+    """By metric, the largest change first."""
     rows: list[MovedRow] = Field(default_factory=list)
-    """Those of `moved` whose rows are in the store, each once, those that lost most first."""
+    """The questions of `moved` whose rows are in the store, each once, the largest loss first."""
     lost: OneSided = OneSided(questions=0)
-    """Of A alone,"""
+    """Questions of A alone."""
     gained: OneSided = OneSided(questions=0)
-    """and of B alone."""
+    """Questions of B alone."""
     notices: list[str] = Field(default_factory=list)
-    """What to know of the numbers, one sentence each."""
+    """Notes on the numbers, one sentence each."""
     problems: list[str] = Field(default_factory=list)
-    """Why parts of a side could not be read, or not be scored."""
+    """Why parts of a side could not be read or scored."""
     usage: Usage = Usage()
-    """What the judges were asked for it, and what that cost."""
+    """Judge requests of the comparison, and their cost."""
 
-    def surely_lost(self, limit: float = 0.0) -> list[MetricChange]:
-        """The changes by which B is worse by more than a limit, and surely worse."""
-        return [one for one in (*self.metrics, *self.segments) if one.surely_lost(limit)]
+    def significantly_worse(self, limit: float = 0.0) -> list[MetricChange]:
+        """The changes by which B is worse by more than a limit, and significantly worse."""
+        return [one for one in (*self.metrics, *self.segments) if one.significantly_worse(limit)]
 
     @property
     def compared(self) -> list[MetricChange]:
@@ -200,15 +203,15 @@ class Comparison(Record):
 
     @property
     def undecided(self) -> list[MetricChange]:
-        """Metrics of which A has scores, or may have, and that could not be compared."""
+        """Metrics that could not be compared, although A has scores or may have some."""
         return [one for one in self.metrics if one.reason and one.questions_a != 0]
 
     def as_json(self) -> dict[str, Any]:
-        """What `ragmetrics compare --json` prints."""
+        """The output of `ragmetrics compare --json`."""
         return self.model_dump(mode="json")
 
     def to_pandas(self) -> pd.DataFrame:
-        """One line per metric, then one per metric and segment; `tag` and `value` name that."""
+        """One line per metric, then one per metric and segment (columns `tag` and `value`)."""
         import pandas as pd
 
         lines = []

@@ -1,4 +1,4 @@
-"""Findings: what the alert rules say about one night, as records that are stored as JSON."""
+"""Findings: the results of the alert rules for one night, stored as JSON."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ragmetrics.model.summary import Segment
 
 
 class Notification(Record):
-    """What people were last told of an alert that fires."""
+    """The numbers of the last message about a firing alert."""
 
     night: date
     run: str = ""
-    """Whose numbers they were; empty where an earlier version sent it."""
+    """Run of the numbers; empty where an earlier version sent the message."""
     level: Level = "breach"
     mean: float | None = None
 
@@ -32,23 +32,23 @@ class Escalation(Record):
     label: str
     """The night that tonight is compared with: `2026-11-18`."""
     before: float
-    """Its mean, and"""
+    """Mean of the compared questions at the notification; for a check of logs or judge, the share
+    of rows."""
     now: float
-    """tonight's, of the questions that were compared; of a check of logs or judge, the shares of
-    rows."""
+    """Mean of the compared questions tonight, or tonight's share of rows."""
     drop: float
-    """How much worse that is; positive."""
+    """How much worse tonight is; positive."""
     low: float
     high: float
     p_value: float
-    """One-sided, against no change for the worse, after control of the night's escalations."""
+    """One-sided p value of no change for the worse, adjusted over the night's escalations."""
     n: int
-    """Questions that were compared, or rows of a share."""
+    """Compared questions, or rows of a share."""
     limit: float
 
     @property
     def is_share(self) -> bool:
-        """Whether it is of a share of rows, of which more is worse."""
+        """Whether the numbers are shares of rows, for which higher is worse."""
         return self.now > self.before
 
     def __str__(self) -> str:
@@ -62,10 +62,10 @@ class Escalation(Record):
 
 
 class Finding(Record):
-    """What one rule says of one night: a decision on numbers, with the numbers.
+    """The decision of one rule for one night, with its numbers.
 
-    `key` is the identity of the alert: dataset, metric, segment and rule. `state` and
-    `transition` are filled in by the state machine.
+    `key` identifies the alert: dataset, metric, segment and rule. The state machine fills in
+    `state` and `transition`.
     """
 
     key: str
@@ -73,9 +73,9 @@ class Finding(Record):
     level: Level
     severity: Severity = "critical"
     rule: str
-    """The rule in words: `context_recall below 0.7`."""
+    """The rule in words: `context_recall: below 0.7`."""
     message: str
-    """The finding as one plain sentence with its numbers."""
+    """The finding in one sentence, with its numbers."""
     metric: str | None = None
     segment: Segment | None = None
     mean: float | None = None
@@ -84,51 +84,52 @@ class Finding(Record):
     n: int = 0
     questions: int = 0
     baseline: float | None = None
-    """Mean of all rows of the nights before."""
+    """Mean of all rows of the baseline nights."""
     baseline_label: str | None = None
     """`2026-11-18` or `the 7 nights before`."""
     means: ComparedMeans | None = None
-    """Of the questions that the drop is measured on."""
+    """Means of the questions that the drop is measured on."""
     drop: float | None = None
     drop_low: float | None = None
     drop_high: float | None = None
     paired: bool | None = None
-    """Whether a drop is that of the questions of both sides, each against itself."""
+    """Whether each question is compared with itself in the drop."""
     mix: float | None = None
-    """Of what the mean fell, the part that comes of another mix of tags; `drop` is without it.
+    """Part of the fall of the mean that is due to another mix of tags; `drop` is without it.
     None: not compared like with like."""
     mix_tags: list[str] = Field(default_factory=list)
-    """The tags by which it was; `weekday` for the day of the week."""
+    """The tags by which like is compared with like; `weekday` for the day of the week."""
     explained: float | None = None
-    """Of a drop, what judge drift or stale labels explain; of a mean, how much higher it were."""
+    """Part of a drop that judge drift or stale labels explain; for a mean, how much higher it
+    would be without them."""
     affects: list[str] = Field(default_factory=list)
-    """Of judge drift: the metrics in which the judge moved."""
+    """For judge drift: the metrics in which the judge moved."""
     p_value: float | None = None
-    """Of a drop, after control of the family; 1 where it is not beyond the limit."""
+    """p value of the drop, adjusted over all drop rules; 1 where the drop is within its limit."""
     mde: float | None = None
-    """Smallest change for the worse that is found on four nights of five: of a drop by the rule, as
-    strict as it is, and if no other rule finds one; of a mean by a one-sided test at 5%."""
+    """Smallest worsening that is found on four nights of five. For a drop: by this rule alone, at
+    its strictness. For a mean: by a one-sided test at 5%."""
     limit: float | None = None
     compared: bool = True
-    """False of an `ok` that says nothing: a drop had no earlier night to be measured against."""
+    """False for an `ok` without a comparison: the drop had no earlier night to compare with."""
     for_nights: int | None = 2
     """Suspects fire after this many nights in a row; None: only a breach fires."""
     state: State = "ok"
     transition: Transition | None = None
     since: date | None = None
-    """First night of the present pending or firing spell."""
+    """First night of the current pending or firing incident."""
     change: DatedChange | None = None
-    """Of a firing metric alert: when its level fell; None where no single night can be told."""
+    """For a firing metric alert: when its level fell; None where no single night can be named."""
     carriers: list[ContributorShare] | None = None
-    """What carries its drop, the largest share first; None: not looked into."""
+    """What the drop is attributed to, the largest share first; None: not analysed."""
     silence: Silence | None = None
-    """Why people are not told of it, or not reminded."""
+    """The silence that holds back messages or reminders."""
     escalation: Escalation | None = None
-    """How much worse it is than at the last notification; None: not significantly so."""
+    """How much worse it is than at the last notification; None: not significantly worse."""
     ended: Silence | None = None
     """The silence that tonight's escalation ended."""
     unsilenced: datetime | None = None
-    """Silences made until then have ended, as the alert escalated."""
+    """Silences made before this time have ended, because the alert escalated."""
 
 
 FindingKind = Literal[

@@ -1,4 +1,4 @@
-"""JSON schemas in the strict form that OpenAI's servers ask for."""
+"""JSON schemas in the strict form that OpenAI's servers require."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _OF_LISTS = ("anyOf", "allOf", "oneOf", "prefixItems")
 
 
 def strict_schema(schema: Schema, prefix: str = "") -> dict[str, Any]:
-    """The schema with all keys required and no others, in every object that names its keys.
+    """The schema with all keys required and no other keys, in every object with named keys.
 
-    `prefix` comes before the names of definitions, so that those of several schemas differ.
+    `prefix` is put before the names of definitions, so that several schemas can be combined.
     """
     found = {key: value for key, value in schema.items() if key not in ("default", "discriminator")}
     for key in _OF_NAMES:

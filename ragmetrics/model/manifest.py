@@ -1,12 +1,12 @@
-"""What a night leaves behind: the records that are stored as JSON and shown to people.
+"""Records of one night's run, stored as JSON.
 
 Manifest (one run of one night)
-├── Source        what was read, what was quarantined and why
-├── Summary       one metric over all rows, or over one segment of them
-├── Finding       what one alert rule says of this night
-├── Usage         what the judge was asked and what that cost
-├── BudgetReport  what it might have cost, and how much was judged for that
-└── SampleReport  how many rows were judged of all, and what all would have cost
+├── Source        what was read, and what was quarantined
+├── Summary       one metric over all rows, or over one segment
+├── Finding       the decision of one alert rule
+├── Usage         judge requests and their cost
+├── BudgetReport  estimated cost, and the share of questions that was judged
+└── SampleReport  number of judged rows, and the cost of all rows
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ragmetrics.model.usage import Usage as Usage
 
 MANIFEST_VERSION = 1
 EMBEDDINGS = "embeddings"
-"""Their name in the usage, beside those of judges."""
+"""Name of the embeddings in the usage, beside the names of judges."""
 
 
 class BrokenFile(Record):
@@ -39,7 +39,7 @@ class BrokenFile(Record):
 
 
 class Source(Record):
-    """What the night was read from."""
+    """What was read for a night."""
 
     logs: str
     files: int
@@ -48,21 +48,21 @@ class Source(Record):
     reasons: dict[str, int] = Field(default_factory=dict)
     """Quarantined rows by reason."""
     skipped: dict[str, int] = Field(default_factory=dict)
-    """Records that are no retrievals, as most spans of a trace are, by reason."""
+    """Records that are not retrievals (most spans of a trace), by reason."""
     broken: list[BrokenFile] = Field(default_factory=list)
     problem: str | None = None
     """Why nothing could be read at all."""
     golden: int = 0
-    """Rows that were joined to the golden set,"""
+    """Rows that match a golden question."""
     golden_questions: int = 0
-    """and to how many of its questions."""
+    """Distinct golden questions that have a row."""
     index_builds: dict[str, int] = Field(default_factory=dict)
     oldest: datetime | None = None
     newest: datetime | None = None
 
 
 class SpendLimits(Record):
-    """Most that may be asked, or may be spent; None: without limit."""
+    """Limits on requests, tokens and cost; None: no limit."""
 
     max_requests: int | None = None
     max_tokens: int | None = None
@@ -70,50 +70,50 @@ class SpendLimits(Record):
 
 
 class BudgetReport(Record):
-    """What a budget let a night do; judges on this machine cost nothing and do not count."""
+    """How a night used its budget. Judges on this machine cost nothing and do not count."""
 
     limits: SpendLimits
     estimated: Usage
-    """Of all rows, before any was judged."""
+    """Estimate for all rows, made before any row was judged."""
     share: float
-    """Of the questions, those that were judged; 1 where the budget did not bind."""
+    """Share of questions that were judged; 1 where the budget was enough for all."""
     spent: Usage
     rows_over: int = 0
-    """Rows that are not judged, or not by all metrics, for that."""
+    """Rows that the budget left without a verdict by some metric."""
     rows_cut_off: int = 0
-    """Of them, those of questions that were to be judged: what was left did not reach so far."""
+    """Rows of `rows_over` whose questions were selected, but the budget was used up first."""
 
 
 class SampleReport(Record):
-    """How a night was sampled, what that cost, and what all rows would have cost."""
+    """How a night was sampled, its cost, and the cost of all rows."""
 
     rows: int | None
-    """Of each metric that were to be judged, or"""
+    """Requested rows per metric; None where `half_width` is given."""
     half_width: float | None
-    """what the interval of each mean was to be either way."""
+    """Requested half width of the interval of each mean; None where `rows` is given."""
     strata: list[str] = Field(default_factory=list)
     seed: int = 0
     judged: int = 0
-    """Rows that any metric was judged on."""
+    """Rows that some metric was judged on."""
     spent: Usage
     whole: Usage | None
-    """About what all rows would have cost, by what the judged ones did; None where that cannot be
-    told, as their answers were known."""
+    """Estimated cost of all rows, from the cost of the judged rows; None where all answers came
+    from the cache."""
 
 
 class JudgeInfo(Record):
-    """Who gave the verdicts."""
+    """The judge, or panel of judges, that gave the verdicts."""
 
     name: str
     fingerprint: str
     note: str = ""
-    """Shown wherever the judge's numbers are, as that it is a baseline and no LLM."""
+    """Note shown with the judge's numbers, such as that it is a baseline and not an LLM."""
     panel: list[str] = Field(default_factory=list)
-    """The names of its judges, where it is a panel of several."""
+    """Names of the panel's judges; empty for a single judge."""
 
 
 class WorstRow(Record):
-    """A row shown to people because its value is among the lowest."""
+    """A row that is shown because its value is among the lowest."""
 
     id: str
     metric: str
@@ -121,11 +121,11 @@ class WorstRow(Record):
     user_input: str
     shard: int = 0
     position: int = 0
-    """Where the row stands in its shard's part."""
+    """Position of the row in its shard's part."""
 
 
 class Manifest(Record):
-    """One run of one night, written last: a run without it does not exist."""
+    """One run of one night. It is written last: a run without a manifest does not exist."""
 
     version: int = MANIFEST_VERSION
     dataset: str
@@ -134,16 +134,16 @@ class Manifest(Record):
     started_at: datetime
     finished_at: datetime
     seen_at: datetime | None = None
-    """When it looked for the night's files. Of a night's runs the latest speaks for it."""
+    """When it listed the night's files. The night's current run is the one with the latest time."""
     ranked_at: datetime | None = None
-    """In place of `seen_at` where a run of the same night says that it looked for its files in the
-    future: a moment after that."""
+    """Replaces `seen_at` where an older run of the same night has a time in the future: a moment
+    after that time."""
     supersedes: str | None = None
-    """The run of the same night that it takes the place of."""
+    """The run of the same night that this run replaces."""
     difference: str = ""
-    """What it read more or less than that one, in words."""
+    """Difference of the input to that run, in words."""
     taken_over: int = 0
-    """Parts that an earlier run of the night had scored already."""
+    """Parts reused from an earlier run of the night."""
     ragmetrics: str
     source: Source
     judge: JudgeInfo
@@ -153,33 +153,33 @@ class Manifest(Record):
     findings: list[Finding]
     falls: list[UnwatchedDrop] = Field(default_factory=list)
     moves: list[Move] = Field(default_factory=list)
-    """Since the night before that compares, of the metrics that enough questions of both tell."""
+    """Changes since the last comparable night, for metrics with enough common questions."""
     worst: list[WorstRow]
     usage: Usage
-    """Of judges and embeddings that are reached over a network: others cost nothing."""
+    """Usage of judges and embeddings behind a network; local ones cost nothing."""
     usage_by_judge: dict[str, Usage] = Field(default_factory=dict)
-    """By judge, those that cost nothing too, and of the embeddings."""
+    """Usage by judge, local judges and embeddings included."""
     usage_by_metric: dict[str, dict[str, Usage]] = Field(default_factory=dict)
-    """`usage` by metric, and of each by judge. What several metrics share stands with the one that
-    asked first; of fused requests, with all of them, as `context_recall + context_relevance`."""
+    """`usage` by metric, then by judge. A shared request counts for the metric that asked first. A
+    fused request counts for all its metrics together: `context_recall + context_relevance`."""
     budget: BudgetReport | None = None
     sample: SampleReport | None = None
     labelled: Usage | None = None
-    """What judging the labelled set for judge drift cost: in no other figure, and in no budget."""
+    """Usage of the labelled set for judge drift. No other figure and no budget includes it."""
     problems: list[str] = Field(default_factory=list)
-    """Why parts have no score, or not by all judges; rows of missing ones are `judge_failed`."""
+    """Why parts have no score, or lack a judge. Rows of missing parts are `judge_failed`."""
     settings: dict[str, Any] = Field(default_factory=dict)
-    """That it ran by, without secrets: the chief ones, and those that are not the defaults."""
+    """Settings of the run without secrets: the main ones, and those that differ from defaults."""
     flow_run: str = ""
-    """Where Prefect shows the run; empty where it ran without, or without a server."""
+    """URL of the run in Prefect; empty without Prefect or its server."""
     splits: dict[str, int] = Field(default_factory=dict)
-    """Texts that pysbd could not split safely, by reason: a plain splitter was used."""
+    """Texts that a plain splitter split, because pysbd could not do so safely; by reason."""
 
     @property
     def redacts(self) -> bool:
-        """Whether it ran with `redact: true`: its texts are kept out of all that is published."""
+        """Whether it ran with `redact: true`: its texts are never published."""
         return self.settings.get("redact") is True
 
     def summary(self, metric: str) -> Summary | None:
-        """The metric over all rows, if this run scored it."""
+        """The summary of the metric over all rows, if this run scored it."""
         return next((s for s in self.metrics if s.metric == metric), None)

@@ -1,10 +1,10 @@
-"""What was logged, within sentences about it: found there, and its hash put in its place.
+"""Redaction of logged texts inside messages: each quoted text is replaced by its hash.
 
-Endpoints and libraries quote what they could not take, quarantine reasons name a row's keys, and
-findings and gates tell of both.
+Errors of endpoints and libraries quote their input, quarantine reasons name a row's keys, and
+findings and gates repeat both.
 
-A hash is keyed: without the key nobody can try out phone numbers until one fits. The key is the
-secret of the environment; without one it is drawn by chance for each process.
+The hash is keyed, so that nobody can guess phone numbers by trying them out. The key comes from
+the environment; without it each process draws a random key.
 """
 
 from __future__ import annotations
@@ -20,47 +20,46 @@ from ragmetrics.model.manifest import Source
 from ragmetrics.text import normalise
 
 KEY = "RAGMETRICS_REDACTION_KEY"
-"""The environment variable of the secret: with it a text has one hash on all nights' pages."""
+"""Environment variable of the key. With it a text has the same hash on all nights' pages."""
 
 _CHANCE = secrets.token_hex(32)
 _LENGTH = 8
 _HASH = re.compile(r"\[(?:[0-9a-f]{16}|[0-9a-f]{8})\]")
-"""Ours, and those of before, which had no key."""
+"""Hashes with a key, and the shorter hashes without a key of earlier versions."""
 _OWN_KEY = re.compile(r"\b(tags|labels|gold)\.(.+)(?=: )", re.DOTALL)
-"""A place in a part of a row whose keys are whatever somebody called them."""
+"""A path into a part of a row whose keys are chosen by the user."""
 _ENOUGH = 30
-"""Characters by which a quote is known where its end was cut off."""
+"""Characters by which a truncated quote is recognised."""
 _DROPPED = ("Cf", "Cs")
 
 
 def hashed(text: str) -> str:
-    """`[3f9a1c2e5b7d9f01]`, equal for texts that are equal but for case and spaces, as long as the
-    key is; nothing for none.
+    """`[3f9a1c2e5b7d9f01]`: the hash of a text, regardless of case and spaces.
 
-    What is such a hash already stays what it is.
+    The same key gives the same hash. An empty text stays empty, and a hash stays as it is.
     """
     if not text or _HASH.fullmatch(text):
         return text
     secret = (os.environ.get(KEY) or _CHANCE).encode("utf-8", "surrogateescape")
-    # A key of BLAKE2 has at most 64 bytes, a secret as many as it likes.
+    # A key of BLAKE2 has at most 64 bytes; a secret may be longer.
     key = hashlib.blake2b(secret, person=b"ragmetrics").digest()
     named = normalise(text).encode("utf-8", "surrogatepass")
     return f"[{hashlib.blake2b(named, key=key, digest_size=_LENGTH).hexdigest()}]"
 
 
 def hashed_quote(sentence: str) -> str:
-    """A sentence with all behind its first colon as a hash: what stands there may be quoted."""
-    head, colon, told = sentence.partition(": ")
-    return f"{head}{colon}{hashed(told)}"
+    """A sentence with the text after its first colon hashed, as that may be a quote."""
+    head, colon, quote = sentence.partition(": ")
+    return f"{head}{colon}{hashed(quote)}"
 
 
 def hashed_place(reason: str) -> str:
-    """`tags.[3f9a1c2e5b7d9f01]: should be a text`: why a row is in quarantine, without its key."""
+    """A quarantine reason with the key hashed: `tags.[3f9a1c2e5b7d9f01]: should be a text`."""
     return _OWN_KEY.sub(lambda found: f"{found[1]}.{hashed(found[2])}", reason)
 
 
 def redactions(source: Source | None, problems: Iterable[str]) -> dict[str, str]:
-    """What may be quoted of a log that was read, and of its problems; by each what to show."""
+    """Quotes of a log and its problems, each with its redacted form."""
     broken = [one.reason for one in source.broken] if source else []
     places = {one: hashed_place(one) for one in source.reasons} if source else {}
     found = {one: hashed_quote(one) for one in (*problems, *broken)} | places
@@ -68,8 +67,8 @@ def redactions(source: Source | None, problems: Iterable[str]) -> dict[str, str]
 
 
 def redact_quotes(text: str, hidden: Mapping[str, str]) -> str:
-    """A text, on one line, with what is to be shown in place of such quotes; one whose end was cut
-    off takes what follows with it.
+    """A text on one line with its quotes redacted. A truncated quote is replaced together with the
+    rest of the text.
     """
     if hidden:
         text = _line(text)
@@ -82,6 +81,6 @@ def redact_quotes(text: str, hidden: Mapping[str, str]) -> str:
 
 
 def _line(text: str) -> str:
-    """As sentences are cleaned before they are kept: else a quote is not found in them again."""
+    """A text cleaned like stored messages, so that quotes in them are found."""
     spaced = (" " if unicodedata.category(one) == "Cc" else one for one in text)
     return " ".join("".join(c for c in spaced if unicodedata.category(c) not in _DROPPED).split())

@@ -1,8 +1,8 @@
 """The protocol of metrics and judges: a metric yields requests, is sent answers, returns a Score.
 
-A metric is a generator and does no I/O, so one driver plays it against a live judge, a batch
-job, a recording or a test by hand. Because metrics are deterministic, replaying one with the
-answers kept so far is resuming it.
+A metric is a generator and does no I/O. So one driver runs it with a live judge, a batch job, a
+recording or a test. A metric is deterministic: to resume it, the driver runs it again with the
+stored answers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Vector: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float32]]
 
 @dataclass(frozen=True)
 class Ask:
-    """A request for a verdict; each `repeat` of it is a question of its own."""
+    """A request for a verdict; each `repeat` is a separate request."""
 
     prompt: Prompt[Any]
     data: Data
@@ -32,12 +32,12 @@ class Ask:
 
     @cached_property
     def text(self) -> str:
-        """The data as JSON, as it is sent."""
+        """The data as JSON, as the judge gets it."""
         return neutralise(dump_json(self.data))
 
     @cached_property
     def key(self) -> str:
-        """Equal for equal requests, whatever row or night they come from."""
+        """Cache key: equal for equal requests of any row or night."""
         return _hash(self.prompt.digest, self.text, *map(str, self.repeat))
 
 
@@ -49,7 +49,7 @@ class Embed:
 
     @cached_property
     def key(self) -> str:
-        """Equal for equal texts."""
+        """Cache key: equal for equal texts."""
         return _hash("embed", self.input)
 
 
@@ -60,38 +60,40 @@ Steps: TypeAlias = Generator[Sequence[Request], Sequence[Answer], T]
 
 
 def ask(prompt: Prompt[V], **data: Any) -> Steps[V]:
-    """Put one request and return its verdict; raise Unanswered where there is none."""
+    """Send one request and return its verdict; raise Unanswered where there is none."""
     (verdict,) = yield from ask_each(prompt, [data])
     return verdict
 
 
 def ask_each(prompt: Prompt[V], items: Sequence[Data]) -> Steps[list[V]]:
-    """Put one wave of requests and return the verdicts in order; raise the first Unanswered."""
+    """Send several requests at once and return their verdicts in order; raise the first
+    Unanswered.
+    """
     answers = yield [Ask(prompt, item) for item in items]
     return [_expect(prompt.verdict, answer) for answer in answers]
 
 
 def ask_times(prompt: Prompt[V], times: int, **data: Any) -> Steps[list[V]]:
-    """Put one request several times, each a question of its own; raise the first Unanswered."""
+    """Send one request several times, each separately; raise the first Unanswered."""
     answers = yield [Ask(prompt, data, (number,)) for number in range(times)]
     return [_expect(prompt.verdict, answer) for answer in answers]
 
 
 def embed(text: str) -> Steps[Vector]:
-    """Ask for the embedding of one text; raise Unanswered where there is none."""
+    """Request the embedding of one text; raise Unanswered where there is none."""
     (vector,) = yield from embed_each([text])
     return vector
 
 
 def embed_each(texts: Sequence[str]) -> Steps[list[Vector]]:
-    """Ask for one embedding per text, in order; raise the first Unanswered."""
+    """Request one embedding per text, in order; raise the first Unanswered."""
     answers = yield [Embed(text) for text in texts]
     return [_expect(np.ndarray, answer) for answer in answers]
 
 
 def _expect(kind: type[T], answer: Answer) -> T:
     if isinstance(answer, Unanswered):
-        # A copy: rows that share a request share its answer, and must not share a traceback.
+        # A copy: rows share the answer of a shared request, but must not share a traceback.
         raise Unanswered(answer.status, answer.reason)
     if not isinstance(answer, kind):
         raise TypeError(f"expected {kind.__name__}, was sent {type(answer).__name__}")

@@ -1,4 +1,4 @@
-"""LogRow: one retrieval as it was logged, and what becomes of a row that cannot be read."""
+"""LogRow: one logged retrieval, and the record of a row that cannot be read."""
 
 from __future__ import annotations
 
@@ -19,28 +19,26 @@ if TYPE_CHECKING:
 
 MAX_CONTEXTS = 1_000
 EXCERPT = 200
-"""Characters of a bad row that are kept."""
+"""Characters of a bad row that are stored."""
 _LONGEST_PLACE = 100
 
 
 class BadRow(RagmetricsError):
-    """A row that does not fit LogRow; its text is the reason shown in quarantine."""
+    """A row that is not a valid LogRow; the error text is the quarantine reason."""
 
     excerpt = ""
-    """The beginning of what was read, for a person to find it."""
+    """Beginning of the row, so that a person can find it."""
 
 
 def bad_row(reason: str, data: bytes = b"") -> BadRow:
-    """The error of a row that cannot be decoded, with the beginning of what stands there."""
+    """The error of a row that cannot be decoded, with the beginning of the row."""
     error = BadRow(reason)
     error.excerpt = data[:EXCERPT].decode("utf-8", "backslashreplace")
     return error
 
 
 def printable(text: str) -> str:
-    """The text with half characters, as names of files may have them, as escapes: no UTF-8 file
-    and no page takes them.
-    """
+    """The text with lone surrogates escaped. File names may have them, UTF-8 files cannot."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -60,13 +58,13 @@ def _blank(value: object) -> object:
 
 
 def _aware(value: datetime | None) -> datetime | None:
-    """The time in UTC, which a time without a zone is taken for: times of one log compare."""
+    """The time in UTC. A time without a zone counts as UTC, so that all times compare."""
     if value is None or value.tzinfo is None:
         return value and value.replace(tzinfo=UTC)
     try:
         return value.astimezone(UTC)
-    except OverflowError:  # Parquet would take it, but not give it back
-        raise ValueError("beyond the calendar") from None
+    except OverflowError:  # Parquet could write it, but not read it
+        raise ValueError("outside the calendar") from None
 
 
 Time = Annotated[datetime | None, BeforeValidator(_blank), AfterValidator(_aware)]
@@ -74,9 +72,9 @@ Tags = Annotated[dict[str, str], BeforeValidator(_tags)]
 
 
 def _number(value: object) -> object:
-    """The text of a whole number: ragas and many exporters number their documents.
+    """A whole number as text: ragas and many exporters number their documents.
 
-    A column of them with gaps is one of floats to pandas: 1.0 is document 1.
+    pandas turns a column of whole numbers with gaps into floats: 1.0 is document 1.
     """
     if type(value) is float and value.is_integer():
         return str(int(value))
@@ -88,7 +86,7 @@ Identifier = Annotated[str, BeforeValidator(_number)]
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """One retrieval: the question, what was retrieved, and what is known of the truth.
+    """One retrieval: the question, the retrieved contexts, and the reference.
 
     Field names are those of ragas's dataset. `retrieved_contexts` is in rank order.
     """
@@ -111,12 +109,12 @@ class LogRow:
 
     @property
     def question_key(self) -> str:
-        """Equal for equal questions: the shard of a row, and its cluster."""
+        """Equal for equal questions. It decides the row's shard and its cluster."""
         return question_key(self.user_input)
 
     @property
     def size(self) -> int:
-        """Characters of its texts."""
+        """Number of characters of its texts."""
         return sum(map(len, self.texts))
 
     @property
@@ -127,7 +125,7 @@ class LogRow:
 
 
 def question_key(question: str) -> str:
-    """Eight hex digits, equal for questions that are equal once normalised."""
+    """Eight hex digits, equal for questions with equal normalised text."""
     text = normalise(question).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=4).hexdigest()
 
@@ -138,7 +136,7 @@ _ROW = TypeAdapter(LogRow)
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A row, or the rest of a file, that was not read: where it stands and why."""
+    """A row, or the rest of a file, that was not read: its place and the reason."""
 
     file: str
     line: int
@@ -152,7 +150,7 @@ class Rejected:
 
 
 def read_row(data: object, default_id: str) -> LogRow:
-    """Validate one decoded row; raise BadRow with a reason a person can act on.
+    """Validate one decoded row; raise BadRow with a reason that helps to correct the row.
 
     A row without an id gets `default_id`, which names its place in the log.
     """
@@ -172,9 +170,9 @@ def read_row(data: object, default_id: str) -> LogRow:
 
 
 def explain_validation_error(error: ValidationError, most: int = 1) -> str:
-    """Say in one line what pydantic found: `retrieved_contexts.2: should be a string`.
+    """A validation error of pydantic in one line: `retrieved_contexts.2: should be a string`.
 
-    The first `most` mistakes are told, of others only how many there are.
+    It lists the first `most` mistakes, and counts the others.
     """
     found = error.errors(include_url=False, include_input=False)
     more = f" (and {len(found) - most} more)" if len(found) > most else ""
@@ -183,7 +181,7 @@ def explain_validation_error(error: ValidationError, most: int = 1) -> str:
 
 def _mistake(one: ErrorDetails) -> str:
     place = ".".join(str(part) for part in one["loc"] if not str(part).startswith("function-"))
-    if len(place) > _LONGEST_PLACE:  # a key may be anything that somebody wrote
+    if len(place) > _LONGEST_PLACE:  # users choose keys, which may be long
         place = f"{place[: _LONGEST_PLACE - 1]}…"
     message = _PLAIN.get(one["type"]) or re.sub(r"^(Input|Value error,) ", "", one["msg"])
     return f"{place}: {message}" if place else message

@@ -1,4 +1,4 @@
-"""Scores: the outcome of one metric on one row, and the statuses it can have."""
+"""Scores: the result of one metric on one row, and its possible statuses."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ class Status(StrEnum):
 
 
 UNSETTLED = (Status.UNREADABLE, Status.REFUSED, Status.JUDGE_FAILED, Status.METRIC_FAILED)
-"""Statuses of rows that should have a value and have none: another time they may get one."""
+"""Statuses of rows that should have a value but have none: a later attempt may give one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One row's value of one metric, or the reason why there is none."""
+    """One row's value of one metric, or the reason why it has none."""
 
     value: float | None
     reason: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
     status: Status = Status.SCORED
     votes: tuple[float | None, ...] | None = None
-    """The values of a panel's judges, in their order."""
+    """The values of a panel's judges, in the order of the panel."""
     failed: tuple[str, ...] = ()
     """The judges of a panel that gave no usable verdict."""
     spread: float | None = None
     """Standard deviation over a judge's repeats."""
     cheap: float | None = None
-    """What the embedded judge makes of a row of a sampled night."""
+    """The embedded judge's value, on a sampled night."""
 
     def __post_init__(self) -> None:
         if isinstance(self.value, float) and not math.isfinite(self.value):
@@ -51,10 +51,10 @@ class Score:
 
     @classmethod
     def not_applicable(cls, reason: str) -> Score:
-        """The metric has no meaning for this row."""
+        """The score of a row that the metric does not apply to."""
         return cls(None, reason, status=Status.NOT_APPLICABLE)
 
     @classmethod
     def unanswered(cls, error: Unanswered) -> Score:
-        """The judge gave no usable answer."""
+        """The score of a row for which the judge gave no usable answer."""
         return cls(None, error.reason, status=Status(error.status))

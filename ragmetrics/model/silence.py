@@ -1,4 +1,4 @@
-"""A silence: why people are not told of an alert, a record that is stored as JSON."""
+"""A silence of an alert: somebody acknowledged or snoozed it. Stored as JSON."""
 
 from __future__ import annotations
 
@@ -16,34 +16,35 @@ class Silence(Record):
     """Somebody acknowledged an alert, or snoozed it."""
 
     key: str
-    """Of the alert."""
+    """Key of the alert."""
     at: AwareDatetime
     by: str = ""
     note: str = ""
     until: date | None = None
-    """Snoozed: the first night that is told of again; None: acknowledged."""
+    """Snoozed: the first night with messages again; None: acknowledged."""
     since: date | None = None
-    """Acknowledged: the first night of the spell that this is good for,"""
+    """Acknowledged: the first night of the incident."""
     severity: Severity = "critical"
-    """and the severity that it was acknowledged at."""
+    """Acknowledged: the severity at that time."""
 
     def __str__(self) -> str:
-        """`acknowledged by Ada: the index is being built anew`."""
+        """`acknowledged by Ada: the index is being rebuilt`."""
         what = f"snoozed until {self.until}" if self.until else "acknowledged"
         by = f" by {self.by}" if self.by else ""
         return f"{what}{by}: {self.note}" if self.note else f"{what}{by}"
 
-    def holds(
+    def is_in_force(
         self,
         night: date,
         since: date | None,
         severity: Severity,
         unsilenced: datetime | None = None,
     ) -> bool:
-        """Whether it is in force on a night, of an alert that fires since then, or does not (None).
+        """Whether the silence is in force on a night, for an alert that fires since `since`.
 
-        A snooze holds until its date; an acknowledgement for its spell, at its severity or below.
-        Silences made until `unsilenced` were ended by an escalation of the alert.
+        `since` is None where the alert does not fire. A snooze lasts until its date. An
+        acknowledgement lasts for its incident, at its severity or below. An escalation of the
+        alert ended the silences made up to `unsilenced`.
         """
         if unsilenced and self.at <= unsilenced:
             return False

@@ -1,4 +1,4 @@
-"""What was asked of judges and embeddings, and what that cost."""
+"""Requests to judges and embeddings, and their cost."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ragmetrics.model.base import Record
 
 
 class Usage(Record):
-    """What was asked of a judge, or of several."""
+    """Requests to one or several judges, with tokens and cost."""
 
     requests: int = 0
     answered_from_store: int = 0
     shared: int = 0
-    """Answered by an equal request of the same run."""
+    """Requests answered by an equal request of the same run."""
     prompt_tokens: int = 0
     cached_tokens: int = 0
     """Prompt tokens that the endpoint had in its cache."""
@@ -23,15 +23,15 @@ class Usage(Record):
     usd: float | None = None
     """None where the model's price is not known."""
     failures: dict[str, int] = Field(default_factory=dict)
-    """Replies and calls that could not be used, by kind; most were asked again."""
+    """Failed calls and unusable replies, by kind; most were retried."""
 
     @property
     def tokens(self) -> int:
-        """Of prompts and replies together."""
+        """Tokens of prompts and replies together."""
         return self.prompt_tokens + self.completion_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        """Both together; the money is known where it is of all that was asked."""
+        """The sum of both. The cost is known where it is known for both."""
         failures = Counter(self.failures) + Counter(other.failures)
         paid = [one for one in (self, other) if one.tokens]
         spent = [one.usd for one in (self, other) if one in paid or one.usd is not None]

@@ -1,6 +1,6 @@
 """The verbs of the product: run a night, backfill, evaluate, compare, check, preview.
 
-It is for steps that join the other packages, as plain functions. Flows, tasks and the command line
+It is for steps that combine other packages, as plain functions. Flows, tasks and the command line
 call them. It is not for anything that one package can do alone.
 """
 

@@ -1,8 +1,8 @@
-"""A backfill: past nights, each as its nightly would have scored it, the oldest first.
+"""Backfill: scores past nights as their nightly runs would have done, oldest first.
 
-Several nights are scored at once. They are published one after the other, in the order of their
-dates, as each is compared with those before it. What is in the store already is not done again: a
-backfill that was killed goes on where it was.
+Several nights are scored at once. They are published one after the other in the order of their
+dates, because each is compared with earlier ones. Work that is in the store is not repeated: a
+backfill that was killed continues where it stopped.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from ragmetrics.storage import open_store, run_of
 T = TypeVar("T")
 
 Outcome = Literal["published", "kept", "no logs", "pending", "failed", "not begun"]
-"""`kept`: it was published before; `pending`: its batches are at work, or those of a night before
-it, and the same command goes on."""
-_MOST_TOLD = 20
+"""`kept`: it was published before. `pending`: it waits for its batches, or for an earlier night
+that does; the same command continues it."""
+_MOST_LISTED = 20
 MOST_NIGHTS = 3_660
-"""Ten years: a longer range is a slip of the pen."""
+"""Ten years. A longer range is probably a typing error."""
 
 
 @dataclass(frozen=True)
 class PastNight:
-    """What became of one night."""
+    """The result of one night."""
 
     date: date
     outcome: Outcome
@@ -52,27 +52,27 @@ class PastNight:
 
 
 Tell = Callable[[PastNight, int, int], None]
-"""Told of each night as it ends, how many have, and of how many."""
+"""Called after each night with its result, the number of finished nights, and their total."""
 
 
 class BackfillShort(RagmetricsError):
-    """Some nights could not be done, or not yet; all others are published."""
+    """Some nights could not be finished. All others are published."""
 
 
 @dataclass(frozen=True)
 class Backfill:
-    """What became of all nights, the oldest first."""
+    """The results of all nights, oldest first."""
 
     nights: tuple[PastNight, ...]
     unshown: str = ""
-    """Why the pages of all nights could not be written."""
+    """Why the overview pages could not be written; empty if they were."""
 
     def dates(self, *outcomes: Outcome) -> list[date]:
-        """The nights that ended so."""
+        """The nights with one of these outcomes."""
         return [one.date for one in self.nights if one.outcome in outcomes]
 
     def __str__(self) -> str:
-        """How many ended how, and which nights had no logs."""
+        """The number of nights by outcome, and the nights without logs."""
         counts = Counter(one.outcome for one in self.nights)
         told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
         text = f"{len(self.nights)} nights: {told}"
@@ -81,20 +81,22 @@ class Backfill:
         return text
 
     def check(self) -> None:
-        """Raise BackfillShort, which names them, where nights are left to do."""
+        """Raise BackfillShort, which names them, when nights are unfinished."""
         left = [one for one in self.nights if one.outcome in ("failed", "pending", "not begun")]
         if not left and not self.unshown:
             return
         if not left:
-            raise BackfillShort(f"all nights are done, but not shown: {self.unshown}")
-        told = [f"{one.date}: {one.reason}" for one in left[:_MOST_TOLD]]
-        if len(left) > _MOST_TOLD:
-            told.append(f"and {len(left) - _MOST_TOLD} more")
+            raise BackfillShort(
+                f"all nights are published, but the dashboard does not show them: {self.unshown}"
+            )
+        reasons = [f"{one.date}: {one.reason}" for one in left[:_MOST_LISTED]]
+        if len(left) > _MOST_LISTED:
+            reasons.append(f"and {len(left) - _MOST_LISTED} more")
         if self.unshown:
-            told.append(f"the dashboard: {self.unshown}")
+            reasons.append(f"the dashboard: {self.unshown}")
         raise BackfillShort(
-            f"{len(left)} of {len(self.nights)} nights are not done, and the same command goes on "
-            "with them: " + "; ".join(told)
+            f"{len(left)} of {len(self.nights)} nights are not finished; run the same command "
+            "again to continue: " + "; ".join(reasons)
         )
 
 
@@ -105,42 +107,45 @@ class Steps(Protocol):
         """Stage the night."""
 
     def score(self, staged: Staged) -> Sequence[RagmetricsError]:
-        """Score it; return why parts could not be scored. Called in a thread."""
+        """Score it. Returns the errors of parts that could not be scored. Called in a thread."""
 
     def publish(self, staged: Staged, problems: Sequence[str], *, silent: bool) -> Manifest:
-        """Judge it by its rules, and write its manifest."""
+        """Evaluate its rules and write its manifest."""
 
     def alert(self, manifest: Manifest) -> Delivery:
-        """Tell what changed with it."""
+        """Send its alerts."""
 
     def show(self, manifest: Manifest) -> None:
-        """Write its own pages of the dashboard; StoreError where they cannot be."""
+        """Write its own pages of the dashboard. Raises StoreError."""
 
 
 def check_range(settings: Settings, first: date, last: date | None, at_once: int = 1) -> list[date]:
-    """The nights from `first` to `last`, yesterday in UTC where None; InputError for none at all,
-    for more than MOST_NIGHTS or for some that are yet to come, or where the settings give several
-    of them the same logs.
+    """The nights from `first` to `last`; None: to yesterday in UTC.
+
+    Raises InputError for an empty range, for more than MOST_NIGHTS, for nights in the future, and
+    when several nights have the same logs.
     """
     if at_once < 1:
-        raise InputError(f"backfill: {at_once} nights at once: there should be one or more")
+        raise InputError(f"backfill: {at_once} nights at once; the number should be 1 or more")
     today = datetime.now(UTC).date()
     last = last or today - timedelta(days=1)
     if first > last:
         raise InputError(f"backfill: the first night, {first}, is after the last, {last}")
     if last > today:
-        raise InputError(f"backfill: the last night, {last}, is yet to come: it is {today} in UTC")
+        raise InputError(
+            f"backfill: the last night, {last}, is in the future; today is {today} in UTC"
+        )
     count = (last - first).days + 1
     if count > MOST_NIGHTS:
         raise InputError(
-            f"backfill: {count:,} nights from {first} to {last}, and {MOST_NIGHTS:,} at a time are "
-            "the most: name a later first night"
+            f"backfill: {count:,} nights from {first} to {last}; at most {MOST_NIGHTS:,} are "
+            "allowed at a time; choose a later first night"
         )
     days = [first + timedelta(days=number) for number in range(count)]
     if len({log_files_of_day(settings.logs, day) for day in days}) < len(days):
         raise InputError(
-            f"logs: {settings.logs}: several nights have the same place; a backfill needs a "
-            "template with the day in it, as in logs/dt={date}/"
+            f"logs: {settings.logs}: several nights have the same location; a backfill needs a "
+            "template that contains the day, such as logs/dt={date}/"
         )
     return days
 
@@ -157,13 +162,13 @@ def run_backfill(
 ) -> Backfill:
     """Score and publish the nights from `first` to `last`, or to yesterday, without Prefect.
 
-    At most `at_once` nights are scored at a time; one, where the judge computes here and uses all
-    cores. Nights without a log are left out. Nights that their run was published for are kept;
-    `again` publishes them anew, of what is in the store and of verdicts that were missing there.
-    Nobody is told anything, unless `alerts`:
-    then of each night that is newer than the last one that was told of, as if it were tonight.
-    Raises InputError for a range or settings that cannot be used, and where no night has a log;
-    what became of each night is in the result.
+    At most `at_once` nights are scored at a time. A local judge uses all cores, so it scores one
+    night at a time. Nights without a log are left out. Published nights are kept; `again`
+    republishes them from the scores in the store and scores rows without a verdict again.
+    With `alerts`, messages are sent for each night that is newer than the last night with a sent
+    message, as if it were tonight. Without it, nothing is sent.
+    Raises InputError for an invalid range or settings, and when no night has a log. The result has
+    the outcome of each night.
     """
     days = check_range(settings, first, last, at_once)
     night.check_settings(settings)
@@ -179,9 +184,9 @@ class _Plain:
         return night.stage_night(self.settings, day)
 
     def score(self, staged: Staged) -> Sequence[RagmetricsError]:
-        until = datetime.now(UTC) + self.settings.deadline  # of each night its own
-        wanted = list_parts(self.settings, staged)
-        return score_parts(self.settings, staged, wanted, until=until)
+        until = datetime.now(UTC) + self.settings.deadline  # each night has its own deadline
+        parts = list_parts(self.settings, staged)
+        return score_parts(self.settings, staged, parts, until=until)
 
     def publish(self, staged: Staged, problems: Sequence[str], *, silent: bool) -> Manifest:
         return night.publish_night(self.settings, staged, problems, silent=silent)
@@ -203,17 +208,16 @@ def fill(
     again: bool = False,
     tell: Tell | None = None,
 ) -> Backfill:
-    """The nights by their steps; `run_backfill` says how."""
-    work = _Work(settings, steps, alerts, again)
+    """Run the nights by their steps, as `run_backfill` describes."""
+    scheduler = _Scheduler(settings, steps, alerts, again)
     ended: list[PastNight] = []
-    for one in work.play(days, at_once):
+    for one in scheduler.run(days, at_once):
         ended.append(one)
         if tell:
             tell(one, len(ended), len(days))
     if all(one.outcome == "no logs" for one in ended):
         raise InputError(
-            f"backfill: no night from {days[0]} to {days[-1]} has a log: looked for in "
-            f"{settings.logs}"
+            f"backfill: no night from {days[0]} to {days[-1]} has a log in {settings.logs}"
         )
     done = Backfill(tuple(ended))
     if done.dates("published", "kept", "failed"):
@@ -232,18 +236,18 @@ class _Begun:
     scoring: Future[Sequence[RagmetricsError]]
 
 
-class _Work:
-    """What all nights have in common, and what those before leave to those after."""
+class _Scheduler:
+    """Starts the nights and publishes them in order."""
 
     def __init__(self, settings: Settings, steps: Steps, alerts: bool, again: bool) -> None:
         self._settings, self._steps, self._alerts, self._again = settings, steps, alerts, again
         self._files = open_store(settings)
         self._waiting: date | None = None
-        """The first night that cannot be published yet: none after it can."""
+        """The first night that cannot be published yet. No later night can be published either."""
         self._refused: JudgeRefused | None = None
 
-    def play(self, days: Sequence[date], at_once: int) -> Iterator[PastNight]:
-        """The nights in order, as they end."""
+    def run(self, days: Sequence[date], at_once: int) -> Iterator[PastNight]:
+        """The results of the nights in order, as they end."""
         under_way: deque[tuple[date, _Begun | PastNight]] = deque()
         for day in days:
             while sum(isinstance(one, _Begun) for _, one in under_way) >= at_once:
@@ -264,25 +268,25 @@ class _Work:
             if not self._again and self._is_done(day):
                 return PastNight(day, "kept")
             staged = self._steps.stage(day)
-            # Once a day, for all nights judged that day.
+            # Once per calendar day, for all nights that are judged on it.
             night.judge_drift_labels(self._settings, datetime.now(UTC) + self._settings.deadline)
         except RagmetricsError as error:
             return PastNight(day, "failed", str(error))
         return _Begun(staged, _in_thread(lambda: self._steps.score(staged)))
 
     def _is_done(self, day: date) -> bool:
-        """Whether the night's own run speaks for it, has all it should, and was told of."""
-        there = run_of(self._files, day)
-        if there is None or there.run != night.find_run(self._settings, day).run:
+        """True when the night's current run is complete, shown, and notified if `alerts`."""
+        current = run_of(self._files, day)
+        if current is None or current.run != night.find_run(self._settings, day).run:
             return False
-        page = is_shown(self._files, there)
-        whole = not there.problems and not night.shortfalls(there, _NOTHING_TOLD)
-        return page and whole and not (self._alerts and self._is_news(day))
+        shown = is_shown(self._files, current)
+        complete = not current.problems and not night.shortfalls(current, _NOT_SENT)
+        return shown and complete and not (self._alerts and self._is_unsent(day))
 
-    def _is_news(self, day: date) -> bool:
-        """Whether nobody was told of this night, or of a newer one."""
-        told = load_alerts(self._files).night
-        return told is None or day > told
+    def _is_unsent(self, day: date) -> bool:
+        """True when no message was sent for this night or a newer one."""
+        newest = load_alerts(self._files).night
+        return newest is None or day > newest
 
     def _end(self, day: date, begun: _Begun | PastNight) -> PastNight:
         if isinstance(begun, PastNight):
@@ -296,7 +300,7 @@ class _Work:
                 self._waiting = self._waiting or day
                 return PastNight(day, "pending", str(pending[0]))
             if self._waiting:
-                return PastNight(day, "pending", f"is published after {self._waiting}")
+                return PastNight(day, "pending", f"waits until {self._waiting} is published")
             missing = self._publish(begun.staged, [str(one) for one in problems])
         except JudgeRefused as error:
             self._refused = error
@@ -306,12 +310,12 @@ class _Work:
         return PastNight(day, "failed" if missing else "published", "; ".join(missing))
 
     def _publish(self, staged: Staged, problems: Sequence[str]) -> list[str]:
-        """Publish a night, and tell of it where that was asked for; return what is missing."""
+        """Publish a night, and send its alerts if wanted. Returns what is missing."""
         day = staged.ref.date
-        told = load_alerts(self._files).night if self._alerts else None
-        silent = not self._alerts or (told is not None and day < told)
+        newest = load_alerts(self._files).night if self._alerts else None
+        silent = not self._alerts or (newest is not None and day < newest)
         manifest = self._steps.publish(staged, problems, silent=silent)
-        delivery = _NOTHING_TOLD if silent else self._steps.alert(manifest)
+        delivery = _NOT_SENT if silent else self._steps.alert(manifest)
         shown = self._show(manifest)
         return [*night.shortfalls(manifest, delivery), *shown, *staged.problems]
 
@@ -323,21 +327,21 @@ class _Work:
         return []
 
 
-_NOTHING_TOLD = Delivery(None, sent=False)
+_NOT_SENT = Delivery(None, sent=False)
 
 
 def _in_thread(work: Callable[[], T]) -> Future[T]:
-    """Do it in a thread, which does not keep a process that is interrupted from ending."""
+    """Run it in a daemon thread, which does not block the end of an interrupted process."""
     done: Future[T] = Future()
-    context = contextvars.copy_context()  # a flow's tasks know their flow by it
+    context = contextvars.copy_context()  # a flow's tasks find their flow in it
 
-    def play() -> None:
+    def run() -> None:
         try:
             done.set_result(context.run(work))
         except BaseException as error:
             done.set_exception(error)
 
-    threading.Thread(target=play, name="ragmetrics-backfill", daemon=True).start()
+    threading.Thread(target=run, name="ragmetrics-backfill", daemon=True).start()
     return done
 
 

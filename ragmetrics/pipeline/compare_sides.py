@@ -1,4 +1,4 @@
-"""Comparing: what `ragmetrics compare` and `ragmetrics.compare` do."""
+"""Compares two sides, for `ragmetrics compare` and `ragmetrics.compare`."""
 
 from __future__ import annotations
 
@@ -36,64 +36,65 @@ def compare(
     rows: int = ROWS,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Compare two sides: whether B is worse than A, by how much, where and by which questions.
+    """Compare two sides: is B worse than A, by how much, in which segments, on which questions?
 
-    A side is `"build:NAME"`, a night (a date, or a text as `"2026-11-19"`), the id of a run, a
-    Result of `evaluate`, or whatever `evaluate` takes: a place of logs, dicts, a table. Nights,
-    runs and builds are found in the store, `store` or that of the settings; logs are scored now,
-    by `metrics`, `judge`, `model`, `base_url`, `golden` and `preset` as in `evaluate`, and replies
-    of paid judges are kept in the store. `by` names tags whose values are compared too, `rows` the
-    most questions shown per metric.
-    A metric that was scored in another way on both sides (judge, prompts, parameters) is not
-    compared, and `reason` says so.
-    Raises InputError where a side is not there, or no metric can be compared, and what `evaluate`
+    A side is `"build:NAME"`, a night (a date, or a text such as `"2026-11-19"`), the id of a run, a
+    Result of `evaluate`, or any input of `evaluate`: a location of logs, dicts, a table. Nights,
+    runs and builds are read from `store`, or from the store of the settings. Logs are scored now,
+    with `metrics`, `judge`, `model`, `base_url`, `golden` and `preset` as in `evaluate`; replies of
+    paid judges are cached in the store. `by` names tags whose values are compared too. `rows` is
+    the largest number of questions shown per metric.
+    A metric that was scored differently on both sides (judge, prompts, parameters) is not compared,
+    and its `reason` says so.
+    Raises InputError when a side is not found or no metric can be compared, and what `evaluate`
     raises.
     """
     chosen = with_preset(settings_of(settings, metrics, judge, model, base_url, golden), preset)
     chosen = chosen.model_copy(update={"store": store}) if store else chosen
     tags = [by] if isinstance(by, str) else list(dict.fromkeys(by or ()))
-    asked = None if metrics is None else [one.name for one in chosen_metrics(chosen)]
+    requested = None if metrics is None else [one.name for one in chosen_metrics(chosen)]
     with tempfile.TemporaryDirectory(prefix="ragmetrics-") as made:
         folder = Path(made)
         found = find_side(chosen, a, folder / "A"), find_side(chosen, b, folder / "B")
-        names, refused = _comparable(chosen, found, asked)
+        names, refused = _comparable(chosen, found, requested)
         if not names:
-            raise InputError(_nothing(refused))
+            raise InputError(_nothing_to_compare(refused))
         scored = scoring_only(chosen, set(names))
         sides = load_sides(scored, found, names, tags, folder, progress)
         comparison = make_comparison(*sides, names, tags, rows=rows, refused=refused)
-        notices = [*_same(*found), *comparison.notices]
+        notices = [*_identical(*found), *comparison.notices]
         return comparison.model_copy(update={"notices": notices})
 
 
 def _comparable(
-    settings: Settings, found: tuple[Found, Found], asked: Sequence[str] | None
+    settings: Settings, found: tuple[Found, Found], requested: Sequence[str] | None
 ) -> tuple[list[str], list[MetricChange]]:
-    """The metrics that both sides are scored by in the same way; the others, and why not.
+    """The metrics that were scored in the same way on both sides; the others with the reason.
 
-    Where nobody asked for a metric, one that a night lacks is no news: logs could be scored by any.
+    Without requested metrics, a metric that a night lacks is not reported if the other side are
+    logs: logs can be scored by any metric.
     """
     old, new = (fingerprints(settings, one) for one in found)
-    wanted = list(dict.fromkeys([*old, *new])) if asked is None else asked
+    wanted = list(dict.fromkeys([*old, *new])) if requested is None else requested
     any_logs = any(isinstance(one, Logs) for one in found)
     names, refused = [], []
     for metric in wanted:
         lacking = [side for side, prints in (("A", old), ("B", new)) if metric not in prints]
-        if lacking and (asked is not None or not any_logs):
-            told = (
+        if lacking and (requested is not None or not any_logs):
+            reason = (
                 f"{' and '.join(lacking)} {'was' if len(lacking) == 1 else 'were'} not scored by it"
             )
-            nothing_to_lose = 0 if metric not in old else None
-            refused.append(MetricChange(metric=metric, reason=told, questions_a=nothing_to_lose))
+            questions = 0 if metric not in old else None
+            refused.append(MetricChange(metric=metric, reason=reason, questions_a=questions))
         elif not lacking and old[metric] == new[metric]:
             names.append(metric)
         elif not lacking:
-            refused.append(MetricChange(metric=metric, reason=_otherwise(settings, found)))
+            refused.append(MetricChange(metric=metric, reason=_difference(settings, found)))
     return names, refused
 
 
-def _otherwise(settings: Settings, found: tuple[Found, Found]) -> str:
-    """That a metric was scored in another way, and in which."""
+def _difference(settings: Settings, found: tuple[Found, Found]) -> str:
+    """Why the scores of a metric on both sides are not comparable."""
     a, b = (judge_of(settings, one) for one in found)
     if a.fingerprint == b.fingerprint:
         return (
@@ -105,19 +106,19 @@ def _otherwise(settings: Settings, found: tuple[Found, Found]) -> str:
     )
 
 
-def _nothing(refused: Sequence[MetricChange]) -> str:
-    """Why there is nothing to compare, in one sentence."""
+def _nothing_to_compare(refused: Sequence[MetricChange]) -> str:
+    """The reason why there is nothing to compare."""
     if not refused:
-        return "A and B have no metric in common; --metrics names what logs are to be scored by"
+        return "A and B have no metric in common; choose the metrics for logs with --metrics"
     reasons: dict[str, list[str]] = {}
     for one in refused:
         reasons.setdefault(one.reason, []).append(one.metric)
-    told = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
-    return f"no metric can be compared. {told}. Score one side again, as the other was"
+    details = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
+    return f"no metric can be compared. {details}. Score one side again in the way of the other"
 
 
-def _same(a: Found, b: Found) -> list[str]:
-    """A slip that would look like a clean result."""
+def _identical(a: Found, b: Found) -> list[str]:
+    """A notice when both sides are the same data, which is probably a mistake of the user."""
     if a.places() != b.places():
         return []
-    return ["A and B are the same: nothing can differ"]
+    return ["A and B are the same data, so there is no difference"]

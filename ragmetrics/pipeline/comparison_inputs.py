@@ -1,4 +1,4 @@
-"""The sides of a comparison as they are named: logs, a night, a run, an index build, a Result."""
+"""Finds the sides of a comparison: logs, a night, a run, an index build, or a Result."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ class Logs:
     inputs: NightInputs
 
     def places(self) -> list[str]:
-        """Where its files are."""
+        """The addresses of its files."""
         return [one.files.uri(info.path) for one in self.inputs.logs for info in one.infos]
 
 
 @dataclass(frozen=True)
 class Stored:
-    """Scores that there are: of a run, or of the nights that an index build served."""
+    """Stored scores of a run, or of the nights that an index build served."""
 
     name: str
     files: Files
     nights: Sequence[Manifest]
-    """The newest first."""
+    """Newest first."""
     build: str | None = None
-    """The build whose rows count; None: all do."""
+    """The build whose rows are used; None: all rows."""
 
     def places(self) -> list[str]:
-        """Where its scores are, of which rows."""
+        """Store, runs and build, which identify its scores."""
         runs = (f"{one.date}/{one.run}" for one in self.nights)
         return [self.files.uri(), *runs, self.build or ""]
 
@@ -56,35 +56,35 @@ class Stored:
 Found = Logs | Stored
 
 
-def find_side(settings: Settings, given: Any, folder: Path) -> Found:
-    """What the user means by one side; rows of this process are written into a folder.
+def find_side(settings: Settings, side: Any, folder: Path) -> Found:
+    """Find one side of a comparison. Rows in memory are written into a folder.
 
-    A text is `build:NAME`, a date as 2026-11-19, the id of a run, or else a place of logs; `./`
-    before a name says that it is a place. Anything else is what `evaluate` takes, or a Result of
-    it. Raises InputError where there is no such thing.
+    A text is `build:NAME`, a date such as 2026-11-19, the id of a run, or a location of logs. With
+    `./` in front it is always a location. Any other value is a Result, or an input of `evaluate`.
+    Raises InputError when the side is not found.
     """
-    if isinstance(given, Result):
-        return Stored("rows that were scored before", given.files, [given.manifest])
-    if isinstance(given, date):
-        return _night(settings, given.date() if isinstance(given, datetime) else given)
-    if not isinstance(given, str):
-        return _logs(settings, given, folder)
-    if given.startswith(BUILD):
-        return _build(settings, given.removeprefix(BUILD))
-    if _DAY.fullmatch(given):
-        return _night(settings, _day(given))
-    if _RUN.fullmatch(given) and not Path(given).exists():
-        return _run(settings, given)
-    if not _PLACE.search(given) and not Path(given).exists():
+    if isinstance(side, Result):
+        return Stored("rows that were scored before", side.files, [side.manifest])
+    if isinstance(side, date):
+        return _night(settings, side.date() if isinstance(side, datetime) else side)
+    if not isinstance(side, str):
+        return _logs(settings, side, folder)
+    if side.startswith(BUILD):
+        return _build(settings, side.removeprefix(BUILD))
+    if _DAY.fullmatch(side):
+        return _night(settings, _day(side))
+    if _RUN.fullmatch(side) and not Path(side).exists():
+        return _run(settings, side)
+    if not _PLACE.search(side) and not Path(side).exists():
         raise InputError(
-            f"{given}: neither a log, nor a date as 2026-11-19, nor the id of a run; an index "
-            f"build is named {BUILD}{given}"
+            f"{side}: not a log, a date such as 2026-11-19, or the id of a run; write "
+            f"{BUILD}{side} for an index build"
         )
-    return _logs(settings, given, folder)
+    return _logs(settings, side, folder)
 
 
 def fingerprints(settings: Settings, found: Found) -> Mapping[str, str]:
-    """By metric, in what way it was scored, or would be."""
+    """The fingerprint of each metric of a side; for logs, of each chosen metric."""
     if isinstance(found, Logs):
         return metric_fingerprints(settings)
     return {
@@ -93,16 +93,16 @@ def fingerprints(settings: Settings, found: Found) -> Mapping[str, str]:
 
 
 def judge_of(settings: Settings, found: Found) -> JudgeInfo:
-    """Who judged a side, or would."""
+    """The judge of a side; for logs, the chosen judge."""
     return judge_info(settings)[0] if isinstance(found, Logs) else found.nights[0].judge
 
 
-def _logs(settings: Settings, given: Any, folder: Path) -> Logs:
+def _logs(settings: Settings, rows: Any, folder: Path) -> Logs:
     folder.mkdir(exist_ok=True)
-    places = [given] if isinstance(given, str | Path) else given
+    places = [rows] if isinstance(rows, str | Path) else rows
     is_places = isinstance(places, list | tuple) and all(isinstance(p, str | Path) for p in places)
     name = ", ".join(map(str, places)) if is_places else "rows"
-    return Logs(name, inputs_of(settings, given, folder, None))
+    return Logs(name, inputs_of(settings, rows, folder, None))
 
 
 def _day(text: str) -> date:
@@ -110,7 +110,7 @@ def _day(text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise InputError(
-            f"{text}: there is no such day; a folder of that name is ./{text}"
+            f"{text}: not a valid date; write ./{text} for a folder of that name"
         ) from None
 
 
@@ -119,7 +119,7 @@ def _night(settings: Settings, day: date) -> Stored:
     manifest = run_of(files, day)
     if manifest is None:
         raise InputError(
-            f"{day}: no run of that night in {files.uri()}; --settings names the store"
+            f"{day}: no run of that night in {files.uri()}; choose the store with --settings"
         )
     return Stored(f"night {day} (run {manifest.run})", files, [manifest])
 
@@ -128,13 +128,13 @@ def _run(settings: Settings, run: str) -> Stored:
     files = open_store(settings)
     manifest = named_run(files, run)
     if manifest is None:
-        raise InputError(f"{run}: no such run in {files.uri()}; --settings names the store")
+        raise InputError(f"{run}: no such run in {files.uri()}; choose the store with --settings")
     return Stored(f"run {run} (night {manifest.date})", files, [manifest])
 
 
 def _build(settings: Settings, build: str) -> Found:
     if not is_name(build):
-        raise InputError(f"{BUILD}{build}: no name of an index build")
+        raise InputError(f"{BUILD}{build}: not a valid name of an index build")
     log = find_build_log(settings, build)
     if log.inputs:
         return Logs(f"build {build} ({log.place})", log.inputs)
@@ -144,6 +144,6 @@ def _build(settings: Settings, build: str) -> Found:
     if side is None or not nights:
         raise InputError(
             f"build {build}: {log.problem}, and no night in {files.uri()} has rows of it that were "
-            "judged as the settings say"
+            "judged with these settings"
         )
     return Stored(f"build {build} ({side.logs})", files, nights, build)

@@ -1,4 +1,4 @@
-"""The Python entry: score rows from anywhere, get pandas tables back."""
+"""`evaluate`: scores rows from files or from memory, and returns pandas tables."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _NO_NIGHT = date(1970, 1, 1)
 
 
 class Result:
-    """Scored rows. The scores lie in a temporary folder that goes with this object."""
+    """Scored rows. The scores are in a temporary folder that is removed with this object."""
 
     def __init__(self, files: Files, staged: Staged, manifest: Manifest, folder: Any) -> None:
         self._files, self._ref, self._folder = files, staged.ref, folder
@@ -67,16 +67,16 @@ class Result:
 
     @property
     def files(self) -> Files:
-        """Where rows and scores lie."""
+        """The store with the rows and scores."""
         return self._files
 
     @property
     def usage(self) -> Usage:
-        """What was asked over a network, and what it cost."""
+        """Requests to judges and embedders over a network, and their cost."""
         return self.manifest.usage
 
     def summary(self) -> pd.DataFrame:
-        """One line per metric: mean, interval, rows scored, questions, count by status."""
+        """One line per metric: mean, interval, scored rows, questions, rows by status."""
         import pandas as pd
 
         records = [
@@ -107,7 +107,7 @@ class Result:
             yield from _records(self._files, self._ref, one.metric)
 
     def unscored(self) -> list[str]:
-        """Metrics whose judge was asked and gave no usable verdict on any row."""
+        """Metrics whose judge gave no usable verdict on any row."""
         return [
             one.metric
             for one in self.manifest.metrics
@@ -115,7 +115,7 @@ class Result:
         ]
 
     def as_json(self) -> dict[str, Any]:
-        """What `ragmetrics score --json` prints."""
+        """The output of `ragmetrics score --json`."""
         manifest = self.manifest
         return {
             "rows": manifest.source.rows,
@@ -172,17 +172,17 @@ def evaluate(
 ) -> Result:
     """Score rows: a path (or several), dicts, a pandas DataFrame, a ragas or Hugging Face dataset.
 
-    `metrics` are names, or `{name: parameters}`; without any, all of the defaults. `judge` is
-    `embedded` where nothing says otherwise; a list of judges is a panel. `settings` brings
-    everything else that `ragmetrics.yaml` may say; the other arguments go before it.
-    `budget` is a mapping such as `{"max_requests": 1000}`, in place of that of `settings`;
-    `fuse="row"` asks for all metrics of a row in one request.
+    `metrics` are names, or `{name: parameters}`; the default are the default metrics. `judge` is
+    `embedded` by default; a list of judges is a panel. `settings` has all other settings of
+    `ragmetrics.yaml`; the other arguments override it.
+    `budget` is a mapping such as `{"max_requests": 1000}`.
+    `fuse="row"` requests the verdicts of all metrics for a row in one request.
     `preset` names the tool that wrote the rows: `ragas`, `openinference`, `langfuse`, ...
-    `record` names a JSONL file for the judge's replies, to be played by `judge="recorded:PATH"`.
-    `store` keeps the replies of judges that are reached over a network, and has those of earlier
-    runs; without one, nothing is kept.
-    Works inside a running event loop too, as in a notebook.
-    Raises InputError for rows that are none, JudgeRefused for a judge that cannot be asked.
+    `record` names a JSONL file for the judge's replies; `judge="recorded:PATH"` replays them.
+    `store` caches the replies of judges over a network and reuses those of earlier runs. Without
+    it nothing is cached.
+    It works inside a running event loop too, as in a notebook.
+    Raises InputError for invalid rows, and JudgeRefused for a judge that accepts no requests.
     """
     chosen = settings_of(settings, metrics, judge, model, base_url, golden)
     chosen = with_preset(bounded(chosen, budget, fuse), preset)
@@ -191,9 +191,9 @@ def evaluate(
         inputs = inputs_of(chosen, rows, Path(folder.name), limit)
         if record is not None and overwrites(Path(record), chosen, inputs):
             raise InputError(f"recording {record}: is one of the files that are read")
-        kept = Files(store, chosen.storage_options) if store else None
+        cache = Files(store, chosen.storage_options) if store else None
         chosen = temporary(chosen, folder.name)
-        staged = score_inputs(chosen, inputs, kept, record=record, progress=progress)
+        staged = score_inputs(chosen, inputs, cache, record=record, progress=progress)
         files = open_store(chosen)
         manifest, _ = summarise_run(chosen, files, staged, datetime.now(UTC))
     except BaseException:
@@ -203,7 +203,7 @@ def evaluate(
 
 
 async def aevaluate(rows: Any, *args: Any, **kwargs: Any) -> Result:
-    """`evaluate` for code that is asynchronous itself: the event loop goes on meanwhile."""
+    """`evaluate` for asynchronous code: it does not block the event loop."""
     return await asyncio.to_thread(evaluate, rows, *args, **kwargs)
 
 
@@ -222,14 +222,14 @@ def estimate(
     limit: int | None = None,
     store: str | None = None,
 ) -> Estimate:
-    """What `evaluate` would ask for: requests, tokens and money. Nothing is sent; no key is needed.
+    """Estimate the requests, tokens and cost of `evaluate`. Nothing is sent; no key is needed.
 
-    `store` has replies of earlier runs, which are not asked for again.
-    Raises InputError for rows that are none, SettingsError for a price that a budget lacks.
+    `store` has the cached replies of earlier runs, which are not requested again.
+    Raises InputError for invalid rows, and SettingsError when a budget lacks a price.
     """
     chosen = settings_of(settings, metrics, judge, model, base_url, golden)
     chosen = with_preset(bounded(chosen, budget, fuse), preset)
-    kept = Files(store, chosen.storage_options) if store else None
+    cache = Files(store, chosen.storage_options) if store else None
     with tempfile.TemporaryDirectory(prefix="ragmetrics-") as folder:
         inputs = inputs_of(chosen, rows, Path(folder), limit)
         chosen = temporary(chosen, folder)
@@ -237,14 +237,14 @@ def estimate(
         _staged(chosen, ref, inputs)
         files = open_store(chosen)
         sample = plan_sample(chosen, files, ref)
-        found = estimate_run(chosen, files, ref, kept)
+        found = estimate_run(chosen, files, ref, cache)
         if sample is None:
             return found
-        return replace(found, whole=estimate_run(chosen, files, ref, kept, whole=True).total)
+        return replace(found, whole=estimate_run(chosen, files, ref, cache, whole=True).total)
 
 
 def temporary(settings: Settings, folder: str) -> Settings:
-    """The settings of a run whose rows and scores go with a folder."""
+    """The settings with a store in a temporary folder."""
     store = str(Path(folder) / "store")
     return settings.model_copy(update={"store": store, "storage_options": {}})
 
@@ -257,8 +257,8 @@ def settings_of(
     base_url: str | None,
     golden: str | None,
 ) -> Settings:
-    """The settings, or the default ones, with what goes before them. Raises InputError where they
-    name a metric that there is not.
+    """The settings, or the default settings, with overrides. Raises InputError for an unknown
+    metric.
     """
     settings = settings or make_settings({})
     settings = judged_by(settings, judge, model, base_url)
@@ -275,27 +275,27 @@ def settings_of(
 def score_inputs(
     settings: Settings,
     inputs: NightInputs,
-    kept: Files | None,
+    cache: Files | None,
     *,
     record: str | Path | None = None,
     progress: Progress | None = None,
     weighed_by: Corpus | None = None,
 ) -> Staged:
-    """Stage and score rows in the settings' store, with replies found and kept in `kept`.
+    """Stage and score rows in the settings' store. `cache` is the store with the reply cache.
 
-    `weighed_by` are word counts in place of the rows' own. Raises InputError where no row can be
-    read, and the first of the reasons why parts could not be scored.
+    `weighed_by` are word counts in place of the rows' own. Raises InputError when no row can be
+    read, and the first error of parts that could not be scored.
     """
     info, embedder = judge_info(settings)
     ref = plan_run(settings, _NO_NIGHT, inputs, f"{info.fingerprint}/{embedder}")
     staged = _staged(settings, ref, inputs, weighed_by)
     plan_sample(settings, open_store(settings), ref)
-    plan_budget(settings, open_store(settings), ref, kept)
+    plan_budget(settings, open_store(settings), ref, cache)
     todo = list_parts(settings, staged)
     with Recorder(record) as recorder:
         note = recorder.note if record is not None else None
-        told = _telling(progress, len(todo))
-        problems = score_parts(settings, staged, todo, note, told, kept)
+        done = _part_counter(progress, len(todo))
+        problems = score_parts(settings, staged, todo, note, done, cache)
     for problem in problems:
         raise problem
     return staged
@@ -306,19 +306,19 @@ def _staged(
 ) -> Staged:
     staged = stage_run(settings, ref, inputs, datetime.now(UTC), weighed_by)
     if staged.source.problem:
-        raise InputError(_nothing(staged))
+        raise InputError(_why_no_rows(staged))
     return staged
 
 
-def _telling(progress: Progress | None, parts: int) -> Callable[[Sequence[str]], None]:
-    """Tells of each part that is done, and how many there were."""
+def _part_counter(progress: Progress | None, parts: int) -> Callable[[Sequence[str]], None]:
+    """A callback that reports each finished part and how many are finished."""
     numbers = count(1)
 
-    def told(family: Sequence[str]) -> None:
+    def done(family: Sequence[str]) -> None:
         if progress:
             progress(", ".join(family), next(numbers), parts)
 
-    return told
+    return done
 
 
 def _records(files: Files, ref: RunRef, metric: str) -> Iterable[dict[str, Any]]:
@@ -335,7 +335,7 @@ def _records(files: Files, ref: RunRef, metric: str) -> Iterable[dict[str, Any]]
             }
 
 
-def _nothing(staged: Staged) -> str:
+def _why_no_rows(staged: Staged) -> str:
     source = staged.source
     text = source.problem or ""
     if source.broken:

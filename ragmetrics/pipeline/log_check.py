@@ -1,4 +1,4 @@
-"""Checking logs before anything is scored: what is in them, and which metrics they allow."""
+"""Checks logs before scoring: what they contain, and which metrics can be computed."""
 
 from __future__ import annotations
 
@@ -19,26 +19,25 @@ from ragmetrics.scoring import Known, chosen_metrics, wanted_rows
 
 @dataclass
 class CheckReport:
-    """What a pass over the logs found."""
+    """The counts of one pass over the logs."""
 
     files: int = 0
     rows: int = 0
     golden: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
-    """Records that are no retrievals, by reason."""
+    """Records that are not retrievals, by reason."""
     examples: dict[str, str] = field(default_factory=dict)
-    """The first place of each reason."""
+    """File, line and excerpt of the first record per reason."""
     broken: list[str] = field(default_factory=list)
     filled: Counter[str] = field(default_factory=Counter)
-    """Rows that have each field."""
+    """Number of rows per field that have the field."""
     runnable: dict[str, int] = field(default_factory=dict)
-    """Rows that have all that a metric needs."""
+    """Number of rows per metric that have all fields the metric needs."""
     judged: dict[str, int] | None = None
-    """Of them, those that a night would ask the judge about, of each metric that asks one. None:
-    all of them."""
+    """Number of these rows that a night would judge, per metric that uses a judge. None: all."""
     judged_at_most: bool = False
-    """Whether so many are the most, as a `half_width` asks for on its first night."""
+    """True when `judged` is an upper bound, as on the first night with a `half_width`."""
 
     @property
     def quarantined(self) -> int:
@@ -46,7 +45,7 @@ class CheckReport:
         return self.reasons.total()
 
     def as_json(self) -> dict[str, Any]:
-        """What `ragmetrics check --json` prints."""
+        """The output of `ragmetrics check --json`."""
         return {
             "files": self.files,
             "rows": self.rows,
@@ -62,10 +61,10 @@ class CheckReport:
 
 
 def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
-    """Read logs to the end and count; raises InputError for a place without logs."""
+    """Read all logs and count. Raises InputError for a location without logs."""
     logs = [log_set(settings, place) for place in places]
     golden = GoldenSet(golden_set(settings))
-    check_rules(settings)  # a mistake in the settings is told here too
+    check_rules(settings)  # this command reports mistakes in the settings too
     everything = metrics().values()
     report = CheckReport(files=sum(len(one.infos) for one in logs))
     report.runnable = {metric.name: 0 for metric in everything}
@@ -77,7 +76,7 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
         report.rows += 1
         report.golden += joined
         filled = [name for name in FIELDS if _has(row, name)]
-        report.filled.update(name for name in filled if name != "id")  # each row is given one
+        report.filled.update(name for name in filled if name != "id")  # every row has an id
         for metric in everything:
             report.runnable[metric.name] += metric.fits(filled)
     if not report.files:
@@ -88,12 +87,12 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
 
 
 def _judged(settings: Settings, runnable: Mapping[str, int]) -> dict[str, int] | None:
-    """How many rows a night of these logs would ask the judge about, by metric."""
+    """Number of rows of these logs that a night would judge, by metric."""
     sample = settings.sample
     if sample is None or not settings.samples:
         return None
-    asking = (one.name for one in chosen_metrics(settings) if one.prompts)
-    return {name: wanted_rows(sample, runnable[name], Known()) for name in asking}
+    names = (one.name for one in chosen_metrics(settings) if one.prompts)
+    return {name: wanted_rows(sample, runnable[name], Known()) for name in names}
 
 
 def _reject(report: CheckReport, bad: Rejected) -> None:
@@ -106,5 +105,5 @@ def _reject(report: CheckReport, bad: Rejected) -> None:
 
 def _has(row: LogRow, name: str) -> bool:
     value = getattr(row, name)
-    # A row that retrieved nothing has its contexts: none.
+    # An empty list of contexts counts as a value: nothing was retrieved.
     return value is not None and value != "" and (bool(value) or name == "retrieved_contexts")

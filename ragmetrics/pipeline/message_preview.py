@@ -1,4 +1,4 @@
-"""Previews: messages as Slack would show them, on a terminal and on a page, without sending any."""
+"""Previews messages as Slack would show them, on a terminal or a page, without sending them."""
 
 from __future__ import annotations
 
@@ -30,68 +30,67 @@ from ragmetrics.storage import Files, load_gate, nights, run_of
 
 MOST_BLOCKS = 50
 LONGEST_TEXT = 3_000
-"""Characters of one text. Both are Slack's limits; it refuses a message beyond either."""
+"""Slack's limits of blocks, and of characters in one text. It rejects a message beyond them."""
 
 
 @dataclass(frozen=True)
 class Preview:
-    """A message under a title; None: nobody would be told, which the title says."""
+    """A message with a title. None: no message would be sent, and the title says so."""
 
     title: str
     message: Message | None
 
     @property
     def blocks(self) -> int:
-        """How many blocks it has."""
+        """Number of blocks."""
         return len(self.message.blocks) if self.message else 0
 
     @property
     def longest(self) -> int:
-        """Characters of its longest text."""
+        """Number of characters of the longest text."""
         return max(map(len, _texts(self.message.blocks)), default=0) if self.message else 0
 
     def as_json(self) -> dict[str, Any]:
-        """As Slack would get it; its Block Kit Builder takes `blocks`."""
+        """The message as Slack would get it. Slack's Block Kit Builder accepts `blocks`."""
         message = self.message
-        told = {"text": message.text, "blocks": message.blocks} if message else None
-        return {"title": self.title, "message": told}
+        sent = {"text": message.text, "blocks": message.blocks} if message else None
+        return {"title": self.title, "message": sent}
 
 
 def of_night(settings: Settings, files: Files, day: date | None) -> list[Preview]:
-    """What the night's run told, or would have, each message once; the newest night where None.
+    """The messages of a night for the configured channels, each once. None: the newest night.
 
-    Composed as by the run that sends, for the channels there are. Raises InputError where there is
-    no such night.
+    Raises InputError when there is no such night.
     """
     newest = next(iter(nights(files, last=1)), None)
     manifest = run_of(files, day) if day else newest
     if manifest is None:
         known = f"; the newest night is {newest.date}" if newest else ""
         raise InputError(f"no night{f' of {day}' if day else ''} in {files.uri()}{known}")
-    tell, reached = message_composer(settings, files, manifest), channels(settings.alerts, files)
-    alike: dict[str, tuple[Message, list[str]]] = {}
-    for name, message in alert_messages(reached, manifest.findings, tell):
-        alike.setdefault(json.dumps(message.blocks), (message, []))[1].append(name)
+    compose, used = message_composer(settings, files, manifest), channels(settings.alerts, files)
+    distinct: dict[str, tuple[Message, list[str]]] = {}
+    for name, message in alert_messages(used, manifest.findings, compose):
+        distinct.setdefault(json.dumps(message.blocks), (message, []))[1].append(name)
     title = f"Night of {manifest.date}"
-    if len(alike) > 1:
-        return [Preview(f"{title}, {_whither(*one)}", one[0]) for one in alike.values()]
-    told = [Preview(title, message) for message, _ in alike.values()]
-    return told or [Preview(f"{title}: nothing to tell", None)]
+    if len(distinct) > 1:
+        return [Preview(f"{title}, {_destination(*one)}", one[0]) for one in distinct.values()]
+    shown = [Preview(title, message) for message, _ in distinct.values()]
+    return shown or [Preview(f"{title}: no message", None)]
 
 
 def of_build(settings: Settings, files: Files, build: str) -> Preview:
-    """What was told of an index build, if its verdict is news.
+    """The message about an index build, if its verdict causes one.
 
-    Raises InputError where the build has no verdict.
+    Raises InputError when the build has no verdict.
     """
     gate = load_gate(files, build) if is_name(build) else None
     if gate is None:
         raise InputError(
-            f"no verdict on an index build {build!r} in {files.uri()}: "
-            "`ragmetrics gate --build NAME` gives one"
+            f"no verdict on the index build {build!r} in {files.uri()}; run "
+            "`ragmetrics gate --build NAME` first"
         )
     if not is_news(gate):
-        return Preview(f"Index build {build}: {gate.verdict}, nothing to tell", None)
+        return Preview(f"Index build {build}: {gate.verdict}, no message", None)
     return Preview(f"Index build {build}", gate_message(settings, gate))
 
 
@@ -101,7 +100,7 @@ def of_samples(redact: bool) -> list[Preview]:
 
 
 def print_previews(console: Console, shown: Sequence[Preview]) -> None:
-    """Each as it reads in Slack."""
+    """Print each message as Slack shows it."""
     for one in shown:
         if one.message is None:
             console.print(f"{one.title}.", markup=False, soft_wrap=True)
@@ -112,7 +111,7 @@ def print_previews(console: Console, shown: Sequence[Preview]) -> None:
 
 
 def write_page(path: Path, shown: Sequence[Preview]) -> None:
-    """One page with all of them, which fetches nothing. Raises InputError where it cannot be."""
+    """Write one self-contained page with all messages. Raises InputError when that fails."""
     page = render_page(
         "messages.html",
         0,
@@ -128,13 +127,13 @@ def write_page(path: Path, shown: Sequence[Preview]) -> None:
         raise InputError(f"--html {path}: {error.strerror or error}") from None
 
 
-def _whither(message: Message, names: Sequence[str]) -> str:
+def _destination(message: Message, names: Sequence[str]) -> str:
     follows = message.about and not message.opens
     return f"to {', '.join(names)}{', in the thread of its alerts' if follows else ''}"
 
 
 def _texts(blocks: Any) -> list[str]:
-    """Every text of some blocks."""
+    """All texts of some blocks."""
     if isinstance(blocks, dict):
         own = [blocks["text"]] if isinstance(blocks.get("text"), str) else []
         return own + _texts([one for one in blocks.values() if not isinstance(one, str)])

@@ -1,9 +1,9 @@
-"""The night in five steps, as plain functions: what the flow's tasks call, and what runs it
+"""The five steps of a night as plain functions. The flow's tasks call them; `run_night` runs them
 without Prefect.
 
     stage -> score (metric family x shard) -> publish -> alert -> show
 
-An alert needs the findings alone. So it comes before the pages, which may fail.
+Alerts need only the findings. They come before the pages, because writing the pages may fail.
 """
 
 from __future__ import annotations
@@ -58,22 +58,22 @@ log = logging.getLogger(__name__)
 
 
 class CoverageShort(RagmetricsError):
-    """The night was published, but some of it could not be scored, told or shown."""
+    """The night was published, but something could not be scored, notified or shown."""
 
 
 @dataclass(frozen=True)
 class NightResult:
-    """What a night came to."""
+    """The result of a night."""
 
     manifest: Manifest
     delivery: Delivery
 
 
 def check_settings(settings: Settings) -> tuple[JudgeInfo, str]:
-    """Say who will judge and the embedder's fingerprint, if a night can begin with the settings.
+    """Check that a night can start. Returns the judges and the embedder's fingerprint.
 
-    Raises InputError for an unknown metric, a rule that watches nothing, a prompt that cannot be
-    used or a price that a budget needs, JudgeRefused for a judge without its key.
+    Raises InputError for an unknown metric, a rule without effect, an invalid prompt or a missing
+    price of a budget, and JudgeRefused for a judge without its key.
     """
     check_rules(settings)
     check_prices(settings)
@@ -81,11 +81,10 @@ def check_settings(settings: Settings) -> tuple[JudgeInfo, str]:
 
 
 def stage_night(settings: Settings, day: date, begun: datetime | None = None) -> Staged:
-    """Find the night's logs and stage them as a run, or find the run as it was staged.
+    """Stage the logs of a night as a run, or find the run if it is staged already.
 
-    Where that ended before `begun`, now if None, and rows of it may get a verdict that have none,
-    it is left as it is, and this is another attempt, a run of its own. Which rows are sampled, and
-    what the run's budget lets be judged of them, is decided here.
+    If that run ended before `begun` (None: now) without verdicts that a new attempt may get, this
+    is a new attempt with its own run. The sample and the budget plan are made here.
     """
     info, embedder = check_settings(settings)
     files, now = open_store(settings), datetime.now(UTC)
@@ -104,8 +103,8 @@ def stage_night(settings: Settings, day: date, begun: datetime | None = None) ->
 
 
 def judge_drift_labels(settings: Settings, until: datetime | None = None) -> list[str]:
-    """Judge the labelled set that the settings name for judge drift, unless it was judged today;
-    return why it could not be. After `until` nothing is asked.
+    """Judge the labelled set for judge drift, unless it was judged today. Returns the problem if
+    that failed. After `until` no request is sent.
     """
     with use_deadline(deadline_at(until)):
         problem = judge_drift_set(settings, open_store(settings), datetime.now(UTC))
@@ -113,10 +112,7 @@ def judge_drift_labels(settings: Settings, until: datetime | None = None) -> lis
 
 
 def find_run(settings: Settings, day: date) -> RunRef:
-    """The run that the night's logs would be, as they are now: its newest attempt, and no new one.
-
-    Nothing is written.
-    """
+    """The newest attempt of the run for the night's current logs. Nothing is written."""
     return _planned(settings, day, *check_settings(settings))[1]
 
 
@@ -125,7 +121,7 @@ def _planned(
 ) -> tuple[NightInputs, RunRef]:
     files, inputs = open_store(settings), find_inputs(settings, day)
     earlier = staged_runs(files, day)
-    shards = earlier[0].ref.shards if earlier else None  # rows that are there stay in theirs
+    shards = earlier[0].ref.shards if earlier else None  # so that rows stay in their shards
     first = plan_run(settings, day, inputs, f"{info.fingerprint}/{embedder}", shards)
     return inputs, find_attempt(files, first, earlier, begun)
 
@@ -133,23 +129,27 @@ def _planned(
 def _warn_of_small_budget(
     settings: Settings, budget: BudgetPlan, sample: SamplePlan | None
 ) -> None:
-    """Say so where the budget lets fewer rows be judged, of a sample too, than an alert needs."""
+    """Warn when the budget allows fewer rows than an alert rule needs."""
     rules = settings.alerts.rules or ()
     needed = max((rule.min_rows for rule in rules), default=Rule.model_fields["min_rows"].default)
     drawn = [one.judged for one in sample.groups if one.judged >= needed] if sample else []
     rows = min([budget.rows, *(int(budget.share * judged) for judged in drawn)])
     if budget.share < 1 and rows < needed:
-        told = "the budget is for %d rows, and alerts need %d: they will say no_data"
-        log.warning(told, rows, needed)
+        log.warning(
+            "the budget allows %d rows, but alert rules need %d: they will have no_data",
+            rows,
+            needed,
+        )
 
 
 def _warn_of_few_rows(settings: Settings, sample: SamplePlan) -> None:
-    """Say so where fewer rows are sampled than an alert needs."""
+    """Warn when the sample is smaller than an alert rule needs."""
     for rule in settings.alerts.rules or ():
         group = sample.group(rule.metric)
         if group and group.judged < min(rule.min_rows, group.rows):
             log.warning(
-                "sample: %d rows of %s are judged, and its alert needs %d: it will say no_data",
+                "sample: %d rows of %s are judged, but its alert rule needs %d: it will have "
+                "no_data",
                 group.judged,
                 rule.metric,
                 rule.min_rows,
@@ -164,17 +164,17 @@ def publish_night(
     silent: bool = False,
     flow_run: str = "",
 ) -> Manifest:
-    """Write a run's findings and manifest; `problems` say why parts of it could not be scored.
+    """Write a run's findings and manifest. `problems` are the errors of parts that failed.
 
-    A `silent` one tells nobody. `flow_run` is where Prefect shows the run.
+    With `silent` no message will be sent. `flow_run` is the address of the run in Prefect.
     """
     now = datetime.now(UTC)
     return publish_run(settings, staged, now, problems, silent=silent, flow_run=flow_run)
 
 
 def show_night(settings: Settings, manifest: Manifest, *, overview: bool = True) -> None:
-    """Write the pages of a published run, and what tells of all nights; without `overview` the
-    night's own pages alone. Raises StoreError with everything that could not be written.
+    """Write the pages of a published run and the overview of all nights; without `overview` only
+    the night's own pages. Raises StoreError that lists everything that could not be written.
     """
     show_run(settings, manifest, overview=overview)
 
@@ -182,22 +182,22 @@ def show_night(settings: Settings, manifest: Manifest, *, overview: bool = True)
 def notify_unshown_night(
     settings: Settings, manifest: Manifest, reason: str, run_url: str | None = None
 ) -> bool:
-    """Tell people that the dashboard does not show a night; return whether Slack was told."""
+    """Send a message that the dashboard does not show a night. Returns True if Slack got it."""
     return notify_dashboard_failure(settings, open_store(settings), manifest, reason, run_url)
 
 
 def alert_night(settings: Settings, manifest: Manifest, run_url: str | None = None) -> Delivery:
-    """Send what has to be told of a published run."""
+    """Send the messages of a published run."""
     return notify_channels(settings, open_store(settings), manifest, run_url)
 
 
 def run_night(settings: Settings, day: date) -> NightResult:
-    """One night from logs to alert, without Prefect.
+    """Run one night from logs to alerts, without Prefect.
 
-    Judges are asked until the settings' deadline; what is there then is published.
-    Raises CoverageShort, after publishing and alerting, where not everything could be scored, told
-    or shown;
-    JudgePending, with nothing published, where batches take longer than the settings let it wait.
+    Judges get requests until the settings' deadline. Then the scores so far are published.
+    Raises CoverageShort, after publishing and alerting, when something could not be scored,
+    notified or shown. Raises JudgePending, without publishing, when batches take longer than the
+    settings allow.
     """
     until = datetime.now(UTC) + settings.deadline
     staged = stage_night(settings, day)
@@ -211,14 +211,14 @@ def run_night(settings: Settings, day: date) -> NightResult:
             raise problem
     manifest = publish_night(settings, staged, [*map(str, problems), *unjudged])
     delivery = alert_night(settings, manifest)
-    unshown = _show_or_tell(settings, manifest)
+    unshown = _show_or_notify(settings, manifest)
     if missing := [*shortfalls(manifest, delivery), *unshown, *staged.problems]:
         raise coverage_short(manifest, missing)
     return NightResult(manifest, delivery)
 
 
-def _show_or_tell(settings: Settings, manifest: Manifest) -> list[str]:
-    """Show a night; where that fails, tell people so and return why."""
+def _show_or_notify(settings: Settings, manifest: Manifest) -> list[str]:
+    """Show a night. If that fails, send a message and return the problem."""
     try:
         show_night(settings, manifest)
     except StoreError as error:
@@ -228,21 +228,21 @@ def _show_or_tell(settings: Settings, manifest: Manifest) -> list[str]:
 
 
 def coverage_short(manifest: Manifest, missing: Sequence[str]) -> CoverageShort:
-    """The error that a published night ends with: what is missing, and what is there."""
-    there = "what could be scored is published"
+    """The error of a published night: what is missing, and what is published."""
+    published = "all other scores are published"
     if not any(one.scored for one in manifest.metrics):
-        there = "no row has a score, and the night is published as one without data"
-    return CoverageShort(f"night {manifest.date}: {'; '.join(missing)}; {there}")
+        published = "no row has a score, and the night is published without data"
+    return CoverageShort(f"night {manifest.date}: {'; '.join(missing)}; {published}")
 
 
 def shortfalls(manifest: Manifest, delivery: Delivery) -> list[str]:
-    """Why the run does not do its whole duty; nothing where it does."""
-    told = redacted(manifest, manifest.redacts)
+    """The reasons why a published night is incomplete; empty when it is complete."""
+    shown = redacted(manifest, manifest.redacts)
     missing = [
         finding
-        for finding in told.findings
+        for finding in shown.findings
         if finding.kind in ("no_data", "judge_failures")
         and finding.level != "ok"
-        and finding.severity == "critical"  # one judge of a panel is not
+        and finding.severity == "critical"  # a failure of one judge of a panel is not critical
     ]
-    return [*(one.sentence for one in incidents(missing, told)), *delivery.errors]
+    return [*(one.sentence for one in incidents(missing, shown)), *delivery.errors]

@@ -1,4 +1,4 @@
-"""Telling a Prefect server of an index build, by plain HTTP: `prefect` need not be installed.
+"""Sends an index build event to a Prefect server by HTTP, without the package `prefect`.
 
 POST $PREFECT_API_URL/events    [{id, occurred, event, resource, payload}]
 """
@@ -28,51 +28,51 @@ _TOTAL_SECONDS = 30.0
 _ATTEMPTS = 2
 _PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE = 10.0
-"""Seconds: a server that asks for a longer pause is told of as one that is not there."""
+"""Seconds. If a server requests a longer pause, the attempt fails."""
 _MOST_SHOWN = 300
 _TRANSIENT = (408, 429, 500, 502, 503, 504)
 
 
 class EventError(RagmetricsError):
-    """The server did not take an event; `transient` says if the next try may go through."""
+    """The server did not accept an event. `transient`: another attempt may succeed."""
 
     def __init__(self, message: str, *, transient: bool = False, pause: float = 0.0) -> None:
         super().__init__(message)
         self.transient = transient
         self.pause = pause
-        """Seconds that the server asks to be left alone."""
+        """Seconds to wait, as requested by the server."""
 
 
 @dataclass(frozen=True)
 class EventsApi:
-    """Where events go, and what lets them in."""
+    """The events API of a Prefect server, with its credentials."""
 
     url: str
-    """Of the API, as PREFECT_API_URL has it: it ends in `/api`, or names a workspace."""
+    """The URL of the API, as in PREFECT_API_URL: it ends in `/api`, or names a workspace."""
     authorization: SecretStr | None = None
     certificates: str | None = None
-    """A file of certificate authorities beside those that the system trusts."""
+    """A file with certificate authorities, in addition to those of the system."""
 
     @property
     def address(self) -> str:
-        """Where events are posted."""
+        """The URL for posting events."""
         return f"{self.url.rstrip('/')}/events"
 
 
 def events_api(url: str | None = None, environ: Mapping[str, str] = os.environ) -> EventsApi:
-    """The API that the environment names; `url` goes before PREFECT_API_URL.
+    """The API from the environment variables; `url` overrides PREFECT_API_URL.
 
-    As Prefect's own client does it: PREFECT_API_AUTH_STRING goes before PREFECT_API_KEY. Raises
-    InputError where there is no address, or one that cannot be used.
+    As in Prefect's own client, PREFECT_API_AUTH_STRING overrides PREFECT_API_KEY. Raises InputError
+    for a missing or invalid URL.
     """
-    given = (url or environ.get("PREFECT_API_URL") or "").strip()
-    if not given:
+    address = (url or environ.get("PREFECT_API_URL") or "").strip()
+    if not address:
         raise InputError(
-            "where is Prefect? set PREFECT_API_URL, or give --api-url, as in "
-            "http://prefect.example.com:4200/api"
+            "the address of Prefect's API is missing: set PREFECT_API_URL or pass --api-url, such "
+            "as http://prefect.example.com:4200/api"
         )
-    _check_address(given)
-    return EventsApi(given, _authorization(environ), environ.get("PREFECT_API_SSL_CERT_FILE"))
+    _check_address(address)
+    return EventsApi(address, _authorization(environ), environ.get("PREFECT_API_SSL_CERT_FILE"))
 
 
 def _check_address(url: str) -> None:
@@ -86,7 +86,7 @@ def _check_address(url: str) -> None:
         raise InputError("the address of Prefect's API should be http://HOST:PORT/api, or https://")
     if parts.username or parts.password:
         raise InputError(
-            "the address of Prefect's API holds a password: set PREFECT_API_AUTH_STRING instead"
+            "the address of Prefect's API contains a password: set PREFECT_API_AUTH_STRING instead"
         )
 
 
@@ -96,12 +96,15 @@ def _authorization(environ: Mapping[str, str]) -> SecretStr | None:
     if not (key := environ.get("PREFECT_API_KEY", "").strip()):
         return None
     if not (key.isascii() and key.isprintable()):
-        raise InputError("PREFECT_API_KEY holds characters that no key has: was it cut or quoted?")
+        raise InputError(
+            "PREFECT_API_KEY contains characters that are not allowed in a key: was it truncated "
+            "or quoted?"
+        )
     return SecretStr(f"Bearer {key}")
 
 
 def built_event(build: IndexBuild) -> dict[str, Any]:
-    """The event that asks for a gate, with an id of its own, as of now."""
+    """The event that requests a gate, with a new id and the current time."""
     return {
         "id": str(uuid4()),
         "occurred": datetime.now(UTC).isoformat(),
@@ -116,11 +119,11 @@ def built_event(build: IndexBuild) -> dict[str, Any]:
 
 
 def post_event(event: Mapping[str, Any], api: EventsApi, *, pause: float = _PAUSE_SECONDS) -> None:
-    """Post an event; return only when the server took it.
+    """Post an event, and return when the server has accepted it.
 
-    A server that cannot be reached or is busy is tried once more, after `pause` seconds or what it
-    asks for: it knows the event again by its id. Raises EventError otherwise. No key is in its
-    text.
+    If the server cannot be reached or is busy, there is a second attempt after `pause` seconds, or
+    after the time that the server requests. The server recognises a repeated event by its id.
+    Raises EventError if that fails. The error contains no key.
     """
     loop.run(_post_event(event, api, pause))
 
@@ -138,7 +141,7 @@ async def _post_event(event: Mapping[str, Any], api: EventsApi, pause: float) ->
 
 
 async def _send(event: Mapping[str, Any], api: EventsApi) -> None:
-    import aiohttp  # takes a tenth of a second: only who sends pays it
+    import aiohttp  # the import takes a tenth of a second
 
     headers = {"Accept": "application/json"}
     if api.authorization:
@@ -155,9 +158,9 @@ async def _send(event: Mapping[str, Any], api: EventsApi) -> None:
             text = (await response.content.read(10_000)).decode("utf-8", "replace")
             _check(response.status, response.headers, text, api)
     except aiohttp.InvalidURL:
-        raise InputError("the address of Prefect's API is none") from None
+        raise InputError("the address of Prefect's API is not a valid URL") from None
     except aiohttp.ClientSSLError as error:
-        raise EventError(f"no safe connection to {api.url}: {error}") from None
+        raise EventError(f"no secure connection to {api.url}: {error}") from None
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         reason = clean(_why(error), _MOST_SHOWN)
         raise EventError(
@@ -166,7 +169,7 @@ async def _send(event: Mapping[str, Any], api: EventsApi) -> None:
 
 
 def _why(error: BaseException) -> str:
-    """What aiohttp says of a connection, as the system says it."""
+    """The reason of a failed connection, in the system's words."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     system = getattr(error, "os_error", error)
@@ -185,33 +188,33 @@ def _trust(api: EventsApi) -> ssl.SSLContext:
 
 
 def _check(status: int, headers: Mapping[str, str], text: str, api: EventsApi) -> None:
-    """Raise EventError unless the server took the event."""
+    """Raise EventError unless the server accepted the event."""
     is_page = headers.get("Content-Type", "").startswith("text/html")
     if 200 <= status < 300 and not is_page:
         return
     if status in (401, 403):
-        raise EventError(f"{api.url} refused us (status {status}): {_how_to_enter(api)}")
+        raise EventError(f"{api.url} denied access (status {status}): {_access_hint(api)}")
     if status in (404, 405) or is_page:
         raise EventError(
-            f"no events are taken at {api.address} (status {status}): does the address of "
+            f"{api.address} does not accept events (status {status}): does the address of "
             "Prefect's API end in /api?"
         )
     if 300 <= status < 400:
         where = clean(headers.get("Location", ""), _MOST_SHOWN)
         raise EventError(f"{api.url} has moved to {where}: set PREFECT_API_URL to the new address")
-    said = clean(text, _MOST_SHOWN)
+    reply = clean(text, _MOST_SHOWN)
     if status == 422:
-        raise EventError(f"{api.url} cannot read the event: another version of Prefect? {said}")
+        raise EventError(f"{api.url} cannot read the event: another version of Prefect? {reply}")
     pause = headers.get("Retry-After", "")
     raise EventError(
-        f"{api.url} did not take the event: status {status}, {said}",
+        f"{api.url} did not accept the event: status {status}, {reply}",
         transient=status in _TRANSIENT,
         pause=float(pause) if pause.isdecimal() else 0.0,
     )
 
 
-def _how_to_enter(api: EventsApi) -> str:
+def _access_hint(api: EventsApi) -> str:
     if api.authorization is None:
-        return "set PREFECT_API_KEY, or PREFECT_API_AUTH_STRING as the server has it"
+        return "set PREFECT_API_KEY, or PREFECT_API_AUTH_STRING if the server uses one"
     name = "AUTH_STRING" if api.authorization.get_secret_value()[:5] == "Basic" else "KEY"
-    return f"PREFECT_API_{name} is not the one that it knows"
+    return f"PREFECT_API_{name} is wrong"

@@ -1,4 +1,4 @@
-"""Publishing: a run's summaries and findings, and its manifest."""
+"""Publishes a run: computes its summaries and findings, and writes its manifest."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ WORST = 10
 """Rows shown per metric."""
 _COMPARED_NIGHTS = 60
 log = logging.getLogger(__name__)
-_TOLD = ("transition", "escalation", "ended")
-"""Fields of a finding that say what people were told of it."""
+_NOTIFIED = ("transition", "escalation", "ended")
+"""Fields of a finding that say which message was sent about it."""
 
 
 def publish_run(
@@ -62,30 +62,30 @@ def publish_run(
     silent: bool = False,
     flow_run: str = "",
 ) -> Manifest:
-    """Write the run's manifest from its parts; repeating it gives the same numbers.
+    """Write the run's manifest from its parts. A repetition gives the same numbers.
 
-    `now` is noted as the end of the run, `flow_run` as where Prefect shows it, `problems` as the
-    reasons why parts are missing: the rows of a missing part count as `judge_failed`.
-    A night of the past, before the newest that the alerts know or `silent` by request, has the
-    alerts that follow from the nights before it, and tells nobody. A manifest that cannot be
-    written keeps nobody from being alerted: that is logged, and `show` writes it.
+    The manifest contains `now` as the end of the run, `flow_run` as its address in Prefect, and
+    `problems` as the reasons why parts are missing. Rows of a missing part are `judge_failed`.
+    A night sends no message if `silent`, or if it is older than the newest night in the alert
+    store; its alert states then follow from the nights before it. If the manifest cannot be
+    written, that is logged, alerts are sent all the same, and `show` writes it.
     """
     files = open_store(settings)
     manifest, scores = summarise_run(settings, files, staged, now)
-    told = dict.fromkeys([*problems, *manifest.problems])
-    manifest = manifest.model_copy(update={"problems": list(told), "flow_run": flow_run})
+    distinct = dict.fromkeys([*problems, *manifest.problems])
+    manifest = manifest.model_copy(update={"problems": list(distinct), "flow_run": flow_run})
     manifest, superseded = superseding(files, manifest)
-    months, history, book = RunIndex(files), load_history(files), load_alerts(files)
-    silent = silent or (book.night is not None and manifest.date < book.night)
-    earlier = _earlier(settings, files, months, manifest.date)
+    index, history, alerts = RunIndex(files), load_history(files), load_alerts(files)
+    silent = silent or (alerts.night is not None and manifest.date < alerts.night)
+    earlier = _earlier(settings, files, index, manifest.date)
     if silent:
-        book = _replayed(earlier, settings.alerts.remind_days)
-    night = _night(settings, files, history, manifest, scores, earlier, book)
-    findings = _findings(settings, files, night, book, silent=silent)
+        alerts = _replayed(earlier, settings.alerts.remind_days)
+    night = _night(settings, files, history, manifest, scores, earlier, alerts)
+    findings = _findings(settings, files, night, alerts, silent=silent)
     manifest = manifest.model_copy(update={"metrics": with_movements(night)})
     manifest = manifest.model_copy(
         update={
-            "findings": _as_told(findings, superseded, find_manifest(files, staged.ref)),
+            "findings": _as_notified(findings, superseded, find_manifest(files, staged.ref)),
             "falls": find_unwatched_drops(settings.alerts, night, findings),
             "moves": find_moves(manifest, night.earlier, night.load),
             "worst": _worst(files, night),
@@ -95,7 +95,7 @@ def publish_run(
     try:
         save_manifest(files, manifest)
     except StoreError as error:
-        log.error("night %s is not in the store yet: %s", manifest.date, error)
+        log.error("the manifest of night %s could not be written: %s", manifest.date, error)
     return manifest
 
 
@@ -106,9 +106,9 @@ def _night(
     manifest: Manifest,
     scores: dict[str, MetricScores],
     earlier: Sequence[Manifest],
-    book: AlertStore,
+    alerts: AlertStore,
 ) -> NightContext:
-    """What the rules look at."""
+    """The context in which the rules are evaluated."""
     return NightContext(
         manifest,
         scores,
@@ -122,16 +122,16 @@ def _night(
         history.newest_drifts(manifest.judge),
         fixed_sets=fixed_sets(settings, files, history.calibrations),
         ids=IdReader(files),
-        notified=notifications(book, manifest.date),
+        notified=notifications(alerts, manifest.date),
         mix_tags=settings.alerts.mix_tags,
         find_run=cache(partial(named_run, files)),
         serving=cache(partial(find_serving, files, manifest.dataset, manifest.date)),
     )
 
 
-def _earlier(settings: Settings, files: Files, months: RunIndex, day: date) -> list[Manifest]:
-    """The nights before in outline; in full the last ones, where a rule asks for their segments."""
-    found = outlines(files, before=day, last=_COMPARED_NIGHTS, months=months)
+def _earlier(settings: Settings, files: Files, index: RunIndex, day: date) -> list[Manifest]:
+    """Outlines of the earlier nights; the last ones in full if a rule needs their segments."""
+    found = outlines(files, before=day, last=_COMPARED_NIGHTS, months=index)
     if not any(rule.by for rule in settings.alerts.rules or ()):
         return found
     recent = trailing_nights(found, day, SEGMENT_DAYS)
@@ -139,15 +139,15 @@ def _earlier(settings: Settings, files: Files, months: RunIndex, day: date) -> l
 
 
 def _findings(
-    settings: Settings, files: Files, night: NightContext, book: AlertStore, *, silent: bool
+    settings: Settings, files: Files, night: NightContext, alerts: AlertStore, *, silent: bool
 ) -> list[Finding]:
-    """What the rules say of the night, after a book of alerts; told to nobody if it is silent."""
-    days = settings.alerts.remind_days
+    """The findings of the night, given the alert states; without transitions if silent."""
+    days, manifest = settings.alerts.remind_days, night.manifest
     today = evaluate_rules(settings.alerts, night)
     if not silent:
-        book = with_missed_nights(book, night.earlier, today, days)
+        alerts = with_missed_nights(alerts, night.earlier, today, days)
     quiet = NO_SILENCES if silent else silences(files)
-    _, findings = advance_states(book, today, night.manifest.date, days, quiet, night.manifest.run)
+    _, findings = advance_states(alerts, today, manifest.date, days, quiet, manifest.run)
     findings = explain_root_cause(night, findings)
     if not silent:
         return findings
@@ -155,29 +155,33 @@ def _findings(
 
 
 def _replayed(earlier: Sequence[Manifest], remind_days: int) -> AlertStore:
-    """The alerts as they stood after some nights, by the findings of those alone."""
-    book = AlertStore()
+    """The alert states after some nights, computed from their findings alone."""
+    alerts = AlertStore()
     for night in earlier:
-        book, _ = advance_states(book, night.findings, night.date, remind_days, run=night.run)
-    return book
+        alerts, _ = advance_states(alerts, night.findings, night.date, remind_days, run=night.run)
+    return alerts
 
 
-def _as_told(findings: Sequence[Finding], *before: Manifest | None) -> list[Finding]:
-    """A rerun tells nothing again, but the night's record keeps what it told the first time."""
-    told = {
-        (one.key, one.state): {name: getattr(one, name) for name in _TOLD}
+def _as_notified(findings: Sequence[Finding], *before: Manifest | None) -> list[Finding]:
+    """The findings with the transitions that earlier runs of the night sent: a rerun sends nothing
+    again, but its manifest shows what was sent.
+    """
+    notified = {
+        (one.key, one.state): {name: getattr(one, name) for name in _NOTIFIED}
         for manifest in before
         for one in (manifest.findings if manifest else ())
         if one.transition
     }
     return [
-        one if one.transition else one.model_copy(update=told.get((one.key, one.state), {}))
+        one if one.transition else one.model_copy(update=notified.get((one.key, one.state), {}))
         for one in findings
     ]
 
 
 def _worst(files: Files, night: NightContext) -> list[WorstRow]:
-    """The lowest rows of each metric; among equals, those that fell since the night before."""
+    """The worst rows of each metric. Among equal rows, those that fell since the night before come
+    first.
+    """
     ref = ref_of(night.manifest)
     lowest = [
         (name, *place)
@@ -208,7 +212,7 @@ def _night_before(night: NightContext, metric: str) -> dict[str, list[float]]:
         if summary and now and summary.scored and summary.fingerprint == now.fingerprint:
             try:
                 return night.load(one, metric).by_question()
-            except StoreError as error:  # it only orders rows that are as low
+            except StoreError as error:  # they only order rows with equal scores
                 log.warning("%s: the scores of the night before cannot be read: %s", metric, error)
                 return {}
     return {}

@@ -1,7 +1,7 @@
-"""Showing a published night: its pages, the overview, the history by month, and monitoring.
+"""Shows a published night: writes its pages, the overview, the run index and monitoring files.
 
-All of it is made from manifests and scores, and none of it decides anything. So it comes after the
-alert, and what could not be written is written by the next run.
+All of it is derived from manifests and scores. So it comes after the alerts, and the next run
+writes what could not be written.
 """
 
 from __future__ import annotations
@@ -27,38 +27,39 @@ _TREND_NIGHTS = 60
 
 
 def show_run(settings: Settings, manifest: Manifest, *, overview: bool = True) -> None:
-    """Write the pages of a night, and what tells of all nights; the manifest where it is missing.
+    """Write the pages of a night and the overview of all nights; also the manifest if it is
+    missing.
 
-    Without `overview` the pages of all nights are left to `refresh_dashboard`: to write them after
-    each of many nights takes as long as their number squared. Nothing is pushed then. Raises one
-    StoreError with everything that could not be written.
+    Without `overview` it writes only the night's own pages and pushes no metrics;
+    `refresh_dashboard` writes the overview later. After each of many nights it would take quadratic
+    time. Raises one StoreError that lists everything that could not be written.
     """
     files = open_store(settings)
     if overview:
-        shown = partial(_show_among_all, settings, files, manifest)
+        show = partial(_show_with_overview, settings, files, manifest)
     else:
-        shown = partial(_show_alone, files, manifest)
-    do_all(partial(_keep, files, manifest), shown)
+        show = partial(_show_alone, files, manifest)
+    do_all(partial(_save_missing, files, manifest), show)
 
 
-def _keep(files: Files, manifest: Manifest) -> None:
-    """Write the manifest where `publish` could not."""
+def _save_missing(files: Files, manifest: Manifest) -> None:
+    """Write the manifest if `publish` could not."""
     if find_manifest(files, ref_of(manifest)) != manifest:
         save_manifest(files, manifest)
 
 
-def _show_among_all(settings: Settings, files: Files, manifest: Manifest) -> None:
+def _show_with_overview(settings: Settings, files: Files, manifest: Manifest) -> None:
     newest = write_dashboard(files, manifest)
     if settings.metrics_push:
         push_metrics(settings.metrics_push, newest)
 
 
 def _show_alone(files: Files, manifest: Manifest) -> None:
-    months = RunIndex(files)
-    earlier = outlines(files, before=manifest.date, last=_TREND_NIGHTS, months=months)
+    index = RunIndex(files)
+    earlier = outlines(files, before=manifest.date, last=_TREND_NIGHTS, months=index)
     do_all(
         partial(write_pages, files, manifest, earlier, load_history(files)),
-        lambda: months.keep(months.listed(manifest.date), of=manifest.date),
+        lambda: index.keep(index.listed(manifest.date), of=manifest.date),
     )
 
 

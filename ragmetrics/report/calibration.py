@@ -1,4 +1,4 @@
-"""Judges held against labelled rows: what their page says, and the line on a night's page."""
+"""Judges compared with labelled rows: what their page says, and the line on a night's page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ragmetrics.model import (
     FigureName,
     JudgeInfo,
     Manifest,
-    Measured,
+    MetricCalibration,
     MetricDrift,
     Status,
 )
@@ -30,7 +30,7 @@ class CalibrationPoint:
     """One metric in one of the calibrations of a set and judge."""
 
     calibration: Calibration
-    measured: Measured
+    measured: MetricCalibration
     drift: MetricDrift | None
     """Against the calibration before."""
     changed: bool
@@ -57,7 +57,7 @@ class CalibrationPoint:
         return overall.figures.get(name, Figure()) if overall else Figure()
 
 
-def _mean(measured: Measured, *, of_labels: bool) -> float | None:
+def _mean(measured: MetricCalibration, *, of_labels: bool) -> float | None:
     """The mean verdict, or label, of the units that got a verdict; None where none did."""
     if measured.overall is None:
         return None
@@ -98,12 +98,14 @@ class Standing:
         """An icon's name and the words for it."""
         if self.drifted:
             return "firing", "drifted"
-        if self.newest.short:
+        if self.newest.incomplete:
             return "incomplete", "incomplete"
         if not self.drift:
             return "unwatched", "nothing to compare with"
         untold = next((one.state for one in self.drift.metrics if one.untold), "")
-        return ("no_data", untold or "no data") if self.drift.silent else ("ok", "no drift shown")
+        return (
+            ("no_data", untold or "no data") if self.drift.has_unknown else ("ok", "no drift shown")
+        )
 
     @property
     def anchor(self) -> str:
@@ -198,7 +200,7 @@ def _is_of(calibrated: JudgeInfo, judge: JudgeInfo) -> bool:
     return judge.fingerprint in (calibrated.fingerprint, often)
 
 
-def unanswered(measured: Measured) -> list[str]:
+def unanswered(measured: MetricCalibration) -> list[str]:
     """`12 unreadable verdict`: units without a verdict, by reason."""
     return [
         f"{count(units)} {STATUS.get(status, status)}"

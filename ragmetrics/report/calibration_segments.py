@@ -19,7 +19,7 @@ class SegmentCell:
 
     agreement: Agreement
     shade: int
-    """0 to 3: how far its AUC is surely below that of all rows."""
+    """0 to 3: how far its AUC is significantly below that of all rows."""
 
     @property
     def auc(self) -> Figure:

@@ -23,7 +23,7 @@ MOST_LINES = 24
 """Values of one tag that are shown, those that most likely got worse."""
 MOST_TAGS = 8
 _AT_ONCE = 5
-"""Lines of a tag that stand open, with all that surely got worse; others fold away."""
+"""Lines of a tag that stand open, with all that got significantly worse; others fold away."""
 _ALL_LINES = 96
 """Of all tags together."""
 MOST_ROWS = 15
@@ -64,8 +64,8 @@ class ComparisonLine:
 
     @property
     def is_worse(self) -> bool:
-        """Whether B is surely worse."""
-        return self.change.surely_lost()
+        """Whether B is significantly worse."""
+        return self.change.significantly_worse()
 
     @property
     def difference(self) -> str:
@@ -122,7 +122,7 @@ class TagLines:
 
     @property
     def rest(self) -> tuple[ComparisonLine, ...]:
-        """The others, none of which surely got worse."""
+        """The others, none of which got significantly worse."""
         return self.lines[len(self.first) :]
 
 
@@ -171,7 +171,7 @@ class CompareView:
 
     @property
     def worse(self) -> list[ComparisonLine]:
-        """Where B is surely worse: metrics, then the segments that most likely are."""
+        """Where B is significantly worse: metrics, then the segments that most likely are."""
         segments = (line for table in self.tags for line in table.lines if line.is_worse)
         whole = [line for line in self.lines if line.is_worse][:_MOST_TOLD]
         return [*whole, *sorted(segments, key=_likeliest)[:_MOST_TOLD]]
@@ -199,15 +199,18 @@ def _verdict(found: Comparison) -> tuple[str, str]:
     compared = found.compared
     if not compared:
         return "no_data", "nothing can be compared"
-    if lost := [one for one in found.metrics if one.surely_lost()]:
-        return "firing", f"B is surely worse by {plural(len(lost), 'metric')} of {len(compared):,}"
-    if where := found.surely_lost():
+    if lost := [one for one in found.metrics if one.significantly_worse()]:
+        return (
+            "firing",
+            f"B is significantly worse by {plural(len(lost), 'metric')} of {len(compared):,}",
+        )
+    if where := found.significantly_worse():
         names = plural(len({str(one.segment) for one in where}), "segment")
-        return "fell", f"no metric surely got worse over all rows, but {names} did"
-    better = sum(one.surely_better for one in compared)
+        return "fell", f"no metric got significantly worse over all rows, but {names} did"
+    better = sum(one.significantly_better for one in compared)
     if better:
-        return "ok", f"nothing surely got worse, and {plural(better, 'metric')} got better"
-    return "ok", "nothing surely got worse"
+        return "ok", f"nothing got significantly worse, and {plural(better, 'metric')} got better"
+    return "ok", "nothing got significantly worse"
 
 
 def _lines(changes: Sequence[MetricChange]) -> list[ComparisonLine]:
@@ -223,9 +226,9 @@ def _lines(changes: Sequence[MetricChange]) -> list[ComparisonLine]:
 def _says(one: MetricChange) -> tuple[str, str]:
     if one.difference is None:
         return "no_data", "not compared"
-    if one.surely_lost():
-        return "firing", "surely worse"
-    return ("ok", "better") if one.surely_better else ("unwatched", "no sure change")
+    if one.significantly_worse():
+        return "firing", "significantly worse"
+    return ("ok", "better") if one.significantly_better else ("unwatched", "no significant change")
 
 
 def _bar(one: MetricChange, scale: float) -> Bar | None:

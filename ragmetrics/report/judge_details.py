@@ -85,7 +85,7 @@ def of_response(scored: ScoredRow, budget: TextBudget) -> tuple[Claims, ...]:
     wrong, misled = fitting(noisy.get("wrong")), fitting(noisy.get("misled"))
     if "wrong" in noisy:
         told = [_held_against_reference(n, wrong, misled) for n in range(len(stated))]
-        title = "Statements held against the reference"
+        title = "Statements compared with the reference"
         groups.append(_claims(title, stated, told, None, budget))
     return tuple(group for group in groups if group.claims)
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ragmetrics.model import Calibration, Drift, Figure, Gate, Manifest, Measured, MetricVerdict
+from ragmetrics.model import (
+    Calibration,
+    Drift,
+    Figure,
+    Gate,
+    Manifest,
+    MetricCalibration,
+    MetricVerdict,
+)
 from ragmetrics.report.formatting import brief, count, drop, interval, number, plain
 from ragmetrics.report.night_status import find_night_status
 from ragmetrics.report.summary_lines import MetricLine, headline
@@ -87,7 +95,7 @@ def _compared(one: MetricVerdict) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _held(calibration: Calibration, measured: Measured, drift: Drift | None) -> str:
+def _held(calibration: Calibration, measured: MetricCalibration, drift: Drift | None) -> str:
     figures = measured.overall.figures if measured.overall else {}
     moved = [one for one in drift.metrics if one.metric == measured.metric] if drift else []
     cells = (

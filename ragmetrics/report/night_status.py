@@ -53,7 +53,7 @@ class NightStatus:
     """Those that explain the state, worst first."""
     notes: tuple[str, ...] = ()
     lowest: tuple[Summary, ...] = ()
-    """Of each firing metric, the segment that is lowest and surely below all rows, if any."""
+    """For each firing metric, its lowest segment that is significantly below all rows."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:

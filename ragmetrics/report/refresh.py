@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from ragmetrics.alerts import silences, with_silences
 from ragmetrics.calibration import History, load_history
-from ragmetrics.comparison import Load, cached_load, compare_with_night_before, night_before
+from ragmetrics.comparison import LoadScores, cached_load, compare_with_night_before, night_before
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Gate, Manifest
 from ragmetrics.report.builds_page import PAGE as BUILDS
@@ -254,7 +254,7 @@ def _write_changes(
     told: Manifest,
     before: Manifest | None,
     earlier: Sequence[Manifest],
-    load: Load,
+    load: LoadScores,
 ) -> None:
     """Write what changed in a night since the one before it; where the scores of either are gone
     from the store, the page stays what it is.
@@ -270,7 +270,9 @@ def _write_changes(
     write_changes(site, told, before, shown, earlier)
 
 
-def _rows(files: Files, told: Manifest, earlier: Sequence[Manifest], load: Load) -> list[KeptRow]:
+def _rows(
+    files: Files, told: Manifest, earlier: Sequence[Manifest], load: LoadScores
+) -> list[KeptRow]:
     """The rows of a night that are shown."""
     rows = load_rows(files, told, earlier, load)
     return [redacted_row(one) for one in rows] if told.redacts else rows
@@ -282,7 +284,7 @@ def _other_pages(site: Files, told: Manifest, before: Manifest | None) -> dict[s
     return {f"What changed since {before.date}": CHANGES} if before and changes else {}
 
 
-def _loader(files: Files) -> Load:
+def _loader(files: Files) -> LoadScores:
     """Reads scores from the store."""
     return lambda night, metric: load_scores(files, ref_of(night), metric)
 

@@ -68,7 +68,7 @@ class _Night:
         except StoreError as error:
             if error.transient:
                 raise
-            log.warning("%s is not held against %s: %s", self.later.date, self.night.date, error)
+            log.warning("%s is not compared with %s: %s", self.later.date, self.night.date, error)
             return {}
 
     def _find(self, asked: Mapping[RowLocation, LogRow]) -> dict[RowLocation, EarlierNights]:

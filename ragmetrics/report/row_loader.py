@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from ragmetrics.comparison import Load, night_before, question_means
+from ragmetrics.comparison import LoadScores, night_before, question_means
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Manifest
 from ragmetrics.report.row_history import earlier_nights, names_of
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def load_rows(
-    files: Files, manifest: Manifest, earlier: Sequence[Manifest], load: Load
+    files: Files, manifest: Manifest, earlier: Sequence[Manifest], load: LoadScores
 ) -> list[KeptRow]:
     """The rows of a night to show, by `pick_rows`, with the same questions on earlier nights.
 
@@ -49,7 +49,7 @@ def load_rows(
     ]
 
 
-def _read_table(files: Files, manifest: Manifest, load: Load) -> RowTable:
+def _read_table(files: Files, manifest: Manifest, load: LoadScores) -> RowTable:
     ref, metrics = ref_of(manifest), [summary.metric for summary in manifest.metrics]
     places: list[RowLocation] = []
     ids: list[str] = []
@@ -64,7 +64,7 @@ def _read_table(files: Files, manifest: Manifest, load: Load) -> RowTable:
 
 
 def _before(
-    manifest: Manifest, earlier: Sequence[Manifest], load: Load
+    manifest: Manifest, earlier: Sequence[Manifest], load: LoadScores
 ) -> dict[str, dict[str, float]]:
     """By metric the mean of each question on the night before, where that compares."""
     night = night_before(manifest, earlier)

@@ -1,7 +1,7 @@
-"""Scoring: a run from staged rows to scores and summaries.
+"""Scoring: takes a run from staged rows to scores and summaries.
 
-It is for staging, sharding, driving metrics over rows, budgets, samples and reuse of earlier runs.
-It is not for what scores mean compared with other nights (`alerts`, `comparison`).
+It is for staging, sharding, running metrics over rows, budgets, samples and reuse of earlier runs.
+It is not for comparing scores with other nights (`alerts`, `comparison`).
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Fingerprints: who judges a run, by what each metric is identified, and what usage costs."""
+"""Fingerprints of judges and metrics, and the price of usage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragmetrics.scoring.panel import panel_fingerprint
 
 
 def metric_fingerprints(settings: Settings) -> dict[str, str]:
-    """The fingerprints of the metrics of a gate's runs: scores with others are not compared."""
+    """The fingerprint of each chosen metric. Scores are comparable when fingerprints are equal."""
     info, embedder = judge_info(settings)
     return {
         one.name: metric_fingerprint(one, info.fingerprint, embedder)
@@ -22,9 +22,9 @@ def metric_fingerprints(settings: Settings) -> dict[str, str]:
 
 
 def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
-    """Who will judge, and the fingerprint of the embedder; no call is made."""
-    nothing = Corpus()
-    judges, embedder = make_judges(settings, nothing), make_embedder(settings, nothing)
+    """The judges of a run, and the fingerprint of the embedder. No request is sent."""
+    empty = Corpus()
+    judges, embedder = make_judges(settings, empty), make_embedder(settings, empty)
     repeats, own = [one.repeats for one in settings.panel], names_of(judges)
     names = [
         name if times == 1 else f"{name} ({times} times)"
@@ -41,8 +41,8 @@ def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
 
 
 def metric_fingerprint(metric: Metric, judge: str, embedder: str) -> str:
-    """Who judged, by which prompts, metric version and parameters: scores with another
-    fingerprint are not comparable.
+    """A digest of judge, embedder, prompts, metric version and parameters. Scores with different
+    fingerprints are not comparable.
     """
     return fingerprint(
         metric.digest, judge if metric.prompts else "", embedder if metric.embeds else ""
@@ -50,7 +50,7 @@ def metric_fingerprint(metric: Metric, judge: str, embedder: str) -> str:
 
 
 def add_price(prices: JudgeSettings | EmbeddingSettings, usage: Usage) -> Usage:
-    """What was asked for, in money, where the settings say its price."""
+    """The usage with its cost in US dollars, if the settings have a price."""
     if isinstance(prices, EmbeddingSettings):
         usd = prices.usd(usage.prompt_tokens)
     else:
@@ -59,5 +59,5 @@ def add_price(prices: JudgeSettings | EmbeddingSettings, usage: Usage) -> Usage:
 
 
 def _notes(names: Sequence[str], judges: Sequence[Judge]) -> str:
-    told = zip(names, judges, strict=True)
-    return "; ".join(f"{name}: {judge.note}" for name, judge in told if judge.note)
+    named = zip(names, judges, strict=True)
+    return "; ".join(f"{name}: {judge.note}" for name, judge in named if judge.note)

@@ -1,4 +1,4 @@
-"""Garbage collection for processes that score: seldom."""
+"""Rare garbage collection for processes that score."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import gc
 
 
 def collect_seldom() -> None:
-    """Look for cycles of garbage seldom, for the rest of this process.
+    """Run the cyclic garbage collector rarely, for the rest of this process.
 
-    What a night allocates is freed by count of references: cycles are few, and looking for them
-    among all that is alive takes a tenth of a run. For processes that are ours alone.
+    Reference counting frees almost everything that a night allocates. The search for cycles takes
+    a tenth of a run. Call this only in processes that belong to ragmetrics.
     """
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)

@@ -1,8 +1,7 @@
-"""The judges of one part and its embedder, shared with the parts beside it.
+"""The judges and the embedder of a part. Parts of one process share them.
 
-A judge that is reached over a network is made once per process: its connections, its limits and
-the answers on their way serve all parts at once. One that computes here knows the run's corpus,
-and belongs to its part.
+A judge over a network is created once per process: all parts share its connections, its limits and
+its requests in flight. A local judge knows the corpus of the run and belongs to one part.
 """
 
 from __future__ import annotations
@@ -29,43 +28,43 @@ from ragmetrics.storage import Files
 
 
 @dataclass(frozen=True)
-class _JudgeAtWork:
+class _OpenJudge:
     judge: Judge
-    once: SingleFlight = field(default_factory=SingleFlight)
+    single_flight: SingleFlight = field(default_factory=SingleFlight)
 
 
 @dataclass(frozen=True)
-class _EmbedderAtWork:
+class _OpenEmbedder:
     embedder: Embedder
-    once: SingleFlight = field(default_factory=SingleFlight)
+    single_flight: SingleFlight = field(default_factory=SingleFlight)
 
 
 @dataclass(frozen=True)
 class PooledJudge:
-    """A judge of the panel: under what name, with what settings, and what is asked of it now."""
+    """A judge of the panel with its name, its settings and its requests in flight."""
 
     name: str
     chosen: JudgeSettings
     judge: Judge
-    once: SingleFlight
+    single_flight: SingleFlight
 
 
 @dataclass(frozen=True)
 class JudgePool:
-    """All who work for one part."""
+    """The judges and the embedder of one part."""
 
     judges: Sequence[PooledJudge]
     embedder: Embedder
     embedding: SingleFlight
 
 
-_judges: PerLoop[_JudgeAtWork] = PerLoop(lambda held: held.judge.close())
-_embedders: PerLoop[_EmbedderAtWork] = PerLoop(lambda held: held.embedder.close())
+_judges: PerLoop[_OpenJudge] = PerLoop(lambda held: held.judge.close())
+_embedders: PerLoop[_OpenEmbedder] = PerLoop(lambda held: held.embedder.close())
 
 
 @asynccontextmanager
 async def keep_open() -> AsyncIterator[None]:
-    """While this is open, who is reached over a network stays so between one part and the next."""
+    """Keep the clients of judges and embedders open between parts while this context is open."""
     async with _judges.keep(), _embedders.keep():
         yield
 
@@ -74,9 +73,9 @@ async def keep_open() -> AsyncIterator[None]:
 async def acquire_judges(
     settings: Settings, corpus: Corpus, files: Files
 ) -> AsyncIterator[JudgePool]:
-    """The panel and the embedder of the settings, while a part needs them.
+    """The panel and the embedder of the settings, for as long as a part needs them.
 
-    Raises JudgeRefused where none has its key, or one lacks its extra.
+    Raises JudgeRefused when no judge has its key, or when a package that a judge needs is missing.
     """
     async with AsyncExitStack() as stack:
         held = []
@@ -84,11 +83,11 @@ async def acquire_judges(
         for chosen in settings.panel:
             key = _key(chosen, settings, files)
             if key:
-                seen[key] += 1  # equal judges of one panel do not answer for each other
+                seen[key] += 1  # equal judges of one panel do not share replies
                 key = f"{key} {seen[key]}"
 
-            def make(chosen: JudgeSettings = chosen) -> _JudgeAtWork:
-                return _JudgeAtWork(make_member(chosen, corpus, settings.fuse, files))
+            def make(chosen: JudgeSettings = chosen) -> _OpenJudge:
+                return _OpenJudge(make_member(chosen, corpus, settings.fuse, files))
 
             shared = _judges.hold(key, make)
             held.append(await stack.enter_async_context(shared))
@@ -96,19 +95,19 @@ async def acquire_judges(
         embedder = await stack.enter_async_context(
             _embedders.hold(
                 _embedder_key(settings, files),
-                lambda: _EmbedderAtWork(make_embedder(settings, corpus, files)),
+                lambda: _OpenEmbedder(make_embedder(settings, corpus, files)),
             )
         )
         names = names_of([one.judge for one in held])
         judges = [
-            PooledJudge(name, chosen, one.judge, one.once)
+            PooledJudge(name, chosen, one.judge, one.single_flight)
             for name, chosen, one in zip(names, settings.panel, held, strict=True)
         ]
-        yield JudgePool(judges, embedder.embedder, embedder.once)
+        yield JudgePool(judges, embedder.embedder, embedder.single_flight)
 
 
 def _key(chosen: JudgeSettings, settings: Settings, files: Files) -> str | None:
-    """Equal where one judge serves both; None where it serves its part alone."""
+    """Parts with equal keys share the judge. None: the judge belongs to one part."""
     if not chosen.remote:
         return None
     secret = api_key(chosen.api_key_env, os.environ)
@@ -116,7 +115,7 @@ def _key(chosen: JudgeSettings, settings: Settings, files: Files) -> str | None:
 
 
 def _embedder_key(settings: Settings, files: Files) -> str | None:
-    """Equal where one embedder serves both; `hashed` knows the corpus and serves its part alone."""
+    """Parts with equal keys share the embedder. None: it belongs to one part."""
     chosen, judges = settings.embeddings, [one for one in settings.panel if one.remote]
     if chosen.name in ("hashed", "local") or not (judges or chosen.name):
         return None

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def chosen_metrics(settings: Settings) -> list[Metric]:
-    """The metrics that the settings choose, in the words that they name.
+    """The metrics that the settings choose, with the settings' prompt overrides.
 
-    Raises InputError for an unknown metric, SettingsError for a prompt that cannot be used.
+    Raises InputError for an unknown metric and SettingsError for an invalid prompt.
     """
     found = select(settings.metrics)
     if settings.prompts is None:
@@ -25,7 +25,7 @@ def chosen_metrics(settings: Settings) -> list[Metric]:
 
 
 def scoring_only(settings: Settings, wanted: Set[str]) -> Settings:
-    """The settings with no other metrics than these, in their order and with their parameters."""
+    """The settings with only these metrics, in the settings' order and with their parameters."""
     metrics = tuple(kept for one in settings.metrics if (kept := _of(one, wanted)))
     return settings.model_copy(update={"metrics": metrics})
 

@@ -10,26 +10,26 @@ from ragmetrics.model import Score, Status
 
 
 class MetricErrors:
-    """Rows by metric, and the first error of each."""
+    """Counts failed rows per metric and stores the first error of each metric."""
 
     def __init__(self) -> None:
         self._rows: Counter[str] = Counter()
         self._first: dict[str, str] = {}
 
     def note(self, metric: str, row: str, score: Score) -> None:
-        """Take a score into account."""
+        """Count a score if its metric failed."""
         if score.status is Status.METRIC_FAILED:
             self._rows[metric] += 1
             self._first.setdefault(metric, f"row {row}: {score.reason}")
 
     def add(self, notes: Mapping[str, Any]) -> None:
-        """Take the notes of a part into account."""
+        """Add the counts from the notes of a part."""
         for metric, one in notes.items():
             self._rows[metric] += one["rows"]
             self._first.setdefault(metric, one["first"])
 
     def notes(self) -> dict[str, Any]:
-        """What a part notes."""
+        """The counts as they are stored in the notes of a part."""
         return {
             metric: {"rows": rows, "first": self._first[metric]}
             for metric, rows in self._rows.items()

@@ -1,4 +1,4 @@
-"""A play: one metric at work on one row, from wave to wave of requests until its score."""
+"""Runs one metric on one row: it alternates between requests and answers until there is a score."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from ragmetrics.text import shorten, weight
 log = logging.getLogger(__name__)
 
 _HEAVY = 7_000
-"""Weight of a row from which its sentences are split in a thread: pysbd takes up to 7 us a
-character, and whoever else is on the event loop should not wait for more than 50 ms.
+"""From this weight on, the sentences of a row are split in a thread. pysbd takes up to 7 us per
+character, and the event loop should not be blocked for more than 50 ms.
 """
 
 
 def is_heavy(row: LogRow) -> bool:
-    """Whether a row's plays may hold up others."""
+    """True when a metric may block the event loop on this row."""
     return row.size > _HEAVY or weight(row.texts) > _HEAVY
 
 
 class MetricRun:
-    """One metric's steps on one row."""
+    """The generator of one metric on one row."""
 
     def __init__(self, metric: Metric, row: LogRow, *, heavy: bool = False) -> None:
         self.metric = metric
         self.requests: Sequence[Request] = ()
         self.score: Score | None = None
         self.asked = False
-        """Whether it has asked for anything: else its score is the same by whatever judge."""
+        """True when the metric has sent a request. Otherwise every judge gives the same score."""
         self._row = row
         self._steps = metric.play(row)
         self._heavy = heavy
 
     def asks(self, repeat: int = 0) -> list[Request]:
-        """This wave's requests in the words for the row's language."""
+        """The current requests, with the prompts of the row's language."""
         worded = [self.metric.worded(one, self._row.language) for one in self.requests]
         if not repeat:  # the first needs no key of its own
             return worded
@@ -50,10 +50,10 @@ class MetricRun:
             for one in worded
         ]
 
-    async def go_on(self, answers: Sequence[Answer] | None) -> None:
-        """Send a wave's answers, or None to begin, and take the next wave or the score.
+    async def advance(self, answers: Sequence[Answer] | None) -> None:
+        """Send the answers (None at the start), and receive the next requests or the score.
 
-        An error that the metric raises by itself costs this row: its status is `metric_failed`.
+        When the metric's own code raises an error, the row gets the status `metric_failed`.
         """
         if self._heavy:
             await asyncio.to_thread(self.step, answers)
@@ -61,7 +61,7 @@ class MetricRun:
             self.step(answers)
 
     def step(self, answers: Sequence[Answer] | None) -> None:
-        """The same, for who has no event loop to keep going."""
+        """The same without an event loop."""
         try:
             self.requests = next(self._steps) if answers is None else self._steps.send(answers)
         except StopIteration as stop:
@@ -74,7 +74,7 @@ class MetricRun:
             raise
         except Exception as error:
             log.debug("metric %s, row %s", self.metric.name, self._row.id, exc_info=error)
-            self.score = _failed(f"{shorten(repr(error))}{_place(error)}")
+            self.score = _failed(f"{shorten(repr(error))}{_error_location(error)}")
         else:
             self.asked = self.asked or bool(self.requests)
 
@@ -88,8 +88,8 @@ def _failed(reason: str) -> Score:
     return Score(None, reason, status=Status.METRIC_FAILED)
 
 
-def _place(error: Exception) -> str:
-    """Where the error was raised, for whoever wrote the metric."""
+def _error_location(error: Exception) -> str:
+    """The file and line that raised the error, for the author of the metric."""
     frames = extract_tb(error.__traceback__)
     return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
 
@@ -97,9 +97,9 @@ def _place(error: Exception) -> str:
 async def run_metric(
     metric: Metric, row: LogRow, answer: Callable[[Request], Awaitable[Answer]]
 ) -> Score:
-    """Play one metric to its end, each request answered by itself."""
+    """Run one metric on one row; `answer` answers one request."""
     one = MetricRun(metric, row)
-    await one.go_on(None)
+    await one.advance(None)
     while one.score is None:
-        await one.go_on(await asyncio.gather(*(answer(request) for request in one.asks())))
+        await one.advance(await asyncio.gather(*(answer(request) for request in one.asks())))
     return one.score

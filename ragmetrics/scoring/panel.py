@@ -1,9 +1,9 @@
-"""The panel: one judge or several, each asked once or several times, and one score made of it all.
+"""The panel: combines the scores of one or several judges and of their repeats into one score.
 
-    each judge:  the row's value is the mean over its repeats, their standard deviation its spread
+    each judge:  value is the mean over the repeats, spread their standard deviation
     the panel:   mean, median, min, max or majority of the judges' values
 
-A judge that fails is left out of the row's value and counted; the row is lost only with all.
+A judge that fails is counted and left out of the row's value. A row without any value has failed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DIGITS = 9  # values that differ by rounding alone are one vote
 
 
 def majority(values: Sequence[float]) -> float:
-    """The value that more judges give than any other; the median where there is none."""
+    """The most frequent value; the median when two values are equally frequent."""
     counts = Counter(round(value, _DIGITS) for value in values).most_common(2)
     if len(counts) > 1 and counts[0][1] == counts[1][1]:
         return float(np.median(values))
@@ -45,7 +45,9 @@ _AGGREGATES: Mapping[Aggregate, Callable[[Sequence[float]], float]] = {
 
 
 def panel_fingerprint(judges: Sequence[Judge], repeats: Sequence[int], aggregate: Aggregate) -> str:
-    """Who judges: the judge itself where one is asked once, else all that makes the value."""
+    """The fingerprint of the judge when there is one without repeats; otherwise a digest of all
+    judges, their repeats and the aggregate.
+    """
     if len(judges) == 1 and repeats[0] == 1:
         return judges[0].fingerprint
     asked = [(judge.fingerprint, times) for judge, times in zip(judges, repeats, strict=True)]
@@ -56,13 +58,13 @@ def panel_fingerprint(judges: Sequence[Judge], repeats: Sequence[int], aggregate
 class Member:
     """A judge of the panel."""
 
-    broker: JudgeClient
+    client: JudgeClient
     repeats: int = 1
 
     @property
     def name(self) -> str:
-        """The judge's."""
-        return self.broker.name
+        """The name of the judge."""
+        return self.client.name
 
 
 class Panel:
@@ -80,27 +82,27 @@ class Panel:
 
     @property
     def rows_in_play(self) -> int:
-        """Enough rows to keep every judge busy, few enough to stay small."""
-        return max(16, *(one.broker.judge.concurrency for one in self.members))
+        """Number of rows in progress: enough to keep every judge busy."""
+        return max(16, *(one.client.judge.concurrency for one in self.members))
 
     async def score(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Score]:
         """Score one row by metrics.
 
-        Raises JudgeRefused where no judge can be asked.
+        Raises JudgeRefused when no judge accepts requests.
         """
         if self._budget and not self._budget.judges(row.question_key):
-            return await self._for_nothing(metrics, row, self._budget)
+            return await self._score_over_budget(metrics, row, self._budget)
         judged = [one for one in metrics if one.prompts]
-        plain = [one for one in metrics if not one.prompts]  # nothing that judges could differ on
+        plain = [one for one in metrics if not one.prompts]  # the same for every judge
         scores = await self._turn(self.members[0], plain, row, 0) if plain else {}
         if judged:
             scores |= await self._judged(judged, row)
         return {one.name: scores[one.name] for one in metrics}
 
-    async def _for_nothing(
+    async def _score_over_budget(
         self, metrics: Sequence[Metric], row: LogRow, budget: BudgetPlan
     ) -> dict[str, Score]:
-        """The scores of a row that is not in the budget's sample: of metrics that ask nothing."""
+        """Score a row outside the budget's sample: only by metrics that send no request."""
         reason = f"not in the sample: the budget is for {budget.share:.1%} of the questions"
         free = [one for one in metrics if not (one.prompts or one.embeds)]
         scores = await self._turn(self.members[0], free, row, 0)
@@ -123,86 +125,92 @@ class Panel:
         by_judge: dict[str, list[Score]] = {one.name: [] for one in self.members}
         for (member, _), scores in zip(turns, found, strict=True):
             by_judge[member.name].append(scores[metric])
-        said = {
+        score_of = {
             name: averaged(scores) if len(scores) > 1 else scores[0]
             for name, scores in by_judge.items()
         }
-        return combine(said, self._aggregate) if len(said) > 1 else next(iter(said.values()))
+        if len(score_of) == 1:
+            return next(iter(score_of.values()))
+        return combine(score_of, self._aggregate)
 
     async def stop(self) -> None:
-        """Give up what is still waiting for an answer."""
-        await asyncio.gather(*(one.broker.stop() for one in self.members))
+        """Cancel the requests in flight."""
+        await asyncio.gather(*(one.client.stop() for one in self.members))
 
     async def _turn(
         self, member: Member, metrics: Sequence[Metric], row: LogRow, repeat: int
     ) -> dict[str, Score]:
-        """One judge's scores of one row."""
-        plays = await self.played(member, metrics, row, repeat)
-        return {one.metric.name: one.score for one in plays if one.score is not None}
+        """The scores of one judge for one row."""
+        runs = await self.run_metrics(member, metrics, row, repeat)
+        return {one.metric.name: one.score for one in runs if one.score is not None}
 
-    async def played(
+    async def run_metrics(
         self, member: Member, metrics: Sequence[Metric], row: LogRow, repeat: int = 0
     ) -> list[MetricRun]:
-        """Metrics played on one row to their ends: they go side by side, wave by wave."""
+        """Run metrics on one row to their end. All of them advance together, and their requests of
+        one step are sent together.
+        """
         heavy = is_heavy(row)
-        plays = [MetricRun(metric, row, heavy=heavy) for metric in metrics]
-        for one in plays:
-            await one.go_on(None)
-        while asking := [one for one in plays if one.score is None]:
-            wanted = [MetricRequest(r, one.metric.name) for one in asking for r in one.asks(repeat)]
+        runs = [MetricRun(metric, row, heavy=heavy) for metric in metrics]
+        for one in runs:
+            await one.advance(None)
+        while waiting := [one for one in runs if one.score is None]:
+            wanted = [
+                MetricRequest(r, one.metric.name) for one in waiting for r in one.asks(repeat)
+            ]
             answers = iter(await self._answers(member, row.question_key, wanted))
-            for one in asking:
-                await one.go_on([next(answers) for _ in one.requests])
-        return plays
+            for one in waiting:
+                await one.advance([next(answers) for _ in one.requests])
+        return runs
 
     async def _answers(
         self, member: Member, row_key: str, wanted: Sequence[MetricRequest]
     ) -> list[Answer]:
-        """The answers of one judge; one that refuses is asked no more, and the others go on.
+        """The answers of one judge. When a judge refuses, the other judges go on.
 
-        Raises JudgeRefused where all refuse, and nothing came of any before. Else what is there is
-        worth writing, and the row alone has no answers.
+        Raises JudgeRefused when all judges refuse and none of them has answered before. Otherwise
+        the scores so far are worth storing, and only this row has no answers.
         """
         try:
-            return await member.broker.answer_all(row_key, wanted)
+            return await member.client.answer_all(row_key, wanted)
         except JudgeRefused as error:
-            nobody = len(self.members) == 1 or all(one.broker.refusal for one in self.members)
-            if nobody and not any(one.broker.may_go_on for one in self.members):
+            nobody = len(self.members) == 1 or all(one.client.refusal for one in self.members)
+            if nobody and not any(one.client.can_continue for one in self.members):
                 raise
             return [Unanswered(Status.JUDGE_FAILED, str(error))] * len(wanted)
 
 
 def averaged(scores: Sequence[Score]) -> Score:
-    """One judge's score of a row it judged several times: mean, and spread where it has one.
+    """The score of one judge from its repeats: their mean and their spread.
 
         value = mean(v_1 .. v_n),  spread = sqrt(sum (v_i - value)^2 / (n - 1))
 
-    Repeats without a value are left out; the details are those of the first with one.
+    Repeats without a value are left out. The details are those of the first repeat with a value.
     """
     found = [(score, score.value) for score in scores if score.value is not None]
     if not found:
         return next((score for score in scores if _failed(score)), scores[0])
     values = [value for _, value in found]
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    told = {"repeats": [score.value for score in scores], "spread": spread}
-    details = {**found[0][0].details, **told}
+    repeats = {"repeats": [score.value for score in scores], "spread": spread}
+    details = {**found[0][0].details, **repeats}
     return replace(found[0][0], value=float(np.mean(values)), spread=spread, details=details)
 
 
 def combine(by_judge: Mapping[str, Score], aggregate: Aggregate) -> Score:
-    """One score of the scores of several judges.
+    """Combine the scores of several judges into one.
 
-    Judges without a value are left out; those that `failed` are named, unlike those to whom the row
-    has nothing to judge. The details are those of the judge nearest to the value, and `judges`:
-    what each one said. `votes` are their values in order.
+    Judges without a value are left out. `failed` names the judges that failed; `not_applicable` is
+    no failure. `votes` are the values in the order of the judges. The details are those of the
+    judge nearest to the value; their key `judges` has the result of each judge.
     """
     found = [(score, score.value) for score in by_judge.values() if score.value is not None]
-    said = {name: _said(score) for name, score in by_judge.items()}
+    judges = {name: _judge_details(score) for name, score in by_judge.items()}
     failed = tuple(name for name, score in by_judge.items() if _failed(score))
     votes = tuple(score.value for score in by_judge.values())
     if not found:
         first = by_judge[failed[0]] if failed else next(iter(by_judge.values()))
-        details = {**first.details, "judges": said}
+        details = {**first.details, "judges": judges}
         return replace(first, details=details, votes=votes, failed=failed)
     value = _AGGREGATES[aggregate]([value for _, value in found])
     nearest, _ = min(found, key=lambda pair: abs(pair[1] - value))
@@ -210,7 +218,7 @@ def combine(by_judge: Mapping[str, Score], aggregate: Aggregate) -> Score:
     return replace(
         nearest,
         value=value,
-        details={**nearest.details, "judges": said},
+        details={**nearest.details, "judges": judges},
         votes=votes,
         failed=failed,
         spread=float(np.mean(spreads)) if spreads else None,
@@ -221,10 +229,10 @@ def _failed(score: Score) -> bool:
     return score.status in UNSETTLED
 
 
-def _said(score: Score) -> dict[str, Any]:
-    said: dict[str, Any] = {"value": score.value, "status": score.status.value}
+def _judge_details(score: Score) -> dict[str, Any]:
+    details: dict[str, Any] = {"value": score.value, "status": score.status.value}
     if score.reason:
-        said["reason"] = score.reason
+        details["reason"] = score.reason
     if "repeats" in score.details:
-        said["repeats"] = score.details["repeats"]
-    return said
+        details["repeats"] = score.details["repeats"]
+    return details

@@ -1,4 +1,4 @@
-"""Scoring: one family of metrics over one shard, written as parts."""
+"""Scores one part: one family of metrics over one shard."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from ragmetrics.scoring.judge_pool import JudgePool, acquire_judges, keep_open
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.metric_errors import MetricErrors
 from ragmetrics.scoring.panel import Member, Panel
-from ragmetrics.scoring.reuse import take_over
+from ragmetrics.scoring.reuse import reuse_part
 from ragmetrics.scoring.sampling.panel import SampledPanel
 from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
 from ragmetrics.scoring.sharding import shard_range
@@ -72,11 +72,11 @@ def score_part(
     kept: Files | None = None,
     until: datetime | None = None,
 ) -> int:
-    """Score one shard by one family of metrics; return the rows scored, 0 where it was done.
+    """Score one shard by one family of metrics. Returns the number of rows, 0 if it was done.
 
-    Judgements are found and kept in the run's store, or in `kept`. After `until` nothing is asked:
-    rows that need it are `judge_failed`, and so are those that are left when a judge that has
-    answered refuses. Raises JudgeRefused where no request can succeed.
+    `kept` is the store with the reply cache; None: the run's store. After `until` no request is
+    sent, and rows that need one get `judge_failed`. Rows also get `judge_failed` when a judge
+    refuses after it has answered. Raises JudgeRefused when no request can succeed.
     """
     with use_deadline(deadline_at(until)):
         return loop.run(_score_part(settings, ref, names, shard, record, kept))
@@ -91,10 +91,10 @@ def score_together(
     kept: Files | None = None,
     until: datetime | None = None,
 ) -> list[RagmetricsError]:
-    """Score parts side by side, so that the judges are kept busy from the first to the last.
+    """Score parts concurrently, so that the judges stay busy.
 
-    Returns why parts could not be scored: one that a judge refuses keeps no other from being
-    written. After `until` nothing is asked.
+    Returns the errors of parts that could not be scored; the other parts are written all the same.
+    After `until` no request is sent.
     """
     with use_deadline(deadline_at(until)):
         return loop.run(_score_together(settings, ref, todo, record, done, kept))
@@ -118,10 +118,10 @@ async def _score_together(
         if done:
             done(names)
 
-    async with open_budget_pool(open_store(settings), ref) as funds:
-        if funds:
-            await funds.bring(todo)
-            # A purse that ends before the rows do ends on the last shards, for most metrics alike.
+    async with open_budget_pool(open_store(settings), ref) as pool:
+        if pool:
+            await pool.add_parts(todo)
+            # By shard: if the budget runs out, the last shards lack scores, for all metrics alike.
             todo = sorted(todo, key=lambda part: part[1])
         try:
             async with keep_open(), asyncio.TaskGroup() as group:
@@ -143,39 +143,39 @@ async def _score_part(
     kept: Files | None,
 ) -> int:
     files = open_store(settings)
-    expect(files.place)  # whoever staged the run has reached it
+    expect(files.place)  # the process that staged the run has reached the bucket
     kept = kept or files
     family = [metric for metric in chosen_metrics(settings) if metric.name in names]
-    async with open_budget_pool(files, ref) as funds:
-        if funds:
-            await funds.bring([(names, shard)])
-        async with _room(settings):
+    async with open_budget_pool(files, ref) as pool:
+        if pool:
+            await pool.add_parts([(names, shard)])
+        async with _part_slot(settings):
             if await asyncio.to_thread(_is_done, files, ref, family, shard):
                 return 0
             own = [metric.name for metric in family]
-            if record is None and await asyncio.to_thread(take_over, files, ref, own, shard):
+            if record is None and await asyncio.to_thread(reuse_part, files, ref, own, shard):
                 return 0
             corpus = await asyncio.to_thread(load_corpus, files, ref)
             sample = await asyncio.to_thread(load_sample, files, ref)
-            async with acquire_judges(settings, corpus, kept) as seats:
-                plan = funds.plan if funds else None
-                work = _Work(settings, files, kept, ref, family, shard, plan, sample, corpus)
-                with use_budget(funds.purse if funds else None):
-                    return await work.score(seats, record)
+            async with acquire_judges(settings, corpus, kept) as judges:
+                plan = pool.plan if pool else None
+                work = _PartScorer(settings, files, kept, ref, family, shard, plan, sample, corpus)
+                with use_budget(pool.limiter if pool else None):
+                    return await work.score(judges, record)
 
 
-# By loop: a forked child has one of its own, whose parts do not wait for its parent's.
-_rooms: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+# One semaphore per event loop: a forked child has its own loop and does not wait for its parent.
+_part_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
-def _room(settings: Settings) -> AbstractAsyncContextManager[object]:
-    """Waits for room: what parts hold in memory is bounded. A batch waits for all of them, so that
-    their requests go together.
+def _part_slot(settings: Settings) -> AbstractAsyncContextManager[object]:
+    """Limits the number of parts in progress, to bound memory. Parts of a batch judge are not
+    limited, because a batch collects the requests of all parts.
     """
     waits = any(one.name == "openai-batch" for one in settings.panel)
     if waits:
         return nullcontext()
-    return _rooms.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_PARTS_AT_ONCE))
+    return _part_slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(_PARTS_AT_ONCE))
 
 
 def _is_done(files: Files, ref: RunRef, family: Sequence[Metric], shard: int) -> bool:
@@ -183,13 +183,14 @@ def _is_done(files: Files, ref: RunRef, family: Sequence[Metric], shard: int) ->
 
 
 @dataclass(frozen=True)
-class _Work:
-    """One part: a family of metrics over a shard."""
+class _PartScorer:
+    """Scores one part: a family of metrics over a shard."""
 
     settings: Settings
     files: Files
+    """The store with the rows and scores."""
     kept: Files
-    """Where the judgements are; the rows and scores are in `files`."""
+    """The store with the reply cache."""
     ref: RunRef
     family: Sequence[Metric]
     shard: int
@@ -197,36 +198,36 @@ class _Work:
     sample: SamplePlan | None
     corpus: Corpus
 
-    async def score(self, seats: JudgePool, record: Record | None) -> int:
-        """Judge the rows and write the scores; return how many rows there were."""
+    async def score(self, judges: JudgePool, record: Record | None) -> int:
+        """Judge the rows and write the scores. Returns the number of rows."""
         prompts = [prompt.name for metric in self.family for prompt in metric.prompts]
         stores = [
-            await asyncio.to_thread(self._judgements, seat.judge, prompts, seat.chosen.ttl_days)
-            for seat in seats.judges
+            await asyncio.to_thread(self._judgements, judge.judge, prompts, judge.chosen.ttl_days)
+            for judge in judges.judges
         ]
-        vectors_kept = await asyncio.to_thread(self._judgements, seats.embedder, [EMBEDDING])
+        vectors_kept = await asyncio.to_thread(self._judgements, judges.embedder, [EMBEDDING])
         vectors = EmbeddingClient(
-            seats.embedder, vectors_kept, seats.embedding, self.settings.embeddings
+            judges.embedder, vectors_kept, judges.embedding, self.settings.embeddings
         )
         purse = budget_in_use()
         members = [
             Member(
                 JudgeClient(
-                    seat.judge,
+                    judge.judge,
                     vectors,
-                    name=seat.name,
-                    reasks=seat.chosen.reasks,
-                    kept=kept,
-                    once=seat.once,
-                    fuse=self.settings.fuse is not None and seat.chosen.remote,
+                    name=judge.name,
+                    reasks=judge.chosen.reasks,
+                    cache=kept,
+                    single_flight=judge.single_flight,
+                    fuse=self.settings.fuse is not None and judge.chosen.remote,
                     record=record,
-                    account=MeteredJudge(purse, seat.chosen)
-                    if purse and seat.chosen.remote
+                    meter=MeteredJudge(purse, judge.chosen)
+                    if purse and judge.chosen.remote
                     else None,
                 ),
-                seat.chosen.repeats,
+                judge.chosen.repeats,
             )
-            for seat, kept in zip(seats.judges, stores, strict=True)
+            for judge, kept in zip(judges.judges, stores, strict=True)
         ]
         rows = await self._write(self._panel(members), vectors)
         for kept in (*stores, vectors_kept):
@@ -264,9 +265,9 @@ class _Work:
                         writers[name].add(score_record(scored.row, score), size=300)
             notes = {**self._notes(panel, vectors, counter), "metric_errors": errors.notes()}
             if await asyncio.to_thread(_is_done, self.files, self.ref, self.family, self.shard):
-                return next(iter(writers.values())).rows  # by another run at the same time
+                return next(iter(writers.values())).rows  # another process was faster
             for number, (name, writer) in enumerate(writers.items()):
-                # The family's usage stands once, with its first metric.
+                # Only the file of the first metric has the usage of the family.
                 path = self.ref.scores(name, self.shard)
                 await asyncio.to_thread(writer.finish, self.files, path, {} if number else notes)
         return next(iter(writers.values())).rows
@@ -274,12 +275,12 @@ class _Work:
     def _notes(
         self, panel: Panel, vectors: EmbeddingClient, counter: SplitCounter
     ) -> dict[str, Any]:
-        usage = {EMBEDDINGS: _by_metric(vectors.tallies, self.settings.embeddings)}
+        usage = {EMBEDDINGS: _by_metric(vectors.counters, self.settings.embeddings)}
         refused = {EMBEDDINGS: vectors.refusal}
         for member, chosen in zip(panel.members, self.settings.panel, strict=True):
-            usage[member.name] = _by_metric(member.broker.tallies, chosen)
-            refused[member.name] = member.broker.refusal
-        overdue = [vectors.overdue, *(member.broker.overdue for member in panel.members)]
+            usage[member.name] = _by_metric(member.client.counters, chosen)
+            refused[member.name] = member.client.refusal
+        overdue = [vectors.overdue, *(member.client.overdue for member in panel.members)]
         remote = zip(panel.members, self.settings.panel, strict=True)
         return {
             "usage": usage,
@@ -297,7 +298,7 @@ def _by_metric(tallies: UsageCounters, prices: JudgeSettings | EmbeddingSettings
 
 
 async def _rows(files: Files, path: str) -> AsyncGenerator[LogRow, None]:
-    """The rows of a part, read in a thread: a bucket is slow."""
+    """The rows of a shard, read in a thread, because a bucket is slow."""
     batches = read_row_batches(files, path)
     reading: asyncio.Task[list[LogRow] | None] | None = None
     try:
@@ -308,13 +309,13 @@ async def _rows(files: Files, path: str) -> AsyncGenerator[LogRow, None]:
             for row in batch:
                 yield row
     finally:
-        if reading:  # nobody can interrupt a thread that reads
+        if reading:  # a thread that reads cannot be interrupted
             await asyncio.wait([reading])
         await asyncio.to_thread(batches.close)
 
 
 def score_families(settings: Settings) -> list[list[str]]:
-    """The metrics' names by family."""
+    """The names of the chosen metrics, grouped by family."""
     return [
         [metric.name for metric in family]
         for family in metric_families(chosen_metrics(settings), fused=bool(settings.fuse))

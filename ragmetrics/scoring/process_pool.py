@@ -1,8 +1,7 @@
-"""Parts scored side by side: by several processes where the judge computes on this machine.
+"""Scores parts in parallel, with several processes when the judge computes on this machine.
 
-A judge elsewhere is kept busy by one event loop; one that computes here needs a process per core.
-Workers write their parts into the store and give back nothing but errors. They end with the
-process that started them, however it ends.
+One event loop keeps a remote judge busy. A local judge needs one process per core. Workers write
+their parts into the store and return only errors. They end when the process that started them ends.
 """
 
 from __future__ import annotations
@@ -37,15 +36,15 @@ from ragmetrics.storage import Files, RunRef
 from ragmetrics.text import sharing_splits
 
 Part = tuple[Sequence[str], int]
-"""The names of a family of metrics, and a shard."""
+"""The names of a family of metrics, and the number of a shard."""
 Done = Callable[[Sequence[str]], None]
-"""Called after each part with its metrics' names."""
+"""Called after each part with the names of its metrics."""
 
 FEWEST_ROWS = 1_000
-"""A worker takes two seconds to start: fewer rows are scored sooner without."""
+"""A worker takes two seconds to start. With fewer rows one process is faster."""
 
 _DIED = (
-    "a worker process died, for lack of memory perhaps; what was finished is kept: run again, "
+    "a worker process died, perhaps because memory ran out; finished parts are stored; run again "
     "with fewer `workers:` in the settings"
 )
 P = ParamSpec("P")
@@ -53,7 +52,7 @@ T = TypeVar("T")
 
 
 class WorkerDied(RagmetricsError):
-    """A worker process came to an end in the middle of its work."""
+    """A worker process died during its work."""
 
     transient = True
 
@@ -67,11 +66,11 @@ def score_parts(
     kept: Files | None = None,
     until: datetime | None = None,
 ) -> list[RagmetricsError]:
-    """Score the parts of a run; return why some of them could not be scored.
+    """Score the parts of a run. Returns the errors of parts that could not be scored.
 
-    `kept` has the judgements; None: the run's store. With `record`, which needs this process, a
-    judge that computes is not given more of them. After `until` no judge is asked.
-    Raises JudgeRefused where a judge that computes here cannot.
+    `kept` is the store with the reply cache; None: the run's store. `record` works only in this
+    process, so a local judge then gets no workers. After `until` no request is sent.
+    Raises JudgeRefused when a local judge cannot run.
     """
     if any(one.remote for one in settings.panel) or settings.embeddings.name == "openai":
         return score_together(settings, staged.ref, todo, record, done, kept, until)
@@ -79,7 +78,7 @@ def score_parts(
     heavy = [part for part in todo if judged & set(part[0])]
     processes = min(settings.workers or cpu_count(), len(heavy))
     alone = record is not None or processes < 2 or staged.source.rows < FEWEST_ROWS
-    if alone or current_process().daemon:  # which may have no children
+    if alone or current_process().daemon:  # a daemon cannot start processes
         return _score_here(settings, staged.ref, todo, record, done, until)
     light = [part for part in todo if part not in heavy]
     problems = _score_here(settings, staged.ref, light, None, done, until)
@@ -126,7 +125,7 @@ def _score_by_workers(
     work = partial(_score, settings, ref, until)
     try:
         with _workers(processes) as pool:
-            for part, future in _played(pool, queue, work, processes):
+            for part, future in _run_parts(pool, queue, work, processes):
                 try:
                     queue.took(part, future.result())
                 except JudgeRefused:
@@ -140,13 +139,13 @@ def _score_by_workers(
     return problems
 
 
-def _played(
+def _run_parts(
     pool: _Pool,
     queue: _LongestFirst,
     work: Callable[[Sequence[str], int], float],
     processes: int,
 ) -> Iterator[tuple[Part, Future[float]]]:
-    """The parts as they are done, one at a time in each process."""
+    """Run the parts, one at a time in each process, and return them as they finish."""
     running: dict[Future[float], Part] = {}
     while True:
         while len(running) < processes and (part := queue.take()):
@@ -158,8 +157,8 @@ def _played(
 
 
 class _LongestFirst:
-    """The parts that wait. Those of the family that took longest go first, so that no long part
-    is left for the end; a family of which nothing is known goes before all others.
+    """A queue of parts. Families that have taken longest go first, so that no long part is left for
+    the end. A family that has not run yet goes before all others.
     """
 
     def __init__(self, todo: Sequence[Part]) -> None:
@@ -170,7 +169,7 @@ class _LongestFirst:
         self._begun: set[tuple[str, ...]] = set()
 
     def take(self) -> Part | None:
-        """The next part; None where there is none left."""
+        """The next part; None when the queue is empty."""
         left = [family for family, shards in self._shards.items() if shards]
         if not left:
             return None
@@ -179,22 +178,24 @@ class _LongestFirst:
         return family, self._shards[family].popleft()
 
     def took(self, part: Part, seconds: float) -> None:
-        """Learn how long a part took."""
+        """Record how long a part took."""
         family = tuple(part[0])
         self._seconds[family] = max(seconds, self._seconds.get(family, 0.0))
 
 
 @contextmanager
 def _workers(processes: int) -> Iterator[_Pool]:
-    """A pool of worker processes; leaving by an error ends them at once."""
-    context = get_context("spawn")  # a fork of a process with threads may hang
+    """A pool of worker processes. An error in the block ends them at once."""
+    context = get_context("spawn")  # forking a process with threads may hang
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ragmetrics-workers-"))
         splits = stack.enter_context(sharing_splits())
         alive, ours = context.Pipe(duplex=False)
         stack.callback(alive.close)
         stack.callback(ours.close)
-        pool = stack.enter_context(_Pool(processes, context, _begin, (alive, folder, splits)))
+        pool = stack.enter_context(
+            _Pool(processes, context, _start_worker, (alive, folder, splits))
+        )
         try:
             yield pool
         except BaseException:
@@ -203,13 +204,13 @@ def _workers(processes: int) -> Iterator[_Pool]:
 
 
 class _Pool(ProcessPoolExecutor):
-    """Starts its processes without the module that this one was started with.
+    """Starts its processes without the main module of this process.
 
-    A script that calls us without `if __name__ == "__main__":` would be run again in each worker.
+    Otherwise each worker would run a script without `if __name__ == "__main__":` again.
     """
 
     def submit(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Start a worker if there is room for one, and queue the work."""
+        """Queue the work, and start a worker if fewer than the maximum are running."""
         with _starting:
             ours = sys.modules["__main__"]
             sys.modules["__main__"] = ModuleType("__main__")
@@ -220,20 +221,20 @@ class _Pool(ProcessPoolExecutor):
 
 
 _starting = threading.Lock()
-_of_this_worker = ExitStack()
+_worker_resources = ExitStack()
 
 
-def _begin(alive: Connection, folder: str, splits: Path) -> None:
-    """What each worker does first."""
+def _start_worker(alive: Connection, folder: str, splits: Path) -> None:
+    """Initialise a worker process."""
     collect_seldom()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started it
-    tempfile.tempdir = folder  # goes with the run, even where a worker is ended in its work
-    threading.Thread(target=_end_with, args=(alive,), daemon=True).start()
-    _of_this_worker.enter_context(sharing_splits(splits))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
+    tempfile.tempdir = folder  # the parent removes it, also when a worker is killed
+    threading.Thread(target=_exit_with_parent, args=(alive,), daemon=True).start()
+    _worker_resources.enter_context(sharing_splits(splits))
 
 
-def _end_with(alive: Connection) -> None:
-    """End this worker when the other end of the pipe is closed, as it is by `kill -9` too."""
+def _exit_with_parent(alive: Connection) -> None:
+    """Exit when the parent closes the other end of the pipe, which `kill -9` does too."""
     try:
         alive.recv()
     except (EOFError, OSError):
@@ -243,7 +244,7 @@ def _end_with(alive: Connection) -> None:
 def _score(
     settings: Settings, ref: RunRef, until: datetime | None, family: Sequence[str], shard: int
 ) -> float:
-    """Score one part in a worker; return the seconds it took."""
+    """Score one part in a worker. Returns the seconds it took."""
     start = time.monotonic()
     score_part(settings, ref, family, shard, until=until)
     return time.monotonic() - start

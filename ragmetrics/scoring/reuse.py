@@ -1,16 +1,16 @@
-"""Reuse: a run takes over what an earlier run of the same night has scored of the same rows.
+"""Reuses the scores of an earlier run of the same night for rows that did not change.
 
-rows/dt=DATE/run=ID/reuse.json    what the run's scores depend on, and which runs it may take from
+rows/dt=DATE/run=ID/reuse.json    what the run's scores depend on, and which runs it may reuse
 
-A part is taken over where the rows of its shard are the same, byte by byte, and so is all else
-that its metrics depend on: version, metric, and judge or embedder where they ask one. A judge that
-weighs words by how common they are in the whole night gives other scores as soon as one row is
-added: of its metrics nothing is taken over. Nor is a part with rows that got no verdict, which may
-have better luck now, nor anything under a budget, which shares out what all rows may cost, or of a
-sample, which is drawn from all rows.
+A part is reused when the rows of its shard are equal byte by byte, and so is everything else that
+its metrics depend on: version, metric, and judge or embedder if they use one. Not reused are:
 
-A night with nothing new is the same run again, however often it is run; but where that run ended
-with rows without a verdict it is another attempt, a run of its own: ID-2, ID-3 and so on.
+- metrics of a judge that weighs words by their frequency in the night: one new row changes them;
+- parts with rows without a verdict: a new attempt may succeed;
+- runs with a budget or a sample: both depend on all rows of the night.
+
+Running a night again without new data gives the same run. If that run ended with rows without a
+verdict, there is a new attempt with its own name: ID-2, ID-3 and so on.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from ragmetrics.config import Settings
 from ragmetrics.judges import fingerprint
 from ragmetrics.metrics import Metric
-from ragmetrics.model import UNSETTLED, Record, Status, Summary, explain_validation_error
+from ragmetrics.model import UNSETTLED, Record, Status, Summary
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.staging import Staged, find_staged
 from ragmetrics.storage import (
@@ -33,9 +33,11 @@ from ragmetrics.storage import (
     RunRef,
     copy_part,
     find_manifest,
+    find_record,
     is_whole,
     read_columns,
     read_notes,
+    save_record,
 )
 from ragmetrics.version import __version__
 
@@ -47,25 +49,25 @@ _WITHOUT_VERDICT = {one.value for one in UNSETTLED}
 
 
 class ReusableRun(Record):
-    """A run of the same night, and what of it this one may take over."""
+    """An earlier run of the same night, and which of its parts may be reused."""
 
     ref: RunRef
     shards: tuple[int, ...]
-    """Those with the same rows."""
+    """Shards with the same rows."""
     metrics: tuple[str, ...]
-    """Those whose scores depend on nothing that changed."""
+    """Metrics for which nothing else changed."""
 
 
 class Reuse(Record):
-    """What a run's scores depend on beside its rows, and the earlier runs, newest first."""
+    """What a run's scores depend on besides its rows, and the reusable runs, newest first."""
 
     bases: dict[str, str] = Field(default_factory=dict)
-    """By metric: a digest of all that its scores depend on, but the rows."""
+    """Maps a metric to a digest of everything that its scores depend on, without the rows."""
     earlier: tuple[ReusableRun, ...] = ()
 
 
 def staged_runs(files: Files, day: date) -> list[Staged]:
-    """The runs of a night that were staged, the newest first."""
+    """The staged runs of a night, newest first."""
     folder = f"rows/dt={day.isoformat()}"
     folders = (info.path.removesuffix("/staged.json") for info in files.below(folder)
                if info.path.endswith("/staged.json"))  # fmt: skip
@@ -76,14 +78,15 @@ def staged_runs(files: Files, day: date) -> list[Staged]:
 def find_attempt(
     files: Files, first: RunRef, staged: Sequence[Staged], begun: datetime | None
 ) -> RunRef:
-    """The newest attempt at a run, of those that were `staged`: the first, ID-2, ID-3 ...
+    """The newest attempt of a run among the `staged` runs: ID, ID-2, ID-3 ...
 
-    It is a new one where the newest ended before `begun`, and ended short; None begins none.
+    It is a new attempt when the newest one ended incomplete before `begun`. With None there is
+    never a new attempt.
     """
     prefix = f"{first.run}-"
     more = [one.ref.run for one in staged if one.ref.run.startswith(prefix)]
     number = max((int(run.removeprefix(prefix)) for run in more), default=1)
-    if begun and _ended_short(files, _attempt(first, number), begun):
+    if begun and _is_incomplete(files, _attempt(first, number), begun):
         number += 1
     return _attempt(first, number)
 
@@ -92,11 +95,11 @@ def _attempt(first: RunRef, number: int) -> RunRef:
     return first if number == 1 else first.model_copy(update={"run": f"{first.run}-{number}"})
 
 
-def _ended_short(files: Files, ref: RunRef, moment: datetime) -> bool:
-    """Whether a run ended before a moment, and parts of it have rows that may get a verdict now.
+def _is_incomplete(files: Files, ref: RunRef, moment: datetime) -> bool:
+    """True when a run ended before a moment, and a new attempt may get missing verdicts.
 
-    None may where nobody was asked: who computes here, or has kept the replies, says the same
-    again. Parts that are missing are no reason: the same run scores them.
+    Without requests a new attempt has the same result: local judges and cached replies do not
+    change. Missing parts do not count: the same run scores them.
     """
     manifest = find_manifest(files, ref)
     if manifest is None or manifest.finished_at > moment:
@@ -105,13 +108,13 @@ def _ended_short(files: Files, ref: RunRef, moment: datetime) -> bool:
     asked = usage.requests or usage.failures or manifest.problems
     if not asked or not any(_has_gaps(one) for one in manifest.metrics):
         return False
-    places = ((one.metric, shard) for one in manifest.metrics for shard in range(ref.shards))
-    there = (path for place in places if is_whole(files, path := ref.scores(*place)))
-    return any(lacks_verdicts(files, path) for path in there)
+    parts = ((one.metric, shard) for one in manifest.metrics for shard in range(ref.shards))
+    complete = (path for part in parts if is_whole(files, path := ref.scores(*part)))
+    return any(lacks_verdicts(files, path) for path in complete)
 
 
 def lacks_verdicts(files: Files, path: str) -> bool:
-    """Whether a part has rows that a judge, or one of a panel, was asked of and gave no verdict."""
+    """True when a part has rows for which a judge, or one judge of a panel, gave no verdict."""
     return not _WITHOUT_VERDICT.isdisjoint(_unsettled(files, path))
 
 
@@ -123,38 +126,38 @@ def _has_gaps(summary: Summary) -> bool:
 def find_reusable_run(
     settings: Settings, files: Files, staged: Staged, prints: Mapping[str, str]
 ) -> Reuse:
-    """Find what may be taken over from earlier runs of the night, and keep it beside the rows.
+    """Find the parts of earlier runs that may be reused, and store the result beside the rows.
 
-    `prints` are the fingerprints of the metrics. To be called before the run is scored.
+    `prints` are the fingerprints of the metrics. Call it before the run is scored.
     """
     chosen = chosen_metrics(settings)
     bases = {
         metric.name: fingerprint(
             __version__,
             prints[metric.name],
-            staged.corpus if _weighs(settings, metric) else "",
-            _asked_with(settings, metric, chosen),
+            staged.corpus if _depends_on_corpus(settings, metric) else "",
+            _fused_with(settings, metric, chosen),
         )
         for metric in chosen
     }
     others = (one for one in staged_runs(files, staged.ref.date) if one.ref.run != staged.ref.run)
-    shared_out = settings.budget.binds or settings.samples
-    offers = [] if shared_out else [_offer(files, staged, bases, one) for one in others]
-    reuse = Reuse(bases=bases, earlier=tuple(one for one in offers if one)[:_MOST_RUNS])
-    files.write(_path(staged.ref), reuse.model_dump_json(indent=1).encode())
+    depends_on_all = settings.budget.binds or settings.samples
+    runs = [] if depends_on_all else [_reusable_run(files, staged, bases, one) for one in others]
+    reuse = Reuse(bases=bases, earlier=tuple(one for one in runs if one)[:_MOST_RUNS])
+    save_record(files, _path(staged.ref), reuse)
     return reuse
 
 
-def _weighs(settings: Settings, metric: Metric) -> bool:
-    """Whether somebody who counts the night's words has a part in the metric."""
+def _depends_on_corpus(settings: Settings, metric: Metric) -> bool:
+    """True when a judge or embedder of the metric weighs words by their frequency in the night."""
     judged = bool(metric.prompts) and not all(one.remote for one in settings.panel)
     return judged or (metric.embeds and settings.embeddings.name == "hashed")
 
 
-def _asked_with(settings: Settings, metric: Metric, chosen: Sequence[Metric]) -> list[str]:
-    """The metrics whose requests go in one with a metric's, itself too; none where it goes alone.
+def _fused_with(settings: Settings, metric: Metric, chosen: Sequence[Metric]) -> list[str]:
+    """Digests of the metrics that share a fused request with this one; empty without fusing.
 
-    A verdict may be another one in other company.
+    The other metrics of a fused request may change a verdict.
     """
     fused = settings.fuse is not None and any(one.remote for one in settings.panel)
     if not (fused and _is_fusible(metric)):
@@ -166,16 +169,16 @@ def _is_fusible(metric: Metric) -> bool:
     return any(not prompt.verbatim for prompt in metric.prompts)
 
 
-def _offer(
+def _reusable_run(
     files: Files, staged: Staged, bases: Mapping[str, str], other: Staged
 ) -> ReusableRun | None:
-    """What another run has that can be taken over; None where that is nothing."""
+    """The parts of another run that can be reused; None when there are none."""
     if len(other.digests) != len(staged.digests):
         return None
     same = zip(staged.digests, other.digests, strict=True)
-    shards = tuple(shard for shard, (mine, its) in enumerate(same) if mine == its)
-    theirs = _load(files, other.ref).bases if shards else {}
-    metrics = tuple(name for name, base in bases.items() if theirs.get(name) == base)
+    shards = tuple(shard for shard, (own, earlier) in enumerate(same) if own == earlier)
+    earlier_bases = _load(files, other.ref).bases if shards else {}
+    metrics = tuple(name for name, base in bases.items() if earlier_bases.get(name) == base)
     return ReusableRun(ref=other.ref, shards=shards, metrics=metrics) if metrics else None
 
 
@@ -184,43 +187,34 @@ def _path(ref: RunRef) -> str:
 
 
 def _load(files: Files, ref: RunRef) -> Reuse:
-    data = files.find(_path(ref))
-    try:
-        return Reuse() if data is None else Reuse.model_validate_json(data)
-    except ValidationError as error:
-        uri = files.uri(_path(ref))
-        log.error(
-            "%s cannot be read, nothing is taken over by it: %s",
-            uri,
-            explain_validation_error(error),
-        )
-        return Reuse()
+    return find_record(files, _path(ref), Reuse, "damaged, nothing is reused") or Reuse()
 
 
-def take_over(files: Files, ref: RunRef, names: Sequence[str], shard: int) -> bool:
-    """Bring a part, a family of metrics over a shard, from an earlier run; whether there was one.
+def reuse_part(files: Files, ref: RunRef, names: Sequence[str], shard: int) -> bool:
+    """Copy a part (a family of metrics over a shard) from an earlier run. Returns True if a run
+    has it.
 
-    Its notes say from which, and that nothing was asked for it. One that is damaged is left.
+    Its notes name that run and contain no usage. A damaged part is not reused.
     """
     for one in _load(files, ref).earlier:
         if shard in one.shards and set(names) <= set(one.metrics):
             try:
                 if all(_is_settled(files, one.ref.scores(name, shard)) for name in names):
-                    _bring(files, one.ref, ref, names, shard)
+                    _copy_part(files, one.ref, ref, names, shard)
                     return True
             except DamagedPart as error:
-                log.warning("%s, so it is not taken over", error)
+                log.warning("%s; the part is not reused", error)
     return False
 
 
 def _is_settled(files: Files, path: str) -> bool:
-    """Whether a part is there, and every judge had a verdict on every row that it was asked of."""
+    """True when a part exists and has all verdicts of all judges."""
     return is_whole(files, path) and not _unsettled(files, path)
 
 
 def _unsettled(files: Files, path: str) -> set[str]:
-    """The statuses of a part's rows that another time may change; `judge_failed` where one judge
-    of a panel failed.
+    """The statuses of a part's rows that a new attempt may change; `judge_failed` also when one
+    judge of a panel failed.
     """
     table = read_columns(files, path, ["status", "failed"])
     found: set[str] = set(table["status"].unique().to_pylist()) - _SETTLED
@@ -228,16 +222,16 @@ def _unsettled(files: Files, path: str) -> set[str]:
     return found if every_vote else found | {Status.JUDGE_FAILED.value}
 
 
-def _bring(files: Files, source: RunRef, ref: RunRef, names: Sequence[str], shard: int) -> None:
+def _copy_part(files: Files, source: RunRef, ref: RunRef, names: Sequence[str], shard: int) -> None:
     splits: dict[str, int] = {}
     for name in names:
         splits |= read_notes(files, source.scores(name, shard)).get("splits", {})
     notes = {"usage": {}, "paid": [], "refused": {}, "splits": splits, "taken_over": source.run}
     for number, name in enumerate(names):
-        # As with scored parts, the family's notes stand once, with its first metric.
-        told = {} if number else notes
-        copy_part(files, source.scores(name, shard), ref.scores(name, shard), told)
-    log.info("%s, shard %d: taken over from run %s", ", ".join(names), shard + 1, source.run)
+        # As with scored parts, only the file of the first metric has the notes of the family.
+        own = {} if number else notes
+        copy_part(files, source.scores(name, shard), ref.scores(name, shard), own)
+    log.info("%s, shard %d: reused from run %s", ", ".join(names), shard + 1, source.run)
 
 
 __all__ = [
@@ -246,6 +240,6 @@ __all__ = [
     "find_attempt",
     "find_reusable_run",
     "lacks_verdicts",
+    "reuse_part",
     "staged_runs",
-    "take_over",
 ]

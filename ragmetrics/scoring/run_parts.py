@@ -1,4 +1,4 @@
-"""The parts of a run: one per metric family and shard."""
+"""Lists the parts of a run: one per metric family and shard."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ragmetrics.scoring.staging import Staged
 
 
 def list_parts(settings: Settings, staged: Staged) -> list[tuple[list[str], int]]:
-    """All parts of a run: a family of metrics and a shard each."""
+    """All parts of a run: each is a family of metrics and a shard."""
     return [
         (family, shard) for family in score_families(settings) for shard in range(staged.ref.shards)
     ]

@@ -14,7 +14,7 @@ from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, pays_for_embed
 from ragmetrics.scoring.fingerprint import judge_info, metric_fingerprint
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.sampling.plan import load_sample
-from ragmetrics.scoring.sampling.report import report_of
+from ragmetrics.scoring.sampling.report import sample_report
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.scoring.summary import MetricScores, find_segments, load_scores, summarise
 from ragmetrics.scoring.usage_report import UsageReport, read_usage_report
@@ -25,7 +25,9 @@ from ragmetrics.version import __version__
 def summarise_run(
     settings: Settings, files: Files, staged: Staged, now: datetime
 ) -> tuple[Manifest, dict[str, MetricScores]]:
-    """The manifest of a scored run, without what follows from earlier nights, and the scores."""
+    """The manifest of a scored run and its scores. Findings, which need earlier nights, are not in
+    this manifest.
+    """
     ref = staged.ref
     info, embedder = judge_info(settings)
     chosen = chosen_metrics(settings)
@@ -67,7 +69,7 @@ def summarise_run(
         usage_by_judge=costs.usage,
         usage_by_metric=by_metric,
         budget=_budget(load_plan(files, ref), costs, free, scores),
-        sample=report_of(settings.sample, plan, scores, summaries, by_metric),
+        sample=sample_report(settings.sample, plan, scores, summaries, by_metric),
         problems=[*staged.problems, *costs.problems()],
         settings=told_settings(settings),
         splits=dict(costs.splits),
@@ -76,7 +78,7 @@ def summarise_run(
 
 
 def _free(settings: Settings, asked: Iterable[str], info: JudgeInfo) -> set[str]:
-    """Of those who were asked, judges and embeddings that are not reached over a network."""
+    """The judges and embeddings of a run that cost nothing, because they use no network."""
     judges = info.panel or [name for name in asked if name != EMBEDDINGS]
     free = {name for name, one in zip(judges, settings.panel, strict=False) if not one.remote}
     return free if pays_for_embeddings(settings) else free | {EMBEDDINGS}
@@ -100,7 +102,7 @@ def _budget(
 
 
 def watched_tags(settings: Settings) -> set[str]:
-    """The tags that the settings name, which count however few rows have them."""
+    """The tags that the settings name. They are loaded even when few rows have them."""
     ruled = {rule.by for rule in settings.alerts.rules or () if rule.by}
     sampled = settings.sample.strata if settings.sample else ()
     named = {*(settings.segments or ()), *sampled, *(settings.alerts.mix_tags or ())}

@@ -1,7 +1,7 @@
-"""Sharding: into how many parts a night is cut, and which of them a row is in.
+"""Sharding: the number of shards of a night, and the shard of each row.
 
-How long a part takes is estimated before anything is staged, from the sizes of the files and a
-look at the heads of a few. The same files give the same number on every machine.
+The time of a part is estimated before staging, from the sizes of the files and the first rows of a
+few of them. The same files give the same number of shards on every machine.
 """
 
 from __future__ import annotations
@@ -25,50 +25,51 @@ from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.storage import FileInfo, Files
 
 MOST_TASKS = 400
-"""Of a night: families of metrics times shards. Each costs the server some 30 ms."""
+"""Largest number of tasks of a night: metric families times shards. A task costs the Prefect
+server some 30 ms."""
 
 _SHORTEST, _LONGEST = 32.0, 96.0
-"""Seconds that the family with the most work takes for a shard: short in a small night, so that
-all workers have some of it to the end, and long in a large one, which has parts enough."""
+"""Bounds of the seconds per shard for the slowest metric family. Short shards keep all workers busy
+to the end of a small night. A large night has enough shards anyway."""
 _PARTS = 16
-"""Of its heaviest family, between the two."""
+"""Number of shards that is aimed at between these bounds."""
 
-# Of the heaviest family, on one core of 2024. Sentences cost most, and go by the text.
+# Times of the slowest family on one core of 2024. Splitting text into sentences costs most.
 _ROW_SECONDS = 0.0005
 _KB_SECONDS = 0.0005
-"""To read and to write; metrics that hold ids against ids do no more."""
+"""Reading and writing. Metrics that compare ids cost no more than this."""
 _KB_JUDGED = {"embedded": 0.004, "recorded": 0.004, "openai-batch": 0.004, "local": 0.08}
 
-# Of a judge at an endpoint, which answers all parts at once.
+# A judge at an endpoint, which answers all parts concurrently.
 _LATENCY = 1.0
 _CALLS = 3.0
-"""Requests a row, of the heaviest family."""
-_SIDE_BY_SIDE = 4
-"""Parts that share an endpoint's attention."""
+"""Requests per row of the slowest family."""
+_CONCURRENT_PARTS = 4
+"""Parts that share an endpoint."""
 
 _HEAD = 256 << 10
 _HEADS = 4
 _MOST_ROWS = 50_000
 _FOOTERS = 16
 _TEXT_OF_A_BYTE = {".gz": 5.0, ".zst": 5.0, ".parquet": 4.0}
-"""Where no row could be read."""
+"""Unpacked characters per byte of a file, for files whose rows could not be read."""
 _TEXT_OF_A_ROW = 4_000
 
 
 @dataclass(frozen=True)
 class Extent:
-    """About how much a night is."""
+    """Estimated size of a night."""
 
     rows: float = 0.0
     text: float = 0.0
     """Characters of questions, contexts, responses and references."""
 
     def __add__(self, other: Extent) -> Extent:
-        """Both together."""
+        """The sum of both."""
         return Extent(self.rows + other.rows, self.text + other.text)
 
     def times(self, factor: float) -> Extent:
-        """So many times as much."""
+        """The size multiplied by a factor."""
         return Extent(self.rows * factor, self.text * factor)
 
 
@@ -78,11 +79,11 @@ def shards_for(
     limit: int | None = None,
     before: int | None = None,
 ) -> int:
-    """Into how many shards a night is cut, so that a part is half a minute to two minutes of work.
+    """The number of shards of a night. A part should take half a minute to two minutes.
 
-    `settings.shards` where it is said. `limit` is the number of rows after which reading ends.
-    `before` is the number that an earlier run of the night had: it stays while it is within a
-    factor of two of the best one, so that a late file does not move the rows of all others.
+    `settings.shards` overrides the estimate. `limit` is the number of rows after which reading
+    ends. `before` is the number of shards of an earlier run of the night. It is used again while it
+    is within a factor of two of the best number, so that a late file does not move all other rows.
     """
     if settings.shards:
         return settings.shards
@@ -96,31 +97,31 @@ def shards_for(
 
 
 def best_number(settings: Settings, size: Extent) -> int:
-    """The number of shards for so much; families times shards are never more than MOST_TASKS."""
-    here, elsewhere = seconds_here(settings, size), seconds_elsewhere(settings, size)
-    part = min(max(here / _PARTS, _SHORTEST), _LONGEST)
-    return min(_most(settings), max(1, ceil(here / part), ceil(elsewhere / _LONGEST)))
+    """The best number of shards for a size; families times shards are at most MOST_TASKS."""
+    compute, endpoint = compute_seconds(settings, size), endpoint_seconds(settings, size)
+    part = min(max(compute / _PARTS, _SHORTEST), _LONGEST)
+    return min(_most(settings), max(1, ceil(compute / part), ceil(endpoint / _LONGEST)))
 
 
-def seconds_here(settings: Settings, size: Extent) -> float:
-    """About how long the heaviest family computes for so many rows, on one core."""
+def compute_seconds(settings: Settings, size: Extent) -> float:
+    """Estimated compute time of the slowest family on one core."""
     a_row, a_kb = _ROW_SECONDS, _KB_SECONDS
     if any(metric.prompts for metric in chosen_metrics(settings)):
-        # A batch is cut as if it were answered here.
+        # A batch gets as many shards as a local judge.
         kinds = [one.name.partition(":")[0] for one in settings.panel if one.name != "openai"]
         kinds += ["embedded"] if settings.samples else []
         a_kb += sum(_KB_JUDGED[kind] for kind in kinds)
     return size.rows * a_row + size.text / 1_000 * a_kb
 
 
-def seconds_elsewhere(settings: Settings, size: Extent) -> float:
-    """About how long it waits for endpoints, beside the parts that share them."""
+def endpoint_seconds(settings: Settings, size: Extent) -> float:
+    """Estimated time that the slowest family waits for endpoints."""
     if not any(metric.prompts for metric in chosen_metrics(settings)):
         return 0.0
     calls = 1.0 if settings.fuse else _CALLS
     return max(
         (
-            size.rows * calls * one.repeats * _LATENCY * _SIDE_BY_SIDE / one.concurrency
+            size.rows * calls * one.repeats * _LATENCY * _CONCURRENT_PARTS / one.concurrency
             for one in settings.panel
             if one.name == "openai"
         ),
@@ -134,7 +135,7 @@ def _most(settings: Settings) -> int:
 
 
 def extent(logs: LogSet) -> Extent:
-    """About how many rows files hold and how much text, by a look into a few of them."""
+    """Estimate the rows and the text of log files from a few of them."""
     opened = [info for info in logs.infos if not info.refused]
     parquet = [info for info in opened if info.path.lower().endswith(".parquet")]
     others = [info for info in opened if not info.path.lower().endswith(".parquet")]
@@ -155,7 +156,7 @@ def extent(logs: LogSet) -> Extent:
 
 
 def _spread(infos: Sequence[FileInfo], most: int) -> list[FileInfo]:
-    """At most so many of the files, evenly from the first to the last."""
+    """At most `most` of the files, evenly spaced."""
     some = [info for info in infos if info.size]
     return (
         [some[number * len(some) // most] for number in range(most)] if most < len(some) else some
@@ -168,7 +169,9 @@ def _guess(info: FileInfo) -> Extent:
 
 
 def _footer(logs: LogSet, info: FileInfo) -> Extent | None:
-    """What a Parquet file says of itself; None where it is broken, as staging will tell."""
+    """The size that the footer of a Parquet file states; None for a broken file, which staging
+    reports.
+    """
     try:
         with logs.files.open(info.path) as file:
             return Extent(*parquet_extent(file))
@@ -180,7 +183,7 @@ def _footer(logs: LogSet, info: FileInfo) -> Extent | None:
 
 
 def _head(logs: LogSet, info: FileInfo) -> Extent | None:
-    """A file by the rows at its head; None where none can be read."""
+    """The size of a file, estimated from its first rows; None when no row can be read."""
     try:
         with logs.files.open(info.path) as file:
             head = _Head(logs.files.root, content=file.read(_HEAD))
@@ -195,19 +198,19 @@ def _head(logs: LogSet, info: FileInfo) -> Extent | None:
 
 
 def _raise_if_it_may_pass(error: StoreError | OSError, uri: str) -> None:
-    """Raise StoreError where a file may be read later: the number of shards is part of the run's
-    name, and hangs on no chance. One that is broken for good is passed over.
+    """Raise StoreError for a transient error: the number of shards is part of the run's name, so it
+    must not depend on chance. A broken file is ignored.
     """
     if isinstance(error, StoreError):
         if error.transient:
             raise error
-    elif error.errno is not None or type(error) is not OSError:  # pyarrow's own have no number
+    elif error.errno is not None or type(error) is not OSError:  # pyarrow's errors have no errno
         raise StoreError(f"reading {uri}: {error}", transient=True) from error
 
 
 @dataclass(frozen=True)
 class _Head(Files):
-    """The one file that is looked at, as if it ended early."""
+    """The beginning of one file, as if the file ended there."""
 
     content: bytes = b""
 

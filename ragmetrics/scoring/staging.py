@@ -1,6 +1,6 @@
-"""Staging: the night's logs, validated, joined to the golden set and cut into shards.
+"""Staging: validates the logs of a night, joins them to the golden set and writes shards.
 
-A row's shard follows from the hash of its question, so equal questions meet in one shard.
+The shard of a row follows from the hash of its question, so equal questions are in one shard.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from ragmetrics.config import ReadLimits, Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus
@@ -28,7 +26,6 @@ from ragmetrics.model import (
     Rejected,
     Source,
     dump_json,
-    explain_validation_error,
 )
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.sharding import shard_of, shards_for
@@ -37,10 +34,12 @@ from ragmetrics.storage import (
     Files,
     PartWriter,
     RunRef,
+    find_record,
     open_store,
     remove_file,
     row_record,
     row_size,
+    save_record,
     workspace,
 )
 from ragmetrics.version import __version__
@@ -52,19 +51,19 @@ _MOST_REASONS = 50
 
 
 class Staged(Record):
-    """What staging found; kept beside the rows, written last."""
+    """The result of staging. It is stored beside the rows and written last."""
 
     ref: RunRef
     source: Source
     started_at: datetime
     seen_at: datetime | None = None
-    """When this run, or the repetition at hand, looked for the night's files."""
+    """When this run, or its repetition, listed the log files."""
     digests: tuple[str, ...] = ()
-    """Of each shard's rows."""
+    """A digest of the rows of each shard."""
     corpus: str = ""
-    """Digest of the word counts; empty where nobody weighs words."""
+    """A digest of the word counts; empty when no judge or embedder needs them."""
     problems: tuple[str, ...] = ()
-    """What could not be written, though the run can do without it."""
+    """Files that could not be written and that the run does not need."""
 
 
 @dataclass
@@ -97,9 +96,10 @@ class _Counts:
 def plan_run(
     settings: Settings, day: date, inputs: NightInputs, judged_by: str, before: int | None = None
 ) -> RunRef:
-    """Name the run by all that its numbers depend on, so that repeating it finds what is done.
+    """Name the run by a digest of everything that its scores depend on. A repetition then finds
+    the finished parts.
 
-    `before` is the number of shards that an earlier run of the night had.
+    `before` is the number of shards of an earlier run of the night.
     """
     golden = inputs.golden.infos if inputs.golden else ()
     shards = shards_for(settings, inputs.logs, inputs.limit, before)
@@ -126,9 +126,9 @@ def plan_run(
 
 
 def _changed_limits(settings: Settings) -> list[int]:
-    """Limits that came later: where they are the defaults, runs are named as before."""
-    ours = settings.limits.unpacked_bytes
-    return [ours] if ours != ReadLimits().unpacked_bytes else []
+    """Limits that later versions added. With the defaults the run names do not change."""
+    limit = settings.limits.unpacked_bytes
+    return [limit] if limit != ReadLimits().unpacked_bytes else []
 
 
 def stage_run(
@@ -138,13 +138,13 @@ def stage_run(
     now: datetime,
     weighed_by: Corpus | None = None,
 ) -> Staged:
-    """Write the run's rows, quarantine and word counts; return at once where that was done.
+    """Write the run's rows, quarantine and word counts; return at once if they exist.
 
-    `now` is noted as the start of the run, and as the moment when its files were looked for.
-    `weighed_by` are word counts in place of its own.
+    `now` is stored as the start of the run, and as the time when its files were listed.
+    `weighed_by` are word counts in place of the run's own.
     """
     files = open_store(settings)
-    if done := _find_whole(files, ref):
+    if done := _find_complete(files, ref):
         return done.model_copy(update={"seen_at": now})
     corpus, counts = weighed_by or Corpus(), _Counts()
     golden = GoldenSet(inputs.golden, first=inputs.golden_first)
@@ -165,12 +165,12 @@ def stage_run(
             writers[shard_of(row, ref.shards)].add(row_record(row), row_size(row))
         quarantine.close()
         done = find_staged(files, ref.folder("rows"))
-        if done and not done.problems:  # by another, at the same time
+        if done and not done.problems:  # another process was faster
             return done.model_copy(update={"seen_at": now})
         digests = [writer.finish(files, ref.rows(shard)) for shard, writer in enumerate(writers)]
         problems = []
         if counts.reasons or counts.broken:
-            problems = _set_aside(files, ref, folder / "quarantine.jsonl")
+            problems = _write_quarantine(files, ref, folder / "quarantine.jsonl")
     words = corpus.to_bytes()
     files.write(f"{ref.folder('rows')}/corpus.bin", words)
     staged = Staged(
@@ -182,42 +182,33 @@ def stage_run(
         corpus=hashlib.blake2b(words, digest_size=12).hexdigest() if settings.reads_corpus else "",
         problems=tuple(problems),
     )
-    files.write(f"{ref.folder('rows')}/staged.json", staged.model_dump_json(indent=1).encode())
+    save_record(files, f"{ref.folder('rows')}/staged.json", staged)
     return staged
 
 
-def _set_aside(files: Files, ref: RunRef, made: Path) -> list[str]:
-    """Write the quarantine of a run; return why it could not be. A rerun writes it."""
+def _write_quarantine(files: Files, ref: RunRef, made: Path) -> list[str]:
+    """Write the quarantine of a run. Returns the problem if that failed; a rerun writes it then."""
     try:
         files.put(made, f"{ref.folder('quarantine')}.jsonl")
     except StoreError as error:
         if error.transient:
             raise
         log.error("%s", error)
-        return [f"the quarantined rows are not kept: {error}"]
+        return [f"the quarantined rows are not stored: {error}"]
     return []
 
 
 def find_staged(files: Files, folder: str) -> Staged | None:
-    """What staging left in a run's folder of rows, if it was finished; what cannot be read is as
-    good as nothing, and logged.
+    """The result of staging in a run's folder of rows; None if staging did not finish. An invalid
+    file is logged and ignored.
     """
     path = f"{folder}/staged.json"
-    done = files.find(path)
-    try:
-        return Staged.model_validate_json(done) if done else None
-    except ValidationError as error:
-        log.error(
-            "%s cannot be read, its run is left out: %s",
-            files.uri(path),
-            explain_validation_error(error),
-        )
-        return None
+    return find_record(files, path, Staged, "not a record of staging, its run is left out")
 
 
-def _find_whole(files: Files, ref: RunRef) -> Staged | None:
-    """What staging left; where the word counts are damaged, or something could not be written,
-    nothing: it is done anew.
+def _find_complete(files: Files, ref: RunRef) -> Staged | None:
+    """The result of an earlier staging; None when the run has to be staged again, because the word
+    counts are damaged or a file could not be written.
     """
     done = find_staged(files, ref.folder("rows"))
     if done and done.problems:
@@ -228,7 +219,7 @@ def _find_whole(files: Files, ref: RunRef) -> Staged | None:
     except StoreError as error:
         if error.transient:
             raise
-        log.warning("%s: word counts damaged, staged anew", files.uri(ref.folder("rows")))
+        log.warning("%s: word counts damaged, staged again", files.uri(ref.folder("rows")))
         remove_file(files, f"{ref.folder('rows')}/staged.json")
         return None
     return done
@@ -248,15 +239,15 @@ def _items(
 
 
 def load_corpus(files: Files, ref: RunRef) -> Corpus:
-    """The word counts of a staged run. Raises StoreError where they are not there, or damaged."""
+    """The word counts of a staged run. Raises StoreError when they are missing or damaged."""
     path = f"{ref.folder('rows')}/corpus.bin"
     data = files.read(path)
     try:
         return Corpus.from_bytes(data)
     except ValueError as error:
         raise StoreError(
-            f"{files.uri(path)} is damaged ({error}): run its night or gate again, which writes it "
-            "anew"
+            f"{files.uri(path)} is damaged ({error}): run its night or gate again to write a new "
+            "one"
         ) from error
 
 

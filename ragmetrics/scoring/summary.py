@@ -1,4 +1,4 @@
-"""Summaries: the means of a run with their intervals, over all rows and by segment."""
+"""Summaries: the means of a run with confidence intervals, over all rows and by segment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ragmetrics.scoring.sampling.plan import Group, RowIds, SamplePlan
 from ragmetrics.stats import krippendorff_alpha, mean_interval
 from ragmetrics.storage import Files, RunRef, read_columns
 
-if TYPE_CHECKING:  # both take a tenth of a second and more: only what reads scores pays it
+if TYPE_CHECKING:  # these imports are slow: only code that reads scores needs them
     import pandas as pd
     import pyarrow as pa
 
@@ -28,18 +28,17 @@ _BINS = 10
 _LANGUAGE = "language"
 _COLUMNS = ["question", "value", "status", "votes", "failed", "spread", "cheap"]
 _OWN = ["index_build", "language", "tags"]
-"""Columns that a row has, whether it was scored or not."""
+"""Columns that every row has, scored or not."""
 
 
 @dataclass(frozen=True)
 class MetricScores:
-    """All scores of one metric in one run, row by row: what means and comparisons are made of."""
+    """All scores of one metric in one run, row by row, for means and comparisons."""
 
     metric: str
     table: pd.DataFrame
     """Columns: question, value, status, votes, failed, spread, cheap, index_build, shard, position,
-    and one per tag, `tag:NAME`; the row's language is one of them. Of a sampled night `stratum`
-    too."""
+    and one column `tag:NAME` per tag, also for the language. A sampled night has `stratum` too."""
     higher_is_better: bool = True
 
     @property
@@ -48,7 +47,7 @@ class MetricScores:
         return self.table[self.table["status"] == Status.SCORED.value]
 
     def of_segment(self, segment: Segment | None) -> MetricScores:
-        """Those of the rows of one segment, or of all; none where no row has the tag."""
+        """The scores of one segment, or of all rows; empty when no row has the tag."""
         if segment is None:
             return self
         column, table = f"tag:{segment.tag}", self.table
@@ -56,7 +55,7 @@ class MetricScores:
         return replace(self, table=rows)
 
     def by_question(self, segment: Segment | None = None) -> dict[str, list[float]]:
-        """The values of each question, of one segment or of all rows."""
+        """The values of each question, in one segment or in all rows."""
         rows = self.of_segment(segment).scored
         grouped: dict[str, list[float]] = {}
         for question, value in zip(rows["question"], rows["value"], strict=True):
@@ -68,8 +67,8 @@ class MetricScores:
     ) -> list[tuple[int, int, float]]:
         """Shard, position and value of the worst scores, worst first.
 
-        Among equals, questions that stood best `before` come first: these are the ones that
-        fell, while the others may always have been bad.
+        Among equal scores, questions with the best scores `before` come first: these fell, while
+        the others may always have been bad.
         """
         sign = 1 if self.higher_is_better else -1
         select = self.scored.nsmallest if self.higher_is_better else self.scored.nlargest
@@ -97,10 +96,10 @@ def load_scores(
     *,
     higher_is_better: bool = True,
 ) -> MetricScores:
-    """Read a metric's scores of a run, without their details; those of a missing part failed.
+    """Read a metric's scores of a run without their details. Rows of a missing part have failed.
 
-    Of the tags come the most frequent ones, and those asked for by name. With the plan of its
-    `sample`, each row has its stratum.
+    The table has the most frequent tags and the requested `tags`. With the plan of a `sample` it
+    has the stratum of each row.
     """
     import pandas as pd
 
@@ -134,7 +133,7 @@ def summarise(
     segment: Segment | None = None,
     panel: Sequence[str] = (),
 ) -> Summary:
-    """The metric's mean over all rows, or over those of a segment; `panel` names its judges."""
+    """Summarise a metric over all rows or one segment; `panel` are the names of the judges."""
     rows = scores.table
     if segment:
         rows = rows[rows[f"tag:{segment.tag}"] == segment.value]
@@ -168,7 +167,7 @@ def summarise(
 
 
 def _by_judge(rows: pd.DataFrame, panel: Sequence[str]) -> tuple[list[JudgeSummary], float | None]:
-    """What each judge of a panel makes of the rows, and how well they agree."""
+    """The mean of each judge of a panel, and the agreement of the judges."""
     voted = rows["votes"].dropna()
     if not panel or voted.empty:
         return [], None
@@ -176,12 +175,12 @@ def _by_judge(rows: pd.DataFrame, panel: Sequence[str]) -> tuple[list[JudgeSumma
     failed = Counter(name for row in rows["failed"].dropna() for name in row)
     judges = []
     for name, column in zip(panel, votes.T, strict=True):
-        given = column[~np.isnan(column)]
+        values = column[~np.isnan(column)]
         judges.append(
             JudgeSummary(
                 name=name,
-                mean=float(given.mean()) if len(given) else None,
-                scored=len(given),
+                mean=float(values.mean()) if len(values) else None,
+                scored=len(values),
                 failed=failed[name],
             )
         )
@@ -189,7 +188,7 @@ def _by_judge(rows: pd.DataFrame, panel: Sequence[str]) -> tuple[list[JudgeSumma
 
 
 def find_segments(scores: MetricScores, tags: Sequence[str] | None) -> list[Segment]:
-    """The segments to show: every value of the tags asked for, or of those with few values."""
+    """The segments to show: every value of the given tags, or of all tags with few values."""
     found = []
     for column in scores.table.columns:
         if not column.startswith("tag:"):
@@ -204,7 +203,7 @@ def find_segments(scores: MetricScores, tags: Sequence[str] | None) -> list[Segm
 
 
 def _missing(rows: pa.Table, sample: Group | None) -> pa.Table:
-    """The rows of a missing part: the judge failed on those that it was to be asked about."""
+    """The rows of a missing part. The judge failed on all rows that it should have judged."""
     import pyarrow as pa
 
     keys = [question_key(text) for text in rows["user_input"].to_pylist()]
@@ -230,7 +229,7 @@ def _missing(rows: pa.Table, sample: Group | None) -> pa.Table:
 
 
 def _tag_names(tables: Sequence[pa.Table]) -> set[str]:
-    """The most frequent tags: a log may hold a tag of its own in each row."""
+    """The most frequent tags. Their number is bounded, because each row may have its own tag."""
     import pyarrow.compute as pc
 
     counts: Counter[str] = Counter()
@@ -243,7 +242,7 @@ def _tag_names(tables: Sequence[pa.Table]) -> set[str]:
 
 
 def _tag_columns(table: pa.Table, names: Sequence[str]) -> Mapping[str, pd.Series]:
-    """The tags as columns; a row without a tag for its language says it itself."""
+    """The tags as columns. A row without a tag `language` uses its field `language`."""
     import pyarrow.compute as pc
 
     values = {name: pc.map_lookup(table["tags"], name, "first") for name in (*names, _LANGUAGE)}

@@ -1,4 +1,4 @@
-"""What a run came to, as its parts note it: usage by judge and metric, refusals, fallbacks."""
+"""Collects the notes of a run's parts: usage by judge and metric, refusals, fallbacks."""
 
 from __future__ import annotations
 
@@ -14,29 +14,31 @@ from ragmetrics.storage import Files, RunRef, read_notes
 
 @dataclass
 class UsageReport:
-    """What the parts note of how they came about."""
+    """The notes of all parts of a run."""
 
     usage: dict[str, Usage] = field(default_factory=dict)
-    """By judge, and of the embeddings."""
+    """Usage by judge; embeddings have a key of their own."""
     by_metric: dict[str, dict[str, Usage]] = field(default_factory=dict)
-    """The same by metric, and of each by judge."""
+    """Usage by metric, then by judge."""
     splits: Counter[str] = field(default_factory=Counter)
     refused: dict[str, str] = field(default_factory=dict)
-    """Why a judge of the panel could not be asked, by its name."""
+    """Maps the name of a judge to the reason why it refused."""
     overdue: str = ""
-    """That the run's deadline passed before all was asked."""
+    """Message if the deadline of the run passed before all requests were sent."""
     metric_errors: MetricErrors = field(default_factory=MetricErrors)
     taken_over: int = 0
-    """Parts that an earlier run of the night had scored already."""
+    """Number of parts that were reused from an earlier run of the night."""
 
     def add(self, judge: str, metric: str, usage: Usage) -> None:
-        """Add what a metric asked of a judge."""
+        """Add the usage of a judge for a metric."""
         self.usage[judge] = self.usage.get(judge, Usage()) + usage
         of_metric = self.by_metric.setdefault(metric, {})
         of_metric[judge] = of_metric.get(judge, Usage()) + usage
 
     def by_metric_without(self, free: set[str]) -> dict[str, dict[str, Usage]]:
-        """By metric and judge, of metrics that asked any other."""
+        """Usage by metric and judge without the `free` judges; metrics without usage are left
+        out.
+        """
         found = {
             metric: {name: usage for name, usage in of.items() if name not in free}
             for metric, of in self.by_metric.items()
@@ -44,17 +46,17 @@ class UsageReport:
         return {metric: of for metric, of in found.items() if of}
 
     def problems(self) -> list[str]:
-        """The refusals, the errors of metrics and a deadline that passed, as sentences."""
+        """Refusals, errors of metrics and a missed deadline, as sentences."""
         refused = [f"{name}: {reason}" for name, reason in self.refused.items()]
         found = [*refused, *self.metric_errors.problems()]
         if not self.overdue:
             return found
-        again = "rows without a verdict are judge_failed, and a rerun asks for them alone"
+        again = "rows without a verdict are judge_failed, and a rerun requests only these"
         return [*found, f"{self.overdue}: {again}"]
 
 
 def read_usage_report(settings: Settings, files: Files, ref: RunRef) -> UsageReport:
-    """What the parts that are there note, all together."""
+    """Read the notes of all parts that exist."""
     costs, families = UsageReport(), score_families(settings)
     for shard in range(ref.shards):
         of_shard: Counter[str] = Counter()
@@ -70,7 +72,7 @@ def read_usage_report(settings: Settings, files: Files, ref: RunRef) -> UsageRep
             costs.overdue = notes.get("overdue") or costs.overdue  # older parts do not say
             costs.metric_errors.add(notes.get("metric_errors", {}))
             costs.taken_over += "taken_over" in notes
-            # Families meet the same texts: the one that met most speaks for the shard.
+            # Families split the same texts: the largest count is the count of the shard.
             of_shard |= Counter(notes["splits"])
         costs.splits.update(of_shard)
     return costs

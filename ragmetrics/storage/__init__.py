@@ -1,7 +1,7 @@
-"""Storage: files in a folder or a bucket, and the records of nights among them.
+"""Storage: files in a folder or a bucket, and the records that a store contains.
 
-It is for reading and writing what a store holds: parts, manifests, the history of nights, gates.
-It is not for logs (`logs`), nor for cached replies of judges (`judges`).
+It is for reading and writing parts, manifests, the history of nights, and gates. It is not for logs
+(`logs`) or cached replies of judges (`judges`).
 """
 
 import lazy_loader

@@ -71,3 +71,9 @@ from .row_lookup import (
 from .run_index import RunIndex as RunIndex
 from .tempfiles import temporary_file as temporary_file
 from .unpacking import FileTooLarge as FileTooLarge, unpacked as unpacked
+from .json_records import (
+    find_record as find_record,
+    parse_record as parse_record,
+    require_record as require_record,
+    save_record as save_record,
+)

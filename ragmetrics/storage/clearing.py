@@ -1,7 +1,7 @@
-"""Files that are not needed any more, in a store that may refuse to remove them.
+"""Removes files from a store that may deny deleting.
 
-A policy of a bucket may allow writing and deny deleting. Then such a file is left empty, and its
-readers take an empty file for one that is gone.
+The policy of a bucket may allow writing and deny deleting. Then the file is left empty. Readers
+treat an empty file as missing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 def remove_file(files: Files, path: str) -> None:
-    """Remove a file, or leave it empty where that is refused. Raises StoreError for neither."""
+    """Remove a file, or empty it if deleting is denied. Raises StoreError when both fail."""
     try:
         files.remove(path)
     except StoreError as error:

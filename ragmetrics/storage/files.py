@@ -1,8 +1,7 @@
-"""The one door to fsspec: files under one URI, in a local folder or in a bucket.
+"""Files under one URI, in a local folder or a bucket. Only this module uses fsspec.
 
-Writes are atomic: a reader sees the whole file or none of it. A bucket's failures that may pass
-are waited out; every other comes out as a StoreError that says what was being done and to which
-file.
+Writes are atomic: a reader sees the whole file or nothing. Transient errors of a bucket are
+retried. Every other error becomes a StoreError that names the operation and the file.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from ragmetrics.storage.tempfiles import temporary_file
 BLOCK = 4 << 20
 BUFFER = 1 << 20
 SECONDS = "patience_seconds"
-"""The one storage option that is ours; all others are fsspec's."""
+"""Storage option for the time budget of retries. All other options are fsspec's."""
 _MOST_READINGS = 8
 
 CONTENT_TYPES = {
@@ -55,7 +54,7 @@ T = TypeVar("T")
 
 
 def same_file(one: Path, other: Path) -> bool:
-    """Whether two paths of this machine lead to one file, be it there or not yet."""
+    """True when two local paths are the same file, existing or not."""
     if one.exists() and other.exists():
         return one.samefile(other)
     return one.resolve() == other.resolve()
@@ -69,9 +68,9 @@ class FileInfo:
     size: int
     version: str
     modified: float | None = field(default=None, compare=False)
-    """When it was written, in seconds by the clock of the store; None: it does not say."""
+    """Time of the last write, in seconds by the clock of the store. None: unknown."""
     refused: str = ""
-    """Why a log of this name is not opened, if so."""
+    """Why the file is not opened as a log; empty if it is."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +84,8 @@ class Files:
     def _fs(self) -> tuple[fsspec.AbstractFileSystem, str]:
         options = {name: value for name, value in self._options.items() if name != SECONDS}
         if self.root.startswith(("s3://", "s3a://")):
-            # Cached listings never see what other workers write; a file that may be fetched in
-            # pieces at once is asked for its size first, and most of ours are small.
+            # Cached listings miss files of other workers. Concurrent fetching of pieces needs an
+            # extra request for the size, and most files here are small.
             options = {"use_listings_cache": False, "max_concurrency": 1, **options}
         with translate_errors("opening", self.root):
             fs, path = url_to_fs(self.root, **options)
@@ -97,7 +96,7 @@ class Files:
         return self.options or {}
 
     @cached_property
-    def _patience(self) -> RetryPolicy:
+    def _retry(self) -> RetryPolicy:
         seconds = self._options.get(SECONDS, RETRY_POLICY)
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds < 0:
             raise StoreError(f"storage_options: {SECONDS} should be a number of seconds")
@@ -105,24 +104,24 @@ class Files:
 
     @property
     def place(self) -> str:
-        """The bucket, and how it is reached: alike for all files of one bucket."""
+        """The bucket and its options: equal for all files of one bucket."""
         parts = urlsplit(self.root)
         return f"{parts.scheme}://{parts.netloc} {sorted(map(str, self._options.items()))}"
 
     def _do(self, doing: str, path: str, act: Callable[[], T]) -> T:
-        """What `act` returns; a bucket's failures that may pass are waited out."""
+        """Run `act` and return its result. Transient errors of a bucket are retried."""
         uri = self.uri(path)
         with translate_errors(doing, uri):
-            return act() if self.local else self._patience.of(f"{doing} {uri}", act)
+            return act() if self.local else self._retry.run(f"{doing} {uri}", act)
 
     @property
     def local(self) -> Path | None:
-        """The folder, where the files are on this machine."""
+        """The folder of the files; None for a bucket."""
         fs, path = self._fs
         return Path(path) if isinstance(fs, LocalFileSystem) else None
 
     def uri(self, path: str = "") -> str:
-        """The address of a file, for people and manifests."""
+        """The address of a file, for messages and manifests."""
         return str(PurePosixPath(self.root) / path) if self.local else f"{self._base}{path}"
 
     @property
@@ -130,7 +129,7 @@ class Files:
         return self.root.rstrip("/") + "/"
 
     def at(self, folder: str) -> Files:
-        """The files below a folder of these."""
+        """The files below a subfolder."""
         return Files(self.uri(folder), self.options)
 
     def _full(self, path: str) -> str:
@@ -139,7 +138,7 @@ class Files:
 
     @contextmanager
     def open(self, path: str) -> Iterator[BinaryIO]:
-        """Open for reading, buffered so that reading line by line is fast from a bucket too."""
+        """Open for reading, with a buffer that makes reading lines fast from a bucket too."""
         fs, _ = self._fs
         full = self._full(path)
         raw = self._do("reading", path, lambda: fs.open(full, "rb", block_size=BLOCK))
@@ -150,9 +149,9 @@ class Files:
 
     @contextmanager
     def open_as_is(self, path: str) -> Iterator[BinaryIO]:
-        """Open for reading as it is at this moment, whoever writes it anew meanwhile.
+        """Open the current version for reading, even if another process replaces the file.
 
-        A folder's file stays what it was opened as. A bucket's is copied to this machine first.
+        An open local file does not change. A file of a bucket is copied to this machine first.
         """
         if self.local:
             with self.open(path) as file:
@@ -165,7 +164,7 @@ class Files:
             yield cast("BinaryIO", copy)
 
     def tail(self, path: str, size: int) -> bytes:
-        """The last bytes of a file, `size` or all there are: nothing else of it is fetched."""
+        """The last `size` bytes of a file, or all of it. Nothing else is fetched."""
 
         def last(file: BinaryIO) -> bytes:
             file.seek(max(0, file.seek(0, os.SEEK_END) - size))
@@ -174,7 +173,7 @@ class Files:
         return self._unchanged(path, last)
 
     def _unchanged(self, path: str, read: Callable[[BinaryIO], T]) -> T:
-        """What `read` makes of a file, from the start where it was written anew meanwhile."""
+        """Apply `read` to a file, again from the start if the file was replaced meanwhile."""
         for _ in range(_MOST_READINGS):
             try:
                 with self.open(path) as file:
@@ -182,7 +181,7 @@ class Files:
             except StoreError as error:
                 if not was_replaced(error):
                     raise
-        raise StoreError(f"reading {self.uri(path)}: it changes all the time", transient=True)
+        raise StoreError(f"reading {self.uri(path)}: the file keeps changing", transient=True)
 
     def read(self, path: str) -> bytes:
         """The whole content of a small file."""
@@ -190,7 +189,7 @@ class Files:
         return self._do("reading", path, lambda: cast("bytes", fs.cat_file(full)))
 
     def find(self, path: str) -> bytes | None:
-        """The whole content of a small file, or None where there is none."""
+        """The whole content of a small file; None if it does not exist."""
         try:
             return self.read(path)
         except StoreError as error:
@@ -199,12 +198,12 @@ class Files:
             raise
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file or folder."""
+        """True when the file or folder exists."""
         fs, full = self._fs[0], self._full(path)
         return self._do("looking for", path, lambda: bool(fs.exists(full)))
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a file whole: a temporary name and a rename, or one put."""
+        """Write a whole file: by a temporary file and a rename, or by one PUT."""
         fs, full = self._fs[0], self._full(path)
 
         def act() -> None:
@@ -217,19 +216,19 @@ class Files:
         self._do("writing", path, act)
 
     def check_writable(self, folder: str) -> None:
-        """Raise StoreError where nothing can be written to a folder: tried out."""
+        """Raise StoreError if a test file cannot be written to a folder."""
         path = f"{folder}/.probe"
         with translate_errors("writing to", self.uri(folder)):
             try:
                 self.write(path, b"")
             except StoreError as error:
                 cause = error.__cause__ or error
-                raise cause from cause.__cause__  # in which the server's answer is
-        with suppress(StoreError):  # an empty file is in nobody's way
+                raise cause from cause.__cause__  # that one contains the server's answer
+        with suppress(StoreError):  # an empty file does no harm
             self.remove(path)
 
     def put(self, source: Path, path: str) -> None:
-        """Move a finished local file to its place."""
+        """Copy a finished local file to the store."""
         fs, full = self._fs[0], self._full(path)
 
         def act() -> None:
@@ -242,7 +241,7 @@ class Files:
         self._do("writing", path, act)
 
     def remove(self, path: str) -> None:
-        """Remove a file; one that is gone already is fine."""
+        """Remove a file. A missing file is no error."""
         fs, full = self._fs[0], self._full(path)
 
         def act() -> None:
@@ -252,13 +251,13 @@ class Files:
         self._do("removing", path, act)
 
     def below(self, folder: str = "") -> list[FileInfo]:
-        """All files below a folder, however deep, by path; none where there is no such folder."""
+        """All files below a folder at any depth, by path; empty if the folder does not exist."""
         fs, base = self._fs
         full = self._full(folder)
         return _infos(self._do("listing", folder, lambda: all_below(fs, full)), base)
 
     def glob(self, pattern: str) -> list[FileInfo]:
-        """The files that match a pattern, by path."""
+        """The files that match a glob pattern, by path."""
         fs, base = self._fs
         full = self._full(pattern)
         if self.local:
@@ -275,7 +274,7 @@ class Files:
 
 
 class _Steady(io.RawIOBase):
-    """A file of a bucket: each read waits out what may pass, as every other request does."""
+    """A file of a bucket that retries transient errors of each read."""
 
     def __init__(self, raw: Any, files: Files, path: str) -> None:
         self._raw, self._files, self._path = raw, files, path
@@ -297,13 +296,13 @@ class _Steady(io.RawIOBase):
         return int(self._raw.tell())
 
     def readinto(self, buffer: Any) -> int:
-        """As in any file, but for the errors: StoreError."""
+        """As in any file, but raises StoreError."""
         data = self._files._do("reading", self._path, lambda: self._raw.read(len(buffer)))
         buffer[: len(data)] = data
         return len(data)
 
     def close(self) -> None:
-        """Close it, once."""
+        """Close the file."""
         if not self.closed:
             self._raw.close()
         super().close()
@@ -332,19 +331,19 @@ def _infos(found: Mapping[str, Mapping[str, Any]], base: str) -> list[FileInfo]:
 
 
 def _moment(info: Mapping[str, Any]) -> float | None:
-    """When a file was written, as s3fs, gcsfs, adlfs and the local system put it."""
+    """The time of the last write, from a listing of s3fs, gcsfs, adlfs or the local system."""
     for name in ("LastModified", "mtime", "last_modified"):
-        said = info.get(name)
-        if isinstance(said, datetime):
-            return said.timestamp()
-        if isinstance(said, int | float):
-            return float(said)
+        value = info.get(name)
+        if isinstance(value, datetime):
+            return value.timestamp()
+        if isinstance(value, int | float):
+            return float(value)
     return None
 
 
 @contextmanager
 def _replacing(target: Path) -> Iterator[Path]:
-    """A temporary file beside the target that takes its place when all went well."""
+    """A temporary file beside the target. It replaces the target when the block succeeds."""
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     os.close(handle)
@@ -359,7 +358,7 @@ def _replacing(target: Path) -> Iterator[Path]:
 
 
 class StoreSettings(Protocol):
-    """What settings say of where their store is."""
+    """Settings with the location of a store."""
 
     @property
     def store(self) -> str:

@@ -1,5 +1,4 @@
-"""History: the nights so far. One run speaks for a night: the one that looked for its files last,
-whichever ended last.
+"""The history of nights. The current run of a night is the one that listed its log files last.
 
 runs/dt=DATE/run=ID.json
 """
@@ -11,17 +10,18 @@ from datetime import UTC, date, datetime, timedelta
 
 from ragmetrics.model import Manifest
 from ragmetrics.storage.files import FileInfo, Files
+from ragmetrics.storage.json_records import save_record
 from ragmetrics.storage.manifests import RUNS, by_date, path_of, read_manifests, run_name
 from ragmetrics.storage.run_index import RunIndex
 from ragmetrics.storage.shards import RunRef
 
 SKEW = timedelta(minutes=15)
-"""By how much clocks may differ: S3 turns away who is further off."""
+"""Largest difference of clocks. S3 rejects requests beyond it."""
 
 
 def save_manifest(files: Files, manifest: Manifest) -> None:
-    """Write a run's manifest: from now on the run exists."""
-    files.write(path_of(ref_of(manifest)), manifest.model_dump_json(indent=1).encode())
+    """Write a run's manifest. From then on the run exists."""
+    save_record(files, path_of(ref_of(manifest)), manifest)
 
 
 def find_manifest(files: Files, ref: RunRef) -> Manifest | None:
@@ -30,9 +30,9 @@ def find_manifest(files: Files, ref: RunRef) -> Manifest | None:
 
 
 def named_run(files: Files, run: str) -> Manifest | None:
-    """The manifest of a run of any night by its name, whether or not it speaks for its night.
+    """The manifest of a run by its name. The run need not be the current one of its night.
 
-    None where there is none, or none that can be read.
+    None if it is missing or cannot be read.
     """
     paths = [info.path for info in files.below(RUNS) if run_name(info.path) == run]
     return next(iter(read_manifests(files, paths[:1])), None)
@@ -41,10 +41,10 @@ def named_run(files: Files, run: str) -> Manifest | None:
 def nights(files: Files, *, before: date | None = None, last: int | None = None) -> list[Manifest]:
     """One manifest per night, oldest first; only nights `before` a date, only the `last` ones.
 
-    A manifest that cannot be read is as good as none, and logged: its night can be run again.
+    A manifest that cannot be read is logged and left out; its night can be run again.
     """
     chosen = _chosen(files.below(RUNS), before, last)
-    return _speaking(_read(files, [info for own in chosen for info in own]))
+    return _current(_read(files, [info for own in chosen for info in own]))
 
 
 def outlines(
@@ -55,52 +55,52 @@ def outlines(
     months: RunIndex | None = None,
     runs: Sequence[FileInfo] | None = None,
 ) -> list[Manifest]:
-    """As `nights`, but in outline, as `months` says: for what looks at many nights.
+    """Like `nights`, but with outlines from the run index: for code that reads many nights.
 
-    `months` is what the caller has read of them so far, `runs` a listing that is newer than theirs.
+    `months` is an index that the caller has used before. `runs` is a newer listing than its own.
     """
     known = months or RunIndex(files)
     chosen = _chosen(known.listed() if runs is None else runs, before, last)
-    return _speaking(known.outlines([info for own in chosen for info in own]))
+    return _current(known.outlines([info for own in chosen for info in own]))
 
 
 def in_full(files: Files, found: Sequence[Manifest]) -> list[Manifest]:
-    """The manifests of outlines; an outline stays as it is where its manifest is gone."""
+    """The full manifests of outlines. If a manifest is gone, its outline is returned."""
     whole = read_manifests(files, [path_of(ref_of(one)) for one in found])
     return [full or one for full, one in zip(whole, found, strict=True)]
 
 
 def run_of(files: Files, day: date, without: str = "") -> Manifest | None:
-    """The run that speaks for a night, or would `without` another."""
+    """The current run of a night, optionally `without` one run."""
     return max(runs_of(files, day, without), key=seen, default=None)
 
 
 def runs_of(files: Files, day: date, without: str = "") -> list[Manifest]:
-    """All runs of a night, `without` one of them."""
+    """All runs of a night, optionally `without` one run."""
     infos = files.below(f"{RUNS}/dt={day.isoformat()}")
     return _read(files, [one for one in infos if run_name(one.path) not in (None, without)])
 
 
 def seen(manifest: Manifest) -> tuple[bool, datetime, datetime, str]:
-    """By what of two runs of a night one speaks for it: the greater one. A run whose clock was
-    ahead comes after all others.
+    """Sort key of the runs of a night: the greatest is the current run. A run whose clock was ahead
+    ranks below all others.
     """
     ranked = manifest.ranked_at or said_seen(manifest)
     return not is_ahead(manifest), ranked, manifest.finished_at, manifest.run
 
 
 def said_seen(manifest: Manifest) -> datetime:
-    """When a run says that it looked for the night's files."""
+    """When a run listed the log files, by its own clock."""
     return manifest.seen_at or manifest.finished_at
 
 
 def is_ahead(manifest: Manifest) -> bool:
-    """Whether that moment lies further in the future than clocks may differ."""
+    """True when that time is in the future by more than clocks may differ."""
     return said_seen(manifest) > datetime.now(UTC) + SKEW
 
 
 def trailing_nights(earlier: Sequence[Manifest], day: date, count: int) -> list[Manifest]:
-    """Of earlier nights, those of the `count` days before a date."""
+    """The nights of the `count` days before a date."""
     return [night for night in earlier if day - timedelta(days=count) <= night.date < day]
 
 
@@ -118,12 +118,12 @@ def _chosen(
 
 
 def _read(files: Files, infos: Sequence[FileInfo]) -> list[Manifest]:
-    # One may be gone since the listing.
+    # A file may have been removed since the listing.
     return [one for one in read_manifests(files, [info.path for info in infos]) if one]
 
 
-def _speaking(runs: Iterable[Manifest]) -> list[Manifest]:
-    """Of each night the run that speaks for it."""
+def _current(runs: Iterable[Manifest]) -> list[Manifest]:
+    """The current run of each night."""
     found: dict[date, Manifest] = {}
     for one in runs:
         if one.date not in found or seen(one) > seen(found[one.date]):

@@ -1,4 +1,4 @@
-"""Listings that are whole or raise: a folder that cannot be listed is never passed over."""
+"""Complete listings: a folder that cannot be listed raises an error and is never skipped."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from fsspec.utils import glob_translate
 from ragmetrics.storage.retry import lacks_bucket
 
 Found = Mapping[str, Mapping[str, Any]]
-"""What there is, by full name."""
+"""Maps the full name of each file to its details."""
 Ask = Callable[[Callable[[], Any]], Any]
-"""Returns what it is given to call returns, sooner or later."""
+"""Calls a function, with retries, and returns its result."""
 
 
 def all_below(fs: fsspec.AbstractFileSystem, full: str) -> Found:
-    """All files below a folder, however deep; none where there is no such folder."""
+    """All files below a folder at any depth; empty if the folder does not exist."""
     if isinstance(fs, LocalFileSystem) and not Path(full).is_file():
         return dict(_walked(full))
     try:
@@ -35,14 +35,14 @@ def all_below(fs: fsspec.AbstractFileSystem, full: str) -> Found:
 
 
 def _walked(top: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The files of this machine below a folder.
+    """The local files below a folder.
 
-    Not by `fs.find`: it passes over folders that cannot be read, and takes four times as long.
+    `fs.find` is not used: it skips folders that cannot be read, and is four times slower.
     """
     waiting = [top.rstrip("/")]
     while waiting:
         folder = waiting.pop()
-        # Removed meanwhile, or below a file: there is nothing. Whoever writes there is told so.
+        # The folder was removed, or is a file: nothing to list. Writing to it raises an error.
         with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder or "/") as entries:
             for entry in entries:
                 name = f"{folder}/{entry.name}"
@@ -50,14 +50,14 @@ def _walked(top: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
                     waiting.append(name)
                     continue
                 with suppress(FileNotFoundError):
-                    yield name, _told(entry)
+                    yield name, _details(entry)
 
 
-def _told(entry: os.DirEntry[str]) -> Mapping[str, Any]:
+def _details(entry: os.DirEntry[str]) -> Mapping[str, Any]:
     own = entry.stat(follow_symlinks=False)
     try:
         size = entry.stat().st_size
-    except OSError:  # a link that leads nowhere
+    except OSError:  # a broken link
         size = 0
     return {"size": size, "mtime": own.st_mtime, "type": "file"}
 
@@ -66,13 +66,12 @@ _MAGIC = re.compile(r"[*?\[]")
 
 
 def matching(fs: fsspec.AbstractFileSystem, pattern: str, ask: Ask) -> Found:
-    """What matches a pattern, folder by folder; `ask` waits out what may pass of each listing.
+    """The files and folders that match a pattern. `ask` retries each listing.
 
-    Not by `fs.glob`: it passes over folders of which the listing fails, so that files are missing
-    from its answer and nobody is told.
+    `fs.glob` is not used: it silently skips folders whose listing fails.
     """
     head, _, rest = pattern.partition("/")
-    folders = [head]  # empty where it is the root of this machine
+    folders = [head]  # an empty name is the root of this machine
     found: dict[str, Mapping[str, Any]] = {}
     while rest:
         step, _, rest = rest.partition("/")

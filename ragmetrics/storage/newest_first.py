@@ -1,4 +1,4 @@
-"""The newest records of a folder: read one by one, and no more of them than it takes to know."""
+"""Reads the records of a folder, newest first, and only as many as needed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from ragmetrics.storage.files import FileInfo
 T = TypeVar("T")
 
 _SKEW = 900.0
-"""Most seconds between the clocks of a store and of who writes to it: S3 turns away who is
-further off."""
+"""Largest difference in seconds between the clocks of a store and of a writer. S3 rejects requests
+beyond it."""
 
 
 def newest_first(
     infos: Sequence[FileInfo], read: Callable[[str], T | None], moment: Callable[[T], datetime]
 ) -> Iterator[T]:
-    """Records, latest moment first, each read when its turn comes; without those read as None.
+    """Records by `moment`, latest first. Each is read when it is needed; None is left out.
 
-    A file is written after its record's moment: one that was written before the latest moment
-    read so far cannot have a later one, and need not be read yet. Where that tells little, all are
-    read first: in a store that was copied every file is new, and some do not say when it was
-    written.
+    A file is written after the moment of its record. So a file that was written before the latest
+    moment so far cannot have a later one and need not be read yet. All files are read first when
+    the times of writing do not help: in a copied store all are new, and some stores have none.
     """
     waiting: list[tuple[float, str, T]] = []
     for info in sorted(infos, key=_written, reverse=True):

@@ -1,4 +1,4 @@
-"""Runs of one night: which of them speaks for it, and what the later one replaces."""
+"""Selects the current run of a night, and describes what it supersedes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ log = logging.getLogger(__name__)
 
 
 def superseding(files: Files, manifest: Manifest) -> tuple[Manifest, Manifest | None]:
-    """The manifest with what it says of the run it replaces, and that run, if there is one.
+    """The manifest with a note on the run it supersedes, and that run.
 
-    A run that another one overtook, which looked for the night's files later, replaces nothing.
+    A run supersedes nothing if another run listed the log files later.
     """
     others = runs_of(files, manifest.date, without=manifest.run)
     if not others:
         return manifest, None
-    manifest = _above(manifest, others)
+    manifest = _rank_above(manifest, others)
     other = max(others, key=seen)
     if seen(other) > seen(manifest):
         log.warning(
-            "run %s does not speak for the night of %s: run %s looked for its files later",
+            "run %s is not the current run of the night of %s: run %s listed its files later",
             manifest.run,
             manifest.date,
             other.run,
@@ -33,20 +33,20 @@ def superseding(files: Files, manifest: Manifest) -> tuple[Manifest, Manifest | 
         return manifest, None
     difference = differing(manifest, other)
     if is_ahead(other):
-        difference += f"; its clock was ahead: it says {said_seen(other):%Y-%m-%d %H:%M} UTC"
+        difference += f"; its clock was ahead: it showed {said_seen(other):%Y-%m-%d %H:%M} UTC"
     log.info("run %s supersedes run %s: %s", manifest.run, other.run, difference)
     return manifest.model_copy(update={"supersedes": other.run, "difference": difference}), other
 
 
-def _above(manifest: Manifest, others: Sequence[Manifest]) -> Manifest:
-    """A run that ranks above those whose clocks were ahead, also once their moment has come."""
+def _rank_above(manifest: Manifest, others: Sequence[Manifest]) -> Manifest:
+    """The run with a rank above runs whose clocks were ahead, also when their time has come."""
     if is_ahead(manifest):
         return manifest
     for one in others:
         if is_ahead(one):
             log.warning(
-                "run %s of the night of %s says that it looked for its files at %s, which is yet "
-                "to come; its clock was wrong, and it does not speak for the night",
+                "run %s of the night of %s listed its files at %s, which is in the future; its "
+                "clock was wrong, and it is not the current run of the night",
                 one.run,
                 one.date,
                 said_seen(one).isoformat(),
@@ -62,22 +62,22 @@ def _above(manifest: Manifest, others: Sequence[Manifest]) -> Manifest:
 
 
 def differing(manifest: Manifest, other: Manifest) -> str:
-    """In what a run's input differs from another's, and what came of it: `3 more files, 1,204 more
-    rows, 2 fewer missing verdicts`.
+    """How a run's input and result differ from another's: `3 more files, 1,204 more rows, 2 fewer
+    missing verdicts`.
     """
-    mine, its = manifest.source, other.source
+    new, old = manifest.source, other.source
     counts = [
-        (mine.files - its.files, "file"),
-        (mine.rows - its.rows, "row"),
-        (mine.quarantined - its.quarantined, "quarantined row"),
+        (new.files - old.files, "file"),
+        (new.rows - old.rows, "row"),
+        (new.quarantined - old.quarantined, "quarantined row"),
         (_missing(manifest, other) - _missing(other, manifest), "missing verdict"),
     ]
-    told = [_more(number, noun) for number, noun in counts if number]
-    return ", ".join(told) or "as many files and rows"
+    changes = [_more(number, noun) for number, noun in counts if number]
+    return ", ".join(changes) or "as many files and rows"
 
 
 def _missing(manifest: Manifest, other: Manifest) -> int:
-    """The verdicts that are missing of the metrics that another run has too."""
+    """Number of missing verdicts, for the metrics that another run has too."""
     return sum(
         one.status.get(status, 0)
         for one in manifest.metrics
@@ -92,6 +92,6 @@ def _more(number: int, noun: str) -> str:
 
 
 def is_current(files: Files, manifest: Manifest) -> bool:
-    """Whether this run is the one that speaks for its night, now."""
+    """True when this run is the current run of its night."""
     other = run_of(files, manifest.date, without=manifest.run)
     return other is None or seen(other) <= seen(manifest)

@@ -1,4 +1,4 @@
-"""Files of a store, read several at a time where each takes a journey."""
+"""Reads several files of a bucket in parallel."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ T = TypeVar("T")
 U = TypeVar("U")
 _AT_ONCE = 8
 _PIECE = 64
-"""Files of which the content is held at a time."""
+"""Number of files whose content is in memory at a time."""
 
 
 def find_all(files: Files, paths: Sequence[str]) -> Iterator[bytes | None]:
-    """The content of each file in order, or None where there is none (any more).
+    """The content of each file in order; None for a missing file.
 
-    A bucket is asked for several at once. Raises StoreError where one cannot be read.
+    Several files of a bucket are read in parallel. Raises StoreError.
     """
     if files.local or len(paths) < 2:
         yield from map(files.find, paths)
@@ -29,7 +29,7 @@ def find_all(files: Files, paths: Sequence[str]) -> Iterator[bytes | None]:
 
 
 def side_by_side(files: Files, act: Callable[[T], U], items: Sequence[T]) -> list[U]:
-    """What `act` makes of each item, in order: side by side where it reads from a bucket."""
+    """Apply `act` to each item, in order; in parallel if the files are in a bucket."""
     if files.local or len(items) < 2:
         return [act(item) for item in items]
     with ThreadPoolExecutor(_AT_ONCE, "ragmetrics-read") as pool:

@@ -1,9 +1,9 @@
-"""Failures of a store: told in one sentence, and waited out where they may pass.
+"""Retries transient errors of a store, and turns errors into one sentence.
 
-botocore asks again by itself, five times in about seven seconds: enough for a request that
-stumbles, not for a bucket that is out for half a minute. Here whatever may pass is done again with
-growing pauses. One exception: an endpoint that this process never had a word from, and that
-cannot be reached, is told at once; its address is more likely wrong than its bucket out.
+botocore retries five times in about seven seconds. That is not enough for a bucket that is down for
+half a minute. So transient errors are retried here with growing pauses. There is one exception: if
+this process has never reached the endpoint, the error is raised at once, because its address is
+probably wrong.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from ragmetrics.errors import StoreError
 
 RETRY_POLICY = 60.0
-"""Seconds for which a failure that may pass is waited out."""
+"""Default time budget for retries, in seconds."""
 
 _LONGEST_PAUSE = 8.0
 _PERMANENT = (
@@ -30,22 +30,22 @@ _PERMANENT = (
     NotADirectoryError,
     PermissionError,
 )
-_NOT_DONE = frozenset({501})  # of the statuses from 500 on, the one that says "never"
-_MAY_PASS = frozenset(
+_NOT_IMPLEMENTED = frozenset({501})  # the only permanent error among the statuses from 500 on
+_TRANSIENT_CODES = frozenset(
     {
-        "BadDigest",  # damaged on its way
+        "BadDigest",  # damaged in transit
         "IncompleteBody",
-        "NoSuchUpload",  # the reply to its completion was lost: the upload begins anew
+        "NoSuchUpload",  # the reply to its completion was lost: the upload starts again
         "OperationAborted",
         "RequestTimeout",
         "SlowDown",
         "XAmzContentSHA256Mismatch",
     }
 )
-# By name: importing botocore takes half a second, which a local store need not spend.
-_ASKED_AGAIN = frozenset(
+# By name: importing botocore takes half a second, and a local store does not need it.
+_TRANSIENT_CLASSES = frozenset(
     {
-        "ClientError",  # aiohttp's; botocore's has a response, which is looked at first
+        "ClientError",  # aiohttp's; botocore's has a response, which is checked first
         "ConnectionError",
         "CredentialRetrievalError",  # from the machine's metadata service
         "HTTPClientError",
@@ -61,14 +61,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Does again what failed and may pass, for so many seconds; `place` names the bucket."""
+    """Retries transient errors for a number of seconds. `place` is the bucket."""
 
     place: str
     seconds: float = RETRY_POLICY
 
-    def of(self, doing: str, act: Callable[[], T]) -> T:
-        """What `act` returns, or what it raised last."""
-        start, pauses, told = time.monotonic(), _pauses(), False
+    def run(self, doing: str, act: Callable[[], T]) -> T:
+        """Run `act` and return its result. Raises the last error when the time is over."""
+        start, pauses, retried = time.monotonic(), _pauses(), False
         while True:
             try:
                 result = act()
@@ -78,25 +78,25 @@ class RetryPolicy:
                 left = self.seconds - (time.monotonic() - start)
                 if left <= 0 or self.place not in _reached or not is_transient(error):
                     raise
-                if not told:
-                    log.warning("%s: %s; tried again for up to %.0f s", doing, error, left)
-                told = True
+                if not retried:
+                    log.warning("%s: %s; retrying for up to %.0f s", doing, error, left)
+                retried = True
                 time.sleep(min(next(pauses), left))
             else:
                 _reached.add(self.place)
-                if told:
-                    log.warning("%s: done after %.0f s", doing, time.monotonic() - start)
+                if retried:
+                    log.warning("%s: succeeded after %.0f s", doing, time.monotonic() - start)
                 return result
 
 
 def expect(place: str) -> None:
-    """Wait for a bucket from the first request on: another process had word from it."""
+    """Retry from the first request on: another process has reached the bucket."""
     _reached.add(place)
 
 
 def _pauses() -> Iterator[float]:
-    """Half a second and growing, each by chance longer or shorter, so that many do not knock at
-    once.
+    """Pauses from half a second, growing, with random jitter so that clients do not retry at the
+    same time.
     """
     pause = 0.5
     while True:
@@ -105,43 +105,41 @@ def _pauses() -> Iterator[float]:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the same request may succeed a moment later."""
+    """True when the same request may succeed later."""
     if response := _response(error):
         code, status = _code(response), _status(response)
-        return code in _MAY_PASS or status == 429 or (status >= 500 and status not in _NOT_DONE)
+        unavailable = status >= 500 and status not in _NOT_IMPLEMENTED
+        return code in _TRANSIENT_CODES or status == 429 or unavailable
     if isinstance(error, OSError):
         return not isinstance(error, _PERMANENT)
-    return is_of_a_client(error) and bool(_ASKED_AGAIN & {kind.__name__ for kind in _kinds(error)})
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return is_of_a_client(error) and bool(_TRANSIENT_CLASSES & names)
 
 
 def is_of_a_client(error: BaseException) -> bool:
-    """Whether a library that speaks to buckets raised this."""
+    """True when a client library of buckets raised the error."""
     return type(error).__module__.startswith(_CLIENTS)
 
 
 def lacks_bucket(error: BaseException) -> bool:
-    """Whether it is the bucket that is not there."""
+    """True when the bucket does not exist."""
     response = _response(error)
     return bool(response) and _code(response) == "NoSuchBucket"
 
 
 def is_missing(error: StoreError) -> bool:
-    """Whether there is no such file."""
+    """True when the file does not exist."""
     return isinstance(error.__cause__, FileNotFoundError)
 
 
 def was_replaced(error: StoreError) -> bool:
-    """Whether the file was written anew while it was read; s3fs calls that expired."""
+    """True when the file was replaced while it was read; s3fs calls that expired."""
     cause = error.__cause__
     return type(cause).__name__ == "FileExpired" and getattr(cause, "errno", 0) == errno.EBUSY
 
 
-def _kinds(error: BaseException) -> tuple[type, ...]:
-    return type(error).__mro__
-
-
 def _response(error: BaseException | None) -> Mapping[str, Any]:
-    """What the endpoint answered, if it did; s3fs keeps botocore's error as the cause."""
+    """The endpoint's response, if there was one; s3fs has botocore's error as the cause."""
     while error is not None:
         response = getattr(error, "response", None)
         if isinstance(response, Mapping) and "Error" in response:
@@ -158,8 +156,8 @@ def _status(response: Mapping[str, Any]) -> int:
     return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
-def _said(error: BaseException) -> str:
-    """What the server answered, by its code: the message is missing in some answers."""
+def _description(error: BaseException) -> str:
+    """The code and message of the server's answer; some answers have no message."""
     response = _response(error)
     if not response:
         return str(error)
@@ -170,7 +168,7 @@ def _said(error: BaseException) -> str:
 
 
 def do_all(*acts: Callable[[], object]) -> None:
-    """Do all of these, whichever of them fails. Raises one StoreError with what each said."""
+    """Call all functions, even if some fail. Raises one StoreError with all messages."""
     errors: list[StoreError] = []
     for act in acts:
         try:
@@ -178,14 +176,14 @@ def do_all(*acts: Callable[[], object]) -> None:
         except StoreError as error:
             errors.append(error)
     if errors:
-        said = "; ".join(dict.fromkeys(map(str, errors)))
+        message = "; ".join(dict.fromkeys(map(str, errors)))
         transient = any(one.transient for one in errors)
-        raise StoreError(said, transient=transient) from errors[0]
+        raise StoreError(message, transient=transient) from errors[0]
 
 
 @contextmanager
 def translate_errors(doing: str, uri: str) -> Iterator[None]:
-    """Turn what fsspec, botocore and the system raise into a StoreError a person can act on."""
+    """Turn errors of fsspec, botocore and the system into a StoreError that a user can act on."""
     try:
         yield
     except StoreError:
@@ -194,10 +192,11 @@ def translate_errors(doing: str, uri: str) -> Iterator[None]:
         what = "no such bucket" if lacks_bucket(error) else "no such file"
         raise StoreError(f"{doing} {uri}: {what}", transient=is_transient(error)) from error
     except PermissionError as error:
-        raise StoreError(f"{doing} {uri}: access denied ({_said(error)})") from error
+        raise StoreError(f"{doing} {uri}: access denied ({_description(error)})") from error
     except (ImportError, ValueError) as error:
         raise StoreError(f"{doing} {uri}: {error}") from error
     except Exception as error:
         if not isinstance(error, OSError) and not is_of_a_client(error):
             raise
-        raise StoreError(f"{doing} {uri}: {_said(error)}", transient=is_transient(error)) from error
+        message = f"{doing} {uri}: {_description(error)}"
+        raise StoreError(message, transient=is_transient(error)) from error

@@ -1,4 +1,4 @@
-"""Records of parts by their places: of a part, only the row groups that hold them are read."""
+"""Reads single records of parts. Only the row groups that contain them are read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ragmetrics.storage.retry import is_missing
 from ragmetrics.storage.shards import RunRef, ScoredRow, open_part, reading_part, row_of, score_of
 
 RowLocation: TypeAlias = tuple[int, int]
-"""Of a row in a run: its shard, and its position there."""
+"""The shard of a row, and its position in the shard."""
 
 
 def records_at(
     files: Files, path: str, positions: Collection[int], columns: Sequence[str] | None = None
 ) -> dict[int, dict[str, Any]]:
-    """The records at some positions of a part, or some columns of them."""
+    """The records at some positions of a part, with all or some columns."""
     found: dict[int, dict[str, Any]] = {}
     wanted, start = sorted(positions), 0
     with open_part(files, path) as part:
@@ -42,7 +42,7 @@ def scores_at(
     positions: Collection[int],
     columns: Sequence[str] | None = None,
 ) -> dict[str, dict[int, dict[str, Any]]]:
-    """By metric the scores at some positions of a shard; none by a metric whose part is missing."""
+    """Scores at some positions of a shard, by metric. A metric without its part is left out."""
     found = {}
     for metric in metrics:
         try:
@@ -56,7 +56,7 @@ def scores_at(
 def scored_rows(
     files: Files, ref: RunRef, metrics: Sequence[str], wanted: Mapping[int, Collection[int]]
 ) -> dict[RowLocation, ScoredRow]:
-    """The rows at some places, `{shard: positions}`, with the scores that there are of them."""
+    """The rows at some locations, `{shard: positions}`, with their scores."""
     found: dict[RowLocation, ScoredRow] = {}
     for shard, positions in wanted.items():
         scores = scores_at(files, ref, metrics, shard, positions)
@@ -69,7 +69,7 @@ def scored_rows(
 
 
 def by_shard(places: Collection[RowLocation]) -> dict[int, set[int]]:
-    """Places as `{shard: positions}`."""
+    """Group locations as `{shard: positions}`."""
     found: dict[int, set[int]] = {}
     for shard, position in places:
         found.setdefault(shard, set()).add(position)

@@ -1,12 +1,12 @@
-"""The history by month: all manifests in outline, so that a year of nights is read in 12 files.
+"""The run index: outlines of all manifests by month, so that a year of nights is in 12 files.
 
     history/2026-11.json
 
-An outline is a manifest without segments, worst rows, histograms and settings, and without
-the numbers of findings that are ok: what tells of a night among others. Beside it stands which file
-it was made of, by name, size and version. A listing of the runs says what there is; what a month
-does not have of it, or of another version, is read from the manifests themselves. So a month may be
-missing, damaged or behind: that costs time, and no number is wrong.
+An outline is a manifest without segments, worst rows, histograms and settings, and without the
+numbers of findings that are ok. Each outline names its manifest with size and version. A listing of
+the runs shows which manifests exist; manifests that are missing in the index, or have another
+version, are read themselves. So the index may be missing, damaged or outdated: that costs time, but
+no number is wrong.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from datetime import date
 from functools import cache
 from typing import Any
 
-from pydantic import ValidationError
-
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Finding, Manifest, Record, explain_validation_error
+from ragmetrics.model import Finding, Manifest, Record
 from ragmetrics.storage.files import FileInfo, Files
+from ragmetrics.storage.json_records import parse_record
 from ragmetrics.storage.manifests import RUNS, by_date, read_manifests
 from ragmetrics.storage.parallel import find_all
 
@@ -38,8 +37,8 @@ _NO_NUMBERS: Mapping[str, Any] = {
 log = logging.getLogger(__name__)
 
 
-class _Kept(Record):
-    """An outline, and the file that it was made of."""
+class _Entry(Record):
+    """An outline, and the manifest file that it was made from."""
 
     path: str
     size: int
@@ -48,7 +47,7 @@ class _Kept(Record):
 
     @property
     def info(self) -> FileInfo:
-        """The file as a listing shows it."""
+        """The file as in a listing."""
         return FileInfo(self.path, self.size, self.version)
 
 
@@ -56,12 +55,12 @@ class _Month(Record):
     """The runs of a month's nights."""
 
     shape: str
-    """Of the manifests that it was written with: one of another shape may lack what is new."""
-    runs: list[_Kept]
+    """Digest of the manifest schema. An index with another schema may lack new fields."""
+    runs: list[_Entry]
 
 
 def outline(manifest: Manifest) -> Manifest:
-    """A manifest without what is shown of its own night alone; that its texts are hidden stays."""
+    """A manifest without the fields that only its own pages show. The setting `redact` stays."""
     update = {
         "metrics": [one.model_copy(update={"histogram": []}) for one in manifest.metrics],
         "findings": [_outlined(one) for one in manifest.findings],
@@ -73,17 +72,17 @@ def outline(manifest: Manifest) -> Manifest:
 
 
 def _outlined(finding: Finding) -> Finding:
-    """A finding as it is; of a rule that found nothing that it did, without its numbers."""
+    """A finding; without its numbers if it is ok and nothing changed."""
     if finding.level != "ok" or finding.state != "ok" or finding.transition:
         return finding
     return finding.model_copy(update=_NO_NUMBERS)
 
 
 class RunIndex:
-    """The outlines of a store's manifests; what was read once is not read again.
+    """The outlines of a store's manifests. Each is read once.
 
-    An outline belongs to a file of one version, so this may be kept as long as a run lasts,
-    whoever else writes meanwhile.
+    An outline belongs to one version of a file. So the index stays valid for a whole run, even if
+    other processes write.
     """
 
     def __init__(self, files: Files) -> None:
@@ -91,12 +90,12 @@ class RunIndex:
         self._listed: list[FileInfo] | None = None
         self._known: dict[FileInfo, Manifest | None] = {}
         self._stored: dict[str, frozenset[FileInfo]] = {}
-        """Of each month, what its file holds, as it was last read or written."""
+        """The files in the index by month, as last read or written."""
 
     def listed(self, day: date | None = None) -> list[FileInfo]:
-        """The runs of the store as they were listed first, those of a `day` as they are now.
+        """The runs of the store as first listed; the runs of a `day` are listed again.
 
-        A listing of a year takes a bucket longer than all else that is read of it.
+        Listing a year of runs in a bucket takes longer than all reads from it.
         """
         if self._listed is None:
             self._listed = self._files.below(RUNS)
@@ -107,7 +106,7 @@ class RunIndex:
         return self._listed
 
     def outlines(self, infos: Sequence[FileInfo]) -> list[Manifest]:
-        """The outlines of these manifests, in order, without those that cannot be read."""
+        """The outlines of these manifests, in order. Unreadable manifests are left out."""
         if any(info not in self._known for info in infos):
             self._read(_by_month(infos))
         missing = [info for info in infos if info not in self._known]
@@ -117,11 +116,11 @@ class RunIndex:
         return [known for info in infos if (known := self._known[info])]
 
     def keep(self, infos: Iterable[FileInfo], of: date | None = None) -> None:
-        """Write the months that tell of other runs than these, which are all there are; or only
-        the month `of` a night.
+        """Update the index files so that they have exactly these runs; with `of` only the month of
+        that night.
 
-        Of two that write at once each may leave out what the other has just added: readers see
-        that by the listing, and the next one to write puts it in.
+        If two processes write at once, one may leave out a run of the other. Readers notice that by
+        the listing, and the next write adds it.
         """
         for month, own in _by_month(infos).items():
             if of is None or month == _month(of):
@@ -130,9 +129,9 @@ class RunIndex:
     def _keep(self, month: str, infos: Sequence[FileInfo]) -> None:
         self.outlines(infos)
         kept = [
-            _Kept(path=info.path, size=info.size, version=info.version, outline=known)
+            _Entry(path=info.path, size=info.size, version=info.version, outline=known)
             for info in infos
-            if info.version and (known := self._known[info])  # some stores tell no version
+            if info.version and (known := self._known[info])  # some stores have no versions
         ]
         now = frozenset(one.info for one in kept)
         if now != self._stored.get(month, frozenset()):
@@ -143,13 +142,13 @@ class RunIndex:
     def _read(self, months: Iterable[str]) -> None:
         new = [month for month in months if month not in self._stored]
         for month, data in zip(new, self._find(new), strict=True):
-            runs = [] if data is None else self._parse(month, data)
+            runs = self._parse(month, data)
             self._known |= {one.info: one.outline for one in runs}
             self._stored[month] = frozenset(one.info for one in runs)
 
     def _find(self, months: Sequence[str]) -> Sequence[bytes | None]:
-        """The files of months; as if there were none where they may not be read: they only save
-        reading the manifests.
+        """The index files of months; None for a file that may not be read, because the index only
+        saves time.
         """
         try:
             return list(find_all(self._files, list(map(_path, months))))
@@ -159,16 +158,10 @@ class RunIndex:
             log.warning("%s: the manifests are read instead: %s", self._files.uri(FOLDER), error)
             return [None] * len(months)
 
-    def _parse(self, month: str, data: bytes) -> list[_Kept]:
-        try:
-            found = _Month.model_validate_json(data)
-        except ValidationError as error:
-            uri = self._files.uri(_path(month))
-            log.warning(
-                "%s is damaged, its runs are read anew: %s", uri, explain_validation_error(error)
-            )
-            return []
-        return found.runs if found.shape == _shape() else []
+    def _parse(self, month: str, data: bytes | None) -> list[_Entry]:
+        problem = "damaged, its runs are read again"
+        found = parse_record(self._files, _path(month), data, _Month, problem)
+        return found.runs if found and found.shape == _shape() else []
 
 
 def _by_month(infos: Iterable[FileInfo]) -> dict[str, list[FileInfo]]:
@@ -188,6 +181,6 @@ def _path(month: str) -> str:
 
 @cache
 def _shape() -> str:
-    """Of this version's manifests: their fields with their types and defaults."""
+    """A digest of the manifest schema of this version: fields, types and defaults."""
     schema = json.dumps(Manifest.model_json_schema(), sort_keys=True)
     return hashlib.blake2b(schema.encode(), digest_size=8).hexdigest()

@@ -1,4 +1,4 @@
-"""Parts: the rows and scores of one shard, as Parquet that DuckDB and pandas read as it is.
+"""Parts: Parquet files with the rows or scores of one shard. DuckDB and pandas can read them.
 
 rows/dt=DATE/run=ID/shard-000.parquet                   the rows as staged
 scores/dt=DATE/run=ID/metric=NAME/shard-000.parquet     one line per row, in the same order
@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 _GROUP = 1_000
 _BATCH = 256
 _TAIL = 64 << 10  # enough for most footers
-# Arrow's Python side raises these over names, times and types that make no sense.
-_NONSENSE = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError)
+# Arrow's Python code raises these for invalid names, times and types.
+_INVALID = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError)
 _TAGS = pa.map_(pa.string(), pa.string())
 
 ROW_SCHEMA = pa.schema(
@@ -55,7 +55,7 @@ ROW_SCHEMA = pa.schema(
 SCORE_SCHEMA = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
-        pa.field("question", pa.string(), nullable=False),  # LogRow.question_key: the cluster
+        pa.field("question", pa.string(), nullable=False),  # LogRow.question_key
         ("value", pa.float64()),
         pa.field("status", pa.string(), nullable=False),
         ("reason", pa.string()),
@@ -63,23 +63,23 @@ SCORE_SCHEMA = pa.schema(
         ("index_build", pa.string()),
         ("language", pa.string()),
         ("tags", _TAGS),
-        ("votes", pa.list_(pa.float64())),  # of a panel's judges, in the manifest's order
-        ("failed", pa.list_(pa.string())),  # those of them without a usable verdict
+        ("votes", pa.list_(pa.float64())),  # values of a panel's judges, in the manifest's order
+        ("failed", pa.list_(pa.string())),  # judges without a usable verdict
         ("spread", pa.float64()),
-        ("cheap", pa.float64()),  # of a sampled night: the embedded judge's value
+        ("cheap", pa.float64()),  # the embedded judge's value, on sampled nights
     ]
 )
 
 
 class RunRef(Record):
-    """A reference to one run of one night: all that tasks pass to each other."""
+    """A reference to one run of one night. Tasks pass it to each other."""
 
     date: date
     run: str
     shards: int
 
     def folder(self, kind: str) -> str:
-        """Where the run's files of one kind are, as in `rows/dt=2026-11-19/run=ab12`."""
+        """The folder of one kind of the run's files, such as `rows/dt=2026-11-19/run=ab12`."""
         return f"{kind}/dt={self.date.isoformat()}/run={self.run}"
 
     def rows(self, shard: int) -> str:
@@ -100,9 +100,9 @@ class ScoredRow:
 
 
 class PartWriter:
-    """Writes one Parquet file piece by piece, in bounded memory; `finish` puts it in its place.
+    """Writes one Parquet file in bounded memory; `finish` puts it into the store.
 
-    Raises StoreError where the file in the making cannot be written.
+    Raises StoreError when the temporary file cannot be written.
     """
 
     def __init__(self, folder: Path, schema: pa.Schema, group_bytes: int = 1 << 20) -> None:
@@ -126,21 +126,21 @@ class PartWriter:
             self._flush()
 
     def add_table(self, table: pa.Table) -> None:
-        """Add records that are a table already, with the schema's columns."""
+        """Add the records of a table with the schema's columns."""
         self._flush()
         self._write(table.replace_schema_metadata(None).cast(self._schema))
         self.rows += len(table)
 
     def finish(self, files: Files, path: str, notes: Mapping[str, Any] | None = None) -> str:
-        """Write the file whole to its place; `notes` become its key-value metadata as JSON.
+        """Write the whole file to the store. `notes` become its key-value metadata as JSON.
 
         Returns a digest of the file: equal records in equal order give equal files.
         """
         self._flush()
-        said = {key: dump_json(value) for key, value in (notes or {}).items()}
+        metadata = {key: dump_json(value) for key, value in (notes or {}).items()}
         with temporary_file():
             writer = self._writer or pq.ParquetWriter(self._path, self._schema, compression="zstd")
-            writer.add_key_value_metadata(said)
+            writer.add_key_value_metadata(metadata)
             writer.close()
             with self._path.open("rb") as made:
                 digest = hashlib.file_digest(made, partial(hashlib.blake2b, digest_size=12))
@@ -170,7 +170,7 @@ def row_record(row: LogRow) -> dict[str, Any]:
 
 
 def row_size(row: LogRow) -> int:
-    """About how many bytes a row takes."""
+    """Estimated size of a row in bytes."""
     return 200 + row.size
 
 
@@ -210,7 +210,7 @@ def question_keys(files: Files, path: str) -> set[str]:
 
 
 def read_row_batches(files: Files, path: str) -> Generator[list[LogRow], None, None]:
-    """The rows of a part, some hundreds at a time."""
+    """The rows of a part in batches of some hundreds."""
     with open_part(files, path) as part:
         for batch in part.iter_batches(batch_size=_BATCH):
             yield [row_of(record) for record in batch.to_pylist()]
@@ -226,21 +226,21 @@ def read_records(
 
 
 def read_columns(files: Files, path: str, columns: Sequence[str]) -> pa.Table:
-    """Some columns of a part, whole."""
+    """Some columns of a whole part."""
     with open_part(files, path) as part:
         return part.read(list(columns))
 
 
 def read_notes(files: Files, path: str) -> dict[str, Any]:
-    """The notes that a part was finished with; nothing but its footer is fetched."""
+    """The notes of a part. Only its footer is fetched."""
     with reading_part(files, path):
-        said = pq.ParquetFile(_footer(files, path)).metadata.metadata or {}
-        ours = (key for key in said if not key.startswith((b"ARROW:", b"pandas")))
-        return {key.decode(): json.loads(said[key]) for key in ours}
+        metadata = pq.ParquetFile(_footer(files, path)).metadata.metadata or {}
+        ours = (key for key in metadata if not key.startswith((b"ARROW:", b"pandas")))
+        return {key.decode(): json.loads(metadata[key]) for key in ours}
 
 
 def _footer(files: Files, path: str) -> pa.BufferReader:
-    """The end of a part with all of its footer, whose length stands before the last four bytes."""
+    """The end of a part with its whole footer. The last eight bytes contain the footer's length."""
     size, needed = 0, _TAIL
     while size < needed:
         size = needed
@@ -250,7 +250,7 @@ def _footer(files: Files, path: str) -> pa.BufferReader:
 
 
 def is_whole(files: Files, path: str) -> bool:
-    """Whether there is a part with its footer: one that was cut or spoilt is to be made again."""
+    """True when a part exists and has its footer. A truncated or damaged part is made again."""
     try:
         read_notes(files, path)
     except DamagedPart as error:
@@ -264,7 +264,7 @@ def is_whole(files: Files, path: str) -> bool:
 
 
 def copy_part(files: Files, source: str, target: str, notes: Mapping[str, Any]) -> None:
-    """Copy a part of scores, with other notes. Raises DamagedPart where it cannot be read."""
+    """Copy a part of scores with other notes. Raises DamagedPart when it cannot be read."""
     with workspace() as folder, open_part(files, source) as part:
         writer = PartWriter(folder, SCORE_SCHEMA)
         for number in range(part.num_row_groups):
@@ -273,30 +273,30 @@ def copy_part(files: Files, source: str, target: str, notes: Mapping[str, Any]) 
 
 
 class DamagedPart(StoreError):
-    """A part is there, but is no Parquet any more, or not all of it."""
+    """A part is not valid Parquet, or is truncated."""
 
 
 @contextmanager
 def open_part(files: Files, path: str) -> Iterator[pq.ParquetFile]:
-    """A part to be read, as it is now: two runs at once may write it anew."""
+    """Open the current version of a part; another run may replace it meanwhile."""
     with files.open_as_is(path) as file, reading_part(files, path):
         yield pq.ParquetFile(file)
 
 
 @contextmanager
 def reading_part(files: Files, path: str) -> Iterator[None]:
-    """While a part is read: what Arrow, or Python, cannot make sense of is a DamagedPart."""
+    """Turn errors of Arrow and Python about the content of a part into DamagedPart."""
     try:
         yield
-    except (pa.ArrowException, OSError, *_NONSENSE) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # Arrow's own have no number
+    except (pa.ArrowException, OSError, *_INVALID) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # Arrow's errors have no errno
             raise
-        said = " ".join(str(error).split())
-        raise DamagedPart(f"{files.uri(path)} is damaged ({said})") from error
+        reason = " ".join(str(error).split())
+        raise DamagedPart(f"{files.uri(path)} is damaged ({reason})") from error
 
 
 def row_of(record: Mapping[str, Any]) -> LogRow:
-    """The row that a record of ROW_SCHEMA, or of some of its columns, holds."""
+    """The row of a record of ROW_SCHEMA, or of some of its columns."""
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
     }
@@ -305,7 +305,7 @@ def row_of(record: Mapping[str, Any]) -> LogRow:
 
 
 def score_of(record: Mapping[str, Any]) -> Score:
-    """The score that a record of SCORE_SCHEMA holds."""
+    """The score of a record of SCORE_SCHEMA."""
     details = json.loads(record["details"]) if record["details"] else {}
     return Score(
         record["value"],
@@ -324,7 +324,7 @@ _ROW_FIELDS = tuple(one.name for one in fields(LogRow))
 
 @contextmanager
 def workspace() -> Iterator[Path]:
-    """A local folder for parts in the making."""
+    """A temporary local folder for parts that are being written."""
     with temporary_file():
         made = tempfile.TemporaryDirectory(prefix="ragmetrics-")
     with made as folder:

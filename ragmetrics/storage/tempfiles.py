@@ -1,4 +1,4 @@
-"""Temporary files: what fails there is told like every other failure of storage."""
+"""Reports errors of temporary files like all other errors of storage."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ragmetrics.errors import StoreError
 
 @contextmanager
 def temporary_file() -> Iterator[None]:
-    """While temporary files are made or written: an OSError becomes a StoreError."""
+    """Turn an OSError of temporary files into a StoreError."""
     try:
         yield
     except OSError as error:
         raise StoreError(
-            f"writing temporary files (TMPDIR says where they go): {error}", transient=True
+            f"writing temporary files (TMPDIR sets their folder): {error}", transient=True
         ) from error

@@ -1,4 +1,4 @@
-"""Unpacking gzip and zstd as a stream, up to a bound: few bytes may unpack to terabytes."""
+"""Unpacks gzip and zstd as a stream with a size limit: few bytes may unpack to terabytes."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 
 MOST_TIMES = 500
-"""Times its own size that a file may unpack to; logs come to a few dozen."""
+"""Largest compression ratio of a file. Logs have a ratio of a few dozen."""
 FROM_BYTES = 16_000_000
-"""Unpacked bytes from which on that is asked: what is less costs little in any case."""
+"""The ratio is checked from this number of unpacked bytes on. Less does no harm."""
 
 
 class FileTooLarge(Exception):
-    """A file takes more than is allowed once it is unpacked; what stands before that was read."""
+    """A file exceeds the limit when it is unpacked. The content before the limit was read."""
 
 
 def unpacked(file: BinaryIO, ending: str, limit: int) -> BinaryIO:
-    """The content of a file of the ending `.gz` or `.zst`; of another, the file itself.
+    """The unpacked content of a file with the ending `.gz` or `.zst`; otherwise the file itself.
 
-    Reading raises FileTooLarge beyond `limit` unpacked bytes, and where much is made of next to
-    nothing; EOFError for an empty file.
+    Reading raises FileTooLarge beyond `limit` unpacked bytes, and when the compression ratio is too
+    large. It raises EOFError for an empty file.
     """
     if not ending:
         return file
     if not cast("io.BufferedReader", file).peek(1):
-        raise EOFError(f"nothing in it, not even the head of a {ending} file")
+        raise EOFError(f"the file is empty, without the header of a {ending} file")
     return cast("BinaryIO", _Bounded(_UNPACK[ending](file), file, limit))
 
 
 class _Bounded(io.BufferedIOBase):
-    """Counts what is read, and holds back nothing: a buffer would lose what stands before a cut."""
+    """Counts the bytes read. It has no buffer, which would lose data before a truncation."""
 
     def __init__(self, stream: BinaryIO, packed: BinaryIO, limit: int) -> None:
         self._stream, self._packed = cast("io.BufferedReader", stream), packed
@@ -65,16 +65,17 @@ class _Bounded(io.BufferedIOBase):
 
 
 class _Zstd(io.RawIOBase):
-    """Unpacks zstd, and where a frame is cut gives all that stands before the cut, then raises.
+    """Unpacks zstd. For a truncated frame it returns all data before the end, then raises.
 
-    pyarrow's reader raises there (the zstandard package's does not), but keeps back the piece it
-    had in hand: that one is read once more, byte by byte.
+    pyarrow's reader raises there (the zstandard package's does not), but loses its current piece.
+    That piece is read again, byte by byte.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._streams = [pa.CompressedInputStream(file, "zstd")]  # one let go closes the file
-        self._given, self._piece = 0, 1 << 16
+        # All streams are kept: a stream that is garbage-collected closes the file.
+        self._streams = [pa.CompressedInputStream(file, "zstd")]
+        self._read, self._piece = 0, 1 << 16
 
     def readable(self) -> bool:
         return True
@@ -85,20 +86,20 @@ class _Zstd(io.RawIOBase):
         except OSError:
             if self._piece == 1:
                 raise
-            self._begin_again()
+            self._restart()
             return self.readinto(buffer)
-        self._given += count
+        self._read += count
         return count
 
-    def _begin_again(self) -> None:
+    def _restart(self) -> None:
         self._file.seek(0)
         self._streams.append(pa.CompressedInputStream(self._file, "zstd"))
-        self._piece, left = 1, self._given
+        self._piece, left = 1, self._read
         while left:
             left -= len(self._streams[-1].read(min(left, 1 << 16)))
 
 
-# No buffer of ours around gzip's own: it would keep back what stands before a cut.
+# gzip gets no further buffer, which would lose data before a truncation.
 _UNPACK: dict[str, Callable[[BinaryIO], BinaryIO]] = {
     ".gz": lambda file: cast("BinaryIO", gzip.GzipFile(fileobj=file)),
     ".zst": lambda file: cast("BinaryIO", io.BufferedReader(_Zstd(file), 1 << 16)),

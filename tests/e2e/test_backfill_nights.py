@@ -187,8 +187,9 @@ def test_prefect_shows_which_nights_were_done(
         command(settings), cwd=ROOT, env=environment(live), capture_output=True, text=True
     )
     assert done.returncode == 1
-    assert f"1 of 5 nights are not done, and the same command goes on with them: {DAYS[2]}: " in (
-        done.stderr
+    assert (
+        f"1 of 5 nights are not finished; run the same command again to continue: {DAYS[2]}: "
+        in (done.stderr)
     )
     run = max(live.flow_runs(), key=lambda one: one["start_time"])
     assert run["name"] == f"backfill {DAYS[0]} to {DAYS[-1]}"

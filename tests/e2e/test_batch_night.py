@@ -184,7 +184,7 @@ def test_a_deployed_night_gives_its_worker_back_and_comes_again(
 ) -> None:
     """While batches are at work the run ends as Waiting, publishes nothing, and the same night is
     scheduled for later; that run finds the batches and publishes."""
-    from flows import waiting
+    from flows import reschedule as waiting
     from flows.nightly import nightly
 
     judge_server.batch_faults(delay_seconds=3600)
@@ -193,7 +193,7 @@ def test_a_deployed_night_gives_its_worker_back_and_comes_again(
     monkeypatch.setenv("PREFECT__RUNTIME__DEPLOYMENT__ID", deployment)
     state = nightly(str(settings), NIGHT, return_state=True)
     assert (state.name, state.is_completed()) == ("Waiting", True), state
-    assert "is still at work" in str(state.message)
+    assert "is still in progress" in str(state.message)
     assert not (tmp_path / "ragmetrics-store" / "runs").exists()
 
     (later,) = asyncio.run(planned(deployment))
@@ -219,7 +219,7 @@ def test_a_deployed_night_does_not_wait_for_ever(
     judge_server: JudgeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Days after it began, the night is published as far as it got, and fails as such."""
-    from flows import waiting
+    from flows import reschedule as waiting
     from flows.nightly import nightly
 
     monkeypatch.setattr(waiting, "LONGEST", timedelta(0))
@@ -245,5 +245,5 @@ def test_a_night_by_hand_does_not_wait_longer_than_it_is_told(
     settings = write_settings(tmp_path, judge_server, wait_seconds=1)
     state = nightly(str(settings), NIGHT, return_state=True)
     assert state.is_failed()
-    assert "the same command goes on with it" in str(state.message)
+    assert "the same command continues with it" in str(state.message)
     assert on_record(tmp_path)

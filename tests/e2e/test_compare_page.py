@@ -75,7 +75,7 @@ def test_without_scripts_all_of_it_is_there(visit: Visit, site: Path) -> None:
     page = visit.page
     page.goto((site / "2026-11-11" / "changes.html").as_uri())
     first = page.locator(".compared tbody tr").first
-    assert "surely worse" in first.inner_text()
+    assert "significantly worse" in first.inner_text()
     drawn = first.locator("svg.span")
     assert drawn.is_visible()
     assert drawn.evaluate("svg => svg.getBoundingClientRect().width") > 50

@@ -34,7 +34,7 @@ def scored(server: JudgeServer, count: int, **judge: Any) -> Result:
 
 
 def failures(result: Result) -> dict[str, int]:
-    """Attempts that came to nothing, by kind."""
+    """Attempts that failed, by kind."""
     return dict(result.manifest.usage.failures)
 
 

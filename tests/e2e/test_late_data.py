@@ -209,7 +209,7 @@ def test_a_run_that_was_overtaken_says_nothing(
     delivery = alert_night(settings, manifest)
     assert (delivery.message, slack_server.received) == (None, [])
     assert manifest.supersedes is None
-    assert f"run {manifest.run} does not speak for the night of {NIGHT}" in caplog.text
+    assert f"run {manifest.run} is not the current run of the night of {NIGHT}" in caplog.text
     assert [night.run for night in nights(open_store(settings))] == [quick.run]
     page = (tmp_path / "store" / "dashboard" / str(NIGHT) / "index.html").read_text()
     assert "<b>440</b>" in page

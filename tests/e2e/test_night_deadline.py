@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from flows import attempts
+from flows import restart_limit as attempts
 from ragmetrics.config import load_settings
 from ragmetrics.judges import circuit_breaker as breaker
 from ragmetrics.judges import rate_limiter as gate
@@ -133,7 +133,10 @@ def test_a_deadline_that_passed_is_told(
     with pytest.raises(CoverageShort):
         run(path)
     (told,) = [one for one in published(path).problems if "deadline" in one]
-    assert "has passed: rows without a verdict are judge_failed, and a rerun asks for them" in told
+    assert (
+        "has passed: rows without a verdict are judge_failed, and a rerun requests only these"
+        in told
+    )
 
 
 @pytest.mark.slow

@@ -135,7 +135,7 @@ def test_a_missing_log_is_told_first_and_alone(site: Site) -> None:
     for name, said in site.told(manifest, error).items():
         words = " ".join(said.split())
         if name == "terminal":
-            assert "fired: every log file is there and whole (explains 8 more)" in words
+            assert "fired: every log file is present and complete (explains 8 more)" in words
             continue
         assert words.count("nothing to score: no log file at") == 1, name
         if name != "error":

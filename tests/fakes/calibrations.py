@@ -14,7 +14,7 @@ from ragmetrics.model import (
     Figure,
     FigureName,
     JudgeInfo,
-    Measured,
+    MetricCalibration,
     MetricDrift,
     ReliabilityBin,
     Segment,
@@ -73,7 +73,9 @@ def agreement(kappa: float = 0.6, auc: float = 0.8, **change: Any) -> Agreement:
     return Agreement(**{**values, **change})
 
 
-def measured(metric: str = "context_relevance", kappa: float = 0.6, **change: Any) -> Measured:
+def measured(
+    metric: str = "context_relevance", kappa: float = 0.6, **change: Any
+) -> MetricCalibration:
     """One metric with figures; three units got no verdict."""
     values: dict[str, Any] = {
         "metric": metric,
@@ -84,7 +86,7 @@ def measured(metric: str = "context_relevance", kappa: float = 0.6, **change: An
         "status": {"scored": 100, "unreadable": 3},
         "overall": agreement(kappa),
     }
-    return Measured(**{**values, **change})
+    return MetricCalibration(**{**values, **change})
 
 
 def in_language(value: str, auc: float, tag: str = "language") -> Agreement:

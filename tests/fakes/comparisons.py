@@ -1,4 +1,4 @@
-"""Comparisons made to measure: one metric surely fell, one got better, one does not compare."""
+"""Comparisons for tests: one metric fell significantly, one got better, one does not compare."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from ragmetrics.model import (
     ComparedSide,
     Comparison,
     JudgeInfo,
-    LoneQuestion,
     MetricChange,
     MovedContext,
     MovedRow,
     OneSided,
     RowValue,
     Segment,
+    UnmatchedQuestion,
 )
 
 JUDGE = JudgeInfo(name="embedded", fingerprint="f1", note="a baseline")
@@ -77,7 +77,7 @@ def moved_row(number: int = 1, say: str | None = None, **more: Any) -> MovedRow:
 
 def one_sided(questions: int, say: str = "Where is my bill?", **more: Any) -> OneSided:
     """So many questions of one side alone, the worst of them shown."""
-    lone = LoneQuestion(user_input=say, id="q-1", values={"context_recall": 0.25})
+    lone = UnmatchedQuestion(user_input=say, id="q-1", values={"context_recall": 0.25})
     return OneSided(
         **{"questions": questions, "means": {"context_recall": 0.5}, "shown": [lone], **more}
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ragmetrics.calibration import calibrate
-from ragmetrics.comparison import run_gate, tell_failed_gate, tell_gate
+from ragmetrics.comparison import notify_failed_gate, notify_gate, run_gate
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.model import Gate, IndexBuild
 from ragmetrics.pipeline import CoverageShort, run_night
@@ -91,8 +91,8 @@ def _gate(folder: Path, settings: Settings, say: Say) -> Gate:
         rows = [{**row, "index_build": build} for row in _rows(say, NIGHT, good)]
         write_jsonl(folder / "builds" / f"{build}.jsonl", rows)
     gate = run_gate(settings, IndexBuild(dataset="towers", build="b2", serving="b1"))
-    tell_gate(settings, gate)
-    tell_failed_gate(settings, f"index build: {say('reason')}", say("event"), "event-1")
+    notify_gate(settings, gate)
+    notify_failed_gate(settings, f"index build: {say('reason')}", say("event"), "event-1")
     refresh_builds(open_store(settings))
     return gate
 

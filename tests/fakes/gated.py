@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ragmetrics.model import FailedGate, FallenQuestion, Gate, JudgeInfo, MetricVerdict, Source
+from ragmetrics.model import FailedGate, Gate, JudgeInfo, MetricVerdict, Source, WorseQuestion
 
 FINISHED = datetime(2026, 11, 20, 3, 4, tzinfo=UTC)
 
@@ -56,7 +56,7 @@ def gate(build: str = "idx-43", day: int = 0, say: str | None = None, **change: 
         "reasons": [told("context_recall fell by 0.107, more than 0.05")],
         "metrics": [metric_verdict(), passed()],
         "fallen": [
-            FallenQuestion(
+            WorseQuestion(
                 metric="context_recall",
                 user_input=told(f"How do I get refund {number}?"),
                 id=told(f"row-{number}"),

@@ -11,12 +11,12 @@ import pandas as pd
 
 from ragmetrics.alerts import (
     AlertStore,
+    NightContext,
     advance_states,
     evaluate_rules,
     explain_root_cause,
     notifications,
 )
-from ragmetrics.alerts.rules import Night
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.model import Finding, JudgeInfo, Manifest, Source, Status
 from ragmetrics.model.manifest import Usage
@@ -101,12 +101,12 @@ def view(
     serving: Sequence[str] = (),
     book: AlertStore | None = None,
     mix_tags: Sequence[str] | None = None,
-) -> Night:
+) -> NightContext:
     """What the rules see tonight; `runs` are in the store, but do not speak for their nights.
     The `book` says what people were told before.
     """
     known = {(one.manifest.date, one.manifest.run): one for one in (*earlier, *runs)}
-    return Night(
+    return NightContext(
         tonight.manifest,
         tonight.scores,
         [one.manifest for one in earlier],

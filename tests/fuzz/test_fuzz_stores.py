@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from ragmetrics.alerts import AlertStore, load_alerts, silences
-from ragmetrics.alerts.delivery import BOOK
+from ragmetrics.alerts.delivery import STATE_FILE
 from ragmetrics.alerts.threads import Threads, load_threads
 from ragmetrics.calibration import load_history
 from ragmetrics.errors import StoreError
@@ -92,12 +92,12 @@ async def _keep(files: Files) -> None:
     """A file of judgements that is Parquet, and a journal that is still open."""
     done = ReplyCache(files, "f", "00000000", "ffffffff")
     done.load()
-    await done.keep(CachedReply(KEY, "grade", "a reply"))
+    await done.add(CachedReply(KEY, "grade", "a reply"))
     await asyncio.to_thread(done.compact)
     done.close()
     left = ReplyCache(files, "f", "00000000", "ffffffff")
     left.load()
-    await left.keep(CachedReply(KEY, "other", "a reply"))
+    await left.add(CachedReply(KEY, "other", "a reply"))
 
 
 def parts(files: Files) -> None:
@@ -145,7 +145,7 @@ RECORDS: dict[str, tuple[BaseModel, Read]] = {
         lambda files: load_plan(files, REF),
     ),
     f"{REF.folder('rows')}/sample.json": (NIGHT, lambda files: load_sample(files, REF)),
-    BOOK: (AlertStore(), load_alerts),
+    STATE_FILE: (AlertStore(), load_alerts),
     "alerts/threads.json": (Threads(), load_threads),
     "alerts/silences/a.json": (NIGHT, silences),
     "alerts/outbox/a.json": (NIGHT, load_alerts),

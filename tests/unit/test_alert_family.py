@@ -10,7 +10,7 @@ DOUBTFUL = Rule(metric="context_recall", max_drop=0.05)
 
 
 def rules_on_other(max_drop: float) -> list[Rule]:
-    """Nine rules on a metric that surely fell by 0.1."""
+    """Nine rules on a metric that fell significantly by 0.1."""
     return [Rule(metric=OTHER, max_drop=max_drop + place / 1_000) for place in range(9)]
 
 

@@ -222,7 +222,7 @@ def test_a_preview_is_what_every_channel_gets(
 def test_a_night_that_tells_nothing_says_so(run: Run, files: Files, tmp_path: Path) -> None:
     """On the terminal, and on the page."""
     ended = preview(run, files, "--date", FIRST, "--html", tmp_path / "page.html")
-    assert ended.out.startswith(f"Night of {FIRST}: nothing to tell.")
+    assert ended.out.startswith(f"Night of {FIRST}: no message.")
     assert "Nobody is told." in Page((tmp_path / "page.html").read_text("utf-8")).text
 
 
@@ -240,7 +240,7 @@ def test_a_gate_is_shown_where_it_is_news(run: Run, files: Files) -> None:
     save_gate(files, gate())
     save_gate(files, promoted())
     assert "index build idx-43 is held" in preview(run, files, "--build", "idx-43").out
-    assert "idx-44: promote, nothing to tell" in preview(run, files, "--build", "idx-44").out
+    assert "idx-44: promote, no message" in preview(run, files, "--build", "idx-44").out
 
 
 @pytest.mark.parametrize(
@@ -248,8 +248,8 @@ def test_a_gate_is_shown_where_it_is_news(run: Run, files: Files) -> None:
     [
         (["--date", "2026-11-30"], "no night of 2026-11-30"),
         (["--date", "2026-11-30"], "the newest night is 2026-11-11"),
-        (["--build", "idx-1"], "no verdict on an index build 'idx-1'"),
-        (["--build", "../runs"], "no verdict on an index build '../runs'"),
+        (["--build", "idx-1"], "no verdict on the index build 'idx-1'"),
+        (["--build", "../runs"], "no verdict on the index build '../runs'"),
         (["--sample", "--build", "idx-1"], "one of them at a time"),
         (["--date", "tomorrow"], "should be a date like 2026-11-19"),
         (

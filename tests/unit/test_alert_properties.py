@@ -33,7 +33,7 @@ from ragmetrics.alerts import (
 )
 from ragmetrics.alerts import delivery as deliver
 from ragmetrics.alerts.alert_store import AlertState, Undelivered
-from ragmetrics.alerts.delivery import BOOK
+from ragmetrics.alerts.delivery import STATE_FILE
 from ragmetrics.alerts.webhook import SlackError
 from ragmetrics.config import make_settings
 from ragmetrics.config.alerts import STEP
@@ -131,7 +131,7 @@ class Nights(RuleBasedStateMachine):
         write = Files.write
 
         def written(files: Files, path: str, data: bytes) -> None:
-            if path == BOOK and self.slack == "before the state":
+            if path == STATE_FILE and self.slack == "before the state":
                 raise Killed
             write(files, path, data)
 

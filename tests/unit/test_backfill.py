@@ -347,7 +347,7 @@ def test_nights_after_one_that_waits_for_its_batches_wait_for_it(tmp_path: Path)
     assert done.dates("no logs") == [DAYS[2]]
     with pytest.raises(BackfillShort, match="batch b1 is at work") as short:
         done.check()
-    assert f"{DAYS[3]}: is published after {DAYS[1]}" in str(short.value)
+    assert f"{DAYS[3]}: waits until {DAYS[1]} is published" in str(short.value)
     steps.scores.clear()
     steps.published.clear()
     assert fill(steps.settings, DAYS, steps, at_once=2).dates("kept") == [DAYS[0]]
@@ -391,9 +391,9 @@ def test_a_bug_is_not_taken_for_a_failed_night(tmp_path: Path) -> None:
         ({"logs": "logs/{date:%Y-%m}/"}, DAYS[0], DAYS[1], 1, "template with the day in it"),
         ({}, DAYS[0], DAYS[1], 0, "should be one or more"),
         ({"metrics": ["recall"]}, DAYS[0], DAYS[1], 1, "recall"),
-        ({}, DAYS[0], date(9000, 1, 1), 1, "9000-01-01, is yet to come: it is 2"),
-        ({}, date(1, 1, 1), DAYS[0], 1, r"nights from 0001-01-01 .* 3,660 at a time are the most"),
-        ({}, DAYS[0], DAYS[1], 1, r"from 2026-11-10 to 2026-11-11 has a log: looked for in .*dt="),
+        ({}, DAYS[0], date(9000, 1, 1), 1, "9000-01-01, is in the future; today is 2"),
+        ({}, date(1, 1, 1), DAYS[0], 1, r"nights from 0001-01-01 .* at most 3,660 are allowed"),
+        ({}, DAYS[0], DAYS[1], 1, r"from 2026-11-10 to 2026-11-11 has a log in .*dt="),
     ],
 )
 def test_what_cannot_be_is_told_before_anything_is_begun(
@@ -505,7 +505,7 @@ def test_a_range_without_any_log_is_exit_code_2(tmp_path: Path, run: Callable[..
     path = write_settings(tmp_path)
     ended = run("backfill", "--settings", path, "--first", DAYS[2], "--last", DAYS[2])
     assert (ended.code, ended.out) == (2, "")
-    assert f"has a log: looked for in {tmp_path}/logs/dt={{date}}\n" in ended.err
+    assert f"has a log in {tmp_path}/logs/dt={{date}}\n" in ended.err
 
 
 def test_the_command_fails_where_nights_are_left(tmp_path: Path, run: Callable[..., Ended]) -> None:

@@ -65,10 +65,10 @@ def levels(manifest: Manifest) -> dict[str, str]:
 
 
 def test_a_night_without_any_log_says_that_nothing_is_scored(tmp_path: Path) -> None:
-    """And not that what could be scored is published, as a night with gaps does."""
+    """And not that all other scores are published, as a night with gaps does."""
     _, said = short_night(dataset(tmp_path))
     assert said.startswith(f"night {NIGHT}: nothing to score: ")
-    assert said.endswith("; no row has a score, and the night is published as one without data")
+    assert said.endswith("; no row has a score, and the night is published without data")
 
 
 @pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".zst", zstd)])

@@ -201,7 +201,7 @@ def test_a_full_temporary_disk_is_said(
     monkeypatch.setattr(tempfile, "TemporaryDirectory", full)
     (error,) = run(answer(make(), asks(1)))
     assert isinstance(error, StoreError)
-    assert "TMPDIR says where they go" in str(error)
+    assert "TMPDIR sets their folder" in str(error)
 
 
 # Handing out
@@ -307,6 +307,6 @@ def test_a_damaged_record_is_left_aside_and_never_removed(
         assert grades(asks(2), run(answer(judge, asks(2)))) == [0, 2]
     for name, data in torn.items():
         assert (folder / name).read_bytes() == data
-        told = caplog.text.count(f"{name} is left aside: it is no record of a batch")
+        told = caplog.text.count(f"{name} is ignored: it is not a record of a batch")
         assert told == (1 if data else 0)
     assert len(list(all_batches(Files(str(tmp_path))))) == 1

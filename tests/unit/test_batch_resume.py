@@ -225,7 +225,7 @@ def test_an_outage_ends_the_run_and_not_the_batch(
     judge_server.batch_faults(fail_steps={"look": 10_000})
     replies = run(answer(make(deadline_seconds=0.1), asks(NUMBER)))
     assert {type(one) for one in replies} == {JudgePending}
-    assert "cannot be looked at just now" in str(replies[0])
+    assert "state of a batch cannot be read now" in str(replies[0])
     judge_server.batch_faults(fail_steps={})
     assert resumed(make, judge_server)["created"] == 1
 
@@ -319,7 +319,10 @@ def test_a_run_that_is_stopped_says_what_goes_on(
         await asyncio.gather(asked, return_exceptions=True)
 
     run(stop(make()))
-    assert "still at work, and will be paid for: batch_000000. The same command goes" in caplog.text
+    assert (
+        "still in progress and will be charged: batch_000000. The same command continues"
+        in caplog.text
+    )
     assert "`ragmetrics batches STORE --cancel ID`" in caplog.text
     judge_server.reset()
     judge_server.batch_faults(delay_seconds=60)

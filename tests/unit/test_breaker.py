@@ -72,7 +72,7 @@ async def endpoint(server: Server, **more: Any) -> AsyncIterator[Endpoint]:
         clock=asyncio.get_running_loop().time,
     )
     access = find_access(chosen, chosen.base_url, SecretStr("testing"))
-    made = Endpoint(access, chosen, "m", transport=server, gate=gate)  # type: ignore[arg-type]
+    made = Endpoint(access, chosen, "m", transport=server, limiter=gate)  # type: ignore[arg-type]
     yield made
     await made.close()
 

@@ -22,7 +22,7 @@ from ragmetrics.model import SpendLimits, Status, question_key
 from ragmetrics.model.manifest import Usage
 from ragmetrics.pipeline import run_night
 from ragmetrics.scoring import check_prices
-from ragmetrics.scoring.budget.plan import PLACES, Costs, divide, no_costs, place_of
+from ragmetrics.scoring.budget.plan import BUCKETS, Costs, bucket_of, divide, no_costs
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
@@ -51,7 +51,7 @@ def over(result: Result) -> dict[str, set[str]]:
 
 costs_of_parts = st.dictionaries(
     st.text("abc/", min_size=1, max_size=4),
-    st.lists(st.tuples(st.integers(0, PLACES - 1), st.integers(0, 9)), max_size=30),
+    st.lists(st.tuples(st.integers(0, BUCKETS - 1), st.integers(0, 9)), max_size=30),
     min_size=1,
     max_size=6,
 )
@@ -65,7 +65,7 @@ def spread_out(asked: list[tuple[int, int]]) -> Costs:
     return costs
 
 
-EVERYWHERE = np.ones((PLACES, 2), dtype=np.int64)
+EVERYWHERE = np.ones((BUCKETS, 2), dtype=np.int64)
 """A log with one question at each place."""
 
 
@@ -96,7 +96,7 @@ def test_the_sample_fits_into_the_limit(
 
 def test_a_sample_is_part_of_every_larger_one() -> None:
     """Nights with other shares judge the same questions, as far as they go."""
-    costs = {"a/0": spread_out([(place, 1) for place in range(PLACES)])}
+    costs = {"a/0": spread_out([(place, 1) for place in range(BUCKETS)])}
     small, large = (
         divide(SpendLimits(max_requests=n), Usage(), costs, EVERYWHERE) for n in (100, 600)
     )
@@ -109,8 +109,8 @@ def test_a_sample_is_part_of_every_larger_one() -> None:
 
 def test_places_are_spread_evenly() -> None:
     """The sample is fair: each place has about as many questions."""
-    places = [place_of(question_key(f"question {n}")) for n in range(20_000)]
-    counts, _ = np.histogram(places, bins=8, range=(0, PLACES))
+    places = [bucket_of(question_key(f"question {n}")) for n in range(20_000)]
+    counts, _ = np.histogram(places, bins=8, range=(0, BUCKETS))
     assert counts.min() > 2_300
 
 
@@ -130,7 +130,7 @@ def test_what_is_set_aside_is_waited_for() -> None:
     order: list[str] = []
 
     async def ask(name: str, tokens: float, paid: float) -> None:
-        async with purse.set_aside(lambda: (tokens, 0)) as bill:
+        async with purse.reserve(lambda: (tokens, 0)) as bill:
             order.append(name)
             await asyncio.sleep(0)
             bill.paid_tokens = paid
@@ -151,7 +151,7 @@ def test_money_runs_out_like_tokens() -> None:
     """Where nothing is on its way, nothing is waited for."""
 
     async def ask() -> None:
-        async with purse.set_aside(lambda: (1, 0.2)):
+        async with purse.reserve(lambda: (1, 0.2)):
             pass
 
     purse = SpendLimiter(usd=0.1)
@@ -283,7 +283,9 @@ def test_money_without_a_price_is_a_mistake_in_the_settings(
 ) -> None:
     """The message says which key is missing; requests and tokens need no price."""
     settings = budgeted(judge_server, {"max_usd": 1}, PRICES | lacking, metrics=METRICS)
-    with pytest.raises(SettingsError, match=f"max_usd: what openai:.* lack {named}$"):
+    with pytest.raises(
+        SettingsError, match=f"max_usd: the price of openai:.* set {named} of the judge$"
+    ):
         check_prices(settings)
     with pytest.raises(SettingsError, match=named):
         evaluate(make_rows(2), METRICS, settings=settings)

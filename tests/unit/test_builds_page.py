@@ -77,7 +77,7 @@ def test_every_gate_has_its_verdict_and_evidence(site: Files) -> None:
 def test_a_build_that_was_compared_shows_where_and_by_which_contexts(site: Files) -> None:
     """As the page of any comparison does; without it the questions that fell stand open."""
     read = text(build_page(site, gate(), comparison()))
-    for told in ("By section: 1 surely worse", "− left rank 1 kb-1", "only in A3"):
+    for told in ("By section: 1 significantly worse", "− left rank 1 kb-1", "only in A3"):
         assert told in read, told
     assert "A is the serving build, B the new one." in read
     assert "only in A" not in text(build_page(site, gate()))

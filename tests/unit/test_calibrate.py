@@ -1,4 +1,4 @@
-"""Calibration: judges that are right, wrong, silent or paid, held against labelled rows."""
+"""Calibration: judges that are right, wrong, silent or paid, compared with labelled rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ragmetrics.calibration.recorded_verdicts import read_verdict
 from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError, JudgeRefused
 from ragmetrics.metrics import GRADE, as_yaml
-from ragmetrics.model import Agreement, Calibration, Measured, Segment
+from ragmetrics.model import Agreement, Calibration, MetricCalibration, Segment
 from ragmetrics.storage import Files
 from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
@@ -40,7 +40,7 @@ def hold(place: Path, judge: Any = "embedded", **options: Any) -> Calibration:
     return found
 
 
-def metric(found: Calibration, name: str) -> Measured:
+def metric(found: Calibration, name: str) -> MetricCalibration:
     """A metric that was calibrated."""
     measured = found.measured(name)
     assert measured is not None, found.skipped
@@ -147,7 +147,7 @@ def test_a_metric_without_any_verdict_has_no_figure(tmp_path: Path, labelled: Pa
     found = hold(labelled, judge, metrics=["context_recall"])
     assert metric(found, "context_recall").overall is None
     assert metric(found, "context_recall").status == {"unreadable": 27}
-    assert found.short
+    assert found.incomplete
 
 
 # Segments, gold figures, metrics
@@ -202,7 +202,7 @@ def test_any_metric_has_a_gold_figure_under_its_name(tmp_path: Path) -> None:
     (rank,) = found.gold
     assert (rank.metric, rank.rows, rank.spearman.value) == ("hit_rate", 8, pytest.approx(1))
     assert found.metrics == []
-    assert not found.short
+    assert not found.incomplete
 
 
 def test_metrics_that_cannot_be_held_are_told(tmp_path: Path, labelled: Path) -> None:
@@ -210,7 +210,7 @@ def test_metrics_that_cannot_be_held_are_told(tmp_path: Path, labelled: Path) ->
     rows = [relabelled(row, chunk_relevance=[1, 1]) for row in make_labelled(5)]
     found = hold(write_jsonl(tmp_path / "set.jsonl", rows))
     assert found.skipped == {
-        "context_relevance": "all 10 labels are of one class: nothing to tell apart",
+        "context_relevance": "all 10 labels are of one class: there is nothing to distinguish",
         "faithfulness": "no row has labels.statement_support for it",
     }
     found = hold(labelled, metrics=["context_relevance", "mrr"])
@@ -242,7 +242,7 @@ def test_a_refusing_judge_of_a_panel_leaves_the_others_theirs(
     recorded = write_judge(tmp_path / "judge.jsonl", labelled)
     settings = make_settings({"judges": ["embedded", refuser, recorded]})
     first, refused, last = calibrate(settings, [str(labelled)], now=NOW, files=files)
-    assert (first.short, refused.short, last.short) == (False, True, False)
+    assert (first.incomplete, refused.incomplete, last.incomplete) == (False, True, False)
     assert (first.refused, last.refused) == ("", "")
     assert "refused the key" in refused.refused
     assert (refused.judge.name, refused.metrics, refused.skipped) == ("openai:mine", [], {})
@@ -411,7 +411,7 @@ def test_a_reply_without_a_verdict_is_unreadable(tmp_path: Path) -> None:
     place = write_jsonl(tmp_path / "set.jsonl", rows)
     (found,) = calibrate_replies(make_settings({}), [str(place)])
     assert metric(found, "context_recall").status == {"unreadable": 4}
-    assert found.short
+    assert found.incomplete
 
 
 def test_a_rating_of_the_whole_row_is_passed_over(tmp_path: Path) -> None:
@@ -421,7 +421,7 @@ def test_a_rating_of_the_whole_row_is_passed_over(tmp_path: Path) -> None:
     (found,) = calibrate_replies(make_settings({}), [str(place)])
     assert found.judge.name == "stars"
     assert set(found.skipped.values()) == {
-        "it rates whole rows, and no label says what is true of those"
+        "it rates whole rows, and there are no labels for whole rows"
     }
 
 

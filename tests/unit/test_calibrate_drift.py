@@ -110,7 +110,7 @@ def test_a_damaged_record_is_left_out_and_logged(
     bench.files.write("calibrations/set=towers/judge=x/20261118T120000Z.json", b"{}")
     with caplog.at_level(logging.ERROR):
         assert load_calibrations(bench.files) == [found]
-    assert "is no calibration" in caplog.text
+    assert "is not a calibration" in caplog.text
 
 
 def test_an_unchanged_judge_does_not_drift(bench: Bench) -> None:
@@ -172,7 +172,7 @@ def test_verdicts_that_were_not_had_are_not_compared(bench: Bench) -> None:
     silent = bench.calibrate(lambda metric, _: None if metric == "context_recall" else "{}")
     found = compare_calibrations(bench.files, silent, bench.calibrate())
     assert {one.untold for one in found.metrics} == {"nothing_shared"}
-    assert found.silent
+    assert found.has_unknown
     assert not found.drifted
 
 
@@ -183,7 +183,7 @@ def test_an_outage_hides_no_drift(bench: Bench) -> None:
     third = bench.calibrate(careless)
     silent, told = calibration_drifts(bench.files)
     assert {one.untold for one in silent.metrics} == {"no_verdict"}
-    assert (silent.drifted, silent.silent, silent.later) == (False, True, outage.at)
+    assert (silent.drifted, silent.has_unknown, silent.later) == (False, True, outage.at)
     assert told.drifted
     assert {one.earlier for one in told.metrics} == {first.at} == {told.earlier}
     assert (told.before, told.later) == (outage.at, third.at)
@@ -286,7 +286,7 @@ def test_what_does_not_compare_is_an_error(bench: Bench) -> None:
     other = found.model_copy(update={"name": "other"})
     with pytest.raises(InputError, match="one set and one judge"):
         compare_calibrations(bench.files, other, found)
-    with pytest.raises(InputError, match="not kept"):
+    with pytest.raises(InputError, match="not stored"):
         compare_calibrations(Files(bench.files.uri("elsewhere")), found, found)
 
 

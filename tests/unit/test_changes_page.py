@@ -92,7 +92,8 @@ def test_a_published_night_says_what_changed(team: Settings) -> None:
     html = site.read("2026-11-19/changes.html").decode()
     read = text(html)
     for told in (
-        "Night of 2026-11-19 (B) against 2026-11-18 (A): B is surely worse by 2 metrics of 2.",
+        "Night of 2026-11-19 (B) against 2026-11-18 (A): "
+        "B is significantly worse by 2 metrics of 2.",
         "context_recall fell from 0.900 to 0.738",
         "80 paired",
         "By channel",

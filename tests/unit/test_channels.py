@@ -179,7 +179,7 @@ def test_a_crash_repeats_at_most_one_message(
     noted: int,
 ) -> None:
     """Of three channels, the one whose message was just taken, and not noted as sent."""
-    notes, drop = iter(range(noted)), outbox.drop
+    notes, drop = iter(range(noted)), outbox.remove_messages
 
     def dropped(kept: Files, messages: Any) -> None:
         if messages and next(notes, None) is None:
@@ -187,7 +187,7 @@ def test_a_crash_repeats_at_most_one_message(
         drop(kept, messages)
 
     with monkeypatch.context() as dying:
-        dying.setattr(outbox, "drop", dropped)
+        dying.setattr(outbox, "remove_messages", dropped)
         with pytest.raises(Killed):
             told(files, bad())
     assert told(files, bad()).errors == ()

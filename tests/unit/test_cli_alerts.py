@@ -22,7 +22,7 @@ from ragmetrics.alerts import (
 )
 from ragmetrics.alerts import delivery as deliver
 from ragmetrics.alerts.alert_store import Undelivered
-from ragmetrics.alerts.delivery import BOOK
+from ragmetrics.alerts.delivery import STATE_FILE
 from ragmetrics.alerts.silencing import FOLDER
 from ragmetrics.config import make_settings
 from ragmetrics.errors import StoreError
@@ -273,11 +273,11 @@ def test_a_night_that_ends_meanwhile_and_a_silence_keep_each_other(
         assert alerts(run, files, "ack", RECALL).code == 0
         return compose(*given, **more)
 
-    before = files.read(BOOK)
+    before = files.read(STATE_FILE)
     monkeypatch.setattr(deliver, "compose", composed)
     tell(files, 1)
     assert load_alerts(files).night == FIRST + timedelta(1)
-    assert files.read(BOOK) != before
+    assert files.read(STATE_FILE) != before
     tell(files, 3)
     assert slack_server.delivered == []
     assert listed(run, files)[RECALL]["silence"]["by"] == "ada"

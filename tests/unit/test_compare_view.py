@@ -29,7 +29,7 @@ def page(site: Files, found: Comparison) -> str:
 def test_what_surely_fell_is_said_first(site: Files) -> None:
     """In the first lines, by how much and where; then every metric, the likeliest loss first."""
     read = text(page(site, comparison()))
-    assert "B is surely worse by 1 metric of 3." in read
+    assert "B is significantly worse by 1 metric of 3." in read
     assert (
         "context_recall fell from 0.900 to 0.700 over the same 80 questions: −0.20 [−0.26, −0.14]"
         in read
@@ -43,9 +43,9 @@ def test_every_line_has_a_word_for_what_it_says() -> None:
     """Colour is not the only sign: worse, better, neither, not compared and why."""
     lines = {one.change.metric: one for one in compare_view(comparison()).lines}
     assert {name: one.word for name, one in lines.items()} == {
-        "context_recall": "surely worse",
+        "context_recall": "significantly worse",
         "context_relevance": "better",
-        "context_precision": "no sure change",
+        "context_precision": "no significant change",
         "faithfulness": "not compared",
     }
     assert lines["faithfulness"].bar is None
@@ -54,9 +54,9 @@ def test_every_line_has_a_word_for_what_it_says() -> None:
 @pytest.mark.parametrize(
     ("metrics", "segments", "state", "told"),
     [
-        ([change()], [], "firing", "B is surely worse by 1 metric of 1"),
-        ([change(by=-0.01)], [], "ok", "nothing surely got worse"),
-        ([change(by=0.2)], [], "ok", "nothing surely got worse, and 1 metric got better"),
+        ([change()], [], "firing", "B is significantly worse by 1 metric of 1"),
+        ([change(by=-0.01)], [], "ok", "nothing got significantly worse"),
+        ([change(by=0.2)], [], "ok", "nothing got significantly worse, and 1 metric got better"),
         (
             [MetricChange(metric="m", reason="other judges")],
             [],
@@ -67,7 +67,7 @@ def test_every_line_has_a_word_for_what_it_says() -> None:
             [change(by=-0.01)],
             [change(segment=Segment(tag="section", value="api"))],
             "fell",
-            "no metric surely got worse over all rows, but 1 segment did",
+            "no metric got significantly worse over all rows, but 1 segment did",
         ),
     ],
 )
@@ -84,7 +84,7 @@ def test_where_lower_is_better_a_rise_is_the_loss() -> None:
     rise = change("noise_sensitivity", 0.2, higher_is_better=False, p_adjusted=0.001, p_value=0.001)
     fall = change("noise_sensitivity", -0.2, higher_is_better=False, p_adjusted=1.0, p_value=0.9)
     words = [compare_view(comparison(metrics=[one])).lines[0].word for one in (rise, fall)]
-    assert words == ["surely worse", "better"]
+    assert words == ["significantly worse", "better"]
 
 
 def test_numbers_are_as_exact_as_their_interval() -> None:
@@ -174,7 +174,7 @@ def test_of_a_tag_with_many_values_those_that_got_worse_stand_open(site: Files) 
     assert [len(worse.first), len(worse.rest)] == [7, 9]
     assert [len(calm.first), len(calm.rest)] == [5, 4]
     read = text(page(site, comparison(segments=segments)))
-    assert "9 more lines by section, none surely worse" in read
+    assert "9 more lines by section, none significantly worse" in read
     assert "s-15" in read
 
 

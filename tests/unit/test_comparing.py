@@ -158,7 +158,7 @@ def test_too_few_questions_are_not_compared(a: Questions, b: Questions, why: str
     change = measure("m", a, b)
     assert (change.difference, change.p_value, change.reason) == (None, None, why)
     assert change.mean_a == (1.0 if a else None)
-    assert not change.surely_lost()
+    assert not change.significantly_worse()
 
 
 def test_all_tests_are_one_family() -> None:
@@ -177,7 +177,7 @@ def test_of_unchanged_sides_at_most_one_in_twenty_looks_worse() -> None:
             level = random.random(60)
             a, b = ({f"q{n}": [v] for n, v in enumerate(side)} for side in _noisy(random, level))
             changes.append(measure("m", a, b))
-        surely += any(one.surely_lost() for one in control(changes))
+        surely += any(one.significantly_worse() for one in control(changes))
     assert surely <= 0.05 * 100 + 2 * (0.05 * 0.95 * 100) ** 0.5
 
 
@@ -189,10 +189,10 @@ def _noisy(random: np.random.Generator, level: NDArray[np.float64]) -> NDArray[n
 def test_a_sure_loss_is_above_the_limit_and_significant() -> None:
     """As a gate holds a build: both, and p after control of the family."""
     change = MetricChange(metric="m", difference=-0.06, p_value=0.01, p_adjusted=0.04)
-    assert change.surely_lost(0.05)
-    assert not change.surely_lost(0.06)
-    assert not change.model_copy(update={"p_adjusted": 0.06}).surely_lost(0.05)
-    assert not change.model_copy(update={"difference": 0.06}).surely_lost()
+    assert change.significantly_worse(0.05)
+    assert not change.significantly_worse(0.06)
+    assert not change.model_copy(update={"p_adjusted": 0.06}).significantly_worse(0.05)
+    assert not change.model_copy(update={"difference": 0.06}).significantly_worse()
 
 
 def test_questions_that_moved_furthest_come_first() -> None:
@@ -213,14 +213,14 @@ def test_rows_compared_with_themselves_differ_in_nothing() -> None:
     compared = [one for one in result.metrics if not one.reason]
     assert len(compared) == 6
     assert {one.difference for one in compared} == {0}
-    assert (result.moved, result.surely_lost(), result.undecided) == ([], [], [])
+    assert (result.moved, result.significantly_worse(), result.undecided) == ([], [], [])
 
 
 def test_the_same_on_both_sides_is_told(tmp_path: Path) -> None:
     """A slip in a pipeline would pass each time."""
     log = str(write_jsonl(tmp_path / "a.jsonl", golden(20)))
     again = str(write_jsonl(tmp_path / "b.jsonl", golden(20)))
-    same = "A and B are the same: nothing can differ"
+    same = "A and B are the same data, so there is no difference"
     assert ragmetrics.compare(log, log, metrics=["id_recall"]).notices == [same]
     assert ragmetrics.compare(log, again, metrics=["id_recall"]).notices == []
 
@@ -238,7 +238,7 @@ def test_a_damaged_index_is_found() -> None:
     now = damaged(ROWS, 0.2, seed=3)
     result = ragmetrics.compare(ROWS, now, metrics=METRICS, rows=3)
     change = change_of(result)
-    assert change.surely_lost(0.05)
+    assert change.significantly_worse(0.05)
     assert (change.questions, change.paired) == (80, True)
     lost = {new["user_input"] for old, new in zip(ROWS, now, strict=True) if old != new}
     moved = [one for one in result.moved if one.metric == "context_recall"]
@@ -270,11 +270,11 @@ def test_equal_rows_of_different_logs_get_equal_scores() -> None:
 
 
 def test_segments_tell_where() -> None:
-    """Rows of one channel alone were damaged, and that channel alone is surely worse."""
+    """Rows of one channel alone were damaged, and that channel alone is significantly worse."""
     hit = damaged([row for row in ROWS if row["tags"]["channel"] == "app"], 0.4, seed=1)
     now = [*(row for row in ROWS if row["tags"]["channel"] == "web"), *hit]
     result = ragmetrics.compare(ROWS, now, by="channel", metrics=METRICS)
-    lost = [one.segment for one in result.surely_lost(0.05) if one.segment]
+    lost = [one.segment for one in result.significantly_worse(0.05) if one.segment]
     assert {str(one) for one in lost} == {"channel=app"}
     assert len(result.segments) == 2 * len(METRICS)
 
@@ -282,7 +282,7 @@ def test_segments_tell_where() -> None:
 def test_a_tag_that_no_row_has_is_told() -> None:
     """It is no error: the other numbers stand."""
     result = ragmetrics.compare(ROWS, ROWS, by=["channel", "nobody"], metrics=METRICS)
-    assert result.notices == ["no row that was scored has the tag nobody"]
+    assert result.notices == ["no scored row has the tag nobody"]
 
 
 def test_a_value_of_one_side_alone_has_its_mean() -> None:
@@ -310,7 +310,7 @@ def test_results_are_compared_as_they_were_scored() -> None:
     before = ragmetrics.evaluate(ROWS, ["context_recall", {"hit_rate": {"k": 1}}])
     now = ragmetrics.evaluate(damaged(ROWS, 0.3, 1), ["context_recall", {"hit_rate": {"k": 2}}])
     result = ragmetrics.compare(before, now)
-    assert change_of(result).surely_lost()
+    assert change_of(result).significantly_worse()
     refused = change_of(result, "hit_rate")
     assert refused.reason == (
         "A and B were scored with different prompts, parameters, embeddings or versions of it"
@@ -349,7 +349,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 def test_nights_are_named_by_date(team: Settings) -> None:
     """The run that speaks for each; by text or as dates."""
     result = ragmetrics.compare("2026-11-18", NIGHTS[1], settings=team)
-    assert change_of(result).surely_lost(0.05)
+    assert change_of(result).significantly_worse(0.05)
     assert result.a.name.startswith("night 2026-11-18 (run ")
     assert (result.a.rows, result.b.rows) == (80, 80)
     assert result.moved[0].user_input.startswith("What is the height of tower")
@@ -413,19 +413,22 @@ def test_other_datasets_are_told(team: Settings) -> None:
     log = team.logs.replace("{date}", str(NIGHTS[1]))
     other = team.model_copy(update={"dataset": "bridges"})
     result = ragmetrics.compare(NIGHTS[0], log, settings=other)
-    assert result.notices == ["A is of the data set towers, B of bridges"]
+    assert result.notices == ["A is from the data set towers, B from bridges"]
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ("2026-11-02", "2026-11-02: no run of that night in "),
-        ("2026-13-02", "2026-13-02: there is no such day; a folder of that name is ./2026-13-02"),
+        (
+            "2026-13-02",
+            "2026-13-02: not a valid date; write ./2026-13-02 for a folder of that name",
+        ),
         ("0123456789", "0123456789: no such run in "),
-        ("nonsense", "nonsense: neither a log, nor a date"),
+        ("nonsense", "nonsense: not a log, a date"),
         ("logs/nothing.jsonl", "logs/nothing.jsonl: no such log"),
         ("build:b9", "build b9: no log at "),
-        ("build:../b9", "build:../b9: no name of an index build"),
+        ("build:../b9", "build:../b9: not a valid name of an index build"),
         (7, "rows: expected a path, dicts or a table, not int"),
     ],
 )

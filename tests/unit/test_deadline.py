@@ -20,7 +20,7 @@ from ragmetrics.judges import before_deadline, deadline_at, find_access, use_dea
 from ragmetrics.judges.deadline import Deadline, seconds_left
 from ragmetrics.judges.embeddings import OpenAIEmbedder
 from ragmetrics.metrics import select
-from ragmetrics.model import Ask, LogRow, ReplayShort, Status
+from ragmetrics.model import Ask, LogRow, ReplayIncomplete, Status
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.scoring.driver import drive
 from ragmetrics.storage import ScoredRow, open_store, run_of
@@ -189,7 +189,10 @@ def test_a_retriever_is_asked_until_the_deadline(
     search_server.faults(latency_ms=120)
     settings = replaying(tmp_path, search_server, concurrency=1)
     until = datetime.now(UTC) + timedelta(seconds=0.5)
-    with pytest.raises(ReplayShort, match="the run's deadline"), use_deadline(deadline_at(until)):
+    with (
+        pytest.raises(ReplayIncomplete, match="the run's deadline"),
+        use_deadline(deadline_at(until)),
+    ):
         run_replay(settings, BUILD)
     search_server.faults(latency_ms=0)
     done = run_replay(settings, BUILD)

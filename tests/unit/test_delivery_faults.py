@@ -31,10 +31,10 @@ from ragmetrics.alerts import (
     timeouts as sending,
 )
 from ragmetrics.alerts.alert_store import Undelivered
-from ragmetrics.alerts.delivery import BOOK
+from ragmetrics.alerts.delivery import STATE_FILE
 from ragmetrics.alerts.formats.slack_blocks import section
 from ragmetrics.alerts.slack_bot import API
-from ragmetrics.alerts.timeouts import hidden
+from ragmetrics.alerts.timeouts import redact_secrets
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.model import Manifest
 from ragmetrics.storage import Files, save_manifest
@@ -213,7 +213,7 @@ def test_what_a_service_refuses_lets_the_next_message_try(
             )
             for number in (status, status + 1_000)
         ]
-        outbox.keep(files, waits)
+        outbox.add_messages(files, waits)
         team.status, sent = status, list[str]()
         send = apprise_channel.send
 
@@ -225,7 +225,7 @@ def test_what_a_service_refuses_lets_the_next_message_try(
             noted.setattr(apprise_channel, "send", noting)
             assert len(told(files, of(1, "ok")).errors) == 1
         assert len(sent) == tries, status
-        outbox.drop(files, waits)
+        outbox.remove_messages(files, waits)
 
 
 # What can never be delivered
@@ -345,7 +345,7 @@ def test_what_is_raised_in_time_is_raised(error: BaseException) -> None:
 )
 def test_no_part_of_an_address_is_shown(secret: str, said: str, shown: str) -> None:
     """Whole or in part, as it stands or decoded; a user and a password however short."""
-    assert hidden(said, [secret]) == shown
+    assert redact_secrets(said, [secret]) == shown
 
 
 def test_no_record_or_channel_shows_its_address(
@@ -363,6 +363,6 @@ def test_no_record_or_channel_shows_its_address(
     stored = b"".join(files.read(info.path) for info in files.below()).decode()
     for secret in (slack_server.url, team.url, "xoxb-secret-token", "hook-secret-1234"):
         assert secret not in repr(every) + str(every) + stored
-    assert files.exists(BOOK)
+    assert files.exists(STATE_FILE)
     assert sending.CHANNEL_TIMEOUT > 2 * webhook.LONGEST_WAIT, "time for a rate limit and a repeat"
     assert load_alerts(files).outbox[0].night == FIRST + timedelta(0)

@@ -58,7 +58,7 @@ def test_a_rise_is_worse() -> None:
 
 
 def test_high_segments_are_shaded() -> None:
-    """A segment surely above the mean of all rows is the worst of its column."""
+    """A segment significantly above the mean of all rows is the worst of its column."""
     segments = [noise(0.5, "billing"), noise(0.05, "api")]
     (table,) = tag_tables(night(metrics=[noise(0.2)], segments=segments))
     assert [(line.value, line.cells[0].shade) for line in table.lines] == [

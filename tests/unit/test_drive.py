@@ -114,7 +114,7 @@ def test_usage_counts_attempts_tokens_and_failures() -> None:
     judge = ScriptedJudge(lambda request, attempt: BAD if attempt == 0 else GOOD)
     broker = a_broker(judge)
     run(drive(rows(3), select(["context_relevance"]), alone(broker)))
-    assert broker.tallies.usage() == Usage(
+    assert broker.counters.usage() == Usage(
         requests=6, prompt_tokens=60, completion_tokens=18, failures={"unreadable": 3}
     )
 
@@ -164,7 +164,7 @@ def test_a_judge_error_fails_its_row_and_no_other(transient: bool) -> None:
     assert statuses(found) == [Status.SCORED, Status.JUDGE_FAILED, Status.SCORED]
     assert found[1].scores["context_relevance"].reason == "timed out"
     assert set(judge.asked.values()) == {1}
-    assert broker.tallies.usage().failures == {"judge_failed": 1}
+    assert broker.counters.usage().failures == {"judge_failed": 1}
 
 
 def test_one_metrics_failure_leaves_the_others_their_scores() -> None:
@@ -274,27 +274,27 @@ def kept(folder: Path, fingerprint: str = "f00d") -> ReplyCache:
 def test_kept_replies_are_not_asked_again(tmp_path: Path) -> None:
     """A second run gives the same scores, and its judge has nothing to do."""
     first, second = ScriptedJudge(keeps=True), ScriptedJudge(refuse, keeps=True)
-    before = score(first, rows(5, 2), kept=kept(tmp_path))
-    broker = a_broker(second, kept=kept(tmp_path))
+    before = score(first, rows(5, 2), cache=kept(tmp_path))
+    broker = a_broker(second, cache=kept(tmp_path))
     after = run(drive(rows(5, 2), select(["context_relevance"]), alone(broker)))
     assert after == before
     assert not second.asked
-    assert broker.tallies.usage() == Usage(answered_from_store=10)
+    assert broker.counters.usage() == Usage(answered_from_store=10)
 
 
 def test_a_stopped_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     """Only what was not answered before is asked: here, the rows after the third."""
-    score(ScriptedJudge(keeps=True), rows(3), kept=kept(tmp_path))
+    score(ScriptedJudge(keeps=True), rows(3), cache=kept(tmp_path))
     judge = ScriptedJudge(keeps=True)
-    score(judge, rows(10), kept=kept(tmp_path))
+    score(judge, rows(10), cache=kept(tmp_path))
     assert sum(judge.asked.values()) == 7
 
 
 def test_an_unreadable_reply_is_not_kept(tmp_path: Path) -> None:
     """The next run asks again: what could not be used is no answer."""
-    score(ScriptedJudge(lambda request, attempt: BAD, keeps=True), rows(2), kept=kept(tmp_path))
+    score(ScriptedJudge(lambda request, attempt: BAD, keeps=True), rows(2), cache=kept(tmp_path))
     judge = ScriptedJudge(keeps=True)
-    found = score(judge, rows(2), kept=kept(tmp_path))
+    found = score(judge, rows(2), cache=kept(tmp_path))
     assert sum(judge.asked.values()) == 2
     assert statuses(found) == [Status.SCORED] * 2
 
@@ -303,17 +303,17 @@ def test_a_kept_reply_that_no_longer_reads_is_asked_anew(tmp_path: Path) -> None
     """A stricter check finds out what an older version kept."""
     (row,) = rows(1)
     (request,) = next(select(["context_relevance"])[0].play(row))
-    asyncio.run(kept(tmp_path).keep(CachedReply(row.question_key + request.key, "grade", BAD)))
+    asyncio.run(kept(tmp_path).add(CachedReply(row.question_key + request.key, "grade", BAD)))
     judge = ScriptedJudge(keeps=True)
-    broker = a_broker(judge, kept=kept(tmp_path))
+    broker = a_broker(judge, cache=kept(tmp_path))
     found = run(drive([row], select(["context_relevance"]), alone(broker)))
     assert statuses(found) == [Status.SCORED]
-    assert broker.tallies.usage().failures == {"unreadable_in_store": 1}
+    assert broker.counters.usage().failures == {"unreadable_in_store": 1}
 
 
 def test_replies_of_a_judge_that_costs_nothing_are_not_kept(tmp_path: Path) -> None:
     """`keeps` says whether a reply is worth a file."""
-    score(ScriptedJudge(keeps=False), rows(2), kept=kept(tmp_path))
+    score(ScriptedJudge(keeps=False), rows(2), cache=kept(tmp_path))
     assert list(tmp_path.rglob("*.jsonl")) == []
 
 

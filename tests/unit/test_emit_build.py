@@ -160,7 +160,7 @@ def test_a_key_that_is_none_is_told_without_it() -> None:
         ("http://", "should be http://HOST:PORT/api"),
         ("http://host:port/api", "should be http://HOST:PORT/api"),
         ("http://[::1/api", "should be http://HOST:PORT/api"),
-        (f"http://me:{SECRET}@host/api", "holds a password"),
+        (f"http://me:{SECRET}@host/api", "contains a password"),
     ],
 )
 def test_an_address_that_is_none_is_told(url: str, message: str) -> None:

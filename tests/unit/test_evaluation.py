@@ -292,7 +292,7 @@ def test_the_scores_go_with_the_result() -> None:
 
 def test_a_model_without_its_judge_is_told() -> None:
     """`--model gpt-4.1` alone would be scored by the embedded judge, and look like the model's."""
-    with pytest.raises(SettingsError, match="model: says nothing to the judge embedded"):
+    with pytest.raises(SettingsError, match="model: has no effect on the judge embedded"):
         ragmetrics.evaluate(ROWS, METRICS, model="gpt-4.1")
 
 
@@ -334,7 +334,7 @@ def test_a_budget_and_fused_requests_are_arguments(judge_server: JudgeServer) ->
     [
         ({"budget": 50}, r"^budget: should be a mapping such as \{max_requests: 1000\}$"),
         ({"budget": {"max_requests": True}}, "^budget: max_requests: should be a number$"),
-        ({"fuse": "rows"}, "^fuse: no 'rows'; there is: row$"),
+        ({"fuse": "rows"}, "^fuse: unknown value 'rows'; the only value is: row$"),
     ],
 )
 def test_a_wrong_bound_is_told(wrong: dict[str, Any], told: str) -> None:

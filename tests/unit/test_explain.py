@@ -51,7 +51,7 @@ def test_a_firing_alert_says_since_when_and_what_carries_it() -> None:
     assert (carrier.tag, carrier.value, carrier.questions) == ("section", "billing", 20)
     assert carrier.share == pytest.approx(1.0)
     assert told[4].message.endswith(
-        f"; lower since the night of {night}; carried by section=billing (100% of the drop)"
+        f"; lower since the night of {night}; attributed to section=billing (100% of the drop)"
     )
 
 
@@ -93,7 +93,7 @@ def test_a_new_index_build_is_named() -> None:
     assert [(one.tag, one.value, one.is_new) for one in told[4].carriers] == [
         ("index_build", "b2", True)
     ]
-    assert told[4].message.endswith("; carried by new index build b2 (100% of the drop)")
+    assert told[4].message.endswith("; attributed to new index build b2 (100% of the drop)")
 
 
 def test_the_date_stays_while_the_alert_lasts() -> None:

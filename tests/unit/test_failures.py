@@ -93,7 +93,7 @@ def test_what_may_pass(error: Exception, passes: bool) -> None:
 def test_what_passes_is_waited_out(slept: list[float]) -> None:
     """With pauses that grow, each somewhat by chance, up to a bound."""
     patience = RetryPolicy("here", 1_000)
-    assert patience.of("reading", failing(*[answered(503, "SlowDown")] * 9)) == "done"
+    assert patience.run("reading", failing(*[answered(503, "SlowDown")] * 9)) == "done"
     bounds = [0.5, 1, 2, 4, 8, 8, 8, 8, 8]
     assert len(slept) == len(bounds)
     for pause, middle in zip(slept, bounds, strict=True):
@@ -105,7 +105,7 @@ def test_patience_ends(slept: list[float]) -> None:
     last = answered(500, "InternalError")
     endless = [answered(503, "SlowDown")] * 100
     with pytest.raises(OSError, match="m"):
-        RetryPolicy("here", 20).of("reading", failing(*endless, last))
+        RetryPolicy("here", 20).run("reading", failing(*endless, last))
     assert sum(slept) == pytest.approx(20)
 
 
@@ -113,7 +113,7 @@ def test_what_does_not_pass_is_raised_at_once(slept: list[float]) -> None:
     """A wrong key does not get better by asking again."""
     expect("here")
     with pytest.raises(PermissionError):
-        RetryPolicy("here").of("reading", failing(answered(403, "AccessDenied")))
+        RetryPolicy("here").run("reading", failing(answered(403, "AccessDenied")))
     assert slept == []
 
 
@@ -121,21 +121,21 @@ def test_nobody_waits_for_an_endpoint_that_never_answered(slept: list[float]) ->
     """Its address is more likely wrong; once it answered, whatever it said, it is waited for."""
     gone = EndpointConnectionError(endpoint_url=URL)
     with pytest.raises(EndpointConnectionError):
-        RetryPolicy("here").of("reading", failing(gone))
+        RetryPolicy("here").run("reading", failing(gone))
     with pytest.raises(FileNotFoundError):
-        RetryPolicy("here").of("reading", failing(answered(404, "NoSuchKey")))
+        RetryPolicy("here").run("reading", failing(answered(404, "NoSuchKey")))
     assert slept == []
-    assert RetryPolicy("here").of("reading", failing(gone, gone)) == "done"
+    assert RetryPolicy("here").run("reading", failing(gone, gone)) == "done"
     with pytest.raises(EndpointConnectionError):
-        RetryPolicy("there").of("reading", failing(gone))
+        RetryPolicy("there").run("reading", failing(gone))
 
 
 def test_waiting_is_logged_once(slept: list[float], caplog: pytest.LogCaptureFixture) -> None:
     """When it begins, and when it is over."""
-    RetryPolicy("here").of("reading s3://b/a", failing(*[answered(503, "SlowDown")] * 4))
+    RetryPolicy("here").run("reading s3://b/a", failing(*[answered(503, "SlowDown")] * 4))
     began, over = (record.getMessage() for record in caplog.records)
-    assert began == "reading s3://b/a: [Errno 16] m; tried again for up to 60 s"
-    assert over.startswith("reading s3://b/a: done after ")
+    assert began == "reading s3://b/a: [Errno 16] m; retrying for up to 60 s"
+    assert over.startswith("reading s3://b/a: succeeded after ")
 
 
 def test_a_failure_is_told_with_what_was_done_and_to_what() -> None:

@@ -46,8 +46,8 @@ def left(settings: Settings, staged: Staged, *several: int) -> float:
         async with open_budget_pool(open_store(settings), staged.ref) as funds:
             assert funds is not None
             todo = list_parts(settings, staged)
-            await funds.bring([todo[number] for number in several])
-            return funds.purse.requests
+            await funds.add_parts([todo[number] for number in several])
+            return funds.limiter.requests
 
     return loop.run(brought())
 
@@ -124,10 +124,10 @@ def test_embeddings_go_together_where_requests_are_few(judge_server: JudgeServer
 def test_judges_leave_what_is_kept_for_embeddings() -> None:
     """Until the texts are embedded; tokens refuse no embedding, requests do."""
     purse = SpendLimiter(requests=2, tokens=100)
-    purse.put_in(Spend(requests=1), Spend(requests=1, tokens=40))
+    purse.add(Spend(requests=1), Spend(requests=1, tokens=40))
 
     async def ask(tokens: float) -> None:
-        async with purse.set_aside(lambda: (tokens, 0)):
+        async with purse.reserve(lambda: (tokens, 0)):
             pass
 
     purse.attempt()
@@ -137,7 +137,7 @@ def test_judges_leave_what_is_kept_for_embeddings() -> None:
     with pytest.raises(OverBudget, match="tokens"):
         asyncio.run(ask(61))
     purse.attempt(embeds=True)
-    purse.embedded(Spend(1, 40), tokens=30, usd=0)
+    purse.charge_embedding(Spend(1, 40), tokens=30, usd=0)
     asyncio.run(ask(70))
     with pytest.raises(OverBudget, match="requests"):
         purse.attempt(embeds=True)
@@ -162,7 +162,7 @@ def test_a_sample_too_small_for_alerts_is_told(
     settings = nightly(judge_server, tmp_path, budget={"max_requests": 40}, alerts={"rules": rules})
     with caplog.at_level(logging.WARNING):
         stage_night(settings, NIGHT)
-    assert "alerts need 30: they will say no_data" in caplog.text
+    assert "alert rules need 30: they will have no_data" in caplog.text
 
 
 def test_a_sample_large_enough_warns_of_nothing(

@@ -120,7 +120,7 @@ def test_the_request_counts_once_under_the_names_of_all_who_ask() -> None:
     """Nobody can say what of its tokens was whose."""
     broker = fused(ScriptedJudge(sensible))
     score(alone(broker), rows(4))
-    counted = {name: tally.usage() for name, tally in broker.tallies.items() if tally.requests}
+    counted = {name: tally.usage() for name, tally in broker.counters.items() if tally.requests}
     assert counted == {JOINT: Usage(requests=4, prompt_tokens=40, completion_tokens=12)}
 
 
@@ -134,7 +134,7 @@ def test_equal_requests_of_a_row_are_one_input() -> None:
     score(alone(broker), [double], ["context_relevance", "context_precision"])
     assert judge.prompts == ["row"]
     assert [ask.data["context"] for ask in asked] == list(row.retrieved_contexts)
-    assert [name for name, tally in broker.tallies.items() if tally.requests] == [
+    assert [name for name, tally in broker.counters.items() if tally.requests] == [
         "context_relevance"
     ]
 
@@ -181,7 +181,7 @@ def test_what_is_unreadable_in_a_reply_is_asked_alone(
     broker = fused(judge)
     assert score(alone(broker), rows(1)) == PLAIN[:1]
     assert (judge.prompts[0], sorted(judge.prompts[1:])) == ("row", again)
-    usage = broker.tallies.usage()
+    usage = broker.counters.usage()
     assert (usage.requests, usage.failures) == (1 + len(again), {"unreadable": 1})
 
 
@@ -200,7 +200,7 @@ def test_what_the_judge_gives_up_is_not_asked_again_in_pieces() -> None:
     assert {one.status for one in found.values()} == {Status.JUDGE_FAILED}
     assert {one.reason for one in found.values()} == {"timed out"}
     assert judge.prompts == ["row"]
-    assert broker.tallies.usage().failures == {"judge_failed": 1}
+    assert broker.counters.usage().failures == {"judge_failed": 1}
 
 
 @pytest.mark.parametrize("error", [JudgeRefused("wrong key"), RuntimeError("a bug")])
@@ -229,7 +229,7 @@ def test_a_part_stopped_early_leaves_others_their_answers() -> None:
 
     async def main() -> Score:
         metrics = select(METRICS)
-        one, other = (alone(fused(judge, once=once)) for _ in range(2))
+        one, other = (alone(fused(judge, single_flight=once)) for _ in range(2))
         stopped = asyncio.create_task(one.score(metrics, rows(1)[0]))
         await asyncio.sleep(0.01)
         goes_on = asyncio.create_task(other.score(metrics, rows(1)[0]))
@@ -272,9 +272,9 @@ def test_each_judge_of_a_panel_is_asked_once() -> None:
 
 def test_a_second_night_asks_only_what_is_new(tmp_path: Path) -> None:
     """Verdicts are kept as those of single requests; a row's new ones go together again."""
-    score(alone(fused(ScriptedJudge(sensible, keeps=True), kept=kept(tmp_path))), rows(4))
+    score(alone(fused(ScriptedJudge(sensible, keeps=True), cache=kept(tmp_path))), rows(4))
     judge = Noting(keeps=True)
-    broker = fused(judge, kept=kept(tmp_path))
+    broker = fused(judge, cache=kept(tmp_path))
     changed = [
         LogRow(
             row.id,
@@ -286,13 +286,13 @@ def test_a_second_night_asks_only_what_is_new(tmp_path: Path) -> None:
         for n, row in enumerate(rows(4))
     ]
     asked: list[Ask] = []
-    broker = fused(judge, kept=kept(tmp_path), record=lambda name, ask, said: asked.append(ask))
+    broker = fused(judge, cache=kept(tmp_path), record=lambda name, ask, said: asked.append(ask))
     found = score(alone(broker), changed)
     assert found[1:] == PLAIN[1:]
     assert judge.prompts == ["row"]
-    assert broker.tallies.usage().requests == 1
+    assert broker.counters.usage().requests == 1
     # Two new contexts, and the support that is now held against five.
-    assert broker.tallies.usage().answered_from_store == 3 * 5 + 3 + 1
+    assert broker.counters.usage().answered_from_store == 3 * 5 + 3 + 1
 
 
 def test_the_request_s_tokens_are_kept_with_one_of_its_parts(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_the_request_s_tokens_are_kept_with_one_of_its_parts(tmp_path: Path) -> 
         await keep(judgement)
 
     judgements.keep = noting  # type: ignore[method-assign]
-    score(alone(fused(ScriptedJudge(sensible, keeps=True), kept=judgements)), rows(1))
+    score(alone(fused(ScriptedJudge(sensible, keeps=True), cache=judgements)), rows(1))
     assert sorted(tokens) == [(0, 0)] * 4 + [(10, 3)]
 
 

@@ -277,8 +277,8 @@ def test_a_timeout_follows_what_is_known() -> None:
         gate = RateLimiter(64)
         assert gate.timeout("grade") == math.inf
         for _ in range(20):
-            gate.pace.of("grade").add(0.05)
-            gate.pace.of("questions").add(1.0)
+            gate.concurrency.of("grade").add(0.05)
+            gate.concurrency.of("questions").add(1.0)
         assert gate.timeout("grade") == 2
         assert gate.timeout("questions") == 10
         assert gate.timeout("other") == math.inf
@@ -293,11 +293,11 @@ def test_what_was_learned_outlives_the_loop() -> None:
         gate = shared_rate_limiter("an endpoint", 64)
         assert shared_rate_limiter("an endpoint", 64) is gate
         assert shared_rate_limiter("another", 64) is not gate
-        gate.pace.limit = 20
+        gate.concurrency.limit = 20
         return id(gate)
 
     async def remember() -> int:
-        return shared_rate_limiter("an endpoint", 64).pace.limit
+        return shared_rate_limiter("an endpoint", 64).concurrency.limit
 
     asyncio.run(learn())
     assert asyncio.run(remember()) == 20

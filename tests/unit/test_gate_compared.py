@@ -105,4 +105,4 @@ def test_a_damaged_comparison_costs_the_page_no_more_than_itself(
     files.write("gates/compared/b2.json", b'{"a": 1}')
     with caplog.at_level(logging.ERROR):
         assert load_compared(files, "b2") is None
-    assert "gates/compared/b2.json is no comparison" in caplog.text
+    assert "gates/compared/b2.json is not a comparison" in caplog.text

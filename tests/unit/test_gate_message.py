@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.alerts import Message, Unconfirmed, compose_failed_gate, compose_gate, terminal_text
-from ragmetrics.comparison import tell_failed_gate, tell_gate
+from ragmetrics.comparison import notify_failed_gate, notify_gate
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Gate
@@ -161,10 +161,10 @@ def kept(settings: Settings, given: Gate) -> Gate:
 
 def test_a_held_build_is_told_once(settings: Settings, slack_server: SlackServer) -> None:
     """`told` is in the store after Slack confirmed, and the next call sends nothing."""
-    told = tell_gate(settings, kept(settings, gate()))
+    told = notify_gate(settings, kept(settings, gate()))
     assert told.told
     assert load_gate(open_store(settings), "idx-43") == told
-    assert tell_gate(settings, told) == told
+    assert notify_gate(settings, told) == told
     assert len(slack_server.delivered) == 1
 
 
@@ -183,14 +183,14 @@ def test_every_channel_hears_of_a_held_build_once(
     team.status = 500
     for _ in range(2):
         with pytest.raises(Unconfirmed, match="TEAM_URL did not take the message") as caught:
-            tell_gate(chosen, held)
+            notify_gate(chosen, held)
     assert caught.value.transient
     stored = load_gate(open_store(settings), "idx-43")
     assert stored is not None
     assert (stored.told, stored.heard) == (False, ["slack", "PAGER_URL"])
     team.status = 200
     for _ in range(2):
-        assert tell_gate(chosen, held).told
+        assert notify_gate(chosen, held).told
     assert [one["type"] for one in (*team.received, *pager.received)] == ["failure", "failure"]
     assert "index build idx-43 is held" in team.received[0]["title"]
     assert len(slack_server.delivered) == 1
@@ -201,15 +201,15 @@ def test_a_pager_hears_what_is_critical_of_builds(
 ) -> None:
     """One that cannot be compared is a warning; one without verdict is told to all, once."""
     (team, pager), chosen = hooks, with_channels(settings)
-    assert tell_gate(chosen, kept(settings, incomparable())).told
+    assert notify_gate(chosen, kept(settings, incomparable())).told
     assert [one["type"] for one in team.received] == ["warning"]
     assert pager.received == []
     pager.status = 500
     with pytest.raises(Unconfirmed, match="PAGER_URL"):
-        tell_failed_gate(chosen, "build: not there", "{}", "e-1")
+        notify_failed_gate(chosen, "build: not there", "{}", "e-1")
     pager.status = 200
     for _ in range(2):
-        assert tell_failed_gate(chosen, "build: not there", "{}", "e-1").told
+        assert notify_failed_gate(chosen, "build: not there", "{}", "e-1").told
     assert [len(one.received) for one in (team, pager)] == [2, 1]
     assert len(slack_server.delivered) == 2
 
@@ -228,7 +228,7 @@ def test_a_store_that_takes_no_note_keeps_no_channel_from_being_told(
 
     monkeypatch.setattr(Files, "write", refuse)
     with pytest.raises(StoreError, match=r"gates/idx-43.json: access denied"):
-        tell_gate(with_channels(settings), held)
+        notify_gate(with_channels(settings), held)
     assert [len(one.received) for one in hooks] == [1, 1]
     assert len(slack_server.delivered) == 1
 
@@ -239,7 +239,7 @@ def test_a_channel_without_its_address_is_a_mistake_that_is_said(
     """Slack's is not: nobody asked for it."""
     monkeypatch.delenv("TEAM_URL")
     with pytest.raises(Unconfirmed, match="TEAM_URL is not set"):
-        tell_gate(with_channels(settings), kept(settings, gate()))
+        notify_gate(with_channels(settings), kept(settings, gate()))
     assert len(hooks[1].received) == 1
 
 
@@ -247,7 +247,7 @@ def test_what_passes_is_not_told(settings: Settings, slack_server: SlackServer) 
     """Nor is a build that more questions would decide."""
     few = metric_verdict(verdict="inconclusive", further=80)
     for one in (promoted(), gate(verdict="inconclusive", further=80, metrics=[few])):
-        assert not tell_gate(settings, kept(settings, one)).told
+        assert not notify_gate(settings, kept(settings, one)).told
     assert slack_server.received == []
 
 
@@ -258,30 +258,30 @@ def test_an_unconfirmed_message_is_sent_by_the_repeat(
     slack_server.fail("not_ok", times=1)
     held = kept(settings, gate())
     with pytest.raises(Unconfirmed, match="no_service"):
-        tell_gate(settings, held)
+        notify_gate(settings, held)
     assert load_gate(open_store(settings), "idx-43") == held
-    assert tell_gate(settings, held).told
+    assert notify_gate(settings, held).told
     assert len(slack_server.delivered) == 1
 
 
 def test_a_newer_verdict_is_not_written_over(settings: Settings, slack_server: SlackServer) -> None:
     """Another run has promoted the build meanwhile: that stands."""
     newer = kept(settings, promoted("idx-43"))
-    assert tell_gate(settings, gate()).told
+    assert notify_gate(settings, gate()).told
     assert load_gate(open_store(settings), "idx-43") == newer
 
 
 def test_without_a_webhook_nothing_is_noted_as_told(settings: Settings) -> None:
     """Once there is one, a repeat tells of the build that is still held."""
-    assert not tell_gate(settings, kept(settings, gate())).told
+    assert not notify_gate(settings, kept(settings, gate())).told
 
 
 def test_the_same_event_is_told_once(settings: Settings, slack_server: SlackServer) -> None:
     """A retried run does not repeat itself; the next event that fails alike is told again."""
     for event in ("e-1", "e-1", "e-2"):
-        assert tell_failed_gate(settings, "build: not there", "{}", event).told
+        assert notify_failed_gate(settings, "build: not there", "{}", event).told
     assert len(slack_server.delivered) == 2
-    tell_failed_gate(settings, "build: should be a valid string", "{}", "e-1")
+    notify_failed_gate(settings, "build: should be a valid string", "{}", "e-1")
     assert len(slack_server.delivered) == 3
     assert [one.event_id for one in load_failed_gates(open_store(settings))] == [
         "e-1",
@@ -296,9 +296,9 @@ def test_an_unconfirmed_event_is_told_by_the_repeat(
     """It is in the store all the same, as not told."""
     slack_server.fail("not_ok", times=1)
     with pytest.raises(Unconfirmed):
-        tell_failed_gate(settings, "build: not there", "{}", "e-1")
+        notify_failed_gate(settings, "build: not there", "{}", "e-1")
     assert [one.told for one in load_failed_gates(open_store(settings))] == [False]
-    tell_failed_gate(settings, "build: not there", "{}", "e-1")
+    notify_failed_gate(settings, "build: not there", "{}", "e-1")
     assert [one.told for one in load_failed_gates(open_store(settings))] == [True]
 
 
@@ -308,14 +308,14 @@ def test_a_store_that_cannot_be_written_keeps_nobody_from_being_told(
     """The message goes out, and the log says that it may do so twice."""
     (tmp_path / "store").write_text("a file, where a folder should be")
     broken = make_settings({"store": str(tmp_path / "store")})
-    assert tell_failed_gate(broken, "build: not there", "{}", "e-1").told
+    assert notify_failed_gate(broken, "build: not there", "{}", "e-1").told
     assert len(slack_server.delivered) == 1
-    assert "may be told twice" in caplog.text
+    assert "may be sent twice" in caplog.text
 
 
 def test_redacted_settings_keep_the_payload_out(tmp_path: Path, slack_server: SlackServer) -> None:
     """What an event carried is as private as a question; its id is told."""
     hidden = {"store": str(tmp_path / "store"), "alerts": {"redact": True}}
-    tell_failed_gate(make_settings(hidden), "build: not there", '{"x": "secret"}', "e-1")
+    notify_failed_gate(make_settings(hidden), "build: not there", '{"x": "secret"}', "e-1")
     assert "secret" not in json.dumps(slack_server.delivered)
     assert "e-1" in json.dumps(slack_server.delivered)

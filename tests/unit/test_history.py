@@ -116,7 +116,7 @@ def test_a_broken_manifest_is_left_out_and_told(
     """One damaged file must not stop all nights to come; its own night can be run again."""
     files.write("runs/dt=2026-11-16/run=a.json", b'{"dataset": ')
     assert nights(files) == []
-    assert "dt=2026-11-16/run=a.json is no manifest" in caplog.text
+    assert "dt=2026-11-16/run=a.json is not a manifest" in caplog.text
 
 
 def test_a_manifest_that_is_removed_meanwhile_is_none(

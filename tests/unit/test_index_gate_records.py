@@ -45,12 +45,12 @@ def test_dataset_and_build_are_enough() -> None:
         ({"logs": ""}, "logs: "),
         ({"logs": "s3://b/\x1b[2J"}, "logs: "),
         ({"serving": "/"}, "serving: "),
-        ({"serving": "2026-11-19.1"}, "serving: 2026-11-19.1 cannot be held against itself"),
+        ({"serving": "2026-11-19.1"}, "serving: 2026-11-19.1 cannot be compared with itself"),
         ({"biuld": "b2"}, "biuld: there is no such key"),
-        ({"logs": "simplecache::s3://b/log/"}, "logs: holds `::`"),
-        ({"logs": "zip://log.jsonl::builds/b2.zip"}, "logs: holds `::`"),
-        ({"logs": "https://example.com/log.jsonl"}, "logs: https:// is no store of logs: name a p"),
-        ({"logs": "memory://builds/b2/"}, "logs: memory:// is no store"),
+        ({"logs": "simplecache::s3://b/log/"}, "logs: contains `::`"),
+        ({"logs": "zip://log.jsonl::builds/b2.zip"}, "logs: contains `::`"),
+        ({"logs": "https://example.com/log.jsonl"}, "logs: https:// is not supported: name a p"),
+        ({"logs": "memory://builds/b2/"}, "logs: memory:// is not supported"),
         ({"b" * 1_000: 1, "serving": 7}, "serving: should be a valid string; bbb"),
     ],
 )
@@ -115,7 +115,7 @@ def test_a_name_that_is_taken_stays_in_its_folder(name: str) -> None:
 @pytest.mark.parametrize(
     ("gate", "message"),
     [
-        ({"logs": "builds/latest/"}, "gate.logs: should hold {build}"),
+        ({"logs": "builds/latest/"}, "gate.logs: should contain {build}"),
         ({"rules": []}, "gate.rules: should name a metric"),
         ({"rules": [{"metric": "a"}, {"metric": "a"}]}, "gate.rules: a has more than one rule"),
         ({"rules": [{"metric": "a", "max_drop": 0}]}, "gate.rules.0.max_drop: "),

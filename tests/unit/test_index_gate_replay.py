@@ -10,7 +10,7 @@ from ragmetrics.comparison import replay_missing, run_gate, run_replay
 from ragmetrics.comparison.gate.auto_replay import check_below
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
-from ragmetrics.model import IndexBuild, ReplayShort
+from ragmetrics.model import IndexBuild, ReplayIncomplete
 from tests.fakes.replays import hurry, log_rows, replaying
 from tests.fakes.retriever import SearchServer
 from tests.fakes.s3 import Bucket
@@ -138,7 +138,7 @@ def test_a_replay_that_comes_short_is_no_verdict(
 ) -> None:
     """No log and no verdict of half the questions; the next gate goes on."""
     search_server.faults(fail={"400": 1.0}, after=6)
-    with pytest.raises(ReplayShort):
+    with pytest.raises(ReplayIncomplete):
         run_gate(settings, asked(settings))
     assert not (tmp_path / "store").exists()
     search_server.faults(fail={})

@@ -259,7 +259,7 @@ def test_a_small_limit_needs_many_questions(limit: float, least: int) -> None:
 
 
 def test_no_number_is_told_where_none_would_do() -> None:
-    """A drop at its limit is neither surely below nor surely above it; nor is nothing a drop."""
+    """A drop at its limit is neither below nor above it; no change is no drop."""
     assert further_to_promote(0.05, 0.2, 150, LIMIT) is None
     assert further_to_promote(0.0499999, 0.2, 150, LIMIT) is None
     assert further_to_hold(0.0, 0.2, 150) is None

@@ -12,12 +12,12 @@ from ragmetrics.config import AlertSettings
 from ragmetrics.model import (
     Calibration,
     Drift,
+    DriftUnknown,
     Finding,
     JudgeInfo,
     Manifest,
     MetricDrift,
     Source,
-    Untold,
 )
 from tests.fakes.calibrations import calibration, drift_between, history
 from tests.fakes.nights import FIRST, night
@@ -33,7 +33,7 @@ def _drifted(earlier: Calibration, later: Calibration) -> Drift:
     return drift_between(earlier, later, "context_relevance")
 
 
-def _untold(drift: Drift, why: Untold) -> Drift:
+def _untold(drift: Drift, why: DriftUnknown) -> Drift:
     """The same, where nothing can be told."""
     metrics = [MetricDrift(metric=one.metric, untold=why) for one in drift.metrics]
     return drift.model_copy(update={"metrics": metrics})
@@ -89,7 +89,7 @@ def test_an_outage_resolves_nothing() -> None:
 def test_what_was_told_before_stands_where_nothing_can_be_told() -> None:
     """Metric by metric: too few questions, or another set, take nothing back; an outage does."""
     first, second, third = calibration(), calibration(1), calibration(2)
-    cases: list[tuple[Untold, bool]] = [
+    cases: list[tuple[DriftUnknown, bool]] = [
         ("too_few", True),
         ("set_changed", True),
         ("no_verdict", False),

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts.judge_drift import left_of
+from ragmetrics.alerts.judge_drift import subtract_drift
 from ragmetrics.calibration import fixed_sets, judge_drift_set, load_calibrations
 from ragmetrics.config import load_settings, make_settings
 from ragmetrics.errors import InputError
@@ -249,7 +249,7 @@ def test_a_judge_that_refuses_costs_the_night_nothing(
     judge_server.faults(api_key="another")
     problem = judge_drift_set(fixed(tmp_path, judge_server), open_store(make_settings({})), NOW)
     assert problem is not None
-    assert problem.startswith("labelled set fixed, by which judge drift is told: ")
+    assert problem.startswith("labelled set fixed for judge drift: ")
 
 
 def test_a_set_for_metrics_that_are_not_scored_is_a_mistake(
@@ -300,7 +300,7 @@ def test_what_is_left_is_found_as_often_as_it_is_there(
     noise, fired = random.Random(7), 0
     for _ in range(300):
         drop = drop_of(noise, 0.1 + retrieval, 200, 0.2)
-        left = left_of(drop, drop_of(noise, 0.1, 50, 0.1))
+        left = subtract_drift(drop, drop_of(noise, 0.1, 50, 0.1))
         fired += left.drop > 0.03 and left.p_value < 0.01
     assert least <= fired <= most
 
@@ -309,18 +309,18 @@ def test_the_variance_of_what_is_left_is_the_sum_of_both() -> None:
     """And a share of the verdicts has that share of the move, and its variance with the square."""
     noise = random.Random(3)
     drop, move = drop_of(noise, 0.2, 200, 0.2), drop_of(noise, 0.1, 50, 0.1)
-    wide, narrow = left_of(drop, move), left_of(drop, move, 0.5)
+    wide, narrow = subtract_drift(drop, move), subtract_drift(drop, move, 0.5)
     assert wide.drop == pytest.approx(drop.drop - move.drop)
     assert narrow.drop == pytest.approx(drop.drop - move.drop / 2)
     assert drop.high - drop.low < narrow.high - narrow.low < wide.high - wide.low
-    assert left_of(drop, move, 0.0).p_value >= drop.p_value
+    assert subtract_drift(drop, move, 0.0).p_value >= drop.p_value
 
 
 def test_an_interval_that_ends_at_1_makes_nothing_surer() -> None:
     """p of what is left rests on the standard errors, not on intervals cut at -1 and 1."""
     noise = random.Random(3)
     drop, move = drop_of(noise, 0.2, 200, 0.2), drop_of(noise, 0.1, 50, 0.1)
-    cut = left_of(drop, replace(move, low=move.drop - 1e-6, high=move.drop + 1e-6))
-    assert cut.p_value == left_of(drop, move).p_value
+    cut = subtract_drift(drop, replace(move, low=move.drop - 1e-6, high=move.drop + 1e-6))
+    assert cut.p_value == subtract_drift(drop, move).p_value
     assert cut.error == pytest.approx(math.hypot(drop.error, move.error))
     assert (cut.low, cut.high) == pytest.approx((drop.low - move.drop, drop.high - move.drop))

@@ -135,7 +135,7 @@ def test_too_few_nights_are_told_as_such() -> None:
     found = world.add(made.night()).metrics[0].movement
     assert found == JudgeMovement(sd=None, nights=7)
     assert movement_text(found) == (
-        "how far this judge moves from night to night is not known yet (7 of 8 nights)"
+        "this judge's movement from night to night is not known yet (7 of 8 nights)"
     )
     known = world.add(made.night()).metrics[0].movement
     assert known is not None

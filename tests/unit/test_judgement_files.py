@@ -57,7 +57,7 @@ def night(
         part = load(files, shard, shards)
         for one in keys:
             if low <= one[:8] <= high:
-                asyncio.run(part.keep(CachedReply(one, "grade", f"reply to {one}", judged_at=at)))
+                asyncio.run(part.add(CachedReply(one, "grade", f"reply to {one}", judged_at=at)))
         part.compact()
 
 
@@ -109,7 +109,7 @@ def test_merging_drops_what_is_double_and_what_has_expired(files: Files) -> None
         night(files, [1, 10 + age], at=now - timedelta(days=age))
     sizes = len(files.below())
     part = load(files, ttl_days=5)
-    asyncio.run(part.keep(CachedReply(key(2), "grade", "new")))
+    asyncio.run(part.add(CachedReply(key(2), "grade", "new")))
     part.compact()
     assert (sizes, len(files.below())) == (compaction.MOST_FILES, 1)
     part = load(files)
@@ -200,9 +200,9 @@ def test_damaged_files_are_left_aside(files: Files, caplog: pytest.LogCaptureFix
 def test_a_reply_of_the_wrong_kind_answers_nothing(files: Files) -> None:
     """A vector in place of a text, and a text in place of a vector, are asked anew."""
     part = load(files)
-    asyncio.run(part.keep(CachedReply(key(1), "grade", [float("nan")] * 3)))
-    asyncio.run(part.keep(CachedReply(key(2), "embedding", "yes")))
-    asyncio.run(part.keep(CachedReply(key(3), "embedding", "")))
+    asyncio.run(part.add(CachedReply(key(1), "grade", [float("nan")] * 3)))
+    asyncio.run(part.add(CachedReply(key(2), "embedding", "yes")))
+    asyncio.run(part.add(CachedReply(key(3), "embedding", "")))
     part.compact()
     part = load(files)
     assert part.find(key(1)) is None
@@ -289,9 +289,9 @@ def test_an_empty_store_is_an_empty_store(files: Files) -> None:
 def removed_midway(files: Files) -> ReplyCache:
     """A part's judgements whose store was deleted after the first reply of two."""
     part = load(files)
-    asyncio.run(part.keep(CachedReply(key(1), "grade", f"reply to {key(1)}", 7, 3)))
+    asyncio.run(part.add(CachedReply(key(1), "grade", f"reply to {key(1)}", 7, 3)))
     shutil.rmtree(files.root)
-    asyncio.run(part.keep(CachedReply(key(2), "grade", f"reply to {key(2)}")))
+    asyncio.run(part.add(CachedReply(key(2), "grade", f"reply to {key(2)}")))
     return part
 
 
@@ -305,15 +305,15 @@ def test_a_store_removed_while_it_is_written_gets_its_replies_back(
     assert files.local
     tokens = pq.read_table(files.local / kept.path)["prompt_tokens"].to_pylist()
     assert sorted(tokens) == [0, 7]
-    assert "was removed while it was written: its replies are kept anew" in caplog.text
+    assert "was removed while it was open: its replies are written again" in caplog.text
 
 
 def test_a_store_put_back_from_a_copy_loses_nothing(files: Files, tmp_path: Path) -> None:
     """The copy of a journal under its old name is not the journal, and is not overwritten."""
     part = load(files)
-    asyncio.run(part.keep(CachedReply(key(1), "grade", f"reply to {key(1)}")))
+    asyncio.run(part.add(CachedReply(key(1), "grade", f"reply to {key(1)}")))
     shutil.copytree(files.root, tmp_path / "copy")
-    asyncio.run(part.keep(CachedReply(key(2), "grade", f"reply to {key(2)}")))
+    asyncio.run(part.add(CachedReply(key(2), "grade", f"reply to {key(2)}")))
     shutil.rmtree(files.root)
     shutil.copytree(tmp_path / "copy", files.root)
     part.compact()
@@ -353,7 +353,7 @@ def test_a_full_temporary_disk_is_no_damage(
     """What cannot be gathered is not taken for a bad file and asked anew: the run ends."""
     night(files, [1])
     request.getfixturevalue("full_scratch")
-    with pytest.raises(StoreError, match=r"TMPDIR says where they go.*No space left"):
+    with pytest.raises(StoreError, match=r"TMPDIR sets their folder.*No space left"):
         load(files)
     assert "is damaged" not in caplog.text
 
@@ -363,13 +363,13 @@ def test_a_full_temporary_disk_ends_compaction_with_a_word(
 ) -> None:
     """Arrow's own error says where there is no space, and the journals stay."""
     part = load(files)
-    asyncio.run(part.keep(CachedReply(key(1), "grade", f"reply to {key(1)}")))
+    asyncio.run(part.add(CachedReply(key(1), "grade", f"reply to {key(1)}")))
 
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "Error writing bytes to file")
 
     with monkeypatch.context() as patch:
         patch.setattr(pq.ParquetWriter, "write_table", full)
-        with pytest.raises(StoreError, match=r"TMPDIR says where they go.*Error writing bytes"):
+        with pytest.raises(StoreError, match=r"TMPDIR sets their folder.*Error writing bytes"):
             part.compact()
     assert lost(files, [1]) == []

@@ -43,7 +43,7 @@ def opened(files: Files, span: tuple[str, str] = WHOLE, ttl_days: int | None = N
 
 def keep(judgements: ReplyCache, number: int, reply: str, at: datetime | None = None) -> None:
     """Keep one reply."""
-    asyncio.run(judgements.keep(CachedReply(key(number), "grade", reply, judged_at=at)))
+    asyncio.run(judgements.add(CachedReply(key(number), "grade", reply, judged_at=at)))
 
 
 def journals(files: Files) -> list[str]:
@@ -153,7 +153,7 @@ async def write():
     judgements = ReplyCache(Files(sys.argv[1]), "f00d", "00000000", "ffffffff")
     for number in range(1_000_000):
         key = f"{number * 0x9E3779B1 % (1 << 32):08x}" + "a" * 24
-        await judgements.keep(CachedReply(key, "grade", f"reply {number}"))
+        await judgements.add(CachedReply(key, "grade", f"reply {number}"))
         print(number, flush=True)
 asyncio.run(write())
 """

@@ -63,7 +63,7 @@ def keep(
             )
             for one in keys
         )
-        await asyncio.gather(*(judgements.keep(reply) for reply in replies))
+        await asyncio.gather(*(judgements.add(reply) for reply in replies))
 
     asyncio.run(all_at_once())
 
@@ -241,7 +241,7 @@ def test_vectors_survive_to_the_last_bit(files: Files) -> None:
     """What is read back equals what the first run used, and takes four bytes a number."""
     vector = np.random.default_rng(1).standard_normal(1_536).astype(np.float32)
     writer = load(files)
-    asyncio.run(writer.keep(CachedReply(key(1), EMBEDDING, vector)))
+    asyncio.run(writer.add(CachedReply(key(1), EMBEDDING, vector)))
     for _ in range(2):
         for found in (writer.find_vector(key(1)), load(files).find_vector(key(1))):
             assert found is not None and found.dtype == np.float32
@@ -253,7 +253,7 @@ def test_vectors_survive_to_the_last_bit(files: Files) -> None:
 
 def test_a_key_of_another_range_is_not_kept(files: Files) -> None:
     """It would never be found again."""
-    with pytest.raises(ValueError, match="no key of this range"):
+    with pytest.raises(ValueError, match="not a key of this range"):
         keep(load(files, LOW), ["ff" * 16])
 
 
@@ -264,7 +264,7 @@ def test_a_store_that_fails_tells_everyone_who_waits(files: Files) -> None:
 
     async def three() -> list[object]:
         tasks = [
-            asyncio.create_task(judgements.keep(CachedReply(key(n), "p", ""))) for n in range(3)
+            asyncio.create_task(judgements.add(CachedReply(key(n), "p", ""))) for n in range(3)
         ]
         await asyncio.sleep(0)
         tasks[0].cancel()

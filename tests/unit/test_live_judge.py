@@ -343,9 +343,7 @@ def test_an_endpoint_that_answers_nothing_but_errors_ends_the_run(
     answers = replies(judge_server.base_url, [make_ask(number) for number in range(101)], retries=0)
     ended = [one for one in answers if isinstance(one, JudgeRefused)]
     assert len(ended) == 2 and all(isinstance(one, JudgeError) for one in answers)
-    assert f"the judge at {judge_server.base_url}/ has answered nothing but errors: " in str(
-        ended[0]
-    )
+    assert f"the judge at {judge_server.base_url}/ has answered with errors only: " in str(ended[0])
     assert "the judge answered 500: The server had an error" in str(ended[0])
     assert ended[0].failures == {"server_error": 1}
 
@@ -479,7 +477,7 @@ def test_a_404_page_asks_about_the_address() -> None:
     """No model can be told to be missing where there is no API."""
     page = told(Answer(404, {}, b"404: Not Found"))
     assert f"is base_url right? ({URL} answered 404: Not Found)" in str(page)
-    assert f"is base_url right? ({URL} answered 404 without a word)" in str(
+    assert f"is base_url right? ({URL} answered 404 without a message)" in str(
         told(Answer(404, {}, b""))
     )
 

@@ -221,7 +221,7 @@ def test_a_comparison_says_what_is_mix() -> None:
     assert change.mean_b - change.mean_a == pytest.approx(-0.16, abs=0.02)
     assert change.difference == pytest.approx(0, abs=0.02)
     assert change.mix == pytest.approx(-0.16, abs=0.02)
-    assert not change.surely_lost()
+    assert not change.significantly_worse()
     (told,) = mix_notices(whole)
     assert "the mix of tag section" in told
 

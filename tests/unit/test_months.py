@@ -261,7 +261,7 @@ def test_a_manifest_that_cannot_be_read_is_in_no_outline(
     files.write("runs/dt=2026-11-10/run=a.json", b'{"dataset": ')
     save(files, a_night(1))
     assert [one.date for one in outlines(files)] == [FIRST + timedelta(1)]
-    assert caplog.text.count("dt=2026-11-10/run=a.json is no manifest") == 2
+    assert caplog.text.count("dt=2026-11-10/run=a.json is not a manifest") == 2
     assert len(json.loads(files.read(MONTH))["runs"]) == 1
 
 

@@ -190,7 +190,7 @@ class TestWhere:
         assert [(one.tag, one.low) for one in tables] == [("section", 1), ("channel", 0)]
 
     def test_of_many_values_the_deepest_losses_are_shown(self) -> None:
-        """Those that are surely worse first; of the others, those that are lowest."""
+        """Those that are significantly worse first; of the others, those that are lowest."""
         segments = [_segment("user", f"u{n:03}", 0.93) for n in range(100)]
         segments += [_segment("user", "z-low", 0.89), _segment("user", "z-worst", 0.5)]
         (table,) = tag_tables(night(segments=segments))
@@ -210,7 +210,7 @@ class TestWhere:
         assert shown == ["tag-section", "tag-channel", ""]
 
     def test_the_headline_leads_to_the_tag(self, site: Site) -> None:
-        """Of a firing metric, the segment that is surely below all rows."""
+        """Of a firing metric, the segment that is significantly below all rows."""
         assert 'href="#tag-section"' in site.night(ten_nights()[-1])
 
 

@@ -8,8 +8,8 @@ from typing import NoReturn
 
 import pytest
 
+from ragmetrics.alerts import NightContext
 from ragmetrics.alerts.judge_drift import level_finding
-from ragmetrics.alerts.rules import Night
 from ragmetrics.calibration import fixed_sets, judge_drift_set, load_calibrations
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.model import Finding, Manifest
@@ -49,7 +49,7 @@ def level_of(settings: Settings, begun: datetime = NOW) -> Finding:
     """What a night that was begun then says of its judge's level."""
     files = open_store(settings)
     fixed = fixed_sets(settings, files, load_calibrations(files))
-    found = level_finding(Night(a_night(settings, begun), {}, (), none, fixed_sets=fixed))
+    found = level_finding(NightContext(a_night(settings, begun), {}, (), none, fixed_sets=fixed))
     assert found is not None
     return found
 

@@ -43,9 +43,9 @@ def judged(
             kept = folder and ReplyCache(Files(str(folder)), "f00d", "0" * 8, "f" * 8)
             if kept:
                 kept.load()
-            broker = JudgeClient(judge, EmbeddingClient(CountingEmbedder()), kept=kept or None)
+            broker = JudgeClient(judge, EmbeddingClient(CountingEmbedder()), cache=kept or None)
             try:
-                return await broker.answer("00000000", ASK), broker.tallies.usage()
+                return await broker.answer("00000000", ASK), broker.counters.usage()
             finally:
                 await judge.close()
                 if kept:

@@ -13,7 +13,7 @@ import pytest
 from ragmetrics.alerts import AlertStore, Message, load_alerts, notify_channels, outbox
 from ragmetrics.alerts import delivery as deliver
 from ragmetrics.alerts.alert_store import Undelivered
-from ragmetrics.alerts.delivery import BOOK
+from ragmetrics.alerts.delivery import STATE_FILE
 from ragmetrics.config import make_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Manifest
@@ -107,7 +107,7 @@ def test_a_rerun_without_a_webhook_loses_no_message(
 
 def test_a_message_under_another_name_is_sent_once(files: Files, slack_server: SlackServer) -> None:
     """Another version may have written and named it otherwise: it does not stay for ever."""
-    outbox.keep(files, [HELLO])
+    outbox.add_messages(files, [HELLO])
     (info,) = files.below(outbox.FOLDER)
     files.write(f"{outbox.FOLDER}/other.json", files.read(info.path).replace(b"{", b'{"v": 2,', 1))
     files.remove(info.path)
@@ -243,7 +243,7 @@ def two_wait(files: Files) -> None:
     """Messages of two earlier nights wait in the outbox."""
     for number in (0, 1):
         message = Message(text=f"of night {number}", blocks=[])
-        outbox.keep(files, [Undelivered(night=FIRST + timedelta(number), message=message)])
+        outbox.add_messages(files, [Undelivered(night=FIRST + timedelta(number), message=message)])
 
 
 def after(
@@ -261,10 +261,10 @@ def after(
 
 def test_messages_of_an_earlier_version_are_sent(files: Files, slack_server: SlackServer) -> None:
     """They stand in the state itself; where Slack is down, they get a file each."""
-    files.write(BOOK, AlertStore(night=FIRST, outbox=(HELLO,)).model_dump_json().encode())
+    files.write(STATE_FILE, AlertStore(night=FIRST, outbox=(HELLO,)).model_dump_json().encode())
     slack_server.fail("500")
     told(files, night(1))
-    assert [one.message.text for one in outbox.waiting(files)] == ["hello"]
+    assert [one.message.text for one in outbox.waiting_messages(files)] == ["hello"]
     assert load_alerts(files).outbox == (HELLO,)
     slack_server.fail(None)
     told(files, night(2))
@@ -276,7 +276,7 @@ def test_what_is_no_message_is_left_aside(
     files: Files, slack_server: SlackServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """And named; the others go."""
-    outbox.keep(files, [HELLO])
+    outbox.add_messages(files, [HELLO])
     files.write(f"{outbox.FOLDER}/2026-11-10.broken.json", b"{")
     told(files, night(1))
     assert [message["text"] for message in slack_server.delivered] == ["hello"]
@@ -288,11 +288,11 @@ def test_a_run_that_was_overtaken_sends_what_waits(files: Files, slack_server: S
     """It tells nothing of its own night, and changes no state."""
     overtaken = bad(0, run="slow", seen_at=night(0).started_at)
     save_manifest(files, night(0, run="quick", seen_at=night(0).finished_at))
-    outbox.keep(files, [HELLO])
+    outbox.add_messages(files, [HELLO])
     delivery = told(files, overtaken)
     assert delivery.message is None
     assert [message["text"] for message in slack_server.delivered] == ["hello"]
-    assert not files.exists(BOOK)
+    assert not files.exists(STATE_FILE)
     assert files.below(outbox.FOLDER) == []
 
 
@@ -309,7 +309,7 @@ def test_a_rerun_that_dies_repeats_nothing_of_the_run_before_it(
         if where == "before the state":
             dying.setattr(deliver, "_save_state", killed)
         else:
-            dying.setattr(outbox, "drop", killed)
+            dying.setattr(outbox, "remove_messages", killed)
         with pytest.raises(Killed):
             told(files, night(0, findings=[finding(level="breach"), finding("b", level="breach")]))
     assert len(files.below(outbox.FOLDER)) == 2

@@ -263,7 +263,7 @@ def test_a_full_temporary_disk_is_told(
     writer.add(row_record(FULL))
     with monkeypatch.context() as patch:
         patch.setattr(pq.ParquetWriter, method, full)
-        with pytest.raises(StoreError, match=r"TMPDIR says where they go.*Error writing bytes"):
+        with pytest.raises(StoreError, match=r"TMPDIR sets their folder.*Error writing bytes"):
             writer.finish(Files(str(tmp_path / "store")), REF.rows(0))
     assert not (tmp_path / "store").exists()
 
@@ -273,5 +273,5 @@ def test_no_place_for_temporary_files_is_told(
 ) -> None:
     """A folder for them that is not there, or may not be written, is an error of storage."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    with pytest.raises(StoreError, match=r"TMPDIR says where they go.*nowhere"), workspace():
+    with pytest.raises(StoreError, match=r"TMPDIR sets their folder.*nowhere"), workspace():
         pass

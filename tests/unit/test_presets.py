@@ -418,7 +418,9 @@ def test_scores_count_what_was_skipped() -> None:
     """`score --json` and the manifest have the counts; a wrong preset is told."""
     result = evaluate(sample("langsmith"), ["context_relevance"], preset="langsmith")
     assert result.as_json()["skipped"] == LEFT_OUT["langsmith"][1]
-    with pytest.raises(SettingsError, match="preset: no 'phoenix'; there are: ragas, openinf"):
+    with pytest.raises(
+        SettingsError, match="preset: unknown preset 'phoenix'; the presets are: ragas, openinf"
+    ):
         with_preset(make_settings({}), "phoenix")
 
 

@@ -246,7 +246,7 @@ def test_a_recording_can_be_read_until_the_new_one_is_whole(tmp_path: Path) -> N
 def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
     """A folder or a device such as /dev/null, told before anything is asked."""
     for path in (tmp_path, Path("/dev/null")):
-        with pytest.raises(InputError, match="is no file"), Recorder(path):
+        with pytest.raises(InputError, match="is not a file"), Recorder(path):
             pass
 
 

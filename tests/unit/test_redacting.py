@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from ragmetrics.calibration import calibrate
-from ragmetrics.comparison import run_gate, tell_failed_gate
+from ragmetrics.comparison import notify_failed_gate, run_gate
 from ragmetrics.config import load_settings, make_settings
 from ragmetrics.model import (
     BrokenFile,
-    FallenQuestion,
     IndexBuild,
     MovedContext,
     Score,
     Source,
+    WorseQuestion,
     question_key,
 )
 from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
@@ -27,7 +27,7 @@ from ragmetrics.report import rebuild_dashboard, redacted, refresh_builds, refre
 from ragmetrics.report.earlier_retrieval import EarlierNights
 from ragmetrics.report.redacting import hashed, redacted_row
 from ragmetrics.storage import Files, nights, read_rows
-from tasks import gating
+from tasks import index_build as gate_tasks
 from tests.fakes.build_logs import damaged, gate_settings, golden, write_build
 from tests.fakes.comparisons import comparison, side
 from tests.fakes.gated import gate as gated
@@ -62,7 +62,7 @@ def test_a_manifest_keeps_its_numbers() -> None:
 
 def test_a_question_is_hidden_in_any_record() -> None:
     """Comparisons and gates name questions by the same fields."""
-    fallen = FallenQuestion(metric="mrr", user_input=SECRET, id="q-1", before=1.0, after=0.0)
+    fallen = WorseQuestion(metric="mrr", user_input=SECRET, id="q-1", before=1.0, after=0.0)
     moved = MovedContext(text=SECRET, id="kb-1", rank_a=1, rank_b=None)
     assert redacted(fallen).user_input == hashed(SECRET)
     assert (redacted(moved).text, redacted(moved).id) == (hashed(SECRET), "kb-1")
@@ -202,7 +202,7 @@ def test_a_build_is_redacted_where_no_night_says_so(tmp_path: Path) -> None:
     settings = gate_settings(tmp_path, redact=True)
     gate = run_gate(settings, IndexBuild(dataset="towers", build="b2", serving="b1"))
     assert gate.fallen
-    tell_failed_gate(settings, f"index build: {SECRET}", SECRET)
+    notify_failed_gate(settings, f"index build: {SECRET}", SECRET)
     files = Files(settings.store)
     refresh_builds(files)
     site = published(files)
@@ -235,14 +235,14 @@ def test_the_event_of_a_verdict_is_redacted(
     async def post(event: dict[str, Any]) -> None:
         sent.append(event)
 
-    monkeypatch.setattr(gating, "_post", post)
+    monkeypatch.setattr(gate_tasks, "_post", post)
     broken = BrokenFile(file="b2.jsonl", line=3, reason=f"not JSON: {SECRET}")
     source = Source(logs="b2.jsonl", files=1, rows=3, broken=[broken])
     reason = f"b2.jsonl is read in part: not JSON: {SECRET}"
     held = gated(reasons=[reason], source=source)
     for hide in (False, True):
         settings = make_settings({"store": str(tmp_path), "redact": hide})
-        gating.announce.fn(settings, held)
+        gate_tasks.announce.fn(settings, held)
     open_event, hidden = sent
     assert SECRET in json.dumps(open_event["payload"])
     assert hashed(SECRET) in json.dumps(hidden["payload"])

@@ -10,7 +10,7 @@ import pytest
 from ragmetrics.comparison import run_replay
 from ragmetrics.comparison.replay import retriever_client as asking
 from ragmetrics.errors import InputError, RetrieverRefused
-from ragmetrics.model import ReplayShort
+from ragmetrics.model import ReplayIncomplete
 from tests.fakes.replays import BUILD, golden_rows, hurry, log_rows, replaying
 from tests.fakes.retriever import SearchServer
 
@@ -70,7 +70,7 @@ def test_a_wait_beyond_the_deadline_is_not_waited_for(
 ) -> None:
     """A day's Retry-After gives the question up at once."""
     search_server.faults(fail={"429": 1.0}, retry_after=86_400)
-    with pytest.raises(ReplayShort, match=r"rate_limited .*given up after 5 s"):
+    with pytest.raises(ReplayIncomplete, match=r"rate_limited .*given up after 5 s"):
         run_replay(replaying(tmp_path, search_server, deadline_seconds=5), BUILD)
     assert search_server.stats()["requests"] == 1
 
@@ -90,7 +90,7 @@ def test_many_failures_are_no_log(tmp_path: Path, search_server: SearchServer) -
     """Once more than `max_failed` have failed the others need not be asked."""
     search_server.faults(fail={"500": 1.0}, after=50)
     settings = replaying(tmp_path, search_server, golden_rows(200), retries=0)
-    with pytest.raises(ReplayShort) as short:
+    with pytest.raises(ReplayIncomplete) as short:
         run_replay(settings, BUILD)
     assert str(short.value).startswith(
         f"replay of build {BUILD}: 5 of 200 questions have no answer, and `retriever: max_failed:` "
@@ -106,17 +106,19 @@ def test_many_failures_are_no_log(tmp_path: Path, search_server: SearchServer) -
 def test_all_questions_never_may_fail(tmp_path: Path, search_server: SearchServer) -> None:
     """Not with `max_failed: 1` either: an empty log is none."""
     search_server.faults(fail={"400": 1.0})
-    with pytest.raises(ReplayShort, match="12 rejected"):
+    with pytest.raises(ReplayIncomplete, match="12 rejected"):
         run_replay(replaying(tmp_path, search_server, max_failed=1), BUILD)
 
 
 def test_a_shortfall_survives_a_process_pool() -> None:
     """Runners pickle errors."""
-    from ragmetrics.model import Replayed
+    from ragmetrics.model import ReplayReport
 
-    told = Replayed(build="b", place="p", questions=9, rows=1, failed={"x": 8}, examples={"x": "y"})
-    again = pickle.loads(pickle.dumps(ReplayShort(told, 0.02)))
-    assert (str(again), again.replayed) == (str(ReplayShort(told, 0.02)), told)
+    told = ReplayReport(
+        build="b", place="p", questions=9, rows=1, failed={"x": 8}, examples={"x": "y"}
+    )
+    again = pickle.loads(pickle.dumps(ReplayIncomplete(told, 0.02)))
+    assert (str(again), again.replayed) == (str(ReplayIncomplete(told, 0.02)), told)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +225,7 @@ def test_retries_are_spread(tmp_path: Path, search_server: SearchServer) -> None
     settings = replaying(tmp_path, search_server).retriever
     assert settings
     asker = asking.RetrieverClient(None, settings)  # type: ignore[arg-type]
-    setback = asking.Setback("server_error", "")
+    setback = asking.RetryableError("server_error", "")
     pauses = {
         n: [asker._pause(setback, asking.Counter(server_error=n)) for _ in range(20)]
         for n in (1, 4)

@@ -12,7 +12,7 @@ import pytest
 
 from ragmetrics.comparison import run_replay
 from ragmetrics.errors import InputError, RetrieverRefused
-from ragmetrics.model import Replayed, ReplayShort
+from ragmetrics.model import ReplayIncomplete, ReplayReport
 from tests.fakes.replays import BUILD, golden_rows, hurry, log_rows, replaying
 
 COUNTING = """
@@ -35,7 +35,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "mine.py"
 
 
-def replayed(module: Path, source: str, name: str = "ask", **retriever: object) -> Replayed:
+def replayed(module: Path, source: str, name: str = "ask", **retriever: object) -> ReplayReport:
     """The replay by a function of that source."""
     module.write_text(dedent(COUNTING) + dedent(source))
     settings = replaying(module.parent, None, **{"entrypoint": f"mine:{name}", **retriever})
@@ -204,7 +204,7 @@ def test_a_thread_that_hangs_does_not_hold_the_process(written: Path) -> None:
 )
 def test_what_is_no_answer_is_told(written: Path, returned: str) -> None:
     """By what it is, or by the field that does not fit."""
-    with pytest.raises(ReplayShort, match=r"1 unreadable \(.*"):
+    with pytest.raises(ReplayIncomplete, match=r"1 unreadable \(.*"):
         replayed(written, f"def ask(q, build): return {returned}")
 
 

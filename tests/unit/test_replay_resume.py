@@ -18,7 +18,7 @@ from ragmetrics.comparison.replay import checkpoint as kept
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs import find_logs
-from ragmetrics.model import ReplayShort
+from ragmetrics.model import ReplayIncomplete
 from tests.fakes.clients import Bucket
 from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.processes import ROOT
@@ -59,7 +59,7 @@ def content(place: str) -> list[str]:
 def half_done(settings: Settings, place: str, server: SearchServer) -> None:
     """A replay that answers the first six questions of twelve, and fails."""
     server.faults(fail={"400": 1.0}, after=6)
-    with pytest.raises(ReplayShort):
+    with pytest.raises(ReplayIncomplete):
         run_replay(settings, BUILD, place)
     server.reset()
 
@@ -143,7 +143,7 @@ def test_another_way_to_ask_begins_anew(
     search_server.reset()
     changed = replaying(tmp_path, search_server, **change)
     search_server.faults(fail={"400": 1.0}, after=6)
-    with pytest.raises(ReplayShort):
+    with pytest.raises(ReplayIncomplete):
         run_replay(changed, BUILD)
     assert logs_at(str(tmp_path / "builds" / BUILD)) == []
     search_server.faults(fail={})
@@ -173,7 +173,7 @@ def test_again_asks_anew(tmp_path: Path, search_server: SearchServer, place: str
     half_done(settings, place, search_server)
     assert run_replay(settings, BUILD, place, again=True).asked == 12
     search_server.faults(fail={"400": 1.0}, after=18)
-    with pytest.raises(ReplayShort):
+    with pytest.raises(ReplayIncomplete):
         run_replay(settings, BUILD, place, again=True)
     assert logs_at(place) == []
     search_server.faults(fail={})
@@ -243,7 +243,7 @@ def test_many_small_parts_become_few(
     monkeypatch.setattr(kept, "_MOST_PARTS", 4)
     settings = replaying(tmp_path, search_server, golden_rows(30), concurrency=1)
     search_server.faults(fail={"400": 1.0}, after=27)
-    with pytest.raises(ReplayShort):
+    with pytest.raises(ReplayIncomplete):
         run_replay(settings, BUILD)
     parts = list((tmp_path / "builds").rglob("part-*.jsonl"))
     assert len(parts) == 27 // 4 + 27 % 4

@@ -52,7 +52,7 @@ class TestState:
         assert "context_recall fell from 0.930 to 0.700, limit 0.8" in page
 
     def test_it_says_where(self, site: Site) -> None:
-        """A firing metric names the segment that is surely below all rows."""
+        """A firing metric names the segment that is significantly below all rows."""
         assert "Lowest where section=billing : context_recall 0.500" in text(
             site.overview(*ten_nights())
         ).replace("billing:", "billing :")

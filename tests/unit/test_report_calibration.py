@@ -17,11 +17,11 @@ from ragmetrics.judges.factory import make_judge
 from ragmetrics.model import (
     BrokenFile,
     Calibration,
+    DriftUnknown,
     JudgeInfo,
     Manifest,
-    Measured,
+    MetricCalibration,
     MetricDrift,
-    Untold,
 )
 from ragmetrics.pipeline import publish, run_night
 from ragmetrics.report import calibration_markdown, refresh_dashboard
@@ -141,7 +141,7 @@ class TestPage:
         ],
     )
     def test_where_nothing_can_be_told_of_drift_nothing_is_green(
-        self, site: Files, untold: Untold, words: str
+        self, site: Files, untold: DriftUnknown, words: str
     ) -> None:
         """The state says why."""
         first, second = calibration(), calibration(1)
@@ -169,7 +169,7 @@ class TestPage:
             broken=[BrokenFile(file="a.jsonl", line=3, reason="cut off")],
         )
         told = text(page(site, history(found)))
-        for words in ("nothing to hold it against", "labels.statement_support", "4 rows: labels"):
+        for words in ("nothing to compare it with", "labels.statement_support", "4 rows: labels"):
             assert words in told
         assert "cut off" in told
 
@@ -214,7 +214,7 @@ class TestPage:
         assert [len(json.loads(one)["data"]) for one in islands] == [2, 1]
 
 
-def _by_language(value: str) -> Measured:
+def _by_language(value: str) -> MetricCalibration:
     return measured(segments=[in_language(value, 0.8), in_language("en", 0.8)])
 
 
@@ -246,7 +246,7 @@ class TestStandings:
         assert len(drift_figure(points)["layout"]["shapes"]) == 2
 
     def test_languages_come_first_and_worse_ones_are_shaded(self) -> None:
-        """Only what is surely below the AUC of all units."""
+        """Only what is significantly below the AUC of all units."""
         found = calibration(
             metrics=[
                 measured(
@@ -359,7 +359,7 @@ class TestHistory:
         with caplog.at_level(logging.ERROR):
             found = load_history(kept)
         assert (len(found.calibrations), found.drifts) == (2, [])
-        assert "no drift can be told" in caplog.text
+        assert "drift at" in caplog.text
 
 
 class TestWriting:

@@ -20,7 +20,7 @@ from ragmetrics.scoring import (
     score_parts,
     staged_runs,
 )
-from ragmetrics.scoring.reuse import take_over
+from ragmetrics.scoring.reuse import reuse_part
 from ragmetrics.scoring.staging import find_staged
 from ragmetrics.storage import is_whole, open_store, read_columns, read_notes
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -68,7 +68,7 @@ def test_the_first_run_of_a_night_has_nothing_to_take(tmp_path: Path) -> None:
     for _ in range(2):
         staged = scored(settings)
         assert offered(settings, staged) == []
-    assert not take_over(open_store(settings), staged.ref, ["hit_rate"], 0)
+    assert not reuse_part(open_store(settings), staged.ref, ["hit_rate"], 0)
 
 
 def test_shards_with_the_same_rows_are_offered(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_part_that_is_taken_over_is_the_same_but_for_its_notes(tmp_path: Path)
     second = stage_night(settings, NIGHT)
     (run, shards, _) = offered(settings, second)[0]
     shard = shards[0]
-    assert take_over(files, second.ref, ["hit_rate"], shard)
+    assert reuse_part(files, second.ref, ["hit_rate"], shard)
     source, target = first.ref.scores("hit_rate", shard), second.ref.scores("hit_rate", shard)
     columns = ["id", "question", "value", "status", "reason", "details", "tags"]
     found = read_columns(files, target, columns)
@@ -113,7 +113,7 @@ def test_a_part_that_is_taken_over_is_the_same_but_for_its_notes(tmp_path: Path)
     notes = read_notes(files, target)
     assert (notes["taken_over"], notes["usage"], notes["paid"]) == (run, {}, [])
     changed = next(n for n in range(SHARDS) if n not in shards)
-    assert not take_over(files, second.ref, ["hit_rate"], changed)
+    assert not reuse_part(files, second.ref, ["hit_rate"], changed)
 
 
 def test_a_part_that_is_not_finished_is_not_taken(tmp_path: Path) -> None:
@@ -124,10 +124,10 @@ def test_a_part_that_is_not_finished_is_not_taken(tmp_path: Path) -> None:
     second = stage_night(dataset(tmp_path, metrics=[*METRICS, "ndcg"]), NIGHT)
     files.remove(first.ref.scores("mrr", 0))
     files.write(first.ref.scores("mrr", 1), b"PAR1 no more")
-    assert not take_over(files, second.ref, METRICS, 0)
-    assert not take_over(files, second.ref, METRICS, 1)
-    assert take_over(files, second.ref, METRICS, 2)
-    assert not take_over(files, second.ref, ["ndcg"], 2)
+    assert not reuse_part(files, second.ref, METRICS, 0)
+    assert not reuse_part(files, second.ref, METRICS, 1)
+    assert reuse_part(files, second.ref, METRICS, 2)
+    assert not reuse_part(files, second.ref, ["ndcg"], 2)
 
 
 @pytest.mark.parametrize("columns", ["all", "one"])
@@ -144,8 +144,8 @@ def test_a_part_with_damaged_data_is_scored_anew(
     assert is_whole(files, path)
     more = dataset(tmp_path, metrics=[*METRICS, "ndcg"])
     second = stage_night(more, NIGHT)
-    assert not take_over(files, second.ref, ["mrr"], 0)
-    assert take_over(files, second.ref, ["mrr"], 1)
+    assert not reuse_part(files, second.ref, ["mrr"], 0)
+    assert reuse_part(files, second.ref, ["mrr"], 1)
     assert f"{path} is damaged" in caplog.text
     anew = read_columns(files, scored(more).ref.scores("mrr", 0), ["status"])
     assert anew["status"].unique().to_pylist() == ["scored"]

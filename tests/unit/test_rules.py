@@ -9,9 +9,8 @@ from datetime import date
 import pandas as pd
 import pytest
 
-from ragmetrics.alerts import AlertStore, advance_states, evaluate_rules
+from ragmetrics.alerts import AlertStore, NightContext, advance_states, evaluate_rules
 from ragmetrics.alerts.alert_store import AlertState
-from ragmetrics.alerts.rules import Night
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.model import BrokenFile, Level, Manifest, Segment
 from ragmetrics.scoring import MetricScores
@@ -302,7 +301,7 @@ def test_each_night_is_read_once_for_all_segments() -> None:
         read.append(one.date)
         return past[0].scores[metric]
 
-    night = Night(tonight.manifest, tonight.scores, [one.manifest for one in past], load)
+    night = NightContext(tonight.manifest, tonight.scores, [one.manifest for one in past], load)
     rules = recall(max_drop=0.05, by="channel", versus="trailing:2")
     evaluate_rules(AlertSettings(rules=tuple(rules)), night)
     assert read == [one.manifest.date for one in past]

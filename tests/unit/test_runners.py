@@ -25,7 +25,7 @@ from flows import backfill, scoring
 from flows.runners import THREADS, RunnerFailed, _ray, _threads, lost, open_runner
 from ragmetrics.config import RunnerSettings, make_settings
 from ragmetrics.errors import JudgeError, RagmetricsError, SettingsError, StoreError, Unanswered
-from ragmetrics.model import Replayed, ReplayShort
+from ragmetrics.model import ReplayIncomplete, ReplayReport
 from ragmetrics.scoring import Part, WorkerDied
 from ragmetrics.storage import RunRef
 from tests.fakes.logs import NIGHT
@@ -37,10 +37,16 @@ from tests.fakes.runner_nights import need
     ("runner", "told"),
     [
         ({"name": "slurm"}, "runner.name: should be 'threads', 'processes'"),
-        ({"address": "tcp://10.0.0.1:8786"}, "say `name: dask` or `name: ray` too"),
-        ({"name": "processes", "cluster": {"n_workers": 2}}, "cluster: of a cluster"),
-        ({"name": "dask", "address": "tcp://a:1", "workers": 2}, "workers: those at `address`"),
-        ({"name": "dask", "address": "tcp://a:1", "cluster": {"n_workers": 2}}, "leave out one"),
+        ({"address": "tcp://10.0.0.1:8786"}, "add `name: dask` or `name: ray`"),
+        ({"name": "processes", "cluster": {"n_workers": 2}}, "cluster: is for clusters only"),
+        (
+            {"name": "dask", "address": "tcp://a:1", "workers": 2},
+            "workers: the workers at `address`",
+        ),
+        (
+            {"name": "dask", "address": "tcp://a:1", "cluster": {"n_workers": 2}},
+            "remove one of the two",
+        ),
         ({"name": "threads", "workers": 0}, "runner.workers"),
     ],
 )
@@ -189,9 +195,9 @@ def _kinds() -> list[type[RagmetricsError]]:
 def _made(kind: type[RagmetricsError]) -> RagmetricsError:
     if issubclass(kind, Unanswered):
         return kind("unreadable", "no JSON")
-    if issubclass(kind, ReplayShort):
+    if issubclass(kind, ReplayIncomplete):
         said = {"failed": {"timeout": 2}, "examples": {"timeout": "60 s"}}
-        return kind(Replayed(build="b", place="p", questions=9, rows=7, **said), 0.05)
+        return kind(ReplayReport(build="b", place="p", questions=9, rows=7, **said), 0.05)
     error = kind("said")
     if isinstance(error, JudgeError):
         error.failures = {"timeout": 2}

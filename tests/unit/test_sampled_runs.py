@@ -491,7 +491,7 @@ def test_a_budget_that_is_too_small_for_the_sample_is_warned_of(
     }
     manifest = run_night(nightly({"rows": 24}).model_copy(update=changed), NIGHT).manifest
     told = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
-    assert any("and alerts need 14: they will say no_data" in one for one in told), told
+    assert any("but alert rules need 14: they will have no_data" in one for one in told), told
     notes = find_night_status(manifest).notes
     assert manifest.budget is not None
     assert f"A budget left out {manifest.budget.rows_over} rows of the sample." in notes

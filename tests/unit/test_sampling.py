@@ -277,8 +277,8 @@ def test_only_the_last_seven_nights_by_the_same_judge_count() -> None:
 @pytest.mark.parametrize(
     ("sample", "told"),
     [
-        ({}, "say rows or half_width, one of them"),
-        ({"rows": 500, "half_width": 0.02}, "say rows or half_width, one of them"),
+        ({}, "set either rows or half_width"),
+        ({"rows": 500, "half_width": 0.02}, "set either rows or half_width"),
         ({"rows": 1}, "greater than or equal to 2"),
         ({"rows": True}, "should be a number"),
         ({"half_width": 0}, "greater than 0"),

@@ -55,7 +55,7 @@ def test_parts_at_work_together_share_a_live_judge(
     settings = make_settings({"judge": live(judge_server)})
     one, other = taken([settings, settings], tmp_path)
     assert one.judges[0].judge is other.judges[0].judge
-    assert one.judges[0].once is other.judges[0].once
+    assert one.judges[0].single_flight is other.judges[0].single_flight
     assert (one.embedder, one.embedding) == (other.embedder, other.embedding)
 
 
@@ -71,7 +71,7 @@ def test_other_settings_are_another_judge(
     other = {**one, **change, "judge": {**one["judge"], **change.get("judge", {})}}
     first, second = taken([make_settings(one), make_settings(other)], tmp_path)
     assert first.judges[0].judge is not second.judges[0].judge
-    assert first.judges[0].once is not second.judges[0].once
+    assert first.judges[0].single_flight is not second.judges[0].single_flight
 
 
 def test_another_key_or_store_is_another_judge(
@@ -109,7 +109,7 @@ def test_equal_judges_of_a_panel_do_not_answer_for_each_other(
     settings = make_settings({"judges": [live(judge_server)] * 2})
     one, other = taken([settings, settings], tmp_path)
     first, second = one.judges
-    assert first.once is not second.once
+    assert first.single_flight is not second.single_flight
     assert [seat.name for seat in one.judges] == ["openai:gpt-4.1-mini", "openai:gpt-4.1-mini #2"]
     assert [seat.judge for seat in other.judges] == [first.judge, second.judge]
 

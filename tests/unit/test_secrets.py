@@ -76,7 +76,7 @@ def test_a_redirect_is_told_and_not_followed(status: int) -> None:
 )
 def test_a_secret_has_no_place_in_an_url(url: str) -> None:
     """URLs are shown in messages; the error names the place for a key and repeats nothing."""
-    with pytest.raises(SettingsError, match="the key goes into the environment") as told:
+    with pytest.raises(SettingsError, match="put the key into an environment variable") as told:
         make_judge_settings({"name": "openai", "base_url": url})
     assert "SECRET" not in str(told.value)
 

@@ -125,7 +125,7 @@ def test_a_panel_takes_the_place_of_the_judge() -> None:
 
 def test_judge_and_judges_exclude_each_other() -> None:
     """Whoever writes both is told, not half obeyed."""
-    with pytest.raises(SettingsError, match="judge and judges: say one of them"):
+    with pytest.raises(SettingsError, match="set either judge or judges"):
         make_settings({"judge": "openai", "judges": ["embedded", "openai"]})
 
 
@@ -140,7 +140,7 @@ def test_another_judge_takes_the_place_of_the_panel() -> None:
 
 def test_a_model_for_a_panel_says_nothing() -> None:
     """It is not clear whose it should be."""
-    with pytest.raises(SettingsError, match="model: of which judge"):
+    with pytest.raises(SettingsError, match="model: the settings name several judges"):
         judged_by(make_settings({"judges": ["embedded", "openai"]}), None, model="m-1")
 
 

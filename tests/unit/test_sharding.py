@@ -25,8 +25,8 @@ from ragmetrics.scoring.sharding import (
     MOST_TASKS,
     Extent,
     best_number,
+    compute_seconds,
     extent,
-    seconds_here,
     shards_for,
 )
 from ragmetrics.storage import FileInfo, Files
@@ -76,7 +76,7 @@ def test_a_night_has_a_few_hundred_tasks_at_most(rows: float, length: float, met
     """Families of metrics times shards are never more; below that, a part is of a good length."""
     chosen = make_settings({"metrics": DEFAULT_METRICS[:metrics]})
     size = Extent(rows, rows * length)
-    shards, whole = best_number(chosen, size), seconds_here(chosen, size)
+    shards, whole = best_number(chosen, size), compute_seconds(chosen, size)
     tasks = shards * len(score_families(chosen))
     assert 1 <= tasks <= MOST_TASKS
     if whole > 200 and tasks + tasks // shards <= MOST_TASKS:

@@ -225,7 +225,7 @@ def test_a_store_that_cannot_be_written_costs_nothing_but_the_sharing(
     with caplog.at_level(logging.WARNING):
         instantly(main())
     (told,) = [one.getMessage() for one in caplog.records]
-    assert told.startswith("limits of the judge are not shared for now")
+    assert told.startswith("sharing the judge's limits fails")
 
 
 def test_a_store_that_fails_later_leaves_the_share_as_it_was(
@@ -245,7 +245,7 @@ def test_a_store_that_fails_later_leaves_the_share_as_it_was(
             (tmp_path / "moved").rename(tmp_path / "workers")
             await asyncio.sleep(10)
             assert (gate.told, other.told) == ([], [])
-            assert caplog.text.count("limits of the judge are not shared for now") == 2 * outage
+            assert caplog.text.count("sharing the judge's limits fails") == 2 * outage
         await first.depart()
         await until(lambda: other.now == WHOLE)
 
@@ -424,9 +424,9 @@ def test_of_several_stores_the_smallest_share_counts() -> None:
         gate = RateLimiter(12)
         gate.share("one", QuotaShare(0, 3))
         gate.share("other", QuotaShare(0, 2))
-        assert gate.pace.limit == 4
+        assert gate.concurrency.limit == 4
         gate.share("one", None)
-        assert gate.pace.limit == 6
+        assert gate.concurrency.limit == 6
 
     instantly(main())
 
@@ -449,7 +449,7 @@ def test_who_waits_for_the_allowance_hears_of_a_larger_share() -> None:
     async def main() -> None:
         gate = RateLimiter(64, requests_per_minute=600, clock=now)
         gate.share("store", QuotaShare(1, 2, settled=False))
-        assert gate.pace.limit == 2
+        assert gate.concurrency.limit == 2
         await gate.enter(0)
         waiting = asyncio.ensure_future(gate.enter(0))
         await asyncio.sleep(2)
@@ -517,7 +517,7 @@ from ragmetrics.storage.files import Files
 async def main():
     gate = RateLimiter(12)
     join_quota(Files(sys.argv[1]), ("address", "model", "key"), gate)
-    while gate.pace.limit < 12:
+    while gate.concurrency.limit < 12:
         await asyncio.sleep(0.01)
 
 loop.run(main())

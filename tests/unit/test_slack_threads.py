@@ -12,7 +12,7 @@ from ragmetrics.alerts import notify_channels, outbox
 from ragmetrics.alerts.notification_channels import MOST_THREADS
 from ragmetrics.alerts.slack_bot import API
 from ragmetrics.alerts.threads import THREADS
-from ragmetrics.comparison import tell_failed_gate
+from ragmetrics.comparison import notify_failed_gate
 from ragmetrics.config import make_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Manifest
@@ -226,7 +226,7 @@ def test_what_gates_tell_comes_by_the_bot_too(
     """There may be no webhook."""
     monkeypatch.delenv("SLACK_WEBHOOK_URL")
     chosen = SETTINGS.model_copy(update={"store": files.uri()})
-    assert tell_failed_gate(chosen, "no log", "build 7").told
+    assert notify_failed_gate(chosen, "no log", "build 7").told
     assert "got no verdict" in slack.posted[0]["text"]
 
 
@@ -245,6 +245,6 @@ def test_a_store_that_is_down_keeps_no_build_untold(
     """The bot needs no thread for it, and so no store."""
     (tmp_path / "store").write_text("a file, where a folder should be")
     broken = SETTINGS.model_copy(update={"store": str(tmp_path / "store")})
-    assert tell_failed_gate(broken, "build: not there", "{}", "e-1").told
+    assert notify_failed_gate(broken, "build: not there", "{}", "e-1").told
     assert "got no verdict" in slack.posted[0]["text"]
     assert "may be told twice" in caplog.text

@@ -195,7 +195,7 @@ def test_a_heavy_row_is_split_beside_the_event_loop(monkeypatch: pytest.MonkeyPa
         sys.modules["ragmetrics.metrics.bundled.context_relevancy"], "sentences", watched
     )
     for heavy in (False, True):
-        asyncio.run(MetricRun(metric, row(PROSE), heavy=heavy).go_on(None))
+        asyncio.run(MetricRun(metric, row(PROSE), heavy=heavy).advance(None))
     assert threads == [True, False]
 
 

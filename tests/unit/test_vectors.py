@@ -43,7 +43,7 @@ def test_attempts_of_texts_that_went_together_count_once() -> None:
     answers = asyncio.run(main())
     assert all(isinstance(one, Unanswered) for one in answers)
     failures = {"judge_failed": 4, "server_error": 3}
-    assert vectors.tallies.usage() == Usage(requests=3, failures=failures)
+    assert vectors.counters.usage() == Usage(requests=3, failures=failures)
 
 
 @dataclass
@@ -87,7 +87,7 @@ def embed_all(embedder: OneBad, files: Files) -> tuple[dict[str, Answer], Usage]
     found = dict(zip(TEXTS, asyncio.run(main()), strict=True))
     kept.compact()
     kept.close()
-    return found, vectors.tallies.usage()
+    return found, vectors.counters.usage()
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
@@ -121,7 +121,7 @@ def test_a_bad_vector_that_a_store_holds_is_asked_for_again(tmp_path: Path, bad:
     embed_all(OneBad(bad=bad), files)
     kept = ReplyCache(files, "beef", "00000000", "ffffffff")
     vector = np.asarray(bad, dtype=np.float32)
-    asyncio.run(kept.keep(CachedReply("00000000" + request.key, EMBEDDING, vector)))
+    asyncio.run(kept.add(CachedReply("00000000" + request.key, EMBEDDING, vector)))
     kept.close()
     healed = OneBad()
     healed.times = 0

@@ -1,1 +1,1 @@
-"""Formats of messages: Slack blocks, and the same message for terminals, web pages and others."""
+"""Formats of messages: Slack blocks, and their rendering for terminals, web pages and others."""

@@ -1,7 +1,7 @@
-"""A message in other words than Slack's: a title, and a body as text, Markdown or HTML.
+"""Renders a message for other services than Slack: a title, and a body as text, Markdown or HTML.
 
-Made of the same blocks. All text of users was made safe for Slack before: no mention, link or style
-of theirs is left in it. Here it is escaped for the form at hand.
+It renders the Slack blocks. Text of users was made safe for Slack before, so it has no mention,
+link or style. Here it is escaped for the output form.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _MARKS = re.compile(r"([\\`*_\[\]<>#|~])")
 _MENTION = re.compile("@(?!\u2060)")
 _CUT = "…"
 _BARE = 3_000
-"""Characters of a message without blocks; Slack cuts what is much longer."""
+"""Most characters of a message without blocks; Slack truncates much longer ones."""
 _ENDINGS: Mapping[Form, str] = {"text": "\n", "markdown": "  \n", "html": "<br>\n"}
-"""Of a line that does not end a paragraph; an empty line parts those."""
+"""Ending of a line within a paragraph; an empty line separates paragraphs."""
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,14 @@ class _Line:
 
 
 def title(message: Message, form: Form = "text") -> str:
-    """The message's headline, or its one line for notifications where it has none."""
+    """The message's headline; where it has none, its line for notifications."""
     header = next((one["text"] for one in message.blocks if one["type"] == "header"), None)
     text = str(header["text"]) if header else html.unescape(message.text)
     return _ESCAPES[form](_unmentioned(text))
 
 
 def body(message: Message, form: Form = "text", limit: int | None = None) -> str:
-    """All but the headline. Beyond `limit` characters whole lines are left out, at the end."""
+    """The message without its headline. Whole lines beyond `limit` characters are left out."""
     paragraphs = [
         [_line(line, form) for line in _lines(block)]
         for block in message.blocks
@@ -50,7 +50,7 @@ def body(message: Message, form: Form = "text", limit: int | None = None) -> str
 
 
 def without_blocks(message: Message) -> Message:
-    """The same as bare text for Slack, with its words in as far as there is room for them."""
+    """The message as plain text for Slack, truncated where it is too long."""
     words = html.escape(body(message, "text", _BARE), quote=False)
     return replace(message, text=f"{message.text}\n\n{words}", blocks=[])
 
@@ -59,13 +59,13 @@ def _joined(lines: Sequence[str], ending: str, limit: int | None) -> str:
     whole = ending.join(lines)
     if limit is None or len(whole) <= limit:
         return whole
-    kept, size = list[str](), len(_CUT)
+    shown, size = list[str](), len(_CUT)
     for line in lines:
         size += len(line) + len(ending)
         if size > limit:
             break
-        kept.append(line)
-    return ending.join([*kept, _CUT]) if limit >= len(_CUT) else ""
+        shown.append(line)
+    return ending.join([*shown, _CUT]) if limit >= len(_CUT) else ""
 
 
 def _lines(block: Mapping[str, Any]) -> Iterator[_Line]:
@@ -91,7 +91,7 @@ def _parsed(text: Mapping[str, Any], line: str) -> _Line:
 
 
 def _unmentioned(text: str) -> str:
-    """Slack finds no mentions in plain text, others do."""
+    """The text with mentions disabled: Slack ignores them in plain text, other services do not."""
     return _MENTION.sub("@\u2060", text)
 
 

@@ -1,4 +1,4 @@
-"""The few pieces of Slack's Block Kit that messages are made of."""
+"""The parts of Slack's Block Kit that messages use."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ Block = dict[str, Any]
 
 
 def bullets(title: str, lines: Iterable[str], page: str | None = None) -> list[Block]:
-    """A section of bullets, cut with a count of the rest; nothing where there is no line.
+    """A section of bullets; empty where there is no line.
 
-    The rest is a link where it stands on a page that a browser can open.
+    A long list ends with the count of the remaining lines, which links to `page` where a browser
+    can open it.
     """
     lines = list(lines)
     if not lines:
@@ -36,12 +37,12 @@ def bullets(title: str, lines: Iterable[str], page: str | None = None) -> list[B
 
 
 def plain(text: str) -> Block:
-    """Text that Slack shows as it is."""
+    """Text that Slack shows without interpreting it."""
     return {"type": "plain_text", "text": text, "emoji": False}
 
 
 def mrkdwn(text: str) -> Block:
-    """Text with Slack's styles; what users wrote must have been escaped."""
+    """Text with Slack's styles; text of users in it must be escaped."""
     return {"type": "mrkdwn", "text": text, "verbatim": True}
 
 
@@ -56,7 +57,7 @@ def context(text: str) -> Block:
 
 
 def links(targets: Mapping[str, str | None]) -> list[Block]:
-    """Buttons for web addresses; other places as plain text to copy, as no browser opens them."""
+    """Buttons for web addresses; other places, which no browser opens, as plain text to copy."""
     buttons, texts = [], []
     for name, target in targets.items():
         if target and re.fullmatch(r"https?://\S{1,2900}", target):

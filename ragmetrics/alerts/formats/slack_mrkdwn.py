@@ -1,6 +1,6 @@
-"""Slack's mrkdwn as Slack reads it: pieces of text with their style, for a page to show.
+"""Parses Slack's mrkdwn as Slack does, into pieces of text with their style, for a web page.
 
-Whatever acts as markup there is shown to act here; so a preview shows it if escaping failed.
+Everything that Slack reads as markup is markup here too, so a preview shows where escaping failed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class StyledText:
 
 
 def spans(text: str) -> list[StyledText]:
-    """The pieces of a mrkdwn text, in order; styles within styles are left as they stand."""
+    """The pieces of a mrkdwn text, in order; nested styles are not parsed."""
     found: list[StyledText] = []
     end = 0
     for match in _TOKEN.finditer(text):
@@ -44,7 +44,7 @@ def spans(text: str) -> list[StyledText]:
 
 
 def web(address: object) -> str:
-    """The address, if a browser opens it over the network; else nothing."""
+    """The address, if it is an HTTP address; else empty."""
     return address if isinstance(address, str) and re.match(r"https?://\S+$", address) else ""
 
 
@@ -64,5 +64,5 @@ def _plain(text: str) -> list[StyledText]:
 
 
 def _decoded(text: str) -> str:
-    """Slack's three entities, and no others, as the signs they stand for."""
+    """The text with Slack's three entities decoded, and no others."""
     return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")

@@ -1,4 +1,4 @@
-"""A Slack message as it reads in Slack, for a terminal."""
+"""Renders a Slack message for a terminal."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _lines(block: dict[str, Any]) -> Iterator[str]:
 
 
 def _plain(text: dict[str, Any]) -> str:
-    """A text object as it reads: our own bold marks and links gone, Slack's entities decoded."""
+    """The text of a text object without bold marks and links, with Slack's entities decoded."""
     if text["type"] == "plain_text":
         return str(text["text"])
     shown = re.sub(r"<[^<>|]*\|([^<>]*)>", r"\1", text["text"])

@@ -14,13 +14,13 @@ from ragmetrics.model import (
     ATTACK_WORDS,
     FIGURES,
     Agreement,
-    Attacked,
+    AttackResult,
     Calibration,
     Drift,
     Figure,
     FigureName,
     GoldRank,
-    Measured,
+    MetricCalibration,
     MetricDrift,
     Status,
 )
@@ -93,7 +93,7 @@ def _since(one: MetricDrift, drift: Drift) -> str:
     return "" if one.earlier in (None, drift.earlier) else f", since {one.earlier:%Y-%m-%d}"
 
 
-def _figures(measured: Sequence[Measured]) -> Table:
+def _figures(measured: Sequence[MetricCalibration]) -> Table:
     table = _table("", *(one.metric for one in measured))
     shown = [one.overall for one in measured]
     table.add_row("units", *(f"{one.units:,}" if one else "0" for one in shown))
@@ -110,7 +110,7 @@ def _figures(measured: Sequence[Measured]) -> Table:
     return table
 
 
-def _print_details(console: Console, measured: Measured, overall: Agreement) -> None:
+def _print_details(console: Console, measured: MetricCalibration, overall: Agreement) -> None:
     ranked = _STRENGTHS[measured.strengths]
     console.print(
         f"{measured.metric}: AUC, Spearman and reliability are of {ranked}.", soft_wrap=True
@@ -157,7 +157,7 @@ def _print_gold(console: Console, gold: Sequence[GoldRank]) -> None:
         )
 
 
-def _print_attacks(console: Console, attacks: Sequence[Attacked]) -> None:
+def _print_attacks(console: Console, attacks: Sequence[AttackResult]) -> None:
     if not any(one.contexts for one in attacks):
         return
     console.print("Irrelevant contexts that got a higher grade by an attack:")
@@ -181,7 +181,7 @@ def _print_source(console: Console, calibration: Calibration) -> None:
     console.print(f"Requests: {usage.requests:,}, reused from cache: {usage.answered_from_store:,}")
 
 
-def _unanswered(measured: Measured) -> str:
+def _unanswered(measured: MetricCalibration) -> str:
     rest = [
         f"{count:,} {status}"
         for status, count in measured.status.items()

@@ -45,7 +45,7 @@ def print_lost(console: Console, lost: Sequence[MetricChange], limit: float) -> 
     for one in lost:
         of = f" of {clean(str(one.segment), 80)}" if one.segment else ""
         fell = "fell" if one.higher_is_better else "rose"
-        text = f"{one.metric}{of} surely {fell}, and by {number(one.loss)}, more than {limit:g}"
+        text = f"{one.metric}{of} {fell} significantly, by {number(one.loss)}, more than {limit:g}"
         console.print(text, markup=False, style="bold red", soft_wrap=True)
 
 
@@ -85,7 +85,7 @@ def _chance(value: float | None) -> str:
 
 
 def _styles(changes: Sequence[MetricChange]) -> list[str | None]:
-    return ["bold red" if one.surely_lost() else None for one in changes]
+    return ["bold red" if one.significantly_worse() else None for one in changes]
 
 
 def _print_segments(console: Console, found: Comparison) -> None:

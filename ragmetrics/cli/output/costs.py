@@ -127,7 +127,9 @@ def print_estimate(console: Console, estimate: Estimate) -> None:
     )
     if estimate.at_least:
         names = ", ".join(estimate.at_least)
-        console.print(f"May ask for more, nobody can tell how they go on: {names}", soft_wrap=True)
+        console.print(
+            f"Lower bound; follow-up requests cannot be estimated for: {names}", soft_wrap=True
+        )
     if estimate.sample and estimate.whole:
         for group in estimate.sample.groups:
             names = ", ".join(group.metrics)

@@ -1,4 +1,4 @@
-"""A build that has no log yet gets one: the golden questions, asked of it by the retriever."""
+"""Writes the log of a build that has none: asks the retriever the golden questions."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from ragmetrics.comparison.replay.run import Progress, run_replay
 from ragmetrics.config import BUILD, Settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import find_logs
-from ragmetrics.model import IndexBuild, Replayed
+from ragmetrics.model import IndexBuild, ReplayReport
 from ragmetrics.storage import Files
 
 
 def replay_missing(
     settings: Settings, build: IndexBuild, progress: Progress | None = None
-) -> Replayed | None:
-    """Ask the golden questions of a build, and write its log; None where it has one, or where the
-    settings name no retriever. `progress` hears of each question.
+) -> ReplayReport | None:
+    """Ask a build the golden questions, and write its log.
 
-    Raises InputError for a build of another data set, and for a place that is not below the folder
-    of `gate: logs:`, or whoever may post events would say where the worker writes; and what
-    `replay` raises: InputError, and a transient ReplayShort where too many questions have no
-    answer.
+    None where the build has a log, or the settings name no retriever. `progress` is called for
+    each question.
+
+    Raises InputError for a build of another data set, and for a place outside the folder of
+    `gate: logs:`: an event must not decide where the worker writes. Raises what `run_replay`
+    raises: InputError, and a transient ReplayIncomplete where too many questions have no answer.
     """
     if settings.retriever is None:
         return None
@@ -35,7 +36,7 @@ def replay_missing(
 
 
 def check_below(settings: Settings, place: str) -> None:
-    """Raise InputError where a log at the place would not be below the folder of `gate: logs:`."""
+    """Raise InputError where the place is not below the folder of `gate: logs:`."""
     head = settings.gate.logs.partition(BUILD)[0]
     folder = head[: head.rfind("/") + 1] or "./"
     base, there = (Files(one, settings.storage_options) for one in (folder, place))
@@ -45,11 +46,11 @@ def check_below(settings: Settings, place: str) -> None:
         below = "://" in folder and place.startswith(folder) and not _leads_elsewhere(place)
     if not below:
         raise InputError(
-            f"no log at {place}, and a gate has one written below {folder} alone, the folder of "
+            f"no log at {place}, and a gate writes logs below {folder} only, the folder of "
             "`gate: logs:`: name a place there, or none, or write it with `ragmetrics replay --out`"
         )
 
 
 def _leads_elsewhere(place: str) -> bool:
-    """Whether an address may name another place than one below what it begins with."""
+    """Whether an address may lead outside the folder that it begins with."""
     return "::" in place or ".." in place.split("/")

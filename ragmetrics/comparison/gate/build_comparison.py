@@ -1,6 +1,4 @@
-"""How a new build differs from the one that serves, beside the verdict: where, and by which
-questions, with the contexts that left and came.
-"""
+"""Detailed comparison of a new build with the serving one: segments, questions and contexts."""
 
 from __future__ import annotations
 
@@ -26,10 +24,10 @@ def compare_builds(
     metrics: Sequence[str],
     movements: Mapping[str, JudgeMovement | None],
 ) -> Comparison | None:
-    """The serving build (A) against the new one (B), by the metrics of the gate that both have.
+    """Compare the serving build (A) with the new one (B), by the gate's metrics that both have.
 
-    None where there is no such metric. `run` are the settings of the gate's own runs,
-    `movements` how far the judge moves from night to night.
+    None where there is no such metric. `run` are the settings of the gate's own runs, `movements`
+    the judge's movement from night to night.
     """
     before, now = (_scored(settings, run, *one, metrics) for one in zip(sides, scores, strict=True))
     manifest = scores[1].manifest
@@ -44,7 +42,7 @@ def compare_builds(
 def _scored(
     settings: Settings, run: Settings, side: BuildSide, scores: SideScores, metrics: Sequence[str]
 ) -> Scored | None:
-    """A build's run, or its rows in the nights that it served; None where these are gone."""
+    """A build's run, or its rows in the nights that it served; None where these are not stored."""
     name = f"build {side.build} ({side.logs})"
     if scores.manifest:
         tables = {

@@ -1,13 +1,10 @@
-"""A gate from logs to verdict: what the flow's tasks call, and what runs it without Prefect.
+"""A gate from logs to verdict: the functions of the flow's tasks, and a gate without Prefect.
 
-    stage_gate -> score (run x metric family x shard) -> decide
+stage_gate -> score (run x metric family x shard) -> decide_gate
 
-    gates/BUILD.json                          the verdict
-    gates/compared/BUILD.json                 how the builds differ, and in which questions
-    gates/rows/..., gates/scores/...          rows and scores, apart from those of nights
-
-Verdicts are read and written by `gates.kept`, which the dashboard may import: this module stands
-above it.
+gates/BUILD.json                          the verdict
+gates/compared/BUILD.json                 the detailed comparison of the builds
+gates/rows/..., gates/scores/...          rows and scores, apart from those of nights
 """
 
 from __future__ import annotations
@@ -42,7 +39,7 @@ from ragmetrics.errors import (
     StoreError,
 )
 from ragmetrics.judges import deadline_at, use_deadline
-from ragmetrics.model import Comparison, FallenQuestion, Gate, IndexBuild, Source
+from ragmetrics.model import Comparison, Gate, IndexBuild, Source, WorseQuestion
 from ragmetrics.scoring import (
     Part,
     Staged,
@@ -57,7 +54,7 @@ log = logging.getLogger(__name__)
 
 
 def gate_parts(settings: Settings, staged: StagedGate) -> list[tuple[RunRef, list[Part]]]:
-    """The parts to be scored, per run: none where nothing can be compared anyway."""
+    """The parts to score, per run; none where nothing can be compared."""
     return [(one.ref, _parts(settings, one)) for one in staged.runs]
 
 
@@ -69,11 +66,11 @@ def _parts(settings: Settings, staged: Staged) -> list[Part]:
 def decide_gate(settings: Settings, staged: StagedGate, problems: Sequence[str] = ()) -> Gate:
     """Compare the two builds, write the verdict to `gates/BUILD.json` and return it.
 
-    `problems` say why parts could not be scored; their rows count as `judge_failed`. Repeating it
-    on the same scores gives the same record, with what was told of it.
+    `problems` say why parts could not be scored; their rows count as `judge_failed`. A repeat on
+    the same scores gives the same record, with its confirmed messages.
 
-    Raises InputError where the build was decided before and this decides nothing: a slip in a
-    later command, or a golden set that was lost since, takes no decision back.
+    Raises InputError where the build has a verdict and this gate decides nothing: a mistake in a
+    later command, or a lost golden set, does not revoke a verdict.
     """
     gate, found = _undecided(settings, staged), None
     if staged.runs:
@@ -82,39 +79,38 @@ def decide_gate(settings: Settings, staged: StagedGate, problems: Sequence[str] 
     known = load_gate(files, gate.build)
     nothing_new = not staged.runs or (known is not None and gate.content == known.content)
     if known and known.is_decided and not gate.is_decided and nothing_new:
-        raise InputError(_stays(known, gate))
+        raise InputError(_verdict_stays(known, gate))
     gate = _as_known(gate, known)
     try:
-        save_compared(files, gate.build, found)  # before the verdict, by which its page is written
-    except StoreError as error:  # the page of the verdict goes without
-        log.error("how build %s differs is not kept: %s", gate.build, error)
+        save_compared(files, gate.build, found)  # first: the verdict triggers the page
+    except StoreError as error:  # the verdict's page has no comparison then
+        log.error("the comparison of build %s is not stored: %s", gate.build, error)
         gate = gate.model_copy(update={"problems": [*gate.problems, *cleaned([str(error)])]})
     save_gate(files, gate)
     return gate
 
 
 def run_gate(settings: Settings, build: IndexBuild, progress: Progress | None = None) -> Gate:
-    """A gate from logs to verdict, without Prefect.
+    """Run a gate from logs to verdict, without Prefect.
 
-    A build that has no log is asked the golden questions first, where the settings name a
-    retriever. A judge that refuses in the midst of it leaves the gate inconclusive. `progress`
-    hears what is at work, how much of it is done, and of how much: the questions that are asked,
-    then the parts that are judged, by their metrics. Retriever and judges are asked until the
-    settings' deadline; the verdict then rests on what is there. Raises what `replay` and
-    `stage_gate` raise, and JudgePending, with no verdict, where batches take longer than the
-    settings let it wait.
+    A build without a log is asked the golden questions first, where the settings name a retriever.
+    If a judge refuses while scoring, the gate is inconclusive. `progress` is called with the
+    current work, its finished items and its total: first questions, then parts with their metrics.
+    Retriever and judges are asked until the settings' deadline; the verdict then uses the answers
+    so far. Raises what `run_replay` and `stage_gate` raise. Raises JudgePending, without a
+    verdict, where batches take longer than the settings allow.
     """
     until = datetime.now(UTC) + settings.deadline
     with use_deadline(deadline_at(until)):
         replay_missing(settings, build, progress)
     staged = stage_gate(settings, build)
-    run, kept = gate_run_settings(settings), open_store(settings)
+    run, main_store = gate_run_settings(settings), open_store(settings)
     todo = [(one, _parts(settings, one)) for one in staged.runs]
-    told = _telling(progress, sum(len(parts) for _, parts in todo))
+    report = _part_progress(progress, sum(len(parts) for _, parts in todo))
     problems: list[RagmetricsError] = []
     try:
         for one, parts in todo:
-            problems += score_parts(run, one, parts, done=told, kept=kept, until=until)
+            problems += score_parts(run, one, parts, done=report, kept=main_store, until=until)
     except JudgeRefused as error:
         problems.append(error)
     for problem in problems:
@@ -123,22 +119,22 @@ def run_gate(settings: Settings, build: IndexBuild, progress: Progress | None = 
     return decide_gate(settings, staged, [str(problem) for problem in problems])
 
 
-def _telling(progress: Progress | None, parts: int) -> Callable[[Sequence[str]], None]:
+def _part_progress(progress: Progress | None, parts: int) -> Callable[[Sequence[str]], None]:
     numbers = count(1)
     if progress and parts:
         progress("judging", 0, parts)
 
-    def told(family: Sequence[str]) -> None:
+    def report(family: Sequence[str]) -> None:
         if progress:
             progress(", ".join(family), next(numbers), parts)
 
-    return told
+    return report
 
 
 def _compared(
     settings: Settings, staged: StagedGate, problems: Sequence[str]
 ) -> tuple[Gate, Comparison | None]:
-    """The verdict on builds that can be compared, and how they differ."""
+    """The verdict on builds that can be compared, with their detailed comparison."""
     run, now = gate_run_settings(settings), datetime.now(UTC)
     rules, prints = gate_rules(settings), metric_fingerprints(run)
     metrics = [rule.metric for rule in rules]
@@ -162,13 +158,13 @@ def _compared(
     scored = list(zip(_sides(staged), (before, after), strict=True))
     obstacles = [*_obstacles(settings, staged, compared), *obstacles_of(settings, golden, scored)]
     verdict, further = conclude(verdicts, obstacles)
-    told = reasons(verdict, verdicts, obstacles, compared.missing_why, settings.gate)
+    why = reasons(verdict, verdicts, obstacles, compared.missing_why, settings.gate)
     unasked = never_asked(golden, *scored[0])
     failed = dict.fromkeys([*problems, *before.problems, *after.problems])
     gate = _undecided(settings, staged).model_copy(
         update={
             "verdict": verdict,
-            "reasons": [*told, *cleaned([*_left_out(staged, compared), *unasked])],
+            "reasons": [*why, *cleaned([*_left_out(staged, compared), *unasked])],
             "further": further,
             "metrics": verdicts,
             "fallen": _fallen(run, staged, compared, before, after),
@@ -179,9 +175,9 @@ def _compared(
             "finished_at": now,
         }
     )
-    held = [one.metric for one in compared.evidence]
+    names = [one.metric for one in compared.evidence]
     sides = _sides(staged)
-    return gate, compare_builds(settings, run, sides, (before, after), held, movements)
+    return gate, compare_builds(settings, run, sides, (before, after), names, movements)
 
 
 def _undecided(settings: Settings, staged: StagedGate) -> Gate:
@@ -207,9 +203,9 @@ def _undecided(settings: Settings, staged: StagedGate) -> Gate:
 
 
 def _sides(staged: StagedGate) -> tuple[BuildSide, BuildSide]:
-    """The serving build's, and the new one's."""
+    """The serving build's side, and the new build's."""
     if staged.before is None:
-        raise ValueError("nothing was staged to compare with")
+        raise ValueError("no serving build is staged")
     return staged.before, staged.now
 
 
@@ -223,7 +219,7 @@ def _serving_source(staged: StagedGate) -> Source | None:
 
 
 def _obstacles(settings: Settings, staged: StagedGate, compared: Compared) -> list[str]:
-    """Why nothing may be promoted, whatever the numbers say."""
+    """Reasons against a promotion that do not depend on the numbers."""
     before, now = _sides(staged)
     found = [*unread(now.build, _source(now)), *unread(before.build, _serving_source(staged))]
     for side, source in (("new", _source(now)), ("serving", _serving_source(staged))):
@@ -249,43 +245,45 @@ def _fallen(
     compared: Compared,
     before: SideScores,
     after: SideScores,
-) -> list[FallenQuestion]:
+) -> list[WorseQuestion]:
     if staged.now.staged is None:
         return []
     metrics = [one.metric for one in compared.evidence]
     return find_fallen(open_store(run), staged.now.staged.ref, metrics, before, after)
 
 
-def _stays(known: Gate, gate: Gate) -> str:
+def _verdict_stays(known: Gate, gate: Gate) -> str:
     return (
-        f"build {gate.build} has a verdict, {known.verdict} against {known.serving}, which stays: "
+        f"build {gate.build} has the verdict {known.verdict} against {known.serving}, which stays: "
         f"nothing can be decided now: {'; '.join(gate.reasons)}"
     )
 
 
 def _as_known(gate: Gate, known: Gate | None) -> Gate:
-    """A repeated gate is the one that it was; what was told of it need not be told again: that it
-    is held, or for the same reasons undecided. Another build of the same name, and a metric that
-    fell further than people were told, is news.
+    """A gate with the message state of the stored gate, where it says nothing new.
+
+    A repeated gate equals the stored one. A build that is still held, or undecided for the same
+    reasons, needs no further message. Another build of the same name, and a metric that dropped
+    further than in the last message, need one.
     """
     if known is None:
         return gate
     times = {"started_at": gate.started_at, "finished_at": gate.finished_at}
-    told = {"told": gate.told, "heard": gate.heard}
-    if known.model_copy(update=times | told) == gate:
+    messages = {"told": gate.told, "heard": gate.heard}
+    if known.model_copy(update=times | messages) == gate:
         return known
     if (known.verdict, known.serving, known.content) == (gate.verdict, gate.serving, gate.content):
-        # Else an old build that is gated again would be the one that was promoted last.
+        # Otherwise an old build that is gated again would count as promoted last.
         gate = gate.model_copy(update={"finished_at": known.finished_at})
     same = (known.verdict, known.serving) == (gate.verdict, gate.serving) and (
-        not _fell_further(known, gate) if gate.verdict == "hold" else known.reasons == gate.reasons
+        not _dropped_more(known, gate) if gate.verdict == "hold" else known.reasons == gate.reasons
     )
     return gate.model_copy(update={"told": known.told, "heard": known.heard}) if same else gate
 
 
-def _fell_further(known: Gate, gate: Gate) -> bool:
-    """Whether a build is held that was mended since, or rebuilt; or, of the same build, whether a
-    metric is held that was not, or its drop is larger by more than it may be.
+def _dropped_more(known: Gate, gate: Gate) -> bool:
+    """Whether a held build is news: its log changed, another metric holds it, or a drop grew by
+    more than its limit.
     """
     if known.content and known.content != gate.content:
         return True

@@ -1,4 +1,4 @@
-"""The golden set of a gate: whether it can be relied on, and what of it the builds were asked."""
+"""The golden set of a gate: whether it is readable, and how many questions the builds have."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ragmetrics.config import Settings
 from ragmetrics.logs import GoldenSet, golden_set
 
 Scored = tuple[BuildSide, SideScores]
-"""One of the two builds, and what became of its rows."""
+"""One of the two builds, and its scores."""
 
 
 def read_golden(settings: Settings) -> GoldenSet:
-    """The golden set that the settings name; one without questions where they name none.
+    """The golden set of the settings; an empty one where they name none.
 
-    Raises InputError where there is no such file, StoreError for a bucket that is out.
+    Raises InputError where there is no such file, StoreError where a bucket does not answer.
     """
     return GoldenSet(golden_set(settings))
 
 
 def obstacles_of(settings: Settings, golden: GoldenSet, sides: Sequence[Scored]) -> list[str]:
-    """Why nothing may be promoted by such a golden set, whatever the numbers say."""
+    """Reasons in the golden set against a promotion, whatever the numbers are."""
     if settings.golden is None:
         return []
     if not golden.questions:
@@ -30,7 +30,7 @@ def obstacles_of(settings: Settings, golden: GoldenSet, sides: Sequence[Scored])
     return [
         *_unread(golden, settings.gate.max_missing),
         *(
-            f"golden set {settings.golden}: no row of build {side.build} is of a question in it"
+            f"golden set {settings.golden}: build {side.build} has no row of any question in it"
             for side, scores in sides
             if not _asked(golden, side, scores)
         ),
@@ -38,7 +38,7 @@ def obstacles_of(settings: Settings, golden: GoldenSet, sides: Sequence[Scored])
 
 
 def never_asked(golden: GoldenSet, before: BuildSide, scores: SideScores) -> list[str]:
-    """Of how many golden questions the serving build has no row, where it has any."""
+    """A note on golden questions without a row of the serving build, where it has any row."""
     asked, total = _asked(golden, before, scores), len(golden.questions)
     if asked in (0, total):
         return []
@@ -59,7 +59,7 @@ def _unread(golden: GoldenSet, most: float) -> list[str]:
 
 
 def _asked(golden: GoldenSet, side: BuildSide, scores: SideScores) -> int:
-    """How many of the golden questions a build has rows of."""
+    """Number of golden questions that a build has rows of."""
     if side.staged:
         return side.staged.source.golden_questions
     nights = {question for one in scores.answers.values() for question in one.states}

@@ -1,7 +1,7 @@
-"""Telling people: what a gate needs them for once, and a build without verdict once per event.
+"""Messages about gates: one per gate that needs people, and one per event without a verdict.
 
-Every channel is told by itself: `heard` is written to the store after each confirmed, so a repeat
-tells those that are left. At least once, nothing lost.
+Each channel is notified separately. `heard` is stored after each confirmation, so a repeat
+notifies the remaining channels. Delivery is at least once.
 """
 
 from __future__ import annotations
@@ -38,58 +38,58 @@ _LONGEST = 2_000
 
 
 def builds_link(settings: Settings, build: str) -> str:
-    """Where people find a build on the dashboard."""
+    """Link to a build on the dashboard."""
     return page_link(settings, open_store(settings), build_path(build))
 
 
 def is_news(gate: Gate) -> bool:
-    """Whether people have to hear of a gate: the build is held, or could not be compared at all."""
+    """Whether a gate needs a message: the build is held, or nothing could be compared."""
     return gate.verdict == "hold" or (gate.verdict == "inconclusive" and not gate.scored_metrics)
 
 
 def gate_message(settings: Settings, gate: Gate, run_url: str | None = None) -> Message:
-    """The message of a gate that is news, as the settings say."""
+    """The message of a gate that needs one, as the settings say."""
     page = builds_link(settings, gate.build)
     return compose_gate(gate, page=page, redact=settings.redacts_messages, run_url=run_url)
 
 
-def tell_gate(settings: Settings, gate: Gate, run_url: str | None = None) -> Gate:
-    """Tell every channel of a gate that is news, unless it was told; return the gate as it is now.
+def notify_gate(settings: Settings, gate: Gate, run_url: str | None = None) -> Gate:
+    """Notify every channel of a gate that needs it and was not sent yet; return the updated gate.
 
     Without a webhook or bot in the environment nothing is sent to Slack. Raises Unconfirmed where
-    a channel did not confirm, after the others were told: a repeat tells it.
+    a channel did not confirm, after the others were notified. A repeat notifies that channel.
     """
     files = open_store(settings)
     known = load_gate(files, gate.build)
-    if known and _untold(known) == _untold(gate):
-        gate = known  # with what an attempt before this one has told
+    if known and _unsent(known) == _unsent(gate):
+        gate = known  # with the confirmations of an earlier attempt
     if gate.told or not is_news(gate):
         return gate
     message = gate_message(settings, gate, run_url)
 
-    def note(heard: Sequence[str], told: bool) -> None:
+    def save(confirmed: Sequence[str], everyone: bool) -> None:
         nonlocal gate
-        gate = gate.model_copy(update={"heard": [*heard], "told": told})
+        gate = gate.model_copy(update={"heard": [*confirmed], "told": everyone})
         stored = load_gate(files, gate.build)
-        if stored and _untold(stored) == _untold(gate):  # else a newer verdict, which is not told
+        if stored and _unsent(stored) == _unsent(gate):  # else a newer verdict, not sent yet
             save_gate(files, gate)
 
     severity: Severity = "critical" if gate.verdict == "hold" else "warning"
-    _tell(settings, message, severity, gate.heard, note)
+    _notify(settings, message, severity, gate.heard, save)
     return gate
 
 
-def tell_failed_gate(
+def notify_failed_gate(
     settings: Settings,
     reason: str,
     carried: str,
     event_id: str | None = None,
     run_url: str | None = None,
 ) -> FailedGate:
-    """Keep that a build got no verdict, and tell every channel unless this event's failing was.
+    """Store that a build got no verdict, and notify every channel once per event.
 
-    `carried` is what the event said, as text. Raises Unconfirmed as `tell_gate` does. A store that
-    cannot be reached keeps nobody from being told.
+    `carried` is the event's payload as text. Raises Unconfirmed as `notify_gate` does. Messages
+    are sent even where the store fails.
     """
     files = open_store(settings)
     now = FailedGate(
@@ -107,55 +107,59 @@ def tell_failed_gate(
         now = now.model_copy(update={"heard": before.heard})
     save_failed_gate(files, now)
     hide = settings.redacts_messages
-    told, shown = (hashed_quote(now.reason), "") if hide else (now.reason, now.carried)
-    message = compose_failed_gate(now.dataset, told, shown, now.event_id, run_url)
+    why, payload = (hashed_quote(now.reason), "") if hide else (now.reason, now.carried)
+    message = compose_failed_gate(now.dataset, why, payload, now.event_id, run_url)
 
-    def note(heard: Sequence[str], told: bool) -> None:
+    def save(confirmed: Sequence[str], everyone: bool) -> None:
         nonlocal now
-        now = now.model_copy(update={"heard": [*heard], "told": told})
+        now = now.model_copy(update={"heard": [*confirmed], "told": everyone})
         save_failed_gate(files, now)
 
-    _tell(settings, message, "critical", now.heard, note)
+    _notify(settings, message, "critical", now.heard, save)
     return now
 
 
-def _tell(
+def _notify(
     settings: Settings,
     message: Message,
     severity: Severity,
-    heard: Sequence[str],
-    note: Callable[[Sequence[str], bool], None],
+    confirmed: Sequence[str],
+    save: Callable[[Sequence[str], bool], None],
 ) -> None:
-    """Tell the channels that have not heard; `note` is given those that have after each of them,
-    and whether that is all. Raises Unconfirmed, or StoreError where it could not be noted, after
-    all were told.
+    """Notify the channels that have not confirmed yet.
+
+    `save` is called after each confirmation with the channels that confirmed, and whether these
+    are all. Raises Unconfirmed, or StoreError where saving failed, after all were notified.
     """
     left = [
         one
         for one in channels(settings.alerts, open_store(settings))
-        if one.name not in heard and one.hears(severity) and not (one.lacks and one.name == SLACK)
+        if one.name not in confirmed
+        and one.accepts(severity)
+        and not (one.missing_variable and one.name == SLACK)
     ]
     errors: list[Unconfirmed] = []
-    unnoted: list[StoreError] = []
+    unsaved: list[StoreError] = []
     for number, channel in enumerate(left, 1):
         try:
-            if channel.lacks:
-                raise Unconfirmed(f"{channel.lacks} is not set")
+            if channel.missing_variable:
+                raise Unconfirmed(f"{channel.missing_variable} is not set")
             with_timeout(CHANNEL_TIMEOUT, partial(channel.send, message))
         except Unconfirmed as error:
             errors.append(error)
         else:
-            heard = [*heard, channel.name]
+            confirmed = [*confirmed, channel.name]
             try:
-                note(heard, number == len(left) and not errors)
-            except StoreError as error:  # keeps nobody else from being told
-                unnoted.append(error)
+                save(confirmed, number == len(left) and not errors)
+            except StoreError as error:  # the other channels are notified all the same
+                unsaved.append(error)
     if errors:
         reasons = "; ".join(map(str, errors))
         raise Unconfirmed(reasons, transient=any(one.transient for one in errors))
-    if unnoted:
-        raise unnoted[-1]
+    if unsaved:
+        raise unsaved[-1]
 
 
-def _untold(gate: Gate) -> Gate:
+def _unsent(gate: Gate) -> Gate:
+    """The gate without its message state."""
     return gate.model_copy(update={"told": False, "heard": []})

@@ -1,4 +1,4 @@
-"""Evidence: both builds' scores by question, what of them can be compared, and what fell."""
+"""Both builds' scores by question, the questions that can be compared, and those that got worse."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragmetrics.calibration import carried_movement, is_of_one_day, level_error,
 from ragmetrics.comparison.gate.staging import BuildSide
 from ragmetrics.comparison.gate.verdict import VerdictEvidence, measure
 from ragmetrics.config import GateRule, Settings
-from ragmetrics.model import FallenQuestion, JudgeMovement, Manifest, Status, Usage
+from ragmetrics.model import JudgeMovement, Manifest, Status, Usage, WorseQuestion
 from ragmetrics.scoring import MetricScores, summarise_run
 from ragmetrics.storage import (
     Files,
@@ -28,7 +28,7 @@ from ragmetrics.storage import (
 MOST_FALLEN = 10
 """Questions shown per metric."""
 _ABSENT = "absent"
-_LOOKED_THROUGH = 30
+_SEARCHED_NIGHTS = 30
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class Answers:
     """One metric's scores of one build by question."""
 
     values: dict[str, list[float]] = field(default_factory=dict)
-    """Of the rows that have one."""
+    """Values of the scored rows, by question."""
     states: dict[str, str] = field(default_factory=dict)
-    """Of each question a row's status, a scored one's before all others."""
+    """Status of each question: `scored` where a row is scored, else the first row's status."""
 
     def add(self, question: str, value: float | None, status: str) -> None:
-        """Note the score of one row."""
+        """Add the score of one row."""
         if status == Status.SCORED.value and value is not None:
             self.values.setdefault(question, []).append(value)
             self.states[question] = status
@@ -50,41 +50,41 @@ class Answers:
 
     @property
     def applicable(self) -> set[str]:
-        """The questions that the metric can be asked about."""
+        """The questions that the metric applies to."""
         return {q for q, state in self.states.items() if state != Status.NOT_APPLICABLE.value}
 
     @property
-    def passed_over(self) -> set[str]:
-        """The questions that a budget left out: those that are asked are a sample."""
+    def over_budget(self) -> set[str]:
+        """The questions that a budget left out."""
         return {q for q, state in self.states.items() if state == Status.OVER_BUDGET.value}
 
 
 @dataclass(frozen=True)
 class SideScores:
-    """What became of one build's rows."""
+    """The scores of one build."""
 
     answers: Mapping[str, Answers]
-    """By metric."""
+    """Scores by metric and question."""
     manifest: Manifest | None = None
     tables: Mapping[str, MetricScores] = field(default_factory=dict)
     nights: Sequence[Manifest] = ()
-    """The runs by which its rows were judged."""
+    """The runs that judged its rows."""
 
     @property
     def usage(self) -> Usage:
-        """What its rows were judged for; those of nights, for nothing more."""
+        """Usage of the gate's run; none where the scores come from nights."""
         return self.manifest.usage if self.manifest else Usage()
 
     @property
     def problems(self) -> list[str]:
-        """Why some of it could not be scored."""
+        """Why parts could not be scored."""
         return self.manifest.problems if self.manifest else []
 
 
 def load_side(
     settings: Settings, run: Settings, side: BuildSide, metrics: Sequence[str], now: datetime
 ) -> SideScores:
-    """The scores of a build: those of its run, or those of the nights that it served."""
+    """The scores of a build: from its run, or from the nights that it served."""
     if side.staged is None:
         files = open_store(settings)
         nights = [night for ref in side.nights if (night := find_manifest(files, ref))]
@@ -101,10 +101,10 @@ def load_side(
 def find_movements(
     settings: Settings, fingerprints: Mapping[str, str]
 ) -> dict[str, JudgeMovement | None]:
-    """How far the judge moves from night to night, by metric, as the newest nights of the store say
-    that were scored in the same way.
+    """The judge's movement from night to night, by metric, from the newest stored nights that were
+    scored in the same way.
     """
-    nights = outlines(open_store(settings), last=_LOOKED_THROUGH)
+    nights = outlines(open_store(settings), last=_SEARCHED_NIGHTS)
     return {
         metric: newest_movement(
             metric,
@@ -127,7 +127,7 @@ def _of_nights(files: Files, side: BuildSide, metric: str) -> Answers:
 def _score_records(
     files: Files, ref: RunRef, metric: str, shard: int
 ) -> Iterable[tuple[str, float | None, str, str | None]]:
-    """Question, value, status and build of each row; none where the night lacks the part."""
+    """Question, value, status and build of each row; empty where the night lacks the part."""
     path = ref.scores(metric, shard)
     if not files.exists(path):
         return ()
@@ -138,17 +138,17 @@ def _score_records(
 
 @dataclass(frozen=True)
 class Compared:
-    """All that a gate's verdict rests on."""
+    """The evidence of a gate's verdict."""
 
     evidence: list[VerdictEvidence]
     left_out: list[str]
-    """Metrics of default rules that the serving build has nothing to be scored by."""
+    """Metrics of default rules that do not apply to the serving build."""
     missing: dict[str, str]
-    """Questions of the serving build that could not be compared, and why."""
+    """Questions of the serving build that could not be compared, with the reason."""
 
     @property
     def missing_why(self) -> dict[str, int]:
-        """How many for each reason."""
+        """Count of missing questions by reason."""
         return dict(Counter(self.missing.values()).most_common())
 
 
@@ -165,10 +165,10 @@ def compare_sides(
 ) -> Compared:
     """Compare two builds by each rule's metric.
 
-    `by_default`: the rules are the default ones, each of which is held only where it can be.
-    `whole`: all questions of the serving build should be in the new one's log. Those of nights
-    need not, save the `golden` ones; of the others only those that both have are looked at.
-    `movements` say how far the judge moves from night to night.
+    `by_default`: these are the default rules, which apply only where they can.
+    `whole`: all questions of the serving build should be in the new build's log. Where the serving
+    build's questions come from nights, only the `golden` ones should; other questions count only
+    where both builds have them. `movements` give the judge's movement from night to night.
     """
     evidence: list[VerdictEvidence] = []
     left_out: list[str] = []
@@ -178,7 +178,7 @@ def compare_sides(
         if by_default and not old.applicable:
             left_out.append(rule.metric)
             continue
-        asked = old.applicable - old.passed_over - new.passed_over
+        asked = old.applicable - old.over_budget - new.over_budget
         asked = asked if whole else asked & (new.states.keys() | golden)
         lacking = {q: why for q in sorted(asked) if (why := _why_missing(old, new, q))}
         missing = lacking | missing
@@ -204,9 +204,9 @@ def _movement(
     now: SideScores,
     movements: Mapping[str, JudgeMovement | None],
 ) -> JudgeMovement | None:
-    """How far the judge moves, where the builds were judged on different days, or by verdicts of
-    different days as far as anybody knows: those that a run finds in the store may be its own, of
-    an attempt that died.
+    """The judge's movement, where the builds may have verdicts of different days.
+
+    Cached verdicts of a run may be its own, from an attempt that died.
     """
     if not (before.nights and now.nights and carried_movement(metric, before.nights, now.nights)):
         return None
@@ -216,7 +216,7 @@ def _movement(
 
 
 def _why_missing(old: Answers, new: Answers, question: str) -> str | None:
-    """Why a question of the serving build cannot be compared; None where it can."""
+    """The reason why a question of the serving build cannot be compared; None where it can."""
     if question not in new.states:
         return _ABSENT
     if question not in new.values:
@@ -226,8 +226,8 @@ def _why_missing(old: Answers, new: Answers, question: str) -> str | None:
 
 def find_fallen(
     files: Files, ref: RunRef, metrics: Sequence[str], before: SideScores, now: SideScores
-) -> list[FallenQuestion]:
-    """The questions that fell furthest, by metric, with the new build's rows."""
+) -> list[WorseQuestion]:
+    """The questions with the largest drops, by metric, with the new build's rows."""
     worst = [
         (metric, question, drop)
         for metric in metrics
@@ -240,7 +240,7 @@ def find_fallen(
         wanted.setdefault(shard, set()).add(position)
     rows = scored_rows(files, ref, [], wanted)
     return [
-        FallenQuestion(
+        WorseQuestion(
             metric=metric,
             user_input=rows[places[metric][question]].row.user_input,
             id=rows[places[metric][question]].row.id,
@@ -255,12 +255,12 @@ def _fallen(
     before: Mapping[str, Sequence[float]], now: Mapping[str, Sequence[float]]
 ) -> list[tuple[str, float]]:
     drops = ((q, fmean(before[q]) - fmean(now[q])) for q in before.keys() & now.keys())
-    fell = ((q, drop) for q, drop in drops if drop > 0)
-    return heapq.nsmallest(MOST_FALLEN, fell, key=lambda one: (-one[1], one[0]))
+    worse = ((q, drop) for q, drop in drops if drop > 0)
+    return heapq.nsmallest(MOST_FALLEN, worse, key=lambda one: (-one[1], one[0]))
 
 
 def _places(scores: MetricScores) -> dict[str, tuple[int, int]]:
-    """Where each question's first scored row stands: shard and position."""
+    """Shard and position of each question's first scored row."""
     found: dict[str, tuple[int, int]] = {}
     columns = (scores.scored[name] for name in ("question", "shard", "position"))
     for question, shard, position in zip(*columns, strict=True):

@@ -1,4 +1,4 @@
-"""A gate in words: why it decided as it did, one sentence per reason."""
+"""The reasons of a gate's verdict, one sentence each."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ def reasons(
     missing_why: Mapping[str, int],
     settings: GateSettings,
 ) -> list[str]:
-    """Why a gate decided as it did: of a hold the metrics that fell, else all that counted."""
+    """The reasons of a verdict: for a hold the metrics that fell, else all that counted."""
     if verdict == "hold":
-        told = [_fell(one) for one in metrics if one.verdict == "hold"]
+        found = [_fell(one) for one in metrics if one.verdict == "hold"]
     elif verdict == "promote":
-        told = [_passed(one) for one in metrics]
+        found = [_passed(one) for one in metrics]
     else:
         undecided = (one for one in metrics if one.verdict == "inconclusive")
         why = ", ".join(f"{count:,} {reason}" for reason, count in missing_why.items())
-        told = [*obstacles, *(_undecided(one, why, settings) for one in undecided)]
-    return cleaned(told)
+        found = [*obstacles, *(_undecided(one, why, settings) for one in undecided)]
+    return cleaned(found)
 
 
 def cleaned(sentences: Sequence[str]) -> list[str]:
-    """Sentences that may hold what stood in a log: no line break or escape code of it is kept."""
+    """Sentences without line breaks and escape codes, which may come from a log."""
     return [clean(one, _LONGEST) for one in sentences]
 
 
 def unread(side: str, source: Source | None) -> list[str]:
-    """What of a log that was read in part could not be."""
+    """The files of a log that were read in part."""
     return [
         f"build {side}: {one.file} is read in part: {one.reason}"
         for one in (source.broken if source else [])
@@ -45,7 +45,7 @@ def unread(side: str, source: Source | None) -> list[str]:
 
 
 def too_much_quarantined(side: str, source: Source | None, most: float) -> list[str]:
-    """A log most of whose rows are good, but not enough of them; `side` is `new` or `serving`."""
+    """The problem of a log with too many unreadable rows; `side` is `new` or `serving`."""
     bad = source.quarantined if source else 0
     rows = bad + (source.rows if source else 0)
     if bad <= most * rows:
@@ -55,16 +55,17 @@ def too_much_quarantined(side: str, source: Source | None, most: float) -> list[
 
 def _fell(one: MetricVerdict) -> str:
     return (
-        f"{one.metric} fell from {one.before:.3f} to {one.after:.3f}: drop {one.drop:.3f} "
-        f"[{one.low:.3f}, {one.high:.3f}] over {one.questions:,} questions, limit {one.max_drop:g}"
+        f"{one.metric} fell significantly from {one.before:.3f} to {one.after:.3f} over the same "
+        f"{one.questions:,} questions: drop {one.drop:.3f} [{one.low:.3f}, {one.high:.3f}], limit "
+        f"{one.max_drop:g}"
     )
 
 
 def _passed(one: MetricVerdict) -> str:
-    told = drop_text(one.drop or 0.0, None, None)
+    change = drop_text(one.drop or 0.0, None, None)
     return (
-        f"{one.metric}: {told}; any drop is surely below {one.upper:.3f}, over "
-        f"{one.questions:,} questions, limit {one.max_drop:g}"
+        f"{one.metric}: {change} over the same {one.questions:,} questions; with 95% confidence "
+        f"any drop is below {one.upper:.3f}, limit {one.max_drop:g}"
     )
 
 
@@ -81,9 +82,9 @@ def _undecided(one: MetricVerdict, why: str, settings: GateSettings) -> str:
             f"{one.metric}: {one.questions:,} questions are scored in both builds, "
             f"{settings.min_questions:,} needed{_further(one)}"
         )
-    drop = f"{one.metric}: drop {one.drop:z.3f} over {one.questions:,} questions"
+    drop = f"{one.metric}: drop {one.drop:z.3f} over the same {one.questions:,} questions"
     if one.drop is not None and one.drop > one.max_drop:
-        return f"{drop} is above the limit {one.max_drop:g}, but not surely a drop{_further(one)}"
+        return f"{drop} is above the limit {one.max_drop:g}, but not significant{_further(one)}"
     return f"{drop} may be up to {one.upper:.3f}, limit {one.max_drop:g}{_further(one)}"
 
 

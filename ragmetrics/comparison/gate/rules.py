@@ -1,4 +1,4 @@
-"""The rules of a gate, and the settings and fingerprints by which its runs are scored."""
+"""The rules of a gate, and the settings of its runs."""
 
 from __future__ import annotations
 
@@ -40,10 +40,9 @@ def gate_rules(settings: Settings) -> tuple[GateRule, ...]:
 
 
 def gate_run_settings(settings: Settings) -> Settings:
-    """The settings with which a gate's runs are scored: in STORE/gates, by the rules' metrics, all
-    rows of them.
+    """The settings of a gate's runs: store STORE/gates, the rules' metrics, all rows.
 
-    Judgements stay in the main store: pass it as `kept`.
+    Judge replies stay in the main store: pass that as `kept`.
     """
     store = open_store(settings).at(GATES).root
     named = settings.model_copy(update={"store": store, "sample": None})

@@ -111,7 +111,7 @@ def stage_gate(settings: Settings, build: IndexBuild) -> StagedGate:
     problems += [lacking] if lacking else _troubles(before)
     now = BuildSide(build=build.build, logs=ours.place)
     if before and not problems and ours.inputs:
-        now = _stage(settings, run, build.build, ours, *_yardstick(settings, run, before))
+        now = _stage(settings, run, build.build, ours, *_reference_corpus(settings, run, before))
         problems += [*_troubles(now), *_same_log(settings, ours, before)]
     return StagedGate(
         build=build,
@@ -217,7 +217,9 @@ def _ended_short(run: Settings, files: Files, ref: RunRef) -> bool:
     return ended and any(lacks_verdicts(files, path) for path in paths)
 
 
-def _yardstick(settings: Settings, run: Settings, before: BuildSide) -> tuple[str, Corpus | None]:
+def _reference_corpus(
+    settings: Settings, run: Settings, before: BuildSide
+) -> tuple[str, Corpus | None]:
     """By whose word counts the new build is weighed, and the counts; none where nobody weighs."""
     if not run.reads_corpus:
         return "", None

@@ -28,7 +28,7 @@ from ragmetrics.comparison.replay.questions import GoldenQuestion, key_of
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import FORMATS, find_logs
-from ragmetrics.model import STATE_VERSION, Replayed, ReplayState
+from ragmetrics.model import STATE_VERSION, ReplayReport, ReplayState
 from ragmetrics.storage import Files, temporary_file
 
 log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class ReplayTarget:
             return None
         return state if state.version == STATE_VERSION else None
 
-    def write_state(self, digest: str, replayed: Replayed | None = None) -> None:
+    def write_state(self, digest: str, replayed: ReplayReport | None = None) -> None:
         """Say what the replay depends on, and, at its end, what it came to."""
         data = ReplayState(digest=digest, replayed=replayed).model_dump_json(indent=1).encode()
         self.files.write(f"{self.folder}/state.json", data)
@@ -94,7 +94,7 @@ class ReplayTarget:
             self._remove_parts(None if anew else digest)
         self.write_state(digest)
 
-    def finish(self, digest: str, replayed: Replayed, merged: Path) -> None:
+    def finish(self, digest: str, replayed: ReplayReport, merged: Path) -> None:
         """Put the log in its place, then say so, and remove the parts."""
         self.files.put(merged, self.log)
         self.write_state(digest, replayed)

@@ -26,10 +26,10 @@ from ragmetrics.judges import (
     Unreachable,
     certificates,
     error_of,
-    failures_told,
     proxy_of,
     read_answer,
     retry_after,
+    translate_connection_errors,
 )
 from ragmetrics.text import shorten
 from ragmetrics.version import __version__
@@ -80,7 +80,7 @@ class HttpRetriever:
         except Unreachable as error:
             self._vain += 1
             message = f"no connection to {self._url}: {self._shown(str(error))}"
-            hope = not error.in_vain and self._vain < _VAIN_TRIES
+            hope = not error.permanent and self._vain < _VAIN_TRIES
             if self._reached or hope:
                 raise RetryableError("dropped", message) from error
             raise RetrieverRefused(message) from error
@@ -105,7 +105,7 @@ class HttpRetriever:
 
     async def _send(self, values: Mapping[str, str]) -> Answer:
         session = self._session or await self._open()
-        with failures_told():
+        with translate_connection_errors():
             # A redirect might lead questions and keys to somebody else.
             async with session.request(
                 self._settings.method,

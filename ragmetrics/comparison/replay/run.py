@@ -25,7 +25,7 @@ from ragmetrics.comparison.replay.retriever_client import RetrieverClient
 from ragmetrics.config import RetrieverSettings, Settings
 from ragmetrics.errors import InputError, OverDeadline
 from ragmetrics.judges import before_deadline
-from ragmetrics.model import Replayed, ReplayShort, is_name
+from ragmetrics.model import ReplayIncomplete, ReplayReport, is_name
 from ragmetrics.storage import workspace
 from ragmetrics.text import shorten
 
@@ -54,7 +54,7 @@ def run_replay(
     *,
     limit: int | None = None,
     again: bool = False,
-) -> Replayed:
+) -> ReplayReport:
     """Ask the retriever each golden question against the build, and write the log at `place`.
 
     `place` is a folder or a .jsonl file, and may hold `{build}`; None: `gate: logs:` of the
@@ -111,7 +111,7 @@ class _Run:
 
     def all(
         self, retriever: Retriever, digest: str, folder: Path, started: float, *, again: bool
-    ) -> Replayed:
+    ) -> ReplayReport:
         """From what earlier runs kept to the log."""
         target = self._target
         target.begin(digest, target.state(), anew=again)
@@ -122,7 +122,7 @@ class _Run:
         missing = [question for question in self._questions.asked if question not in kept]
         self._tell()
         loop.run(self._ask_all(retriever, asker, kept, missing))
-        replayed = Replayed(
+        replayed = ReplayReport(
             build=self._build,
             place=target.uri,
             questions=len(self._questions.asked),
@@ -137,7 +137,7 @@ class _Run:
             seconds=time.monotonic() - started,
         )
         if self._is_short():
-            raise ReplayShort(replayed, self._retriever.max_failed)
+            raise ReplayIncomplete(replayed, self._retriever.max_failed)
         target.check_free(target.state())
         target.finish(digest, replayed, kept.merge())
         return replayed

@@ -1,1 +1,1 @@
-"""The cache of replies: each usable reply of a judge is kept, so that it is paid for once."""
+"""Reply cache: stores each usable reply of a judge, so that it is paid for once."""

@@ -1,10 +1,10 @@
-"""Batches: what was handed to a batch API, on record until its answers are kept.
+"""Records of the batches sent to a batch API, stored until their answers are cached.
 
     batches/judge=FINGERPRINT/NONCE.json
 
-A record is written before anything is sent, again when its input file is there, and again when
-the batch has its id; NONCE travels with the batch. So after `kill -9` at any moment the next run
-knows what may be under way, and asks for it instead of paying twice.
+A record is written before anything is sent, after the upload of the input file, and when the batch
+has its id. The metadata of the batch hold NONCE. So after `kill -9` at any moment the next run can
+find the batch and does not pay twice.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ragmetrics.storage import Files, remove_file
 log = logging.getLogger(__name__)
 
 _FOLDER = "batches"
-# The API deletes the files of a batch after 30 days: there is nothing to go on with after that.
+# The API deletes the files of a batch after 30 days.
 _LONGEST_KEPT = timedelta(days=30)
-# Another machine's process that took longer to hand in a file of 200 MB than this is dead.
+# A process of another machine that takes longer to submit a file of 200 MB counts as dead.
 _LONGEST_SUBMIT = timedelta(minutes=15)
 
 _submitting: set[str] = set()
-"""The nonces that this process is handing in just now."""
+"""Nonces of the batches that this process is submitting now."""
 
 
 def _now() -> datetime:
@@ -40,25 +40,25 @@ def _now() -> datetime:
 
 
 class BatchRecord(Record):
-    """One batch, from the intent to hand it in until its answers are kept."""
+    """One batch, from before its submission until its answers are cached."""
 
     nonce: str = Field(default_factory=lambda: uuid4().hex)
     requests: list[str]
-    """The ids of its requests, as they stand in its input file."""
+    """Ids of its requests, as in its input file."""
     form: str = ""
-    """The form of structured output that was asked for."""
+    """Requested format of structured output."""
     created_at: AwareDatetime = Field(default_factory=_now)
     host: str = Field(default_factory=socket.gethostname)
     process: int = Field(default_factory=os.getpid, ge=0, lt=1 << 31)
-    """Who hands it in."""
+    """Id of the process that submits it."""
     input_file: str | None = None
     sent_at: AwareDatetime | None = None
-    """From when on the batch may exist, though its id is not known yet."""
+    """Time from which the batch may exist, even while its id is unknown."""
     batch: str | None = None
 
     @property
     def is_being_submitted(self) -> bool:
-        """Whether somebody who may be alive is handing it in."""
+        """Whether a process that may be alive is submitting it."""
         if self.batch:
             return False
         here = self.host == socket.gethostname()
@@ -69,20 +69,20 @@ class BatchRecord(Record):
         return not here or _is_running(self.process)
 
     def claimed(self) -> BatchRecord:
-        """The record, handed in by this process from now on."""
+        """A copy that names this process as the one that submits it."""
         _submitting.add(self.nonce)
         changes = {"host": socket.gethostname(), "process": os.getpid(), "created_at": _now()}
         return self.model_copy(update=changes)
 
     def released(self) -> None:
-        """Say that this process hands it in no more."""
+        """Note that this process no longer submits it."""
         _submitting.discard(self.nonce)
 
 
 class BatchRecords:
-    """The records of one judge; in memory only where there is no store.
+    """The batch records of one judge; without a store they are held in memory only.
 
-    Several processes may use a folder: each record is written by the one that hands it in.
+    Several processes may use a folder: each record is written by the one that submits the batch.
     """
 
     def __init__(self, files: Files | None, fingerprint: str) -> None:
@@ -92,7 +92,7 @@ class BatchRecords:
         self._foreign: set[str] = set()
 
     def refresh(self) -> list[BatchRecord]:
-        """All records, those that others wrote meanwhile among them; outdated ones are removed."""
+        """All records, also those of other processes; outdated ones are removed."""
         if self._files is not None:
             names = {_nonce(info.path): info.path for info in self._files.below(self._folder)}
             self._known = {nonce: one for nonce, one in self._known.items() if nonce in names}
@@ -106,7 +106,7 @@ class BatchRecords:
         return list(self._known.values())
 
     def find(self, nonce: str) -> BatchRecord | None:
-        """A record as it stands now; None where it is gone."""
+        """Current state of a record; None if it was removed."""
         if self._files is not None:
             self._read(self._files, nonce, self._path(nonce))
         return self._known.get(nonce)
@@ -119,7 +119,7 @@ class BatchRecords:
         return record
 
     def remove(self, nonce: str) -> None:
-        """Forget a batch."""
+        """Remove the record of a batch."""
         self._known.pop(nonce, None)
         if self._files is not None:
             remove_file(self._files, self._path(nonce))
@@ -153,7 +153,7 @@ def all_batches(files: Files) -> Iterator[BatchRecord]:
 
 
 def _record(data: bytes, nonce: str) -> BatchRecord | None:
-    """What a file of this name says, if it is a record."""
+    """The record in a file; None if it is not one."""
     try:
         record = BatchRecord.model_validate_json(data)
     except ValidationError:
@@ -162,8 +162,8 @@ def _record(data: bytes, nonce: str) -> BatchRecord | None:
 
 
 def _leave_aside(files: Files, path: str) -> None:
-    """Never removed: a damaged record may be the last trace of a batch that is paid for."""
-    log.warning("%s is left aside: it is no record of a batch", files.uri(path))
+    """Log it and leave it: a damaged record may be the only trace of a batch that was paid for."""
+    log.warning("%s is ignored: it is not a record of a batch", files.uri(path))
 
 
 def _nonce(path: str) -> str:
@@ -177,7 +177,7 @@ def _is_running(process: int) -> bool:
         return False
     except PermissionError:
         return True
-    # A killed process that nobody waited for keeps its number, and does nothing.
+    # A zombie process keeps its number, and does nothing.
     with suppress(OSError):
         stat = Path(f"/proc/{process}/stat").read_bytes()
         return stat.rpartition(b")")[2].split()[0] != b"Z"

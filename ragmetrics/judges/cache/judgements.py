@@ -1,14 +1,14 @@
-"""Judgements: every usable reply, kept so that it is never paid for twice.
+"""Reply cache: stores every usable reply, so that it is never paid for twice.
 
     judgements/judge=FINGERPRINT/prompt=NAME/LOW-HIGH.ID.parquet     sorted by key
-    judgements/judge=FINGERPRINT/prompt=NAME/LOW-HIGH.ID.jsonl       journal of a run at work,
-                                                                     or killed
+    judgements/judge=FINGERPRINT/prompt=NAME/LOW-HIGH.ID.jsonl       write-ahead log of a running
+                                                                     or killed run
 
-Keys begin with the hash of the row's question, as shards do, so a part reads only the files of
-its own prompts whose range LOW-HIGH meets its own. Replies are journalled as they come: `keep`
-returns when the reply is durable, and its request counts as in flight until then. So a killed run
-repeats no request beyond those in flight. At the end of a part its journals become one Parquet
-file, and many Parquet files one.
+A key begins with the hash of the row's question, as a shard does. So a part reads only the files
+of its own prompts whose range LOW-HIGH overlaps its own. Each reply is logged when it comes: `add`
+returns when the reply is durable; until then the request counts as in flight. So a killed run
+repeats only the requests that were in flight. At the end of a part its logs become one Parquet
+file, and many Parquet files are merged into one.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ __all__ = ["EMBEDDING", "CachedReply", "ReplyCache"]
 log = logging.getLogger(__name__)
 
 EMBEDDING = "embedding"
-"""The prompt under which vectors are kept."""
+"""Prompt name under which vectors are cached."""
 _DAY = 86_400 * 1_000_000
 
 
 class ReplyCache:
-    """The judgements of one judge in one range of keys, for one writer at a time.
+    """Cached replies of one judge in one range of keys, for one writer at a time.
 
-    Several writers may share a folder: each has files of its own. `prompts` names those whose
-    replies are read, None: all. Replies older than `ttl_days` are not found.
+    Several writers may share a folder: each has its own files. Only replies to `prompts` are read;
+    None: to all. Replies older than `ttl_days` are not found.
     """
 
     def __init__(
@@ -69,64 +69,59 @@ class ReplyCache:
         self._prompts = None if prompts is None else set(prompts)
         since = ALWAYS if ttl_days is None else _now() - ttl_days * _DAY
         self._wanted = WantedReply(low, high, since)
-        self._known = ReplyIndex(self._wanted)
-        self._journals: dict[str, WriteAheadLog] = {}
+        self._index = ReplyIndex(self._wanted)
+        self._logs: dict[str, WriteAheadLog] = {}
         self._written: set[str] = set()
-        self._seen = ScanReport()
+        self._report = ScanReport()
         self._preparing: asyncio.Task[None] | None = None
 
     def load(self, questions: Collection[str] | None = None) -> None:
-        """Read what is known in this range, of some questions (their keys) or of all.
+        """Read the cached replies in this range, for some questions (their keys) or for all.
 
-        Damaged files are left aside with a warning. Raises StoreError.
+        Damaged files are ignored with a warning. Raises StoreError.
         """
         hashes = None
         if questions is not None:
             hashes = np.unique(np.array([int(one[:8], 16) for one in questions], np.uint32))
         wanted = WantedReply(self._wanted.low, self._wanted.high, self._wanted.since, hashes)
-        self._known.close()
-        self._known = ReplyIndex(wanted)
+        self._index.close()
+        self._index = ReplyIndex(wanted)
         done: set[str] = set()
         missed: set[str] = set()
-        # Others merge files meanwhile: what is gone is in a file that was not there before. Done
-        # when a listing, made after all was read, has nothing new.
+        # Other processes may merge files meanwhile: a reply of a removed file is in a new one. So
+        # the folder is listed again until the listing has no new file.
         while new := [one for one in self._listed() if one.path not in done]:
             if {one.path for one in new} == missed:
                 for path in sorted(missed):
-                    log.warning("%s is listed, but cannot be found", self._files.uri(path))
+                    log.warning("%s is listed, but cannot be read", self._files.uri(path))
                 break
-            done.update(read_all(self._files, new, self._known, self._seen))
-            done |= self._seen.damaged
+            done.update(read_all(self._files, new, self._index, self._report))
+            done |= self._report.damaged
             missed = {one.path for one in new} - done
-        self._known.settle()
+        self._index.settle()
 
     def find(self, key: str) -> str | None:
-        """The kept reply to a request; what is no text answers nothing."""
-        data = self._known.find(bytes.fromhex(key))
+        """The cached reply to a request; None if it is not text."""
+        data = self._index.find(bytes.fromhex(key))
         try:
             return None if data is None else data.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
             return None
 
     def vector_sizes(self) -> Counter[int]:
-        """How many kept vectors there are of each size, in numbers."""
-        sizes = self._known.lengths()
+        """Number of cached vectors by dimension."""
+        sizes = self._index.lengths()
         return Counter(
             {size // 4: times for size, times in sizes.items() if size and size % 4 == 0}
         )
 
     def find_vector(self, key: str) -> Vector | None:
-        """The kept vector of a text, to the last bit of the float32 numbers that were kept; what
-        is no vector is none.
-        """
-        data = self._known.find(bytes.fromhex(key))
+        """The cached vector of a text, in float32 bit by bit; None if it is not a vector."""
+        data = self._index.find(bytes.fromhex(key))
         return np.frombuffer(data, "<f4") if data and len(data) % 4 == 0 else None
 
     async def prepare(self) -> None:
-        """Called before anything is asked: what cannot be kept is not to be paid for.
-
-        Raises StoreError where nothing can be written.
-        """
+        """Check that the folder is writable, before any request is paid for. Raises StoreError."""
         if self._preparing is None:
             check = asyncio.to_thread(self._files.check_writable, self._folder)
             self._preparing = asyncio.create_task(check)
@@ -137,23 +132,23 @@ class ReplyCache:
         except StoreError as error:  # those who wait must not share a traceback
             raise copy.copy(error) from error.__cause__
 
-    async def keep(self, judgement: CachedReply) -> None:
-        """Make a reply durable; returns when it is. Raises StoreError."""
+    async def add(self, judgement: CachedReply) -> None:
+        """Add a reply; return when it is durable. Raises StoreError."""
         key = bytes.fromhex(judgement.key)
         if len(key) != 16 or not self._wanted.low <= judgement.key[:8] <= self._wanted.high:
-            raise ValueError(f"{judgement.key}: no key of this range")
-        await self._journal(judgement.prompt).append(judgement.line(_now()))
-        self._known.put(key, judgement.data)
+            raise ValueError(f"{judgement.key}: not a key of this range")
+        await self._log_for(judgement.prompt).append(judgement.line(_now()))
+        self._index.put(key, judgement.data)
 
-    def _journal(self, prompt: str) -> WriteAheadLog:
-        journal = self._journals.get(prompt)
-        if journal is None or journal.broken:
-            if journal:
-                self._written.update(journal.close())
-            journal = self._journals[prompt] = self._new_journal(self._prompt_folder(prompt))
-        return journal
+    def _log_for(self, prompt: str) -> WriteAheadLog:
+        writer = self._logs.get(prompt)
+        if writer is None or writer.broken:
+            if writer:
+                self._written.update(writer.close())
+            writer = self._logs[prompt] = self._new_log(self._prompt_folder(prompt))
+        return writer
 
-    def _new_journal(self, folder: str) -> WriteAheadLog:
+    def _new_log(self, folder: str) -> WriteAheadLog:
         def name() -> str:
             return new_name(folder, self._wanted.low, self._wanted.high, "jsonl")
 
@@ -162,29 +157,29 @@ class ReplyCache:
         return BucketWriteAheadLog(self._files, name)
 
     def compact(self) -> None:
-        """Make the journals, a killed run's among them, and many small files into one of each
-        prompt; drop what has expired. Raises StoreError.
+        """Merge the logs (also those of killed runs) and the small files of each prompt into one
+        file; drop expired replies. Raises StoreError.
         """
-        for journal in self._journals.values():
-            self._written.update(journal.close())
-        written, self._journals = list(self._journals), {}
+        for writer in self._logs.values():
+            self._written.update(writer.close())
+        written, self._logs = list(self._logs), {}
         found = self._listed(written)
-        for _, kept in groupby(found, key=lambda one: one.folder):
-            compact(self._files, list(kept), self._written, self._wanted, self._seen)
+        for _, group in groupby(found, key=lambda one: one.folder):
+            compact(self._files, list(group), self._written, self._wanted, self._report)
         self._written = set()
 
     def close(self) -> None:
-        """Give back files that are open; what was kept stays kept, and nothing more is found."""
-        for journal in self._journals.values():
-            self._written.update(journal.close())
-        self._journals = {}
-        self._known.close()
+        """Close the open files. Stored replies stay; `find` finds nothing any more."""
+        for writer in self._logs.values():
+            self._written.update(writer.close())
+        self._logs = {}
+        self._index.close()
 
     def _listed(self, more: Sequence[str] = ()) -> list[ReplyFile]:
         folders = [self._folder]
         if self._prompts is not None:
             folders = [self._prompt_folder(one) for one in sorted(self._prompts | set(more))]
-        return listed(self._files, folders, self._wanted.low, self._wanted.high, self._seen)
+        return listed(self._files, folders, self._wanted.low, self._wanted.high, self._report)
 
     def _prompt_folder(self, prompt: str) -> str:
         return f"{self._folder}/prompt={quote(prompt, safe='')}"

@@ -1,10 +1,10 @@
-"""The files of judgements: their names, how they are read, and how many become one.
+"""Files of cached replies: names, reading and writing.
 
     judgements/judge=FINGERPRINT/prompt=NAME/LOW-HIGH.ID.parquet     sorted by key
-    judgements/judge=FINGERPRINT/prompt=NAME/LOW-HIGH.ID.jsonl       a journal
+    judgements/judge=FINGERPRINT/prompt=NAME/LOW-HIGH.ID.jsonl       write-ahead log
 
-Files never change, but for the journal of a writer at work. One is removed only after all that it
-held stands in another; so a reader that has read all it finds listed has read everything.
+Files never change, except the log of an active writer. A file is removed only after its replies
+are in another one. So a reader that has read all listed files has read all replies.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ragmetrics.storage import FileInfo, Files, temporary_file
 log = logging.getLogger(__name__)
 
 FULL = 64 << 20
-"""Bytes of a file that is merged no more, but to get rid of what has expired."""
+"""Bytes from which a file is merged only to drop expired replies."""
 _AT_ONCE = 16
 _NAME = re.compile(r"(.+/prompt=[^/]+)/([0-9a-f]{8})-([0-9a-f]{8})\.[0-9a-f]+\.(parquet|jsonl)")
 _UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, EOFError)
@@ -38,7 +38,7 @@ _UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, EOF
 
 @dataclass(frozen=True, slots=True)
 class ReplyFile:
-    """One file of judgements, by its name."""
+    """One file of replies, as its name describes it."""
 
     path: str
     size: int
@@ -48,35 +48,35 @@ class ReplyFile:
     kind: str
 
     @property
-    def is_journal(self) -> bool:
-        """Whether it waits to become Parquet."""
+    def is_log(self) -> bool:
+        """Whether it is a write-ahead log, not Parquet."""
         return self.kind == "jsonl"
 
 
 @dataclass
 class ScanReport:
-    """What reading the files of a range brought to light."""
+    """Problems found while the files of a range were read."""
 
     damaged: set[str] = field(default_factory=set)
     foreign: set[str] = field(default_factory=set)
     expired: set[str] = field(default_factory=set)
-    """Files of which more than half has expired."""
+    """Files with more than half of their replies expired."""
 
 
 def listed(
-    files: Files, folders: Sequence[str], low: str, high: str, seen: ScanReport
+    files: Files, folders: Sequence[str], low: str, high: str, report: ScanReport
 ) -> list[ReplyFile]:
-    """The files whose range meets this one, by path; what is no such file is left aside."""
+    """The files whose range overlaps this one; other files are ignored with a warning."""
     found = []
     for info in (info for folder in folders for info in files.below(folder)):
-        if not info.size and not files.local:  # a bucket's journal is written whole: it is cleared
+        if not info.size and not files.local:  # an empty object is a removed one
             continue
-        if kept := _named(info):
-            if kept.low <= high and low <= kept.high:
-                found.append(kept)
-        elif info.path not in seen.foreign:
-            seen.foreign.add(info.path)
-            log.warning("%s is left aside: it is no file of judgements", files.uri(info.path))
+        if reply_files := _named(info):
+            if reply_files.low <= high and low <= reply_files.high:
+                found.append(reply_files)
+        elif info.path not in report.foreign:
+            report.foreign.add(info.path)
+            log.warning("%s is ignored: it is not a file of replies", files.uri(info.path))
     return found
 
 
@@ -86,14 +86,14 @@ def _named(info: FileInfo) -> ReplyFile | None:
 
 
 def read_all(
-    files: Files, kept: Sequence[ReplyFile], into: ReplyIndex, seen: ScanReport
+    files: Files, reply_files: Sequence[ReplyFile], into: ReplyIndex, report: ScanReport
 ) -> list[str]:
-    """Gather what the files hold; the paths of those that were read whole.
+    """Read the files into an index; return the paths of those that were read completely.
 
-    Damaged ones are left aside, with a warning, and those that are gone. Raises StoreError.
+    Removed files are skipped, and damaged ones with a warning. Raises StoreError.
     """
-    whole = []
-    for one, tables in _opened(files, kept, into.wanted):
+    complete = []
+    for one, tables in _open_all(files, reply_files, into.wanted):
         try:
             expired = rows = 0
             for table in tables:
@@ -103,41 +103,43 @@ def read_all(
                 continue
             raise
         except _UNREADABLE as error:
-            seen.damaged.add(one.path)
-            text = "%s is damaged (%s): it is left aside, and what was lost in it is asked anew"
+            report.damaged.add(one.path)
+            text = "%s is damaged (%s): it is ignored, and lost replies are requested again"
             log.warning(text, files.uri(one.path), error)
             continue
-        whole.append(one.path)
+        complete.append(one.path)
         if 2 * expired > rows:
-            seen.expired.add(one.path)
-    return whole
+            report.expired.add(one.path)
+    return complete
 
 
-def _opened(
-    files: Files, kept: Sequence[ReplyFile], wanted: WantedReply
+def _open_all(
+    files: Files, reply_files: Sequence[ReplyFile], wanted: WantedReply
 ) -> Iterator[tuple[ReplyFile, Iterator[pa.Table]]]:
-    """Each file with what it holds; the small objects that journals are in a bucket, in parallel.
+    """Each file with its tables; logs in a bucket are small objects and read in parallel.
 
-    Journals come first: what they held when they are gone is in a file that is listed anew.
+    Logs come first: the replies of a removed log are in a file of the next listing.
     """
-    journals = [one for one in kept if one.is_journal]
+    logs = [one for one in reply_files if one.is_log]
     if files.local:
-        yield from ((one, _grown(files, one)) for one in journals)
+        yield from ((one, _read_log(files, one)) for one in logs)
     else:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            for start in range(0, len(journals), 4 * _AT_ONCE):
-                some = journals[start : start + 4 * _AT_ONCE]
+            for start in range(0, len(logs), 4 * _AT_ONCE):
+                some = logs[start : start + 4 * _AT_ONCE]
                 reads = [pool.submit(files.read, one.path) for one in some]
-                yield from ((one, _put(read)) for one, read in zip(some, reads, strict=True))
-    yield from ((one, _parquet(files, one, wanted)) for one in kept if not one.is_journal)
+                yield from (
+                    (one, _read_object(read)) for one, read in zip(some, reads, strict=True)
+                )
+    yield from ((one, _parquet(files, one, wanted)) for one in reply_files if not one.is_log)
 
 
-def _grown(files: Files, one: ReplyFile) -> Iterator[pa.Table]:
+def _read_log(files: Files, one: ReplyFile) -> Iterator[pa.Table]:
     with files.open(one.path) as file:
         yield from read_lines(file)
 
 
-def _put(read: Future[bytes]) -> Iterator[pa.Table]:
+def _read_object(read: Future[bytes]) -> Iterator[pa.Table]:
     yield from read_lines(io.BytesIO(read.result()))
 
 
@@ -151,7 +153,7 @@ def _parquet(files: Files, one: ReplyFile, wanted: WantedReply) -> Iterator[pa.T
 
 
 def _meets(group: pq.RowGroupMetaData, wanted: WantedReply) -> bool:
-    """Whether the keys of a row group may be wanted, by its statistics."""
+    """Whether a row group may hold wanted keys, by its statistics."""
     keys = group.column(0)
     statistics = keys.statistics if keys.path_in_schema == "key" else None
     if statistics is None or not statistics.has_min_max:
@@ -161,7 +163,7 @@ def _meets(group: pq.RowGroupMetaData, wanted: WantedReply) -> bool:
 
 
 class _Source(io.RawIOBase):
-    """A file whose failures to be read are told apart from what Arrow finds wrong in it."""
+    """A file whose read errors are StoreErrors, unlike errors of Arrow in its content."""
 
     def __init__(self, file: BinaryIO, uri: str) -> None:
         self._file, self._uri = file, uri
@@ -183,7 +185,7 @@ class _Source(io.RawIOBase):
         return self._file.tell()
 
     def read(self, size: int = -1) -> bytes:
-        """As in any file, but for the errors: StoreError."""
+        """As in any file. Raises StoreError."""
         try:
             return self._file.read(size)
         except StoreError:
@@ -192,13 +194,13 @@ class _Source(io.RawIOBase):
             raise StoreError(f"reading {self._uri}: {error}", transient=True) from error
 
 
-def write(files: Files, folder: str, gathered: ReplyIndex, low: str, high: str) -> None:
-    """Write what was gathered, sorted; a file ends where it is full, and at the range's bounds.
+def write(files: Files, folder: str, index: ReplyIndex, low: str, high: str) -> None:
+    """Write the index as sorted files; a file ends when it is full and at the range's bounds.
 
     Raises StoreError.
     """
     cuts = [low] if high == "f" * 8 else [low, f"{int(high, 16) + 1:08x}"]
-    tables = gathered.batches(cuts)
+    tables = index.batches(cuts)
     table = next(tables, None)
     with temporary_file(), tempfile.TemporaryDirectory(prefix="ragmetrics-") as local:
         made = Path(local) / "made.parquet"
@@ -215,7 +217,7 @@ def write(files: Files, folder: str, gathered: ReplyIndex, low: str, high: str) 
                     begins = _question(table, 0)
                     if (begins < low, begins > high) != side:
                         break
-            # Named by what it holds: a killed run may have had another range than this one.
+            # Named by its keys: a killed run may have had another range.
             files.put(made, new_name(folder, first, last, "parquet"))
 
 

@@ -1,7 +1,7 @@
-"""Judgements gathered from many files: 44 bytes of memory each, the replies in a temporary file.
+"""Disk-backed index of cached replies: 44 bytes of memory each, the replies in a temporary file.
 
-What the files of a range hold is found here by key, or read back in the order of keys. Where a
-key was judged several times, the newest judgement counts.
+Replies of many files are found by key, or read in the order of keys. The newest of several replies
+to a key counts.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from ragmetrics.storage import temporary_file
 
-# Replies are bytes: UTF-8, which may hold lone surrogates and so is no text to Parquet, or the
-# float32 numbers of a vector, least significant byte first.
+# Replies are bytes: UTF-8 that may hold lone surrogates, which Parquet does not take as text, or
+# the little-endian float32 numbers of a vector.
 SCHEMA = pa.schema(
     [
         pa.field("key", pa.binary(16), nullable=False),
@@ -49,17 +49,17 @@ Keys = npt.NDArray[np.bytes_]
 
 @dataclass(frozen=True, slots=True)
 class WantedReply:
-    """Which judgements are worth gathering; all keys are hex digits."""
+    """Filter of replies; all keys are hex digits."""
 
     low: str = "00000000"
     high: str = "ffffffff"
     since: int = ALWAYS
-    """Microseconds since 1970; what was judged before has expired."""
+    """Microseconds since 1970; older replies have expired."""
     questions: npt.NDArray[np.uint32] | None = None
-    """Sorted beginnings of the only keys that are asked for."""
+    """Sorted prefixes of the wanted keys; None: all."""
 
     def mask(self, keys: Keys, judged_at: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Which of these it is."""
+        """Mask of the replies that pass the filter."""
         first = keys.view(">u4").reshape(-1, 4)[:, 0].astype(np.uint32)
         wanted = (first >= int(self.low, 16)) & (first <= int(self.high, 16))
         wanted &= judged_at >= self.since
@@ -70,15 +70,15 @@ class WantedReply:
 
 @dataclass
 class ReplyIndex:
-    """Judgements by key; `add` and `append` until `settle`, then `find`, `put` and `batches`.
+    """Replies by key: `add` until `settle`, then `find`, `put` and `batches`.
 
-    Raises StoreError where the temporary file cannot be written.
+    Raises StoreError if the temporary file cannot be written.
     """
 
     wanted: WantedReply = field(default_factory=WantedReply)
 
     def __post_init__(self) -> None:
-        # Closed with its owner, and then gone from the disk.
+        # Deleted from the disk when it is closed.
         with temporary_file():
             self._replies = tempfile.TemporaryFile(  # noqa: SIM115
                 prefix="ragmetrics-", buffering=0
@@ -91,15 +91,15 @@ class ReplyIndex:
         self._recent: dict[bytes, tuple[int, int]] = {}
 
     def __len__(self) -> int:
-        """Distinct judgements, once settled."""
+        """Number of distinct keys, after `settle`."""
         return len(self._keys)
 
     def close(self) -> None:
-        """Give back the temporary file."""
+        """Close the temporary file."""
         self._close()
 
     def add(self, table: pa.Table) -> int:
-        """Take what is wanted from a table of the schema; return how many of it have expired."""
+        """Add the wanted replies of a table; return how many of its replies have expired."""
         expired = 0
         for batch in table.to_batches():
             keys = _fixed(batch, "key", _KEY)
@@ -135,7 +135,7 @@ class ReplyIndex:
         return start
 
     def settle(self) -> None:
-        """Sort by key, and let the newest of each count."""
+        """Sort by key, and retain the newest reply to each key."""
         keys = np.concatenate([self._keys, *(keys for keys, _ in self._more)])
         entries = np.concatenate([self._entries, *(entries for _, entries in self._more)])
         self._more = []
@@ -147,12 +147,12 @@ class ReplyIndex:
         self._keys, self._entries = keys[newest], entries[order[newest]]
 
     def lengths(self) -> Counter[int]:
-        """How many replies there are of each length, in bytes, once settled."""
+        """Number of replies by length in bytes, after `settle`."""
         found, counts = np.unique(self._entries["length"], return_counts=True)
         return Counter(dict(zip(found.tolist(), counts.tolist(), strict=True)))
 
     def find(self, key: bytes) -> bytes | None:
-        """The reply kept under a key of 16 bytes."""
+        """The reply to a key of 16 bytes."""
         start, length = self._recent.get(key, (-1, 0))
         if start < 0:
             place = int(self._keys.searchsorted(np.frombuffer(key, _KEY))[0])
@@ -167,7 +167,7 @@ class ReplyIndex:
         return self._replies.read(length)
 
     def put(self, key: bytes, reply: bytes) -> None:
-        """Let a reply that was kept just now be found, before any older one."""
+        """Add a new reply; it replaces older ones."""
         self._recent[key] = self._write(reply), len(reply)
         if len(self._recent) >= _RECENT:
             self._fold()
@@ -176,14 +176,14 @@ class ReplyIndex:
         keys = sorted(self._recent)
         entries = np.zeros(len(keys), _ENTRY)
         entries["start"], entries["length"] = zip(*map(self._recent.get, keys), strict=True)
-        # Before any that is equal: `find` meets it first.
+        # Before equal keys: `find` returns the first.
         places = self._keys.searchsorted(np.array(keys, _KEY))
         self._keys = np.insert(self._keys, places, np.array(keys, _KEY))
         self._entries = np.insert(self._entries, places, entries)
         self._recent = {}
 
     def batches(self, cuts: Sequence[str] = ()) -> Iterator[pa.Table]:
-        """What was gathered, by key, in tables of a few megabytes; none spans one of the cuts."""
+        """The replies by key, in tables of a few megabytes; no table spans one of the cuts."""
         total = np.cumsum(self._entries["length"], dtype=np.int64)
         ends = [int(self._keys.searchsorted(np.frombuffer(_key(cut), _KEY))[0]) for cut in cuts]
         start = 0
@@ -216,6 +216,6 @@ def _key(beginning: str) -> bytes:
 
 
 def _fixed(batch: pa.RecordBatch, name: str, kind: npt.DTypeLike) -> npt.NDArray[Any]:
-    """A column of fixed width, copied: the batch may be let go."""
+    """A column of fixed width, copied: the batch may be freed."""
     column = batch.column(name)
     return np.frombuffer(column.buffers()[1], kind)[column.offset :][: len(column)].copy()

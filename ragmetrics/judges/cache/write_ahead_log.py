@@ -1,11 +1,11 @@
-"""Journals: the replies of a run at work, or of one that was killed, one line of JSON each.
+"""Write-ahead logs: the replies of a running or killed run, one line of JSON each.
 
-In a folder a writer has one journal per prompt and appends to it by one write a reply, 10 to
-20 microseconds. It holds the file's lock (flock) as long as it lives, so another knows whether it
-may take the journal away. A system without such locks (Windows, some network shares) cannot tell:
-there a journal is taken away by its writer alone, and that of a killed run stays and is read.
-In a bucket, which cannot append, replies that wait together are put as one journal; it never
-changes, so whoever has copied it may remove it.
+In a folder a writer has one log per prompt, and appends each reply with one write of 10 to 20
+microseconds. The writer holds a lock (flock) on the file while it lives; others may remove the log
+when the lock is free. Without such locks (Windows, some network shares) only the writer removes
+its log; the log of a killed run stays and is read.
+A bucket cannot append: replies that wait together are written as one object. It never changes, so
+any process that has copied it may remove it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LINES = 4_096
 
 @dataclass(frozen=True, slots=True)
 class CachedReply:
-    """A reply worth keeping; its key is 32 hex digits, the first 8 those of the question."""
+    """A reply to cache; its key is 32 hex digits, the first 8 those of the question."""
 
     key: str
     prompt: str
@@ -52,17 +52,17 @@ class CachedReply:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     judged_at: datetime | None = None
-    """None: now."""
+    """Time of the reply; None: now."""
 
     @property
     def data(self) -> bytes:
-        """The reply as it is kept."""
+        """The reply as stored bytes."""
         if isinstance(self.reply, str):
             return self.reply.encode("utf-8", "surrogatepass")
         return np.asarray(self.reply, dtype="<f4").tobytes()
 
     def line(self, now: int) -> bytes:
-        """The judgement as a line of a journal; `now` in microseconds since 1970."""
+        """The reply as a line of a log; `now` in microseconds since 1970."""
         record: dict[str, Any] = {"key": self.key}
         if isinstance(self.reply, str):
             record["reply"] = self.reply
@@ -75,14 +75,14 @@ class CachedReply:
 
 
 def microseconds(moment: datetime) -> int:
-    """Since 1970."""
+    """Microseconds since 1970."""
     return round(moment.timestamp() * 1e6)
 
 
 def read_lines(lines: Iterable[bytes]) -> Iterator[pa.Table]:
-    """Tables of a journal's judgements; raises ValueError at the end if lines of it are none.
+    """Tables of a log's replies. Raises ValueError at the end if there are damaged lines.
 
-    The last line may be torn, where its writer was killed: that reply was not kept yet.
+    The last line of a killed writer may be incomplete: that reply was not durable yet.
     """
     records: list[tuple[bytes, bytes, int, int, int]] = []
     damaged = 0
@@ -96,7 +96,7 @@ def read_lines(lines: Iterable[bytes]) -> Iterator[pa.Table]:
             records = []
     yield _table(records)
     if damaged:
-        raise ValueError(f"{damaged} of its lines are no judgements")
+        raise ValueError(f"{damaged} of its lines are not replies")
 
 
 def _record(line: Any) -> tuple[bytes, bytes, int, int, int]:
@@ -104,14 +104,14 @@ def _record(line: Any) -> tuple[bytes, bytes, int, int, int]:
     at = line["judged_at"]
     key = bytes.fromhex(line["key"])
     if not (len(key) == _KEY and type(at) is int and abs(at) < 1 << 62):
-        raise ValueError("no judgement")
+        raise ValueError("not a reply")
     return key, _reply(line), *tokens, at
 
 
 def _count(tokens: int) -> int:
-    """A number of tokens as the files hold it: a server's nonsense must not cost the reply."""
+    """A number of tokens as it is stored; 0 for an impossible one."""
     if type(tokens) is not int:
-        raise TypeError("no number of tokens")
+        raise TypeError("not a number of tokens")
     return tokens if 0 <= tokens < _INT32 else 0
 
 
@@ -119,11 +119,11 @@ def _reply(line: Any) -> bytes:
     if "reply" in line:
         reply = line["reply"]
         if not isinstance(reply, str):
-            raise TypeError("no reply")
+            raise TypeError("not a reply")
         return reply.encode("utf-8", "surrogatepass")
     vector = base64.b64decode(line["vector"], validate=True)
     if len(vector) % 4:
-        raise binascii.Error("no vector")
+        raise binascii.Error("not a vector")
     return vector
 
 
@@ -138,34 +138,34 @@ def _table(records: list[tuple[bytes, bytes, int, int, int]]) -> pa.Table:
 
 
 class WriteAheadLog(Protocol):
-    """One writer's journal of one prompt."""
+    """Log of one writer for one prompt."""
 
     broken: bool
-    """Whether a write failed half-way: its last line may be torn, so no other may follow."""
+    """Whether a write failed: the last line may be incomplete, so no other may follow."""
 
     async def append(self, line: bytes) -> None:
-        """Make a line durable; returns when it is. Raises StoreError."""
+        """Append a line; return when it is durable. Raises StoreError."""
         ...
 
     def close(self) -> list[str]:
-        """End it; the paths of what was written. Raises StoreError."""
+        """Close it; return the paths that were written. Raises StoreError."""
         ...
 
 
 class FileWriteAheadLog:
-    """A file that grows, locked by its writer."""
+    """A file that its writer appends to and locks."""
 
     def __init__(self, folder: Path, path: str) -> None:
         self._folder, self._path, self._uri = folder, path, str(folder / path)
-        with _told(self._uri):
+        with _as_store_error(self._uri):
             self._handle = _open_new(folder / path)
         self._close = weakref.finalize(self, os.close, self._handle)
         self.broken = False
 
     async def append(self, line: bytes) -> None:
-        """One write, by the time it returns safe from a kill of this process."""
+        """Append by one write; after it, a kill of this process does not lose the line."""
         try:
-            with _told(self._uri):
+            with _as_store_error(self._uri):
                 written = os.write(self._handle, line)
         except StoreError:
             self.broken = True
@@ -175,7 +175,7 @@ class FileWriteAheadLog:
             raise StoreError(f"writing {self._uri}: no space left", transient=True)
 
     def close(self) -> list[str]:
-        """Unlock it; where somebody took it away meanwhile, write again what it held."""
+        """Unlock it; if another process removed it, write its content again."""
         if not self._close.alive:
             return [self._path]
         try:
@@ -192,23 +192,20 @@ class FileWriteAheadLog:
             return False
 
     def _write_again(self) -> None:
-        """Only its writer takes a journal away: without it, replies that were paid for are lost.
-
-        What was removed can be read as long as it is open.
-        """
+        """Copy the content of the removed file, which can be read while it is open."""
         removed, start = self._uri, self._path.rsplit(".", 2)[0]
         self._path = f"{start}.{_unique()}.jsonl"
         self._uri = str(self._folder / self._path)
         os.lseek(self._handle, 0, os.SEEK_SET)
-        with _told(self._uri):
+        with _as_store_error(self._uri):
             handle = _open_new(Path(self._uri))
-            with os.fdopen(handle, "wb") as copy, os.fdopen(os.dup(self._handle), "rb") as held:
-                shutil.copyfileobj(held, copy)
-        log.warning("%s was removed while it was written: its replies are kept anew", removed)
+            with os.fdopen(handle, "wb") as copy, os.fdopen(os.dup(self._handle), "rb") as try_lock:
+                shutil.copyfileobj(try_lock, copy)
+        log.warning("%s was removed while it was open: its replies are written again", removed)
 
 
 class BucketWriteAheadLog:
-    """Objects, each of the lines that waited together."""
+    """Objects; each holds the lines that waited together."""
 
     broken = False
 
@@ -219,7 +216,7 @@ class BucketWriteAheadLog:
         self._paths: list[str] = []
 
     async def append(self, line: bytes) -> None:
-        """Wait until an object holds the line."""
+        """Append a line; return when an object holds it."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         self._waiting.append((line, future))
@@ -228,7 +225,7 @@ class BucketWriteAheadLog:
         await future
 
     async def _write_waiting(self) -> None:
-        """Put all that wait as one object; whoever comes meanwhile goes in the next one."""
+        """Write the waiting lines as one object; later lines go in the next one."""
         while self._waiting:
             group, self._waiting = self._waiting, []
             path = self._name()
@@ -248,7 +245,7 @@ class BucketWriteAheadLog:
                     future.set_result(None)
 
     def close(self) -> list[str]:
-        """Nothing is open; the objects written."""
+        """Return the paths of the objects; none is open."""
         paths, self._paths = self._paths, []
         return paths
 
@@ -258,7 +255,7 @@ def _open_new(path: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0)
     if sys.platform == "win32":
         return os.open(path, flags, 0o644)
-    # Nobody sees it before it is locked.
+    # Hidden until it is locked.
     hidden = path.with_name(f".{path.name}")
     handle = os.open(hidden, flags, 0o644)
     try:
@@ -272,7 +269,7 @@ def _open_new(path: Path) -> int:
 
 
 def lock(handle: int) -> bool:
-    """Lock an open file for good; False where another holds it, or where there are no locks."""
+    """Lock an open file; False if another process holds it, or if there are no locks."""
     if sys.platform == "win32":
         return False
     import fcntl
@@ -285,11 +282,11 @@ def lock(handle: int) -> bool:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[bool]:
-    """Whether a journal's writer is dead; while this lasts, nobody else finds so."""
+def try_lock(path: Path) -> Iterator[bool]:
+    """Try to lock a log: True if its writer is dead. The lock is held within the context."""
     handle = -1
     with suppress(OSError):
-        # Network shares lock for writing only what is open for writing.
+        # Network shares give write locks only on files that are open for writing.
         handle = os.open(path, os.O_RDWR)
     try:
         yield handle >= 0 and lock(handle)
@@ -299,7 +296,7 @@ def held(path: Path) -> Iterator[bool]:
 
 
 def new_name(folder: str, low: str, high: str, kind: str) -> str:
-    """A path that no other writer takes."""
+    """A unique path."""
     return f"{folder}/{low}-{high}.{_unique()}.{kind}"
 
 
@@ -308,7 +305,7 @@ def _unique() -> str:
 
 
 @contextmanager
-def _told(uri: str) -> Iterator[None]:
+def _as_store_error(uri: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -1,6 +1,6 @@
-"""The demo: ten nights of real retrieval over a small help centre, one by a damaged index build.
+"""The demo: ten nights of real retrieval over a small help centre, with a damaged index build.
 
-The logs were made by `scripts/make_demo.py`. On 2026-11-17 the index build lost three sections.
+`scripts/make_demo.py` made the logs. On 2026-11-17 the index build lost three sections.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ alerts:
 
 
 def unpack_demo(folder: Path) -> Path:
-    """Lay the bundled logs, golden set and settings out in a folder; return the settings file.
+    """Copy the bundled logs, golden set and settings into a folder. Returns the settings file.
 
-    A store of an earlier demo in the folder is removed: the demo begins with the first night.
+    A store of an earlier demo in the folder is removed, so that the demo starts with the first
+    night.
     """
     folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder / "store", ignore_errors=True)

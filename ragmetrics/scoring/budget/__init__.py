@@ -1,1 +1,1 @@
-"""Budgets: what a run may spend, how rows share it, and an estimate before anything is asked."""
+"""Budgets: estimates the cost of a run, plans which rows fit, and limits the spending."""

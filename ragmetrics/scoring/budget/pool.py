@@ -1,8 +1,8 @@
-"""Funds: the one purse of all parts of a run that are scored in this process.
+"""The budget pool: one spend limiter for all parts of a run that this process scores.
 
-Each part brings its portion of the limits, less what it spent when it was scored before, and all
-draw on the whole. Parts in several processes share nothing but the plan, so the portions of one
-process are never spent by another: all together never spend more than the limits.
+Each part adds its portion of the limits, minus what it has used in an earlier attempt. All parts of
+the process draw on the sum. Processes share only the plan and never use the portions of another
+process. So all processes together stay within the limits.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, part_key
 from ragmetrics.storage import Files, RunRef, is_whole, read_notes
 
 Part = tuple[Sequence[str], int]
-"""The names of a family of metrics, and a shard."""
+"""The names of a family of metrics, and the number of a shard."""
 
 
 class BudgetPool:
-    """What a budget has for the parts of this process."""
+    """The budget of the parts of this process."""
 
     def __init__(self, files: Files, ref: RunRef, plan: BudgetPlan) -> None:
-        self.plan, self.purse = plan, plan.purse()
+        self.plan, self.limiter = plan, plan.limiter()
         self._files, self._ref = files, ref
-        self._brought: set[str] = set()
+        self._added: set[str] = set()
 
-    async def bring(self, parts: Iterable[Part]) -> None:
-        """Put the portions of parts into the purse, each once."""
-        await asyncio.gather(*(self._bring(names, shard) for names, shard in parts))
+    async def add_parts(self, parts: Iterable[Part]) -> None:
+        """Add the portions of parts to the limiter, each once."""
+        await asyncio.gather(*(self._add_part(names, shard) for names, shard in parts))
 
-    async def _bring(self, names: Sequence[str], shard: int) -> None:
+    async def _add_part(self, names: Sequence[str], shard: int) -> None:
         key = part_key(names, shard)
-        if key in self._brought:
+        if key in self._added:
             return
-        self._brought.add(key)
+        self._added.add(key)
         spent = await asyncio.to_thread(self._spent, names[0], shard)
         portion = self.plan.parts[key]
         if spent is None:
-            self.purse.put_in(portion.money, portion.kept)
+            self.limiter.add(portion.total, portion.for_embeddings)
         else:
             owed = Spend(-spent.requests, -spent.tokens, -spent.usd)
-            self.purse.put_in(portion.money + owed, Spend())
+            self.limiter.add(portion.total + owed, Spend())
 
     def _spent(self, name: str, shard: int) -> Spend | None:
-        """What a part spent that is finished."""
+        """What a finished part has used; None when the part is not finished."""
         path = self._ref.scores(name, shard)
         if not is_whole(self._files, path):
             return None
@@ -58,27 +58,27 @@ class BudgetPool:
             for payee in notes.get("paid", ())
             for usage in notes["usage"][payee].values()
         ]
-        return reduce(Spend.__add__, (_money(usage) for usage in usages), Spend())
+        return reduce(Spend.__add__, (_as_spend(usage) for usage in usages), Spend())
 
 
-def _money(usage: Usage) -> Spend:
+def _as_spend(usage: Usage) -> Spend:
     return Spend(usage.requests, usage.tokens, usage.usd or 0.0)
 
 
-async def _spend_no_more(_: BudgetPool | None) -> None:
-    """Funds need no closing."""
+async def _close_nothing(_: BudgetPool | None) -> None:
+    """A budget pool needs no closing."""
 
 
-_held: PerLoop[BudgetPool | None] = PerLoop(_spend_no_more)
+_pools: PerLoop[BudgetPool | None] = PerLoop(_close_nothing)
 
 
 @asynccontextmanager
 async def open_budget_pool(files: Files, ref: RunRef) -> AsyncIterator[BudgetPool | None]:
-    """The funds of a run, the same for all who hold them; None where there is no budget."""
+    """The budget pool of a run, shared by all parts; None without a budget."""
 
     def make() -> BudgetPool | None:
         plan = load_plan(files, ref)
         return BudgetPool(files, ref, plan) if plan else None
 
-    async with _held.hold(f"{files.root} {ref.folder('rows')}", make) as found:
+    async with _pools.hold(f"{files.root} {ref.folder('rows')}", make) as found:
         yield found

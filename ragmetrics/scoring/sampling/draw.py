@@ -1,10 +1,13 @@
-"""Sampling: how many rows of each metric are judged in a night, and which.
+"""Draws the sample: how many rows of each metric are judged in a night, and which.
 
-Rows have a key, uniform by the hash of seed, question and the row's place among those of its
-question (by the hash of its id, of one id by their order); in each stratum those with the lowest
-keys are judged. So a night that is repeated, or cut into other shards, has the same sample; a late
-row takes the place of one other at most; a question that comes every night is judged every night,
-as the paired tests like it; and the rows of a question that is asked often are drawn one by one.
+Each row has a uniform key: the hash of the seed, the question, and the row's rank among the rows of
+its question (ordered by the hash of the id, then by position). In each stratum the rows with the
+lowest keys are judged. It follows:
+
+- a repeated night, or one with other shards, has the same sample;
+- a late row replaces at most one other row;
+- a question that occurs every night is judged every night, which suits paired tests;
+- the rows of a frequent question are drawn independently.
 """
 
 from __future__ import annotations
@@ -43,11 +46,11 @@ from ragmetrics.storage import Files, RunRef, outlines, read_records
 log = logging.getLogger(__name__)
 
 ROWS_A_STRATUM = 10
-"""Judged rows for which there is a stratum: of more strata the smallest are sampled as one."""
+"""There is at most one stratum per so many judged rows. The smallest strata are merged."""
 FEWEST = 100
-"""Rows that a `half_width` asks for at least: spreads of fewer are little to plan by."""
+"""Smallest sample for a `half_width`: fewer rows give no reliable standard deviation."""
 WIDEST = 0.5
-"""Standard deviation of the first night: scores in [0, 1] have none above."""
+"""Standard deviation that is assumed on the first night: the largest of scores in [0, 1]."""
 _NIGHTS = 7
 _LOOKED_THROUGH = 30
 _95 = 1.96
@@ -60,34 +63,34 @@ Codes = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Known:
-    """What earlier nights say of a metric."""
+    """What is known about a metric from earlier nights."""
 
     spread: float = WIDEST
-    """A row's standard deviation by the expensive judge."""
+    """Standard deviation of the expensive judge's scores."""
     correlation: float = 0.0
-    """With the cheap one."""
+    """Correlation of the expensive judge's scores with the embedded judge's."""
 
 
 @dataclass
 class SamplingFrame:
-    """What the draw needs of every row of a night: 24 bytes each."""
+    """Data of every row of a night that the draw needs: 24 bytes per row."""
 
     kinds: Sequence[Sequence[Metric]]
-    """Metrics that go together, as they need the same fields and share what is asked."""
+    """Groups of metrics that need the same fields and share requests."""
     tags: Sequence[str] = ()
     questions: array[int] = field(default_factory=lambda: array("I"))
     first_marks: array[int] = field(default_factory=lambda: array("Q"))
-    """As if no other row had the same question and id."""
+    """Row ids before duplicates of question and id are told apart."""
     codes: array[int] = field(default_factory=lambda: array("i"))
-    """Of the strata,"""
+    """The stratum of each row as a number."""
     strata: dict[str, int] = field(default_factory=dict)
-    """by their names."""
+    """Maps the name of a stratum to its number."""
     fits: array[int] = field(default_factory=lambda: array("Q"))
-    """A bit for each kind of which the row has all that it needs."""
+    """One bit per group of metrics: set when the row has all fields that the group needs."""
 
     @property
     def columns(self) -> list[str]:
-        """What has to be read of the rows."""
+        """The columns to read."""
         needed = {
             name
             for kind in self.kinds
@@ -97,7 +100,7 @@ class SamplingFrame:
         return sorted(_ALWAYS | needed & set(FIELDS) - {"retrieved_contexts"})
 
     def count(self, record: Mapping[str, Any]) -> None:
-        """Take a row into account."""
+        """Add a row."""
         filled = {name for name, value in record.items() if value} | {"retrieved_contexts"}
         key = question_key(record["user_input"])
         stratum = stratum_of(dict(record["tags"] or ()), record["language"], self.tags)
@@ -107,7 +110,7 @@ class SamplingFrame:
         self.fits.append(sum(kind[0].fits(filled) << n for n, kind in enumerate(self.kinds)))
 
     def marks(self) -> Keys:
-        """The marks of the rows, in their order."""
+        """The unique ids of the rows, in their order."""
         found = np.array(self.first_marks, dtype=np.uint64)
         order = np.argsort(found, kind="stable")
         further = order[1:][found[order[1:]] == found[order[:-1]]]
@@ -119,40 +122,40 @@ class SamplingFrame:
         return found
 
     def keys(self, seed: int) -> Keys:
-        """The keys of the rows, in their order."""
+        """The random keys of the rows, in their order."""
         questions = np.frombuffer(self.questions, dtype=np.uint32)
         order = np.lexsort((np.frombuffer(self.first_marks, dtype=np.uint64), questions))
         keys = np.empty(len(order), dtype=np.uint64)
-        last, place = -1, 0
+        last, rank = -1, 0
         for at in order.tolist():
             question = self.questions[at]
-            place = place + 1 if question == last else 0
+            rank = rank + 1 if question == last else 0
             last = question
-            keys[at] = _key(seed, question, place)
+            keys[at] = _key(seed, question, rank)
         return keys
 
 
-def _key(seed: int, question: int, place: int) -> int:
-    digest = hashlib.blake2b(f"sample {seed} {question:08x} {place}".encode(), digest_size=8)
+def _key(seed: int, question: int, rank: int) -> int:
+    digest = hashlib.blake2b(f"sample {seed} {question:08x} {rank}".encode(), digest_size=8)
     return int.from_bytes(digest.digest(), "big")
 
 
 def plan_sample(
     settings: Settings, files: Files, ref: RunRef, prints: Mapping[str, str] = _NO_PRINTS
 ) -> SamplePlan | None:
-    """Draw once which rows of a staged run are judged, or find what was drawn.
+    """Draw the rows of a staged run that are judged, or load the sample that was drawn before.
 
-    None where all are. `prints` are the fingerprints of the metrics, by which a `half_width` finds
-    the nights that compare.
+    None when all rows are judged. `prints` are the fingerprints of the metrics; a `half_width`
+    uses them to find comparable nights.
     """
     if settings.sample is None or not settings.samples:
         return None
     if (found := load_sample(files, ref)) is not None:
         return found
-    census = read_sampling_frame(settings, files, ref)
+    frame = read_sampling_frame(settings, files, ref)
     looks_back = settings.sample.half_width is not None and prints
     past = outlines(files, before=ref.date, last=_LOOKED_THROUGH) if looks_back else []
-    plan = draw_all(settings.sample, census, past, prints)
+    plan = draw_all(settings.sample, frame, past, prints)
     save_sample(files, ref, plan)
     for one in plan.groups:
         log.info("%s: %d of %d rows to be judged", ", ".join(one.metrics), one.judged, one.rows)
@@ -160,33 +163,33 @@ def plan_sample(
 
 
 def read_sampling_frame(settings: Settings, files: Files, ref: RunRef) -> SamplingFrame:
-    """Count the rows of a staged run for the metrics that ask a judge."""
+    """Read the data for the draw from a staged run, for the metrics that use a judge."""
     metrics = {one.name: one for one in chosen_metrics(settings) if one.prompts}
     kinds: dict[tuple[int, tuple[str, ...]], list[Metric]] = {}
     for number, family in enumerate(score_families(settings)):
         for metric in (metrics[name] for name in family if name in metrics):
             kinds.setdefault((number, metric.needs), []).append(metric)
     tags = settings.sample.strata if settings.sample else ()
-    census = SamplingFrame(list(kinds.values()), tags)
-    columns = census.columns
+    frame = SamplingFrame(list(kinds.values()), tags)
+    columns = frame.columns
     for shard in range(ref.shards):
         for record in read_records(files, ref.rows(shard), columns):
-            census.count(record)
-    return census
+            frame.count(record)
+    return frame
 
 
 def draw_all(
     sample: SampleSettings,
-    census: SamplingFrame,
+    frame: SamplingFrame,
     past: Sequence[Manifest],
     prints: Mapping[str, str],
 ) -> SamplePlan:
-    """Draw the rows of each kind of metrics, of those that have what it needs."""
-    keys, fits = census.keys(sample.seed), np.frombuffer(census.fits, dtype=np.uint64)
-    marks = census.marks()
-    codes, names = np.frombuffer(census.codes, dtype=np.int32), list(census.strata)
+    """Draw rows for each group of metrics, among the rows with the fields that it needs."""
+    keys, fits = frame.keys(sample.seed), np.frombuffer(frame.fits, dtype=np.uint64)
+    marks = frame.marks()
+    codes, names = np.frombuffer(frame.codes, dtype=np.int32), list(frame.strata)
     groups = []
-    for number, kind in enumerate(census.kinds):
+    for number, kind in enumerate(frame.kinds):
         there = np.flatnonzero(fits >> np.uint64(number) & np.uint64(1))
         wanted = max(
             wanted_rows(sample, len(there), known(comparable(past, one.name, prints.get(one.name))))
@@ -207,7 +210,7 @@ def draw_all(
 
 
 def wanted_rows(sample: SampleSettings, rows: int, seen: Known) -> int:
-    """How many of the rows that a metric can be scored on are to be judged."""
+    """The sample size for a metric that can be scored on so many rows."""
     if sample.half_width is None:
         return min(sample.rows or 0, rows)
     wanted = rows_to_judge(sample.half_width, seen.spread, seen.correlation, rows)
@@ -215,7 +218,7 @@ def wanted_rows(sample: SampleSettings, rows: int, seen: Known) -> int:
 
 
 def comparable(past: Sequence[Manifest], metric: str, fingerprint: str | None) -> list[Summary]:
-    """What the last seven nights found of a metric that were scored by the same judge."""
+    """A metric's summaries of the last seven nights with the same fingerprint."""
     found = [
         summary
         for night in past
@@ -225,10 +228,12 @@ def comparable(past: Sequence[Manifest], metric: str, fingerprint: str | None) -
 
 
 def known(found: Sequence[Summary]) -> Known:
-    """What some nights say of a metric; nights that all were judged do not tell of the cheap judge,
-    and no night at all leaves the widest spread that scores in [0, 1] can have.
+    """Standard deviation and correlation of a metric, from summaries of earlier nights.
 
         s^2 = mean of s_night^2,   r = mean of r_night
+
+    Nights without a sample have no correlation. Without any night s is the largest standard
+    deviation that scores in [0, 1] can have.
     """
     spreads = [one for summary in found if (one := _spread(summary)) is not None]
     if not spreads:
@@ -240,7 +245,7 @@ def known(found: Sequence[Summary]) -> Known:
 
 
 def _spread(summary: Summary) -> float | None:
-    """A row's standard deviation in a night; of one that was not sampled by its interval."""
+    """The standard deviation of a night's scores; without a sample it follows from the interval."""
     if summary.sample:
         return summary.sample.spread
     if summary.low is None or summary.high is None:
@@ -251,8 +256,8 @@ def _spread(summary: Summary) -> float | None:
 def draw(
     keys: Keys, codes: Codes, names: Sequence[str], rows: int
 ) -> tuple[NDArray[np.intp], list[str]]:
-    """Of rows with keys and strata (numbers of `names`), the places of those to be judged, and the
-    strata that were sampled one by one; the others were sampled as one.
+    """Draw rows by their keys and strata (`codes` are indexes of `names`). Returns the positions of
+    the drawn rows, and the strata that were sampled separately; all others were merged into one.
     """
     sizes = np.bincount(codes, minlength=len(names))
     largest = sorted(range(len(names)), key=lambda code: (-sizes[code], names[code]))
@@ -261,11 +266,11 @@ def draw(
     together = np.where(np.isin(codes, own), codes, -1)
     kinds = np.unique(together).tolist()
     counts = {str(code): int((together == code).sum()) for code in kinds}
-    given = allocate(counts, rows)
+    allocation = allocate(counts, rows)
     found = []
     for code in kinds:
         there = np.flatnonzero(together == code)
-        lowest = np.argsort(keys[there], kind="stable")[: given[str(code)]]
+        lowest = np.argsort(keys[there], kind="stable")[: allocation[str(code)]]
         found.append(there[lowest])
     drawn = np.sort(np.concatenate(found)) if found else np.empty(0, dtype=np.intp)
     return drawn, [names[code] for code in own] if len(kinds) > 1 else []

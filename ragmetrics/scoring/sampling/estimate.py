@@ -1,4 +1,4 @@
-"""The mean of a sampled night: the judged rows' scores with the embedded judge's of all rows."""
+"""The mean of a sampled night, from the judged rows and the embedded judge's scores of all rows."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STRATUM = "stratum"
-"""Column of a table of scores: in which stratum the row was sampled."""
+"""Column of a score table: the stratum in which the row was sampled."""
 _FEWEST_CORRELATED = 3
 
 Floats = NDArray[np.float64]
 
 
 def strata_of(table: pd.DataFrame, tags: Sequence[str], group: Group) -> list[str]:
-    """The stratum of each row of a table of scores, whose tags have columns, `tag:NAME`."""
+    """The stratum of each row of a score table with tag columns `tag:NAME`."""
     values = [table[f"tag:{name}"].tolist() for name in tags]
     rows = zip(*values, strict=True) if tags else ((),) * len(table)
     return [
@@ -34,18 +34,18 @@ def strata_of(table: pd.DataFrame, tags: Sequence[str], group: Group) -> list[st
 
 
 def _present(tags: Sequence[str], values: Sequence[object]) -> dict[str, str]:
-    """The tags that a row has: pandas has no text for the others."""
+    """The tags that a row has; for missing tags pandas has a value that is no text."""
     pairs = zip(tags, values, strict=True)
     return {name: value for name, value in pairs if isinstance(value, str)}
 
 
 def sampled_mean(rows: pd.DataFrame) -> tuple[Mean | None, SampledMean | None]:
-    """The mean of rows of which a sample was judged, and what the judged rows say alone.
+    """The mean of all rows that a judge can score, and the mean of the judged rows alone.
 
-    It is of all rows that a judge can score. Rows on which the judge failed count as not judged;
-    one that the embedded judge failed on has the mean of its other scores, which is as good as any.
-    Where the judge found some of its rows to be none (a response without a statement), nobody knows
-    which of the others are none: see `_of_some`. No row scored: None.
+    Rows on which the judge failed count as not judged. A row on which the embedded judge failed
+    gets the mean of its other scores; any constant would do. If the judge found that some rows
+    cannot be scored (a response without a statement), the same is unknown for rows that it did not
+    see: see `_scorable_share`. Returns None when no row is scored.
     """
     there = rows[~((rows["status"] == Status.NOT_APPLICABLE.value) & rows["cheap"].isna())]
     status, known = there["status"].to_numpy(dtype=str), there["cheap"].to_numpy(dtype=np.float64)
@@ -53,9 +53,9 @@ def sampled_mean(rows: pd.DataFrame) -> tuple[Mean | None, SampledMean | None]:
     if not scored.any():
         return None, None
     y = np.where(scored, there["value"].to_numpy(dtype=np.float64), np.nan)
-    f = np.where(np.isnan(known), _middle(known), known)
+    f = np.where(np.isnan(known), _mean_known(known), known)
     question, strata = (there[name].to_numpy(dtype=str) for name in ("question", STRATUM))
-    part = _of_some(y, none, question, strata) if none.any() else None
+    part = _scorable_share(y, none, question, strata) if none.any() else None
     if part:
         y = np.where(none, part.mean, y)
     found = prediction_powered(f, y, question, strata)
@@ -65,7 +65,7 @@ def sampled_mean(rows: pd.DataFrame) -> tuple[Mean | None, SampledMean | None]:
     if part:
         best, plain = part.alone(best), part.alone(plain)
     judged = scored | none
-    told = SampledMean(
+    sampled = SampledMean(
         rows=None if part else found.rows,
         mean=plain.mean,
         low=plain.low,
@@ -74,25 +74,26 @@ def sampled_mean(rows: pd.DataFrame) -> tuple[Mean | None, SampledMean | None]:
         spread=None if plain.error is None else plain.error * math.sqrt(found.plain.n),
         correlation=_correlation(f[judged], y[judged], strata[judged]),
     )
-    return best, told
+    return best, sampled
 
 
 @dataclass(frozen=True)
 class _ScorableShare:
-    """Of the judged rows, the share that is none and the mean of the others."""
+    """Judged rows that can be scored."""
 
     share: float
-    """That is not none."""
+    """Share of the judged rows with a score."""
     mean: float
+    """Mean of the rows with a score."""
     rows: int
-    """That were scored,"""
+    """Number of rows with a score."""
     questions: int
-    """and the questions that have them."""
+    """Number of questions of these rows."""
     bounded: bool
-    """Whether all values are in [0, 1]."""
+    """True when all values are in [0, 1]."""
 
     def alone(self, whole: Mean) -> Mean:
-        """The mean of the scored rows by that of all judged ones."""
+        """The mean of the scorable rows, from the mean of all judged rows."""
 
         def stretched(value: float) -> float:
             moved = self.mean + (value - self.mean) / self.share
@@ -103,16 +104,16 @@ class _ScorableShare:
         return Mean(stretched(whole.mean), low, high, self.rows, self.questions, error, mde)
 
 
-def _of_some(
+def _scorable_share(
     y: Floats, none: NDArray[np.bool_], question: NDArray[np.str_], strata: NDArray[np.str_]
 ) -> _ScorableShare | None:
-    """What the judged rows say of those that can be scored: a ratio of two means.
+    """The mean of the scorable rows as a ratio of two means.
 
-        R = mean(a * y) / mean(a),   a: 1 of a scored row, 0 of one that is none
+        R = mean(a * y) / mean(a),   a: 1 for a scored row, 0 for a row that cannot be scored
 
-    With R in place of the values of rows that are none, R is the mean of all judged rows, and what
-    moves it or makes it unsure does so by 1 / mean(a) for the scored ones (linearisation: Särndal,
-    Swensson and Wretman 1992, chapter 5.6).
+    If rows that cannot be scored get the value R, then R is the mean of all judged rows. A change
+    or a standard error of that mean is multiplied by 1 / mean(a) for the scored rows
+    (linearisation: Särndal, Swensson and Wretman 1992, chapter 5.6).
     """
     scored = ~np.isnan(y)
     indicator = np.where(scored, 1.0, np.where(none, 0.0, np.nan))
@@ -130,12 +131,12 @@ def _of_some(
     )
 
 
-def _middle(known: Floats) -> float:
+def _mean_known(known: Floats) -> float:
     return 0.0 if np.isnan(known).all() else float(np.nanmean(known))
 
 
 def _correlation(cheap: Floats, expensive: Floats, strata: NDArray[np.str_]) -> float | None:
-    """Of both judges' scores, within strata; None where one of them has the same for all rows."""
+    """Correlation of both judges' scores within strata; None when one of them is constant."""
     code = np.unique(strata, return_inverse=True)[1]
     counts = np.bincount(code)
     f, y = (one - (np.bincount(code, one) / counts)[code] for one in (cheap, expensive))

@@ -1,8 +1,8 @@
-"""The panel of a sampled night: it judges the rows of the sample, and the embedded judge all rows.
+"""The panel of a sampled night: it judges the sample, and the embedded judge scores all rows.
 
-judged, and of the sample        its own score, and the embedded judge's beside it as `cheap`
-not of the sample                `not_sampled`, with `cheap` alone
-a score that asks nothing        of the sample or not, the row is what it is: `not_applicable`
+row in the sample          the panel's score; `cheap` is the embedded judge's score
+row not in the sample      `not_sampled`, with `cheap` alone
+row without any request    the same score in both cases, such as `not_applicable`
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _REASON = "not in the sample"
 
 
 class SampledPanel(Panel):
-    """Scores rows by a panel where they are in the sample, and by the embedded judge."""
+    """Scores the rows of a sample by a panel, and all rows by the embedded judge."""
 
     def __init__(
         self,
@@ -35,39 +35,42 @@ class SampledPanel(Panel):
         corpus: Corpus,
     ) -> None:
         super().__init__(members, aggregate, budget)
-        self._sample, self._cheap = sample, Member(_broker(corpus))
+        self._sample, self._cheap = sample, Member(_embedded_client(corpus))
         self._marks = RowIds()
-        # It computes: row after row, or requests on their way would wait for hundreds of rows.
+        # The embedded judge computes: one row at a time, so that it does not block requests.
         self._computing = asyncio.Semaphore(1)
 
     async def score(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, Score]:
-        """Score one row by metrics, rows being begun in their order. Raises what `Panel.score`
-        does.
+        """Score one row by metrics. Rows must be started in their order. Raises what `Panel.score`
+        raises.
         """
         left_out = self._sample.left_out(self._marks.of(row.question_key, row.id))
-        asked = [one for one in metrics if one.name not in left_out]
-        scores = await super().score(asked, row) if asked else {}
+        judged = [one for one in metrics if one.name not in left_out]
+        scores = await super().score(judged, row) if judged else {}
         async with self._computing:
             guesses = await self._guesses([one for one in metrics if one.prompts], row)
-        return {one.name: _both(scores.get(one.name), guesses.get(one.name)) for one in metrics}
+        return {
+            one.name: _with_cheap_score(scores.get(one.name), guesses.get(one.name))
+            for one in metrics
+        }
 
     async def stop(self) -> None:
-        """Give up what is still waiting for an answer."""
+        """Cancel the requests in flight."""
         await super().stop()
-        await self._cheap.broker.stop()
+        await self._cheap.client.stop()
 
     async def _guesses(self, metrics: Sequence[Metric], row: LogRow) -> dict[str, MetricRun]:
-        """The embedded judge's plays; one that it has no baseline for is only begun."""
+        """The embedded judge's runs. A metric without a baseline is started and not finished."""
         able = [one for one in metrics if all(prompt.baseline for prompt in one.prompts)]
-        begun = [MetricRun(one, row, heavy=is_heavy(row)) for one in metrics if one not in able]
-        for one in begun:
-            await one.go_on(None)
-        played = await self.played(self._cheap, able, row)
-        return {one.metric.name: one for one in (*played, *begun)}
+        started = [MetricRun(one, row, heavy=is_heavy(row)) for one in metrics if one not in able]
+        for one in started:
+            await one.advance(None)
+        finished = await self.run_metrics(self._cheap, able, row)
+        return {one.metric.name: one for one in (*finished, *started)}
 
 
-def _both(score: Score | None, guess: MetricRun | None) -> Score:
-    """The score of a row with what the embedded judge makes of it."""
+def _with_cheap_score(score: Score | None, guess: MetricRun | None) -> Score:
+    """The score of a row with the embedded judge's value as `cheap`."""
     cheap = guess.score.value if guess and guess.score else None
     if score is not None:
         return score if cheap is None else replace(score, cheap=cheap)
@@ -76,8 +79,8 @@ def _both(score: Score | None, guess: MetricRun | None) -> Score:
     return Score(None, _REASON, status=Status.NOT_SAMPLED, cheap=cheap)
 
 
-def _broker(corpus: Corpus) -> JudgeClient:
-    """The embedded judge at work, which nobody pays and nobody keeps the answers of."""
+def _embedded_client(corpus: Corpus) -> JudgeClient:
+    """A client of the embedded judge, without a reply cache."""
     from ragmetrics.judges import HashedEmbedder
 
     return JudgeClient(EmbeddedJudge(corpus), EmbeddingClient(HashedEmbedder(corpus)))

@@ -1,10 +1,10 @@
-"""The plan of a sampled night: which rows the judge is asked about, for all parts and retries.
+"""The plan of a sampled night: which rows are judged. It holds for all parts and retries.
 
     rows/dt=DATE/run=ID/sample.json      written once, before anything is judged
 
-A row is known by a mark, the hash of its question and its id, so the plan holds whatever the number
-of shards. Rows that have both in common, as where ids are those of questions, are told apart by
-their order: all rows of a question are in one shard.
+A mark identifies a row. It is a hash of the question and the row's id, so it does not depend on the
+number of shards. Rows with equal question and id are numbered in their order; all rows of a
+question are in one shard.
 """
 
 from __future__ import annotations
@@ -14,23 +14,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from pydantic import ValidationError
-
-from ragmetrics.errors import StoreError
-from ragmetrics.model import Record, explain_validation_error
-from ragmetrics.storage import Files, RunRef
+from ragmetrics.model import Record
+from ragmetrics.storage import Files, RunRef, require_record
 
 LANGUAGE = "language"
-"""A row without a tag of this name says it itself."""
+"""A row without a tag of this name uses its field `language`."""
 
 
 def mark_of(question_key: str, row_id: str) -> str:
-    """Sixteen hex digits: of the first row of a question and id."""
+    """The mark of the first row with a question and an id: sixteen hex digits."""
     return _digest(f"{question_key} {row_id}")
 
 
 def mark_again(mark: str, number: int) -> str:
-    """The mark of a further row of the same question and id, the first of them being number 1."""
+    """The mark of a further row with the same question and id; `number` starts at 1."""
     return _digest(f"{mark} again {number}")
 
 
@@ -39,7 +36,7 @@ def _digest(text: str) -> str:
 
 
 class RowIds:
-    """The marks of a shard's rows, to be asked for in their order, once for each row."""
+    """Computes the marks of a shard's rows. Call `of` once per row, in order."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
@@ -53,56 +50,56 @@ class RowIds:
 
 
 def stratum_of(tags: Mapping[str, str], language: str | None, names: Sequence[str]) -> str:
-    """A row's values of some tags as one text; a tag that it lacks is a value of its own."""
+    """A row's values of some tags as one text. A missing tag counts as a value of its own."""
     own = {LANGUAGE: language, **tags} if language else tags
     return "\x1f".join("\x1e" if (value := own.get(name)) is None else value for name in names)
 
 
 class Group(Record):
-    """Metrics that are asked of the same rows."""
+    """Metrics with the same sample."""
 
     metrics: tuple[str, ...]
     rows: int
-    """That have all that these metrics need,"""
+    """Number of rows with all fields that these metrics need."""
     judged: int
-    """and how many of them are judged."""
+    """Number of rows that are judged."""
     strata: tuple[str, ...] = ()
-    """Those that were sampled one by one; rows of all others are one more."""
+    """Strata that were sampled separately. All other rows are one more stratum."""
     marks: tuple[str, ...] | None = None
-    """Of the rows that are judged; None: all are."""
+    """Marks of the rows that are judged; None: all rows are judged."""
 
     @cached_property
     def sample(self) -> frozenset[str] | None:
-        """The marks, to be looked up."""
+        """The marks as a set."""
         return None if self.marks is None else frozenset(self.marks)
 
     @cached_property
     def own_strata(self) -> frozenset[str]:
-        """The strata, to be looked up."""
+        """The strata as a set."""
         return frozenset(self.strata)
 
     def judges(self, mark: str) -> bool:
-        """Whether a row is judged."""
+        """True when a row is judged."""
         return self.sample is None or mark in self.sample
 
     def stratum(self, name: str) -> str:
-        """In which stratum rows of some tags were sampled."""
+        """The stratum in which rows with these tags were sampled."""
         return name if name in self.own_strata else ""
 
 
 class SamplePlan(Record):
-    """What was drawn before a run. Metrics that ask no judge are in none of its groups."""
+    """The sample of a run. Metrics that use no judge are in no group."""
 
     tags: tuple[str, ...] = ()
-    """By whose values the strata are."""
+    """Tags whose values define the strata."""
     groups: tuple[Group, ...] = ()
 
     def left_out(self, mark: str) -> set[str]:
-        """The metrics whose judge is not asked about a row."""
+        """The metrics that do not judge a row."""
         return {name for group in self.groups if not group.judges(mark) for name in group.metrics}
 
     def group(self, metric: str) -> Group | None:
-        """The group of a metric; None where it asks no judge."""
+        """The group of a metric; None when it uses no judge."""
         return next((one for one in self.groups if metric in one.metrics), None)
 
 
@@ -111,16 +108,10 @@ def _path(ref: RunRef) -> str:
 
 
 def save_sample(files: Files, ref: RunRef, plan: SamplePlan) -> None:
-    """Write what was drawn."""
+    """Write the plan of a run."""
     files.write(_path(ref), plan.model_dump_json().encode())
 
 
 def load_sample(files: Files, ref: RunRef) -> SamplePlan | None:
-    """What was drawn for a run; None where all rows are judged. Raises StoreError."""
-    found = files.find(_path(ref))
-    try:
-        return None if found is None else SamplePlan.model_validate_json(found)
-    except ValidationError as error:
-        raise StoreError(
-            f"{files.uri(_path(ref))} is damaged: {explain_validation_error(error)}"
-        ) from error
+    """The plan of a run; None when all rows are judged. Raises StoreError."""
+    return require_record(files, _path(ref), SamplePlan)

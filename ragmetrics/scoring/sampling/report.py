@@ -1,4 +1,4 @@
-"""What a sample cost, and about what all rows would have cost."""
+"""Reports the cost of a sample, and the estimated cost of all rows."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ByMetric = Mapping[str, Mapping[str, Usage]]
 _JUDGED = (Status.SCORED, *UNSETTLED)
 
 
-def report_of(
+def sample_report(
     sample: SampleSettings | None,
     plan: SamplePlan | None,
     scores: Mapping[str, MetricScores],
     summaries: Sequence[Summary],
     by_metric: ByMetric,
 ) -> SampleReport | None:
-    """How a night was sampled and what that cost; None where all rows were judged."""
+    """How a night was sampled and what it cost; None when all rows were judged."""
     if sample is None or plan is None:
         return None
     judged = [one.table["status"].isin(_JUDGED) for name, one in scores.items() if plan.group(name)]
@@ -42,11 +42,11 @@ def report_of(
 def whole_cost(
     by_metric: ByMetric, plan: SamplePlan, summaries: Mapping[str, Summary]
 ) -> Usage | None:
-    """About what all rows would have cost: each row that was not judged as many requests as a
-    judged one, at what a request cost that was sent.
+    """The estimated cost of judging all rows.
 
-    Equal requests of several rows would have been asked once, so it may be less. None where all
-    answers to a metric were known, or none of its rows was judged: nothing says what they cost.
+    It assumes that rows outside the sample need as many requests as judged rows, at the same cost
+    per request. Equal requests of several rows are sent once, so the true cost may be lower.
+    Returns None when a metric sent no request (all replies were cached, or no row was judged).
     """
     whole = Usage()
     for label, of in by_metric.items():
@@ -54,7 +54,7 @@ def whole_cost(
         for name, usage in of.items():
             sent = usage.requests * (TEXTS_PER_REQUEST if name == EMBEDDINGS else 1)
             wanted = sent + usage.answered_from_store
-            # What goes in one request goes there for each row that any of its metrics has.
+            # A fused request is sent for each row that any of its metrics needs.
             factor = max(times) if wanted else 1.0
             if factor > 1 and (not sent or math.isinf(factor)):
                 return None
@@ -63,7 +63,7 @@ def whole_cost(
 
 
 def _times_as_many(plan: SamplePlan, summary: Summary) -> float:
-    """All rows that a metric can be scored on by those that were judged; 1 where all were."""
+    """Scorable rows divided by judged rows of a metric; 1 when all rows were judged."""
     group = plan.group(summary.metric)
     if group is None or not group.rows:
         return 1.0

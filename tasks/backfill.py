@@ -10,7 +10,7 @@ from ragmetrics.config import Settings
 from ragmetrics.model import Manifest
 from ragmetrics.pipeline import publish_night, show_night
 from ragmetrics.scoring import Staged
-from tasks.steps import RETRIES
+from tasks.nightly import RETRIES
 
 
 @task(name="publish", task_run_name="publish · {staged.ref.date}", **RETRIES)

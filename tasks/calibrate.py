@@ -16,7 +16,7 @@ from ragmetrics.pipeline import judge_drift_labels
 from ragmetrics.report import CALIBRATION_PAGE, calibration_markdown, refresh_dashboard
 from ragmetrics.storage import open_store
 from tasks.artifacts import artifact_key, leave_artifact
-from tasks.steps import RETRIES
+from tasks.nightly import RETRIES
 
 
 @task(name="calibrate", task_run_name="calibrate · {settings.dataset}", **RETRIES)

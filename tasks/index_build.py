@@ -20,10 +20,10 @@ from ragmetrics.comparison import (
     StagedGate,
     builds_link,
     decide_gate,
+    notify_failed_gate,
+    notify_gate,
     replay_missing,
     stage_gate,
-    tell_failed_gate,
-    tell_gate,
 )
 from ragmetrics.config import Settings
 from ragmetrics.errors import RagmetricsError
@@ -35,15 +35,15 @@ from ragmetrics.model import (
     FailedGate,
     Gate,
     IndexBuild,
-    Replayed,
+    ReplayReport,
     Verdict,
 )
 from ragmetrics.report import gate_markdown, redacted, refresh_builds
 from ragmetrics.storage import open_store
 from ragmetrics.text import clean
 from tasks.artifacts import artifact_key, leave_artifact
-from tasks.links import run_page
-from tasks.steps import RETRIES
+from tasks.nightly import RETRIES
+from tasks.urls import run_page
 
 OUTCOMES: dict[Verdict, str] = {"promote": PASSED, "hold": HELD, "inconclusive": INCONCLUSIVE}
 """The event of each verdict."""
@@ -62,7 +62,9 @@ class NotEmitted(RagmetricsError):
 
 
 @task(name="replay", task_run_name="replay · {build.build}", **RETRIES)
-def replay(settings: Settings, build: IndexBuild, until: datetime | None = None) -> Replayed | None:
+def replay(
+    settings: Settings, build: IndexBuild, until: datetime | None = None
+) -> ReplayReport | None:
     """Ask the retriever the golden questions, where the settings name one and there is no log.
     After `until` nothing is asked.
     """
@@ -134,7 +136,7 @@ async def _post(event: dict[str, Any]) -> None:
 @task(name="tell", task_run_name="tell · {gate.build}", **RETRIES)
 def tell(settings: Settings, gate: Gate) -> Gate:
     """Tell every channel what people have to hear of a gate, and note who was told."""
-    return tell_gate(settings, gate, run_page())
+    return notify_gate(settings, gate, run_page())
 
 
 @task(name="tell of no verdict", task_run_name=_by_flow_run("tell"), **RETRIES)
@@ -142,7 +144,7 @@ def tell_undecided(
     settings: Settings, reason: str, carried: str, event_id: str | None
 ) -> FailedGate:
     """Tell every channel that a build got no verdict."""
-    return tell_failed_gate(settings, reason, carried, event_id, run_page())
+    return notify_failed_gate(settings, reason, carried, event_id, run_page())
 
 
 @task(name="publish no verdict", task_run_name=_by_flow_run("publish"), **RETRIES)

@@ -1,0 +1,51 @@
+"""Reads and writes records as JSON files: one way for every kind of record."""
+
+from __future__ import annotations
+
+import logging
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from ragmetrics.errors import StoreError
+from ragmetrics.model import explain_validation_error
+from ragmetrics.storage.files import Files
+
+log = logging.getLogger(__name__)
+R = TypeVar("R", bound=BaseModel)
+
+
+def parse_record(
+    files: Files, path: str, data: bytes | None, kind: type[R], problem: str
+) -> R | None:
+    """The record in the content of a file; None for a missing, empty or invalid file.
+
+    An invalid file is logged; `problem` completes the sentence "FILE is ...".
+    """
+    if not data:
+        return None
+    try:
+        return kind.model_validate_json(data)
+    except ValidationError as error:
+        log.error("%s is %s: %s", files.uri(path), problem, explain_validation_error(error))
+        return None
+
+
+def find_record(files: Files, path: str, kind: type[R], problem: str) -> R | None:
+    """The record in a file, as `parse_record`. Raises StoreError when the file cannot be read."""
+    return parse_record(files, path, files.find(path), kind, problem)
+
+
+def require_record(files: Files, path: str, kind: type[R], problem: str = "is damaged") -> R | None:
+    """The record in a file; None for a missing file. Raises StoreError for an invalid one."""
+    data = files.find(path)
+    try:
+        return None if data is None else kind.model_validate_json(data)
+    except ValidationError as error:
+        reason = explain_validation_error(error)
+        raise StoreError(f"{files.uri(path)} {problem}: {reason}") from error
+
+
+def save_record(files: Files, path: str, record: BaseModel) -> None:
+    """Write a record as indented JSON."""
+    files.write(path, record.model_dump_json(indent=1).encode())
