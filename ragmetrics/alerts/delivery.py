@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 
-from pydantic import ValidationError
-
 from ragmetrics.alerts import outbox
 from ragmetrics.alerts.alert_store import AlertStore, Message, Undelivered
 from ragmetrics.alerts.missed_nights import find_earlier, with_missed_nights
@@ -30,8 +28,8 @@ from ragmetrics.alerts.state import advance_states
 from ragmetrics.alerts.timeouts import CHANNEL_TIMEOUT, with_timeout
 from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Finding, Manifest, explain_validation_error
-from ragmetrics.storage import Files, is_current
+from ragmetrics.model import Finding, Manifest
+from ragmetrics.storage import Files, is_current, require_record
 
 STATE_FILE = "alerts/state.json"
 log = logging.getLogger(__name__)
@@ -63,12 +61,7 @@ def _with_outbox(state: AlertStore, files: Files) -> AlertStore:
 
 
 def _load_state(files: Files) -> AlertStore:
-    data = files.find(STATE_FILE)
-    try:
-        return AlertStore() if data is None else AlertStore.model_validate_json(data)
-    except ValidationError as error:
-        reason = explain_validation_error(error)
-        raise StoreError(f"{files.uri(STATE_FILE)}: not a state of alerts: {reason}") from None
+    return require_record(files, STATE_FILE, AlertStore, "is not a state of alerts") or AlertStore()
 
 
 def notify_channels(

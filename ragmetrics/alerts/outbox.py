@@ -10,21 +10,16 @@ lost, because files with one name have the same content.
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Iterable, Iterator
 from datetime import date
 
-from pydantic import ValidationError
-
 from ragmetrics.alerts.alert_store import Undelivered
-from ragmetrics.model import explain_validation_error
-from ragmetrics.storage import Files, remove_file
+from ragmetrics.storage import Files, find_record, remove_file, save_record
 
 FOLDER = "alerts/outbox"
 GIVEN_UP = "alerts/given-up"
 LONGEST_DAYS = 14
 """Longest wait of a message. An alert that still fires then gets a reminder anyway."""
-log = logging.getLogger(__name__)
 
 
 def waiting_messages(files: Files) -> tuple[Undelivered, ...]:
@@ -36,7 +31,7 @@ def waiting_messages(files: Files) -> tuple[Undelivered, ...]:
 def add_messages(files: Files, messages: Iterable[Undelivered]) -> None:
     """Store messages before they are sent."""
     for one in messages:
-        files.write(_path(one), _data(one))
+        save_record(files, _path(one), one)
 
 
 def remove_messages(files: Files, messages: Iterable[Undelivered]) -> None:
@@ -58,7 +53,7 @@ def is_old(one: Undelivered, night: date) -> bool:
 def give_up(files: Files, one: Undelivered) -> str:
     """Move a message to the given-up folder; return its address."""
     path = _path(one).replace(FOLDER, GIVEN_UP)
-    files.write(path, _data(one))
+    save_record(files, path, one)
     remove_messages(files, [one])
     return files.uri(path)
 
@@ -72,23 +67,11 @@ def _found(files: Files) -> Iterator[tuple[str, Undelivered]]:
     for info in files.below(FOLDER):
         if not info.size:  # cleared
             continue
-        data = files.find(info.path)  # None: sent by another run meanwhile
-        if data and (message := _parsed(files.uri(info.path), data)):
+        problem = "not a message and is ignored"
+        if message := find_record(files, info.path, Undelivered, problem):
             yield info.path, message
 
 
 def _path(one: Undelivered) -> str:
     digest = hashlib.blake2b(one.model_dump_json().encode(), digest_size=6).hexdigest()
     return f"{FOLDER}/{one.night.isoformat()}.{digest}.json"
-
-
-def _data(one: Undelivered) -> bytes:
-    return one.model_dump_json(indent=1).encode()
-
-
-def _parsed(uri: str, data: bytes) -> Undelivered | None:
-    try:
-        return Undelivered.model_validate_json(data)
-    except ValidationError as error:
-        log.error("%s is not a message and is ignored: %s", uri, explain_validation_error(error))
-        return None

@@ -9,19 +9,15 @@ nights write the state of the alerts. The newest silence of an alert counts.
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date
 
-from pydantic import ValidationError
-
 from ragmetrics.alerts.alert_store import AlertStore
-from ragmetrics.model import Finding, Manifest, Severity, Silence, explain_validation_error
-from ragmetrics.storage import Files, remove_file
+from ragmetrics.model import Finding, Manifest, Severity, Silence
+from ragmetrics.storage import Files, find_record, remove_file
 
 FOLDER = "alerts/silences"
 ID_LENGTH = 8
-log = logging.getLogger(__name__)
 
 
 def alert_id(key: str) -> str:
@@ -96,14 +92,8 @@ def _newest(found: Iterable[Silence]) -> dict[str, Silence]:
 
 def _found(files: Files) -> Iterator[tuple[str, Silence]]:
     for info in files.below(FOLDER):
-        data = files.find(info.path)  # none, or empty: removed
-        if not data:
-            continue
-        try:
-            yield info.path, Silence.model_validate_json(data)
-        except ValidationError as error:
-            reason = explain_validation_error(error)
-            log.error("%s is not a silence and is ignored: %s", files.uri(info.path), reason)
+        if found := find_record(files, info.path, Silence, "not a silence and is ignored"):
+            yield info.path, found
 
 
 def _path(one: Silence) -> str:

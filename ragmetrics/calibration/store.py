@@ -6,21 +6,18 @@ calibrations/set=NAME/judge=FINGERPRINT/TIME.parquet    every verdict beside its
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError
 
 from ragmetrics.calibration.units import Unit
 from ragmetrics.errors import InputError
-from ragmetrics.model import Calibration, Status, explain_validation_error
-from ragmetrics.storage import Files, find_all, reading_part
+from ragmetrics.model import Calibration, Status
+from ragmetrics.storage import Files, find_all, parse_record, reading_part
 
-log = logging.getLogger(__name__)
 _RECORD = re.compile(r"^calibrations/set=[^/]+/judge=[^/]+/[^/]+\.json$")
 _NUMBER = re.compile(r" #(\d+)$")
 _SCHEMA = pa.schema(
@@ -75,7 +72,8 @@ def load_calibrations(
     paths = [path for own in pairs.values() for path in (own[-newest:] if newest else own)]
     read = zip(paths, find_all(files, paths), strict=True)
     # A record may have been removed since the listing.
-    parsed = (_parse(files, path, data) for path, data in read if data is not None)
+    problem = "not a calibration and is left out"
+    parsed = (parse_record(files, path, data, Calibration, problem) for path, data in read)
     found = [one for one in parsed if one]
     chosen = [one for one in found if judge is None or one.judge.name == judge]
     return sorted(chosen, key=lambda one: (one.at, one.name, one.judge.name))
@@ -106,15 +104,3 @@ def place_of(calibration: Calibration) -> str:
     judge, number = calibration.judge, _NUMBER.search(calibration.judge.name)
     again = f"-{number[1]}" if number else ""
     return f"set={calibration.name}/judge={judge.fingerprint}/{moment}{again}"
-
-
-def _parse(files: Files, path: str, data: bytes) -> Calibration | None:
-    try:
-        return Calibration.model_validate_json(data)
-    except ValidationError as error:
-        log.error(
-            "%s is not a calibration and is left out: %s",
-            files.uri(path),
-            explain_validation_error(error),
-        )
-        return None

@@ -1,7 +1,7 @@
-"""Logs: reading retrieval logs and golden sets, in every format and preset.
+"""Logs: reads retrieval logs and golden sets, in every format and preset.
 
-It is for turning files, or tables in memory, into rows, and for quarantining bad ones with their
-reasons. It is not for storing rows (`storage`).
+It is for turning files, or tables in memory, into rows, and for rejecting bad rows with a reason.
+It is not for storing rows (`storage`).
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""CSV: the records of a file, no line and no record of which is held beyond the limit."""
+"""Reads the records of a CSV file. Lines and records beyond a size limit are not held in memory."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def csv_records(
 ) -> Iterator[tuple[int, Any]]:
     """The records below the header, each with its line number.
 
-    Only `wanted` columns are decoded; those of `structured` hold JSON. Raises EOFError for a header
-    that cannot be read.
+    Only `wanted` columns are decoded; `structured` columns contain JSON. Raises EOFError for a
+    header that cannot be read.
     """
     csv.field_size_limit(limit)
     lines = _Lines(stream, limit)
@@ -42,11 +42,11 @@ def csv_records(
 
 
 class _TooLarge(Exception):
-    """A line or a record is over the limit."""
+    """A line or a record exceeds the limit."""
 
 
 class _Lines:
-    """The lines of a file, as the csv module asks for them; it skips one too long in pieces."""
+    """The lines of a file for the csv module. A line beyond the limit is skipped piece by piece."""
 
     def __init__(self, stream: BinaryIO, limit: int) -> None:
         self._text = io.TextIOWrapper(
@@ -54,9 +54,9 @@ class _Lines:
         )
         self._limit = limit
         self.number = 0
-        """Of the line that was read last."""
+        """Number of the last line that was read."""
         self.size = 0
-        """Characters of the record that is being read."""
+        """Number of characters of the current record."""
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -89,7 +89,7 @@ def _record(columns: list[str | None], cells: list[str], structured: Collection[
             continue
         try:
             cell.encode("utf-8")
-        except UnicodeEncodeError:  # bytes that are none, also where quotes stood between them
+        except UnicodeEncodeError:  # a surrogate: these bytes are not UTF-8
             return bad_row("not UTF-8")
         try:
             row[name] = from_json(cell) if name in structured else cell

@@ -1,4 +1,4 @@
-"""Finding a field in a record of any layout, by dotted path."""
+"""Finds fields by dotted path in records of any layout."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 def find_path(record: Any, path: str) -> Any:
-    """What stands at a dotted path, or None.
+    """The value at a dotted path, or None.
 
-    A list on the way is followed by number, or else item by item. Keys may hold dots themselves,
-    as exporters write them: `attributes.input.value` is found nested, flat or half and half.
+    In a list, a number selects an item; any other path is applied to each item. Keys may contain
+    dots, as exporters write them: `attributes.input.value` is found nested, flat or mixed.
     """
     if isinstance(record, list):
         head, _, rest = path.partition(".")
@@ -33,9 +33,9 @@ def find_path(record: Any, path: str) -> Any:
 
 
 def map_columns(record: Any, columns: Mapping[str, str]) -> Any:
-    """Lay a record out as our fields: `{our field: dotted path in the record}`.
+    """Map a record to row fields: `{row field: dotted path in the record}`.
 
-    Fields that are not mapped keep their own name. `tags.NAME` fills one tag.
+    Other fields keep their names. `tags.NAME` sets one tag.
     """
     if not isinstance(record, Mapping):
         return record
@@ -43,7 +43,7 @@ def map_columns(record: Any, columns: Mapping[str, str]) -> Any:
 
 
 def override(row: Mapping[str, Any], columns: Mapping[str, str], record: Any) -> dict[str, Any]:
-    """A row with what `columns` find in the record it came from; the rest stays as it is."""
+    """Set row fields from the row's original record, where `columns` find a value."""
     values = {name: find_path(record, path) for name, path in columns.items()}
     return _laid(row, {name: value for name, value in values.items() if value is not None})
 

@@ -1,4 +1,4 @@
-"""The formats of logs: from the bytes of a file to its records, each with its line number."""
+"""The formats of logs: reads the records of a file, each with its line number."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ FORMATS = re.compile(r"\.(?P<format>jsonl|ndjson|json|csv|parquet)(?P<packed>\.g
 ENDINGS = ".jsonl, .csv, .json (all also .gz, .zst) or .parquet"
 ROW_BYTES = 10_000_000
 UNPACKED_BYTES = 10_000_000_000
-"""Both as the settings have them where they say nothing."""
-# CSV has no lists: a cell of one of these fields holds a JSON array or object.
+"""Defaults of the limits in the settings."""
+# CSV has no lists: a cell of one of these fields contains a JSON array or object.
 STRUCTURED = frozenset(
     [
         "retrieved_contexts",
@@ -38,12 +38,12 @@ STRUCTURED = frozenset(
 )
 
 BROKEN = (EOFError, OSError, zlib.error, pa.ArrowException)
-"""What reading a file raises that is cut short or cannot be unpacked."""
+"""Errors of reading a file that is truncated or cannot be unpacked."""
 
 Record = tuple[int, Any]
-"""A line number and what stands there: a decoded row, or an error to be quarantined.
+"""A line number and a decoded row, or a line number and an error for the quarantine.
 
-In `.json` and `.parquet`, which have no lines, it is the number of the record.
+For `.json` and `.parquet`, which have no lines, it is the number of the record.
 """
 
 
@@ -52,19 +52,19 @@ class Reading:
     """How the files of a log are read."""
 
     wanted: Collection[str]
-    """Columns of CSV and Parquet that are decoded, by the first part of their dotted names."""
+    """Columns of CSV and Parquet to decode, by the first part of their dotted names."""
     structured: Collection[str] = STRUCTURED
-    """CSV columns whose cells hold JSON."""
+    """CSV columns whose cells contain JSON."""
     row_bytes: int = ROW_BYTES
     unpacked_bytes: int = UNPACKED_BYTES
-    """Most that a packed file may come to."""
+    """Largest unpacked size of a compressed file."""
 
 
 def read_records(path: str, file: BinaryIO, reading: Reading) -> Iterator[Record]:
-    """The records of a file in the format that its name says.
+    """The records of a file, in the format of its file name.
 
-    Raises InputError for a name that says none, and, while reading, one of BROKEN where the file
-    is cut short or cannot be unpacked, or FileTooLarge where it is not read on.
+    Raises InputError for a name without a known format. Reading raises one of BROKEN for a
+    truncated or damaged file, and FileTooLarge for a file beyond the limits.
     """
     match = FORMATS.search(path)
     if match is None:
@@ -80,7 +80,7 @@ def read_records(path: str, file: BinaryIO, reading: Reading) -> Iterator[Record
 
 
 def _json(stream: BinaryIO, limit: int) -> Iterator[Record]:
-    """An array, an API's envelope, objects one after the other, or JSON lines by another name."""
+    """An array, an API's envelope, consecutive objects, or JSON lines in a `.json` file."""
     number, head = 1, stream.readline(limit + 1)
     while head and not head.strip(b"\xef\xbb\xbf \t\r\n"):
         number, head = number + 1, stream.readline(limit + 1)
@@ -110,7 +110,7 @@ def _decoded(line: bytes) -> Any:
 
 
 def _lines(stream: BinaryIO, limit: int, start: int) -> Iterator[tuple[int, bytes | BadRow]]:
-    """Lines by number; one over the limit is passed over without being held in memory."""
+    """Lines by number. A line beyond the limit is skipped and never held in memory."""
     for number in count(start):
         line = stream.readline(limit + 1)
         if not line:

@@ -12,7 +12,7 @@ from ragmetrics.text import normalise
 
 
 def golden_set(settings: Settings) -> LogSet | None:
-    """The golden set that the settings name; InputError where there is no such file."""
+    """The golden set of the settings; None without one. Raises InputError for a missing file."""
     if settings.golden is None:
         return None
     files, infos = find_logs(settings.golden, settings.storage_options)
@@ -22,15 +22,15 @@ def golden_set(settings: Settings) -> LogSet | None:
 
 
 class GoldenSet:
-    """The golden set by question and by id; what a row lacks is filled in from it.
+    """The golden set, indexed by question and by id. It fills in the missing references of rows.
 
-    `first`: of an equal question it has the references, whatever the row says.
+    With `first`, its references replace those of a row with an equal question.
     """
 
     def __init__(self, rows: LogSet | None, *, first: bool = False) -> None:
         self.rejected: list[Rejected] = []
         self.joined: set[str] = set()
-        """Keys of its questions that rows were joined to."""
+        """Keys of the golden questions that were joined to rows."""
         self._first = first
         self._by_id: dict[str, LogRow] = {}
         self._by_question: dict[str, LogRow] = {}
@@ -47,9 +47,10 @@ class GoldenSet:
         return {row.question_key for row in self._by_question.values()}
 
     def join(self, row: LogRow) -> tuple[LogRow, bool]:
-        """The row with the golden row's references, and whether there was one.
+        """The row with the references of its golden row, and True if there is a golden row.
 
-        Ids come second: those of a log that merely counts its rows are other questions'.
+        Questions are matched before ids, because ids that only number the rows of a log would match
+        other questions.
         """
         same = self._by_question.get(normalise(row.user_input))
         found = same or self._by_id.get(row.id)
@@ -57,10 +58,10 @@ class GoldenSet:
             return row, False
         self.joined.add(found.question_key)
         overrules = self._first and same is not None
-        brought = {
+        references = {
             name: value
             for name in ("reference", "reference_contexts", "reference_context_ids")
             if (value := getattr(found, name)) is not None
             and (overrules or getattr(row, name) is None)
         }
-        return replace(row, **brought), True
+        return replace(row, **references), True

@@ -1,4 +1,4 @@
-"""Rows as Python gives them: a path or several, dicts, a pandas DataFrame, a dataset."""
+"""Reads rows that are passed in Python: paths, dicts, a pandas DataFrame, a dataset."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ragmetrics.storage import same_file
 
 
 def inputs_of(settings: Settings, rows: Any, folder: Path, limit: int | None) -> NightInputs:
-    """The inputs of a run; rows of this process are written into a folder, as a log.
+    """The inputs of a run. Rows in memory are written into a folder as a log.
 
-    Raises InputError for rows that are none.
+    Raises InputError for rows of an unknown type.
     """
     if isinstance(rows, str | Path):
         rows = [rows]
@@ -31,11 +31,11 @@ def inputs_of(settings: Settings, rows: Any, folder: Path, limit: int | None) ->
 
 
 def overwrites(path: Path, settings: Settings, inputs: NightInputs) -> bool:
-    """Whether writing to a path would destroy a log, the golden set or a recording played."""
+    """True when writing to a path would overwrite a log, the golden set or a used recording."""
     judges = [one.name for one in settings.panel if one.name.startswith("recorded:")]
-    played = [file_and_judge(name.removeprefix("recorded:"))[0] for name in judges]
+    recordings = [file_and_judge(name.removeprefix("recorded:"))[0] for name in judges]
     sets = [*inputs.logs, *([inputs.golden] if inputs.golden else [])]
-    return any(same_file(path, one) for one in played) or any(
+    return any(same_file(path, one) for one in recordings) or any(
         is_among(path, one.files, one.infos) for one in sets
     )
 
@@ -43,9 +43,9 @@ def overwrites(path: Path, settings: Settings, inputs: NightInputs) -> bool:
 def _dicts(rows: Any) -> Iterable[Any]:
     if hasattr(rows, "to_pandas"):  # ragas's EvaluationDataset and Hugging Face's Dataset
         rows = rows.to_pandas()
-    table = _of_pandas("DataFrame")
+    table = _pandas_attribute("DataFrame")
     if table and isinstance(rows, table):
-        named = rows.index.name and rows.index.name not in rows  # as Phoenix's span ids are
+        named = rows.index.name and rows.index.name not in rows  # such as Phoenix's span ids
         records: list[Any] = (rows.reset_index() if named else rows).to_dict("records")
         return records
     if isinstance(rows, Iterable) and not isinstance(rows, Mapping | bytes):
@@ -54,7 +54,7 @@ def _dicts(rows: Any) -> Iterable[Any]:
 
 
 def _written(settings: Settings, rows: Iterable[Any], folder: Path) -> LogSet:
-    """Rows of this process as a log, so that there is one way to read them."""
+    """Write rows in memory as a log, so that there is one way to read rows."""
     ours = settings.preset in (None, "ragas") and "id" not in settings.columns
     with (folder / "rows.jsonl").open("w", encoding="utf-8") as file:
         for number, row in enumerate(rows):
@@ -65,13 +65,11 @@ def _written(settings: Settings, rows: Iterable[Any], folder: Path) -> LogSet:
 
 
 def _plain(value: Any) -> Any:
-    if any(value is _of_pandas(name) for name in ("NaT", "NA")):
+    if any(value is _pandas_attribute(name) for name in ("NaT", "NA")):
         return None
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def _of_pandas(name: str) -> Any:
-    """What pandas calls so; None where it is not imported, or another thread is still at that:
-    nobody can have brought one of its tables then.
-    """
+def _pandas_attribute(name: str) -> Any:
+    """An attribute of pandas; None if pandas is not imported: then no value can come from it."""
     return getattr(sys.modules.get("pandas"), name, None)

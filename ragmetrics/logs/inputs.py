@@ -15,7 +15,7 @@ from ragmetrics.storage import FileInfo, Files
 
 @dataclass(frozen=True)
 class NightInputs:
-    """The files of a night and of its golden set."""
+    """The log files of a night and its golden set."""
 
     logs: tuple[LogSet, ...]
     golden: LogSet | None
@@ -23,8 +23,8 @@ class NightInputs:
     limit: int | None = None
     """Rows after which reading ends."""
     golden_first: bool = False
-    """The golden set stands above the logs, as a gate has it: a question has its references,
-    whatever a log says, and its broken rows are not counted with those of the logs."""
+    """True for a gate: the references of the golden set replace those of the logs, and its rejected
+    rows are not counted with those of the logs."""
 
     def log_files(self) -> list[FileInfo]:
         """All log files, in the order they are read."""
@@ -32,9 +32,8 @@ class NightInputs:
 
 
 def find_inputs(settings: Settings, day: date) -> NightInputs:
-    """Look for the night's files. Logs that are not there, or refused, are a problem of the night,
-    told in its manifest and alerted on. Raises StoreError where a bucket is out, and for a golden
-    set that cannot be read.
+    """Find the files of a night. Missing or refused logs become the `problem` of the night, which
+    causes an alert. Raises StoreError when a bucket is down or the golden set cannot be read.
     """
     options, problem = settings.storage_options, None
     try:
@@ -43,13 +42,13 @@ def find_inputs(settings: Settings, day: date) -> NightInputs:
             problem = f"no log file at {files.uri()}"
     except StoreError as error:
         if error.transient:
-            raise  # nobody knows what there is: that is not the same as nothing
+            raise  # the files are unknown, which is not the same as no files
         files, infos, problem = Files("."), (), str(error)
     return NightInputs((_log_set(settings, files, infos),), golden_set(settings), problem)
 
 
 def log_set(settings: Settings, place: str) -> LogSet:
-    """The logs at a place that the user names; InputError where there are none."""
+    """The logs at a location. Raises InputError when there are none."""
     files, infos = find_logs(place, settings.storage_options)
     if not infos:
         raise InputError(f"{place}: no such log; names end in {ENDINGS}")

@@ -1,7 +1,7 @@
-"""`.json` files cut into items: an array, an API's envelope, or objects one after the other.
+"""Splits `.json` files into items: an array, an API's envelope, or consecutive objects.
 
-Only brackets and quotes are looked at here; each item is decoded by itself, as a line of JSONL is.
-So memory does not grow with the file, and a bad item does not spoil the others.
+It looks only at brackets and quotes. Each item is decoded separately, like a line of JSONL. So
+memory does not grow with the file, and a bad item does not affect the others.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pydantic_core import from_json
 
 ENVELOPES = ("data", "runs")
-"""Where the APIs of Langfuse, Phoenix and LangSmith put their lists."""
+"""Keys of the lists in answers of the APIs of Langfuse, Phoenix and LangSmith."""
 
 _SIGN = re.compile(rb'["{}\[\],]')
 _IN_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
@@ -22,7 +22,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def is_lines(head: bytes) -> bool:
-    """Whether a file that begins with this line is JSON lines: whole objects, one a line."""
+    """True when the first line is a whole object, so that the file is JSON lines."""
     try:
         value = from_json(head.removeprefix(_BOM))
     except ValueError:
@@ -32,9 +32,9 @@ def is_lines(head: bytes) -> bool:
 
 
 def split(chunks: Iterable[bytes], limit: int) -> Iterator[tuple[bytes, int]]:
-    """The items of a document, each with its size; of one over the limit only the beginning.
+    """The items of a document, each with its size. An item beyond the limit is truncated.
 
-    Raises EOFError where the document ends in the midst of an item or of a list.
+    Raises EOFError when the document ends inside an item or a list.
     """
     cutter = _Cutter(limit)
     for number, chunk in enumerate(chunks):
@@ -53,12 +53,12 @@ class _Cutter:
         self._limit = limit
         self._escaped = False
         self._list_depth = 0
-        """How deep the list lies whose items are given out; 0 outside of one."""
+        """Depth of the list whose items are returned; 0 outside of it."""
         self._enveloped = False
         self._piece = bytearray()
         self._size = 0
         self._tail = b""
-        """What was read last, where a list's key may stand before its bracket."""
+        """The last bytes read, which may contain the key of a list."""
 
     def cut(self, chunk: bytes) -> Iterator[tuple[bytes, int]]:
         """The items that end in this chunk."""
@@ -75,18 +75,18 @@ class _Cutter:
         self._take(chunk[start:])
 
     def _skip_string(self, chunk: bytes, position: int) -> int:
-        """Where the string that is open ends, or the end of the chunk."""
+        """The end of the open string, or the end of the chunk."""
         if not self.in_string or not chunk:
             return position
         position += self._escaped
         match = _IN_STRING.match(chunk, position)
         position = match.end() if match else position
         self.in_string = chunk[position : position + 1] != b'"'
-        self._escaped = self.in_string and position < len(chunk)  # a backslash is its last byte
+        self._escaped = self.in_string and position < len(chunk)  # the last byte is a backslash
         return position + 1
 
     def taken(self) -> Iterator[tuple[bytes, int]]:
-        """The item at hand, unless it is blank."""
+        """The current item, unless it is blank."""
         if self._piece.strip():
             yield bytes(self._piece), self._size
         self._drop()
@@ -105,7 +105,7 @@ class _Cutter:
         if sign == b"," and self._list_depth and self.depth == self._list_depth:
             yield from self.taken()
         elif sign == b"[" and not self._list_depth and self._opens_list():
-            yield from self.taken()  # what stands before a list at the top
+            yield from self.taken()  # an item before a top-level list
             self.depth += 1
             self._list_depth = self.depth
         elif sign == b"]" and self._list_depth and self.depth == self._list_depth:
@@ -116,10 +116,10 @@ class _Cutter:
             yield from self._inside(sign)
 
     def _opens_list(self) -> bool:
-        """Whether this bracket opens the document's list: at the top, or as an envelope's list."""
+        """True when this bracket opens the list of items: at the top level, or in an envelope."""
         if self.depth == 1 and _LIST_KEY.search(self._tail):
             self._enveloped = True
-            self._drop()  # the other keys of an envelope are no item
+            self._drop()  # the other keys of an envelope are not an item
             return True
         return self.depth == 0
 

@@ -1,8 +1,8 @@
-"""Reading logs: any of our formats, streamed, each bad row told apart and none of the good lost.
+"""Reads logs of all formats as a stream. Bad rows are rejected with a reason; all others are kept.
 
-Formats by name: `.jsonl`, `.ndjson`, `.json` and `.csv` (plain, `.gz`, `.zst`), `.parquet`.
-A place is a file, a folder, a glob, or a template with `{date}`; local or in a bucket.
-Layouts other than ours: `columns.py`, `presets/`.
+Formats by file name: `.jsonl`, `.ndjson`, `.json` and `.csv` (plain, `.gz`, `.zst`), `.parquet`.
+A location is a file, a folder, a glob, or a template with `{date}`; local or in a bucket.
+Other layouts: `field_mapping.py`, `presets/`.
 """
 
 from __future__ import annotations
@@ -41,26 +41,25 @@ _MAGIC = frozenset("*?[")
 
 @dataclass(frozen=True)
 class LogSet:
-    """The files of one place, and how their rows are read."""
+    """The files of one location, and how their rows are read."""
 
     files: Files
     infos: tuple[FileInfo, ...]
     columns: Mapping[str, str] = field(default_factory=dict)
     row_bytes: int = ROW_BYTES
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """What a row that lacks a field is read with."""
+    """Values for fields that a row lacks."""
     preset: str | None = None
     unpacked_bytes: int = UNPACKED_BYTES
     also: tuple[str, ...] = ()
-    """Fields that are read beside those of a row."""
+    """Fields that are read in addition to row fields."""
 
     def read(self, skipped: Counter[str] | None = None) -> Iterator[LogRow | Rejected]:
-        """All rows in the order of file names and lines; bad ones as Rejected, with the reason.
+        """All rows in the order of file names and lines; bad rows as Rejected with the reason.
 
-        With a preset that joins traces, rows come when their trace is closed. Records that are
-        well and no row are counted in `skipped`, by reason.
-        A file that is cut short or broken gives the rows before the break, then one Rejected
-        with `whole_file`.
+        With a preset that joins traces, rows are returned when their trace is complete. Valid
+        records that are not rows are counted in `skipped`, by reason. For a truncated or damaged
+        file, the rows before the damage are returned, then one Rejected with `whole_file`.
         """
         for place, item in self.items():
             if isinstance(item, Rejected):
@@ -71,7 +70,7 @@ class LogSet:
                 skipped[item.reason] += 1
 
     def items(self) -> Iterator[tuple[Place, Any]]:
-        """Records laid out as rows, and what came instead of some."""
+        """Records mapped to row fields, or the reasons why there is no row."""
         if self.preset:
             return interpret(PRESETS[self.preset], self._records(), self.columns)
         if self.columns:
@@ -92,28 +91,28 @@ class LogSet:
             except FileTooLarge as error:
                 yield _broken(Place(name, number + 1), f"not read after row {number}: {error}")
             except BROKEN as error:
-                reason = f"the file is cut short or broken after row {number}: {error}"
+                reason = f"the file is truncated or damaged after row {number}: {error}"
                 yield _broken(Place(name, number + 1), reason)
             except StoreError as error:
                 if error.transient and not self.files.local:
-                    raise  # the bucket is out: these rows are not lost, and may be read later
+                    raise  # the bucket is down: these rows can be read later
                 yield _broken(Place(name, number + 1), str(error))
 
     def _wanted(self) -> set[str]:
-        """The columns that anybody looks at, by the first part of their names."""
+        """The columns to read, by the first part of their names."""
         fields = PRESETS[self.preset].columns if self.preset else FIELDS
         names = (*fields, *self.also, *self.columns.values())
         return {name.partition(".")[0] for name in names}
 
     def _structured(self) -> set[str]:
-        """The CSV columns whose cells hold JSON; those of a preset are its own to decode."""
+        """The CSV columns whose cells contain JSON, except those that a preset decodes itself."""
         if self.preset:
             mapped = {self.columns[name] for name in STRUCTURED if name in self.columns}
             return mapped | PRESETS[self.preset].json_cells
         return {self.columns.get(name, name) for name in STRUCTURED}
 
     def row(self, place: Place, record: Any) -> LogRow | Rejected:
-        """One record, as it was laid out, as a row."""
+        """The row of one mapped record."""
         try:
             if isinstance(record, BadRow):
                 raise record
@@ -132,10 +131,10 @@ def _broken(place: Place, reason: str) -> tuple[Place, Rejected]:
 def find_logs(
     place: str, options: Mapping[str, Any] | None = None, *, day: date | None = None
 ) -> tuple[Files, tuple[FileInfo, ...]]:
-    """The log files at a place, by name. Raises InputError, or StoreError for a bucket's refusal.
+    """The log files at a location, by name. Raises InputError, or StoreError for a bucket.
 
-    `{date}` stands for the day as 2026-11-19, `{date:%Y/%m/%d}` for any other form of it.
-    No file at all is an empty tuple: whether that is an error is for the caller to say.
+    `{date}` is the day as 2026-11-19; `{date:%Y/%m/%d}` is another format of it. Without any file
+    the result is an empty tuple; the caller decides if that is an error.
     """
     if day is not None:
         place = log_files_of_day(place, day)
@@ -159,8 +158,8 @@ def find_logs(
 
 
 def _own_files(files: Files, infos: Iterable[FileInfo]) -> list[FileInfo]:
-    """The files that were found in a folder of this machine, those marked that are not opened: what
-    is no regular file may never end, and a link may lead to anything that this process may read.
+    """The files of a local folder, with a mark on those that must not be opened: a file that is not
+    regular may never end, and a link may lead to any file that this process can read.
     """
     folder = files.local
     if folder is None:
@@ -172,10 +171,10 @@ def _own_files(files: Files, infos: Iterable[FileInfo]) -> list[FileInfo]:
 def _refusal(home: str, path: Path) -> str:
     try:
         regular = path.is_file()
-    except OSError:  # a link that leads to itself
+    except OSError:  # a link to itself
         regular = False
     if not regular:
-        return "not read: it is no regular file"
+        return "not read: not a regular file"
     if path.is_symlink() or os.path.realpath(path.parent) != str(path.parent):
         leads_to = os.path.realpath(path)
         if not leads_to.startswith(home.rstrip("/") + "/"):
@@ -184,23 +183,23 @@ def _refusal(home: str, path: Path) -> str:
 
 
 def is_among(path: Path, files: Files, infos: Iterable[FileInfo]) -> bool:
-    """Whether a path of this machine is one of the files, so that writing to it destroys them."""
+    """True when a local path is one of the files, so that writing to it would overwrite it."""
     folder = files.local
     return folder is not None and any(same_file(path, folder / info.path) for info in infos)
 
 
 def log_files_of_day(place: str, day: date) -> str:
-    """A place with the date filled in."""
+    """The location with the date filled in."""
     return _DATE.sub(lambda match: day.strftime(match[1] or "%Y-%m-%d"), place)
 
 
 def _is_log(path: str) -> bool:
-    # Spark and Hive hide what is unfinished or theirs: _SUCCESS, _temporary/, .part.crc.
+    # Spark and Hive mark unfinished and internal files so: _SUCCESS, _temporary/, .part.crc.
     hidden = any(part.startswith(("_", ".")) for part in PurePosixPath(path).parts)
     return bool(FORMATS.search(path)) and not hidden
 
 
 def log_of(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
-    """Files in our own layout, read within the limits of the settings."""
+    """Files in ragmetrics' own layout, with the limits of the settings."""
     limits = settings.limits
     return LogSet(files, infos, row_bytes=limits.row_bytes, unpacked_bytes=limits.unpacked_bytes)

@@ -1,7 +1,7 @@
-"""What a column of a Parquet file takes once it is unpacked, by the headers of its pages.
+"""Reads the unpacked size of a Parquet column from the headers of its pages.
 
-The footer says it too, but may say anything. The headers are what the reader goes by, and only
-they are read here: Thrift's compact protocol, no data.
+The footer states a size too, but it may be wrong. The reader uses the page headers, so only these
+are read here (Thrift's compact protocol) and no data.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ class Pages:
     """The pages of one column in one row group."""
 
     bytes: int = 0
-    """Of all of them, unpacked."""
+    """Unpacked size of all pages."""
     largest: int = 0
     values: int = 0
     dictionary: int = 0
-    """Bytes of the dictionary; 0 where there is none."""
+    """Size of the dictionary in bytes; 0 without one."""
     prefixes: bool = False
-    """Whether values are written as what differs from the value before."""
+    """True when values are stored as differences from the value before."""
 
 
 def read_pages(file: BinaryIO, start: int, end: int, values: int) -> Pages:
-    """Walk the pages between two places of a file, as far as a reader goes that wants `values`.
+    """Read the page headers between two offsets of a file, until there are enough `values`.
 
-    Raises ValueError where there is no page header, or one that makes no sense.
+    Raises ValueError for a missing or invalid page header.
     """
     total = largest = seen = dictionary = 0
     prefixes = False
@@ -64,7 +64,7 @@ def _number(struct: dict[int, Any], name: int) -> int:
 
 
 def _header_at(file: BinaryIO, place: int) -> tuple[dict[int, Any], int]:
-    """The page header at a place, and how long it is."""
+    """The page header at an offset, and its length."""
     size = _HEADER
     while True:
         file.seek(place)
@@ -79,14 +79,14 @@ def _header_at(file: BinaryIO, place: int) -> tuple[dict[int, Any], int]:
 
 
 class _Compact:
-    """Thrift's compact protocol, as far as page headers use it. IndexError: the data ends."""
+    """The part of Thrift's compact protocol that page headers use. IndexError: the data ends."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self.place = 0
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
-        """Fields by number; of texts, lists and maps nothing but that they are there."""
+        """Fields by number. The content of texts, lists and maps is skipped."""
         found: dict[int, Any] = {}
         name = 0
         while head := self._byte():

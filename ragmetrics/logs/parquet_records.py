@@ -1,7 +1,7 @@
-"""Parquet: the records of a file, in memory that is bounded before anything is unpacked.
+"""Reads the records of a Parquet file. The memory is bounded before anything is unpacked.
 
-Text is left in dictionaries as it was written, so that one long text that a thousand rows share
-stands in memory once; a row is measured before its texts are made.
+Texts stay in their dictionaries, so that a long text that many rows share is in memory once. The
+size of a row is checked before its texts are created.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from ragmetrics.storage import FileTooLarge
 _BATCH = 256
 _BUFFER = 1 << 20
 _ROWS_HELD = 64
-"""Times `limits: row_bytes` that the pages of a row group may take, or"""
+"""Limit of the pages of a row group, as a multiple of `limits: row_bytes`."""
 _RATIO = 100
-"""times what they take packed; text is packed to a tenth."""
+"""Alternative limit, as a multiple of the compressed size. Text is compressed to a tenth."""
 _A_VALUE = 12
-"""Bytes that the place of a value in its list takes."""
+"""Bytes per value of a list for its position."""
 _FEW_ROWS = 1_000_000
 _LONGEST_FIXED = 64
 _SMALL_DICTIONARY = 1 << 20
-"""Bytes; writers make none larger unless they are asked to."""
+"""Bytes. Writers make larger dictionaries only when configured to."""
 _UNREADABLE = (
-    ValueError,  # Arrow's own too; no UTF-8; a year after 9999
+    ValueError,  # also Arrow's errors; invalid UTF-8; a year after 9999
     ArithmeticError,
     LookupError,  # an unknown time zone
     TypeError,
@@ -45,11 +45,11 @@ _UNREADABLE = (
 def parquet_records(
     file: BinaryIO, row_bytes: int, unpacked_bytes: int, wanted: Collection[str]
 ) -> Iterator[tuple[int, Any]]:
-    """The records of a file by number, of the columns that are `wanted`; a cell that cannot be read
-    costs its own record.
+    """The records of a file by number, with the `wanted` columns. An unreadable cell affects only
+    its own record.
 
-    Raises FileTooLarge for a file that would not fit into memory, and ArrowException for one that
-    is broken.
+    Raises FileTooLarge for a file that would not fit into memory, and ArrowException for a damaged
+    file.
     """
     with _as_arrow_errors():
         table = _Columns(file)
@@ -67,25 +67,25 @@ def parquet_records(
 
 
 def parquet_extent(file: BinaryIO) -> tuple[int, int]:
-    """How many rows a file says it has, and how many bytes of them. Raises ArrowException."""
+    """Number of rows and their bytes according to the footer. Raises ArrowException."""
     with _as_arrow_errors():
-        said = _Columns(file).metadata
-        groups = [said.row_group(number) for number in range(said.num_row_groups)]
-        return max(0, said.num_rows), max(0, sum(group.total_byte_size for group in groups))
+        footer = _Columns(file).metadata
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+        return max(0, footer.num_rows), max(0, sum(group.total_byte_size for group in groups))
 
 
 class _Columns(pq.ParquetFile):  # type: ignore[misc] # Arrow has no types
-    """A Parquet file of which every column can be left out, whatever its name is made of."""
+    """A Parquet file whose columns can be selected, also those with unusual names."""
 
     def _build_nested_paths(self) -> Mapping[str, list[int]]:
-        """Indexes of leaf columns by the name of the column at the top."""
+        """Indexes of leaf columns by the name of their top-level column."""
         found = defaultdict(list)
         for index, path in self.leaves():
             found[path.partition(".")[0]].append(index)
         return found
 
     def leaves(self) -> Iterator[tuple[int, str]]:
-        """Index and path of each leaf column; those whose name is no UTF-8 are left out."""
+        """Index and path of each leaf column. Names that are not UTF-8 are left out."""
         schema = self.metadata.schema
         for index in range(len(schema)):
             try:
@@ -94,14 +94,14 @@ class _Columns(pq.ParquetFile):  # type: ignore[misc] # Arrow has no types
                 continue
 
     def check(self, wanted: Collection[str]) -> None:
-        """Raise ArrowInvalid for a file that has none of the columns, or cannot be a log."""
+        """Raise ArrowInvalid for a file without a wanted column, FileTooLarge for too many rows."""
         rows = self.metadata.num_rows
         heads = self._build_nested_paths()
         if rows and not any(name in wanted for name in heads):
-            there = ", ".join(list(heads)[:10])
-            raise pa.ArrowInvalid(f"none of its columns is one of a log: {there}")
+            names = ", ".join(list(heads)[:10])
+            raise pa.ArrowInvalid(f"none of its columns is one of a log: {names}")
         if rows > max(_FEW_ROWS, size := self._size()):
-            raise FileTooLarge(f"it says that it has {rows:,} rows, in {size:,} bytes")
+            raise FileTooLarge(f"its footer states {rows:,} rows, in {size:,} bytes")
 
     def _size(self) -> int:
         groups = (self.metadata.row_group(n) for n in range(self.metadata.num_row_groups))
@@ -121,13 +121,13 @@ class _Leaf:
 
     @property
     def stays_dictionary(self) -> bool:
-        """Whether texts stay in the dictionary: slow, and Arrow has no way beside prefixes."""
+        """True when texts stay in the dictionary. That is slow, and impossible with prefixes."""
         grows = self.pages.dictionary > (0 if self.nested else _SMALL_DICTIONARY)
         return self.text and grows and not self.pages.prefixes
 
     @property
     def value(self) -> int:
-        """The most bytes that a value takes that repeats what is written once."""
+        """Largest size of a value that repeats a stored value."""
         if self.fixed > _LONGEST_FIXED:
             return self.fixed
         if self.pages.prefixes:
@@ -136,14 +136,14 @@ class _Leaf:
 
     @property
     def bytes(self) -> int:
-        """The most that it may take in memory, a row group of a list at a time."""
+        """Largest size in memory. A list is unpacked one row group at a time."""
         return self.pages.bytes + (self.nested * self.pages.values * (self.value + _A_VALUE))
 
 
 def _batches(
     file: BinaryIO, table: _Columns, group: int, row_bytes: int, wanted: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of a row group, in so many rows that they fit into memory."""
+    """The batches of a row group. Each has so many rows that it fits into memory."""
     budget = _ROWS_HELD * row_bytes
     with _as_arrow_errors():
         leaves = list(_leaves(file, table, group, wanted))
@@ -192,7 +192,7 @@ def _leaves(
 
 @contextmanager
 def _as_arrow_errors() -> Iterator[None]:
-    """Whatever Arrow and its Python side raise over a file is an ArrowException."""
+    """Turn all errors of Arrow and its Python code into ArrowException."""
     try:
         yield
     except pa.ArrowException:
@@ -202,8 +202,8 @@ def _as_arrow_errors() -> Iterator[None]:
 
 
 def _decoded(batch: pa.RecordBatch, limit: int) -> Iterator[tuple[int, Any]]:
-    """The records of a batch, each with about its size: the batch at once where it is small and
-    well, else half by half.
+    """The records of a batch, each with its estimated size. A batch that is too large or invalid is
+    split in half, down to the bad record.
     """
     size = _size_of(batch)
     if size <= limit:
@@ -230,7 +230,7 @@ def _size_of(batch: pa.RecordBatch) -> int:
 
 
 def _size(array: pa.Array) -> int:
-    """About how many bytes the values take once each stands for itself."""
+    """Estimated size of the values in bytes, without dictionaries."""
     kind = array.type
     if pa.types.is_dictionary(kind):
         if not _is_text(kind.value_type):
@@ -261,8 +261,8 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch without dictionaries, which are slow to leave, and with all times in UTC: they are
-    the same moments, and nobody has to know the zone.
+    """The batch without dictionaries, which are slow to convert, and with all times in UTC, so that
+    no time zone has to be known.
     """
     for index, field in enumerate(batch.schema):
         kind = _plain_type(field.type)
@@ -282,18 +282,18 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _why(batch: pa.RecordBatch, error: BaseException) -> str:
-    """Why a record cannot be read, with the name of the column where it is one column's fault."""
+    """Why a record cannot be read, with the name of the column if one column is the cause."""
     for index, name in enumerate(batch.schema.names):
         try:
             _plain(batch.select([index])).to_pylist()
         except _UNREADABLE as found:
-            said = "not UTF-8" if isinstance(found, UnicodeDecodeError) else f"{name}: {found}"
-            return " ".join(said.split())
+            reason = "not UTF-8" if isinstance(found, UnicodeDecodeError) else f"{name}: {found}"
+            return " ".join(reason.split())
     return " ".join(str(error).split())
 
 
 def _row(record: Mapping[str, Any]) -> dict[str, Any] | BadRow:
-    """A map column comes as a list of pairs; a null cell means the field is not there."""
+    """Convert a map column, which is a list of pairs, and drop null cells."""
     row = {name: value for name, value in record.items() if value is not None}
     tags = row.get("tags")
     if isinstance(tags, list) and all(isinstance(pair, tuple) for pair in tags):

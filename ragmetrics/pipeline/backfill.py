@@ -74,8 +74,8 @@ class Backfill:
     def __str__(self) -> str:
         """The number of nights by outcome, and the nights without logs."""
         counts = Counter(one.outcome for one in self.nights)
-        told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-        text = f"{len(self.nights)} nights: {told}"
+        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+        text = f"{len(self.nights)} nights: {outcomes}"
         if missing := self.dates("no logs"):
             text += f"\nNo logs: {', '.join(str(day) for day in missing)}"
         return text

@@ -209,7 +209,7 @@ class _PartScorer:
         vectors = EmbeddingClient(
             judges.embedder, vectors_kept, judges.embedding, self.settings.embeddings
         )
-        purse = budget_in_use()
+        limiter = budget_in_use()
         members = [
             Member(
                 JudgeClient(
@@ -221,8 +221,8 @@ class _PartScorer:
                     single_flight=judge.single_flight,
                     fuse=self.settings.fuse is not None and judge.chosen.remote,
                     record=record,
-                    meter=MeteredJudge(purse, judge.chosen)
-                    if purse and judge.chosen.remote
+                    meter=MeteredJudge(limiter, judge.chosen)
+                    if limiter and judge.chosen.remote
                     else None,
                 ),
                 judge.chosen.repeats,

@@ -7,8 +7,7 @@ from datetime import datetime
 from functools import reduce
 from operator import or_
 
-from ragmetrics.config import Settings
-from ragmetrics.config import public_settings as told_settings
+from ragmetrics.config import Settings, public_settings
 from ragmetrics.model import EMBEDDINGS, BudgetReport, JudgeInfo, Manifest, Status, Usage
 from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, pays_for_embeddings
 from ragmetrics.scoring.fingerprint import judge_info, metric_fingerprint
@@ -71,7 +70,7 @@ def summarise_run(
         budget=_budget(load_plan(files, ref), costs, free, scores),
         sample=sample_report(settings.sample, plan, scores, summaries, by_metric),
         problems=[*staged.problems, *costs.problems()],
-        settings=told_settings(settings),
+        settings=public_settings(settings),
         splits=dict(costs.splits),
     )
     return manifest, scores

@@ -203,7 +203,7 @@ def find_staged(files: Files, folder: str) -> Staged | None:
     file is logged and ignored.
     """
     path = f"{folder}/staged.json"
-    return find_record(files, path, Staged, "not a record of staging, its run is left out")
+    return find_record(files, path, Staged, "damaged, its run is left out")
 
 
 def _find_complete(files: Files, ref: RunRef) -> Staged | None:

@@ -18,11 +18,11 @@ R = TypeVar("R", bound=BaseModel)
 def parse_record(
     files: Files, path: str, data: bytes | None, kind: type[R], problem: str
 ) -> R | None:
-    """The record in the content of a file; None for a missing, empty or invalid file.
+    """The record in the content of a file; None for a missing or invalid file.
 
     An invalid file is logged; `problem` completes the sentence "FILE is ...".
     """
-    if not data:
+    if data is None:
         return None
     try:
         return kind.model_validate_json(data)
@@ -32,8 +32,11 @@ def parse_record(
 
 
 def find_record(files: Files, path: str, kind: type[R], problem: str) -> R | None:
-    """The record in a file, as `parse_record`. Raises StoreError when the file cannot be read."""
-    return parse_record(files, path, files.find(path), kind, problem)
+    """The record in a file; None for a missing, removed (empty) or invalid file, which is logged.
+
+    Raises StoreError when the file cannot be read.
+    """
+    return parse_record(files, path, files.find(path) or None, kind, problem)
 
 
 def require_record(files: Files, path: str, kind: type[R], problem: str = "is damaged") -> R | None:

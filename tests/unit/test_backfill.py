@@ -387,9 +387,9 @@ def test_a_bug_is_not_taken_for_a_failed_night(tmp_path: Path) -> None:
     ("change", "first", "last", "at_once", "told"),
     [
         ({}, DAYS[1], DAYS[0], 1, "is after the last"),
-        ({"logs": "logs/all.jsonl"}, DAYS[0], DAYS[1], 1, "template with the day in it"),
-        ({"logs": "logs/{date:%Y-%m}/"}, DAYS[0], DAYS[1], 1, "template with the day in it"),
-        ({}, DAYS[0], DAYS[1], 0, "should be one or more"),
+        ({"logs": "logs/all.jsonl"}, DAYS[0], DAYS[1], 1, "template that contains the day"),
+        ({"logs": "logs/{date:%Y-%m}/"}, DAYS[0], DAYS[1], 1, "template that contains the day"),
+        ({}, DAYS[0], DAYS[1], 0, "should be 1 or more"),
         ({"metrics": ["recall"]}, DAYS[0], DAYS[1], 1, "recall"),
         ({}, DAYS[0], date(9000, 1, 1), 1, "9000-01-01, is in the future; today is 2"),
         ({}, date(1, 1, 1), DAYS[0], 1, r"nights from 0001-01-01 .* at most 3,660 are allowed"),

@@ -85,7 +85,7 @@ def test_a_cut_file_gives_the_rows_before_the_cut(
     assert good == [row["id"] for row in rows[: len(good)]]
     assert len(good) == unpackable_lines(path)
     assert (bad.whole_file, bad.line) == (True, len(good) + 1)
-    assert bad.reason.startswith(f"the file is cut short or broken after row {len(good)}: ")
+    assert bad.reason.startswith(f"the file is truncated or damaged after row {len(good)}: ")
 
 
 def unpackable_lines(path: Path) -> int:
@@ -111,7 +111,7 @@ def test_a_cut_file_exits_with_1(run: Run, tmp_path: Path, packed: str) -> None:
     path.write_bytes(whole[: len(whole) // 2])
     ended = run("score", path, "--metrics", "context_relevance")
     assert ended.code == 1
-    assert f"Broken file {packed}: the file is cut short or broken after row" in ended.out
+    assert f"Broken file {packed}: the file is truncated or damaged after row" in ended.out
     told = json.loads(run("score", path, "--metrics", "context_relevance", "--json").out)
     assert 0 < told["rows"] < 2_000
     assert told["broken_files"][0]["file"] == packed

@@ -329,8 +329,8 @@ def test_a_file_that_is_no_silence_is_left_aside(
     files.write(f"{FOLDER}/broken.json", b"{")
     files.write(f"{FOLDER}/naive.json", json.dumps(naive).encode())
     assert silences(files).keys() == {RECALL}
-    assert "broken.json is no silence" in caplog.text
-    assert "naive.json is no silence, it is left aside: at:" in caplog.text
+    assert "broken.json is not a silence" in caplog.text
+    assert "naive.json is not a silence and is ignored: at:" in caplog.text
 
 
 def test_a_dashboard_that_cannot_be_written_undoes_no_silence(

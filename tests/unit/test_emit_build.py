@@ -125,8 +125,8 @@ def test_keys_are_shown_as_prefect_shows_them(
     ("environ", "fix"),
     [
         ({}, "set PREFECT_API_KEY, or PREFECT_API_AUTH_STRING"),
-        ({"PREFECT_API_KEY": SECRET}, "PREFECT_API_KEY is not the one"),
-        ({"PREFECT_API_AUTH_STRING": SECRET}, "PREFECT_API_AUTH_STRING is not the one"),
+        ({"PREFECT_API_KEY": SECRET}, "PREFECT_API_KEY is wrong"),
+        ({"PREFECT_API_AUTH_STRING": SECRET}, "PREFECT_API_AUTH_STRING is wrong"),
     ],
 )
 def test_a_refusal_says_which_key_to_look_at(

@@ -195,10 +195,10 @@ def test_only_regular_files_of_the_folder_are_opened(tmp_path: Path) -> None:
         rows, bad = read(place)
         assert [row.id for row in rows] == ["a.jsonl:1", "d.jsonl:1"]
         assert {one.file: one.reason for one in bad} == {
-            "b.jsonl": "not read: it is no regular file",
+            "b.jsonl": "not read: not a regular file",
             "c.jsonl": "not read: a link that leaves the folder of the logs",
-            "e.jsonl": "not read: it is no regular file",
-            "f.jsonl": "not read: it is no regular file",
+            "e.jsonl": "not read: not a regular file",
+            "f.jsonl": "not read: not a regular file",
         }
         assert all(one.whole_file for one in bad)
 

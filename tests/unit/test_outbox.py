@@ -280,7 +280,7 @@ def test_what_is_no_message_is_left_aside(
     files.write(f"{outbox.FOLDER}/2026-11-10.broken.json", b"{")
     told(files, night(1))
     assert [message["text"] for message in slack_server.delivered] == ["hello"]
-    assert "2026-11-10.broken.json is no message" in caplog.text
+    assert "2026-11-10.broken.json is not a message" in caplog.text
     assert len(files.below(outbox.FOLDER)) == 1
 
 

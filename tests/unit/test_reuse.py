@@ -225,7 +225,7 @@ def test_a_damaged_record_of_an_earlier_run_stops_no_night(
     files.write(path, b'{"ref": ')
     log(tmp_path, "b.jsonl", make_rows(41)[40:])
     assert offered(settings, scored(settings)) == []
-    assert f"{path} cannot be read" in caplog.text
+    assert f"{path} is damaged" in caplog.text
 
 
 def test_the_cut_of_the_night_stays_when_it_grows_a_little(tmp_path: Path) -> None:

@@ -380,7 +380,7 @@ def test_few_rows_for_an_alert_are_warned_of(
     alerts = make_settings({"alerts": {"rules": [rule]}}).alerts
     settings = nightly({"rows": 10}).model_copy(update={"alerts": alerts})
     run_night(settings, NIGHT)
-    told = "10 rows of context_recall are judged, and its alert needs 20"
+    told = "10 rows of context_recall are judged, but its alert rule needs 20"
     assert [told in one.message for one in caplog.records if one.levelname == "WARNING"] == [True]
 
 

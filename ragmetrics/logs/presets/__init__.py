@@ -1,1 +1,1 @@
-"""Presets: exports of tracing tools, read as rows. One file per preset; docs/presets.md."""
+"""Presets: read exports of tracing tools as rows. There is one file per preset; docs/presets.md."""

@@ -1,4 +1,4 @@
-"""What a preset makes of a record: spans, of which some are retrievals."""
+"""The types of presets: a preset turns a record into spans, and some spans are retrievals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ragmetrics.model import BadRow
 
 
 class Place(NamedTuple):
-    """Where a record stands: its file and its line, or its number in the file."""
+    """The location of a record: its file, and its line or its number in the file."""
 
     path: str
     number: int
@@ -19,37 +19,37 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A record that is well and no row: why. Counted, and not put into quarantine."""
+    """The reason why a valid record is not a row. It is counted, not quarantined."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One step of a trace, as far as rows need it. A record without a trace is a span alone."""
+    """One step of a trace. A record without a trace is a single span."""
 
     kind: str
-    """Shown where spans are counted; one of few."""
+    """The name under which spans are counted. There are only a few kinds."""
     item: dict[str, Any] | BadRow | Skipped | None = None
-    """The row of a retrieval, or why there is none; None where the span is no retrieval.
-    A field of the row may be a BadRow, which says why it cannot be had."""
+    """The row of a retrieval, or the reason why there is no row; None for any other span.
+    A field of the row may be a BadRow, which says why the field is missing."""
     trace: str | None = None
     id: str | None = None
     parent: str | None = None
     root: bool = False
-    """It stands for the whole trace: its question and its response are the user's."""
+    """True for the span of the whole trace, which has the user's question and response."""
     llm: bool = False
     start: datetime | None = None
     question: str | None = None
     response: str | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
-    """Fields (tags, index_build, language) that the trace's rows get where they lack them."""
+    """Fields (tags, index_build, language) for rows of the trace that lack them."""
     source: Mapping[str, Any] = field(default_factory=dict)
-    """The record as `columns:` sees it."""
+    """The record to which `columns:` is applied."""
 
     @property
     def retrieval(self) -> bool:
-        """Whether documents were looked for, and the looking did not fail."""
+        """True for a retrieval that did not fail."""
         return isinstance(self.item, dict | BadRow)
 
 
@@ -58,11 +58,11 @@ class Preset:
     """One layout of logs."""
 
     read: Callable[[Mapping[str, Any]], Iterator[Span | Skipped | BadRow]]
-    """The spans of a record; may raise BadRow."""
+    """Returns the spans of a record; may raise BadRow."""
     columns: frozenset[str]
-    """The keys at the top of a record that it looks at, of dotted ones the first part."""
+    """The top-level keys of a record that it reads, or the first part of dotted keys."""
     json_cells: frozenset[str] = frozenset()
-    """Columns of a CSV file that hold JSON and nothing else."""
+    """Columns of a CSV file that always contain JSON."""
 
 
 FAILED = Skipped("retrieval that failed")

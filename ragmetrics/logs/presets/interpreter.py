@@ -1,4 +1,4 @@
-"""Presets: logs as people have them, read as rows. One file per preset; docs/presets.md."""
+"""Applies a preset: turns the records of a tool into rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRESETS: dict[str, Preset] = {
     "langsmith": langsmith.PRESET,
 }
 
-# A record may be large, and hold many bad spans: each is shown without being written out in full.
+# A record may be large and contain many bad spans, so excerpts are abbreviated.
 _BRIEF = Repr()
 _BRIEF.maxlevel, _BRIEF.maxdict, _BRIEF.maxlist, _BRIEF.maxstring = 3, 8, 2, 60
 
@@ -34,9 +34,9 @@ def interpret(
     columns: Mapping[str, str],
     traces: Traces | None = None,
 ) -> Iterator[Item | tuple[Place, Rejected]]:
-    """Records as rows: each record comes out as a row, several, a reason to skip it or a BadRow.
+    """Turn records into rows: a record becomes rows, reasons to skip it, or BadRow.
 
-    What `columns` find in the record of a retrieval goes before what the preset finds.
+    Values that `columns` find in the record of a retrieval override those of the preset.
     """
     traces = traces or Traces()
     for place, record in records:
@@ -45,7 +45,7 @@ def interpret(
             continue
         for part in _parts(preset, record):
             if isinstance(part, Span):
-                yield from traces.add(place, _held(part, columns))
+                yield from traces.add(place, _without_source(part, columns))
             else:
                 yield place, part
     yield from traces.close()
@@ -63,8 +63,8 @@ def _parts(preset: Preset, record: Any) -> Iterator[Span | Skipped | BadRow]:
         yield _shown(error, record)
 
 
-def _held(span: Span, columns: Mapping[str, str]) -> Span:
-    """A span with its columns read, and without the record, which must not be kept in memory."""
+def _without_source(span: Span, columns: Mapping[str, str]) -> Span:
+    """The span with `columns` applied, and without its record, to save memory."""
     if not isinstance(span.item, dict):
         return replace(span, source={})
     row = override(span.item, columns, span.source)

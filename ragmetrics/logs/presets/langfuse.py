@@ -70,7 +70,7 @@ def _trace(record: Mapping[str, Any]) -> Iterator[Span | BadRow]:
     for one in observations if isinstance(observations, list) else []:
         if isinstance(one, Mapping):
             yield _observation({**one, "trace": above}, name)
-        elif not isinstance(one, str):  # the API's list of traces has ids here
+        elif not isinstance(one, str):  # ids, in the API's list of traces
             yield BadRow("observations: not a list of objects or ids")
 
 

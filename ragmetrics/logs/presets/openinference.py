@@ -1,4 +1,4 @@
-"""openinference: spans as Arize Phoenix keeps them, from its data frame, its API or OTLP files.
+"""openinference: spans of Arize Phoenix, from its data frame, its API or OTLP files.
 
 A retrieval is a span of kind RETRIEVER. Attributes are found nested or flat, with the documents
 as a list or flattened to `retrieval.documents.0.document.content`.
@@ -48,7 +48,7 @@ _FLAT = re.compile(
 
 def _read(record: Mapping[str, Any]) -> Iterator[Span | Skipped | BadRow]:
     if "span_kind" in record or any(name.startswith("attributes.") for name in record):
-        yield _span(record)  # from Phoenix, by its data frame or its API
+        yield _span(record)  # from Phoenix's data frame or API
         return
     for span in spans(record):
         yield _span(span) if isinstance(span, dict) else span
@@ -91,9 +91,9 @@ def _question(span: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _documents(span: Mapping[str, Any]) -> list[Any]:
-    """The documents, empty where nothing was retrieved: flattened, an empty list leaves no trace.
+    """The documents; empty if nothing was retrieved, because a flattened empty list has no keys.
 
-    Raises BadRow where there is an output that holds none we can read.
+    Raises BadRow for an output without readable documents.
     """
     listed = structured(at(span, "attributes.retrieval.documents"))
     if isinstance(listed, list):
@@ -113,7 +113,7 @@ def _documents(span: Mapping[str, Any]) -> list[Any]:
 
 
 def _lenient(span: Mapping[str, Any], side: str) -> Any:
-    """An input or output that a row can do without, whatever its MIME type promises."""
+    """An optional input or output. An invalid value for its MIME type is no error."""
     return structured(at(span, f"attributes.{side}.value"))
 
 

@@ -1,7 +1,7 @@
 """otel: OpenTelemetry spans by the GenAI semantic conventions, and OpenLLMetry's vector stores.
 
-A retrieval is a span whose `gen_ai.operation.name` is `retrieval`, or, as the instrumentations
-of OpenLLMetry write it, a span with `db.query.result` events.
+A retrieval is a span whose `gen_ai.operation.name` is `retrieval`, or a span with
+`db.query.result` events, as the instrumentations of OpenLLMetry write it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _documents(attributes: Mapping[str, Any]) -> list[Any]:
 
 
 def _results(span: dict[str, Any]) -> list[Any]:
-    """The documents that OpenLLMetry writes, one event each; distances are no scores."""
+    """The documents of OpenLLMetry, one per event. Distances are not used as scores."""
     events = span.get("events")
     return [
         {
@@ -113,7 +113,7 @@ def _answered(attributes: Mapping[str, Any]) -> str | None:
 
 
 def _entity(attributes: Mapping[str, Any], side: str) -> Any:
-    """What went into or came out of a function that OpenLLMetry traces: JSON, even of a text."""
+    """Input or output of a function that OpenLLMetry traces. It is JSON, also for a text."""
     value = at(attributes, f"traceloop.entity.{side}")
     try:
         return from_json(value) if isinstance(value, str) else value

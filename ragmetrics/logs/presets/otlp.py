@@ -1,6 +1,6 @@
-"""OTLP/JSON: the spans of a line as the OpenTelemetry Collector's file exporter writes it.
+"""Reads OTLP/JSON: the spans of a line from the OpenTelemetry Collector's file exporter.
 
-Each comes out as the Python SDK's `span.to_json()` has it, so that one reader serves both: name,
+Each span gets the form of the Python SDK's `span.to_json()`, so that one reader serves both: name,
 context (trace_id, span_id), parent_id, start_time, status, attributes, events, resource.
 """
 
@@ -17,8 +17,8 @@ _OTHER_SIGNALS = {"resourceMetrics": "metrics", "resourceLogs": "logs"}
 
 
 def spans(record: Mapping[str, Any]) -> Iterator[dict[str, Any] | Skipped | BadRow]:
-    """The spans of a record, in either form. Raises BadRow for a record that has none and is
-    nothing else that a trace file may hold.
+    """The spans of a record, in either form. Raises BadRow for a record that a trace file cannot
+    contain.
     """
     if "resourceSpans" in record:
         yield from _spans(record)
@@ -33,7 +33,7 @@ def spans(record: Mapping[str, Any]) -> Iterator[dict[str, Any] | Skipped | BadR
 
 
 def failed(span: Mapping[str, Any]) -> bool:
-    """Whether the span ended in an error, as OTLP, the SDK and Phoenix write it."""
+    """True when the span ended in an error, in the form of OTLP, the SDK or Phoenix."""
     status = span.get("status")
     codes = [span.get("status_code")]
     if isinstance(status, Mapping):
@@ -101,7 +101,7 @@ def _attributes(pairs: Any) -> dict[str, Any]:
 
 
 def _value(value: Any) -> Any:
-    """An AnyValue: an object with one key that names the type."""
+    """The value of an AnyValue: an object with one key, which is the type."""
     if not isinstance(value, Mapping) or not value:
         return None
     kind, inner = next(iter(value.items()))

@@ -1,7 +1,7 @@
 """ragas: an EvaluationDataset saved as JSONL (0.2 to 0.4), or the columns of ragas 0.1.
 
-0.1 called the fields question, contexts, answer and ground_truth (a list, ground_truths, before
-that, of which ragas took the first).
+Version 0.1 has the fields question, contexts, answer and ground_truth. Earlier versions have a list
+ground_truths; ragas used its first item.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OLD = {
     "response": "answer",
     "reference": "ground_truth",
 }
-# What test set generators note of a question, with few values each.
+# Tags that test set generators write, each with few values.
 _TAGS = ("synthesizer_name", "persona_name", "query_style", "query_length", "evolution_type")
 _LISTS = ("contexts", "retrieved_contexts", "reference_contexts", "ground_truths")
 _IDS = ("retrieved_context_ids", "reference_context_ids")

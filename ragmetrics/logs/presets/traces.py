@@ -1,7 +1,7 @@
-"""Joining the spans of a trace: a retrieval gets its response and question from other spans.
+"""Joins the spans of a trace: a retrieval gets its response and question from other spans.
 
-Spans come in any order, traces interleaved, so a trace is held open until its end cannot be waited
-for any longer: at the end of the logs, or when too many or too large traces are open.
+Spans come in any order, and traces are interleaved. So a trace stays open until the end of the
+logs, or until the open traces are too many or too large.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ragmetrics.model import BadRow
 
 MOST_TRACES = 10_000
 MOST_TEXT = 64 << 20
-"""Characters of text that all open traces may hold."""
+"""Largest number of characters in all open traces."""
 _OVERHEAD = 500
-"""Counted for every span, so that many small ones have their bound too."""
+"""Added to the size of every span, so that the number of small spans is bounded too."""
 
 AGAIN = Skipped("span that its trace has already")
 INSIDE = Skipped("retrieval inside another retrieval")
@@ -34,7 +34,7 @@ class _Trace:
 
 
 class Traces:
-    """The open traces. Each span that goes in comes out once: as a row, or with a reason."""
+    """The open traces. Each span that is added is returned once: as a row, or with a reason."""
 
     def __init__(self, most_traces: int = MOST_TRACES, most_text: int = MOST_TEXT) -> None:
         self._most_traces, self._most_text = most_traces, most_text
@@ -42,7 +42,7 @@ class Traces:
         self._held = 0
 
     def add(self, place: Place, span: Span) -> Iterator[Item]:
-        """Take a span in; gives out the oldest traces where there is no room for more."""
+        """Add a span. Returns the oldest traces if there is no room for more."""
         if span.trace is None:
             yield from _joined([(place, span)])
             return
@@ -55,7 +55,7 @@ class Traces:
             yield from self._close(next(iter(self._open)))
 
     def close(self) -> Iterator[Item]:
-        """Give out all traces, in the order they began."""
+        """Return all traces, in the order of their first spans."""
         for name in list(self._open):
             yield from self._close(name)
 
@@ -74,7 +74,7 @@ def _size(span: Span) -> int:
 
 
 def _joined(spans: list[tuple[Place, Span]]) -> Iterator[Item]:
-    """What the spans of one trace come to, in their order."""
+    """The results of the spans of one trace, in their order."""
     fresh, seen = [], set()
     for place, span in spans:
         if span.id is not None and span.id in seen:
@@ -103,21 +103,21 @@ def _joined(spans: list[tuple[Place, Span]]) -> Iterator[Item]:
 def _completed(
     row: dict[str, Any], root: Span | None, call: Span | None, answer: Span | None
 ) -> dict[str, Any]:
-    """The row with what it lacks, from the root of its trace and the LLM's call after it."""
+    """The row with missing fields from the root of its trace and from the LLM call after it."""
     abouts = [span.about for span in (root, call) if span]
     tags = {name: value for about in abouts for name, value in about.get("tags", {}).items()}
-    given = {name: value for about in abouts for name, value in about.items()}
+    extra = {name: value for about in abouts for name, value in about.items()}
     if root and root.question is not None:
-        given["user_input"] = root.question
+        extra["user_input"] = root.question
     if answer:
-        given["response"] = answer.response
-    full = {**given, **{name: value for name, value in row.items() if value is not None}}
+        extra["response"] = answer.response
+    full = {**extra, **{name: value for name, value in row.items() if value is not None}}
     tags |= row["tags"] if isinstance(row.get("tags"), dict) else {}
     return {**full, "tags": tags} if tags else full
 
 
 class _Tree:
-    """Who stands below whom in a trace. A circle of parents, as damaged logs have, has no top."""
+    """The tree of spans of a trace. Damaged logs may have a cycle of parents without a root."""
 
     def __init__(self, spans: list[Span]) -> None:
         self._spans = spans
@@ -125,7 +125,7 @@ class _Tree:
         self._inside: dict[str, bool] = {}
 
     def inside(self, span: Span) -> bool:
-        """Whether a span is part of a retrieval that stands above it."""
+        """True when a span is inside a retrieval."""
         path: list[str] = []
         found = False
         for name in self._above(span):
@@ -137,12 +137,12 @@ class _Tree:
         return found
 
     def answered_root(self) -> Span | None:
-        """The span that stands for the trace, if it says what was answered."""
+        """The root span, if it has a response."""
         roots = (one for one in self._spans if one.root and not one.llm and not one.retrieval)
         return next((span for span in roots if span.response), None)
 
     def call(self, retrieval: Span) -> Span | None:
-        """The last answer of an LLM whose call began after the retrieval or has it inside."""
+        """The last LLM call with a response that started after the retrieval or contains it."""
         above = set(self._above(retrieval))
         calls = [
             span
@@ -155,7 +155,7 @@ class _Tree:
         return max(calls, key=lambda span: span.start or _BEGINNING, default=None)
 
     def _above(self, span: Span) -> Iterator[str]:
-        """The ids of the spans above one, nearest first."""
+        """The ids of a span's ancestors, nearest first."""
         passed: set[str | None] = {span.id}
         name = span.parent
         while name is not None and name in self._by_id and name not in passed:

@@ -1,4 +1,4 @@
-"""Reading values as exporters write them: JSON in text, messages, documents, times."""
+"""Reads values of exporters: JSON in text, messages, documents, times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from ragmetrics.logs.field_mapping import find_path
 from ragmetrics.model import BadRow
 
-# In the order in which they are looked for.
+# In the order of the search.
 _QUESTION = tuple(
     [
         "query",
@@ -53,7 +53,7 @@ _ANSWER = tuple(
 _USER = frozenset(["user", "human"])
 _ASSISTANT = frozenset(["assistant", "ai", "model"])
 _SPEAKERS = _USER | _ASSISTANT | {"system", "developer", "tool", "function"}
-# Lists that hold what was said even where no speaker is named; others may hold documents.
+# Lists that contain messages even without a speaker. Other lists may contain documents.
 _SPOKEN = frozenset(["messages", "parts", "content", "choices", "generations", "args"])
 _DEPTH = 8
 
@@ -67,38 +67,37 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def at(record: Any, path: str) -> Any:
-    """What stands at a dotted path; None also for the NaN that pandas writes for nothing."""
+    """The value at a dotted path; None also for NaN, which pandas writes for missing values."""
     value = find_path(record, path)
     return None if isinstance(value, float) and isnan(value) else value
 
 
 def first(record: Any, *paths: str) -> Any:
-    """The first of some paths that leads to something."""
+    """The first value that is found at one of the paths."""
     return next((value for path in paths if (value := at(record, path)) is not None), None)
 
 
 def identifier(value: Any) -> str | None:
-    """An id as text; None for what is none."""
+    """An id as text; None for an invalid id."""
     if type(value) is int:
         return str(value)
     return value if isinstance(value, str) and value else None
 
 
 def structured(value: Any, mime: Any = None) -> Any:
-    """The value, decoded where it is a JSON object or list written as text.
+    """The value, decoded if it is a JSON object or list in a text.
 
-    Text that only looks like JSON stays text; a question whose MIME type says JSON is then broken
-    and raises BadRow.
+    Text that is not valid JSON stays text. With a MIME type of JSON it raises BadRow instead.
     """
     if not isinstance(value, str) or mime == "text/plain":
         return value
-    said = mime == "application/json"
-    if not said and not value.lstrip().startswith(("{", "[")):
+    is_json = mime == "application/json"
+    if not is_json and not value.lstrip().startswith(("{", "[")):
         return value
     try:
         return from_json(value)
     except ValueError:
-        if said:
+        if is_json:
             raise BadRow("user_input: its MIME type says JSON, but it is not") from None
         return value
 
@@ -145,7 +144,7 @@ def _speaker(value: Any) -> str:
 
 
 def documents_in(value: Any) -> list[Any] | None:
-    """The list of documents in a retriever's output, however it is wrapped; None if none is."""
+    """The list of documents in a retriever's output, which may be wrapped; None without one."""
     if isinstance(value, Mapping):
         lists = (value[key] for key in _LISTS if isinstance(value.get(key), list))
         value = next(lists, None)
@@ -157,7 +156,7 @@ def documents_in(value: Any) -> list[Any] | None:
 def contexts(documents: list[Any]) -> dict[str, Any]:
     """Fields of a row for retrieved documents (texts, or objects), in rank order.
 
-    Ids and scores are given only where every document has one. Raises BadRow without texts.
+    Ids and scores are set only if every document has one. Raises BadRow for a missing text.
     """
     texts = [_first_in(one, _TEXTS) for one in documents]
     lacking = sum(text is None for text in texts)
@@ -180,8 +179,8 @@ def _first_in(document: Any, keys: tuple[str, ...]) -> Any:
 
 
 def tried(name: str, build: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Fields of a row; where they cannot be had, the reason takes the place of the field `name`,
-    so that `columns:` may still fill it, and the trace knows that there was a retrieval.
+    """Fields of a row. If they cannot be read, the field `name` has the reason. Then `columns:` may
+    still set it, and the trace knows that there was a retrieval.
     """
     try:
         return build()
@@ -190,13 +189,13 @@ def tried(name: str, build: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def about(metadata: Any, **tags: Any) -> dict[str, Any]:
-    """Tags that are text or numbers, and the index build and language that metadata may name."""
+    """Tags that are text or numbers, and index build and language from the metadata."""
     named = {name: first(metadata, name) for name in ("index_build", "language")}
     fields: dict[str, Any] = {
         name: str(value) for name, value in named.items() if _plain(value) and value != ""
     }
-    kept = {name: str(value) for name, value in tags.items() if _plain(value) and value != ""}
-    return {**fields, "tags": kept} if kept else fields
+    texts = {name: str(value) for name, value in tags.items() if _plain(value) and value != ""}
+    return {**fields, "tags": texts} if texts else fields
 
 
 def _plain(value: Any) -> bool:
@@ -204,7 +203,7 @@ def _plain(value: Any) -> bool:
 
 
 def moment(value: Any) -> datetime | None:
-    """A time, to put spans in order; None where it cannot be read."""
+    """A time for the order of spans; None if it cannot be read."""
     try:
         time = _TIME.validate_python(value)
     except ValidationError:
@@ -213,7 +212,7 @@ def moment(value: Any) -> datetime | None:
 
 
 def from_nanoseconds(value: Any) -> Any:
-    """The time that OTLP writes as nanoseconds since 1970; what is no such number stays."""
+    """The time of an OTLP value in nanoseconds since 1970; any other value is returned as it is."""
     try:
         return _EPOCH + timedelta(microseconds=int(value) // 1_000) if value else None
     except (TypeError, ValueError, OverflowError):

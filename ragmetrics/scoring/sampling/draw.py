@@ -80,7 +80,7 @@ class SamplingFrame:
     tags: Sequence[str] = ()
     questions: array[int] = field(default_factory=lambda: array("I"))
     first_marks: array[int] = field(default_factory=lambda: array("Q"))
-    """Row ids before duplicates of question and id are told apart."""
+    """Row ids before duplicates of question and id are numbered."""
     codes: array[int] = field(default_factory=lambda: array("i"))
     """The stratum of each row as a number."""
     strata: dict[str, int] = field(default_factory=dict)
