@@ -1,6 +1,6 @@
-"""How far raters agree: chance-corrected agreement and confusion.
+"""Agreement of raters: chance-corrected statistics and confusion.
 
-A figure that is not defined, as for one class only, is None, never NaN.
+An undefined statistic, as for one class only, is None, never NaN.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def cohen_kappa(
 def kappa_statistic(
     a: ArrayLike, b: ArrayLike, weights: Literal["quadratic"] | None = None
 ) -> Statistic:
-    """Cohen's kappa, ready to be resampled."""
+    """Cohen's kappa as a statistic for resampling."""
     x, y = pair(a, b)
     values, codes = np.unique(np.concatenate([x, y]), return_inverse=True)
     size, row, column = len(values), codes[: len(x)], codes[len(x) :]
@@ -63,8 +63,8 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal") -> float | 
 
         alpha = 1 - observed disagreement / expected disagreement
 
-    `ratings` has a row per rater and a column per unit, NaN where a rater gave none; units with
-    less than two ratings say nothing and are passed over. Values differ or not (nominal), differ
+    `ratings` has a row per rater and a column per unit, NaN for a missing rating; units with
+    less than two ratings are ignored. Values differ or not (nominal), differ
     by the ranks between them (ordinal), or by the square of their difference (interval).
     At most 1, and 0 for the agreement of chance. No unit with two ratings, or one value only:
     None. Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
@@ -73,9 +73,9 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal") -> float | 
 
 
 def alpha_statistic(ratings: ArrayLike, level: Level = "nominal") -> Statistic:
-    """Krippendorff's alpha, ready to be resampled."""
+    """Krippendorff's alpha as a statistic for resampling."""
     table = np.atleast_2d(np.asarray(ratings, dtype=np.float64))
-    # Units that were rated alike are one pattern, counted together.
+    # Units with equal ratings are one pattern with a count.
     patterns, place = np.unique(np.nan_to_num(table, nan=np.inf), axis=1, return_inverse=True)
     by_pattern = totals(place.ravel(), patterns.shape[1])
     given = np.isfinite(patterns)
