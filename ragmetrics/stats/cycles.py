@@ -40,14 +40,14 @@ def same_level_chance(nights: Sequence[Numbers]) -> float:
 
     An F test of one-way analysis of variance: questions by night. 1 for less than two nights.
     """
-    kept = [night for night in nights if len(night)]
-    count = sum(len(night) for night in kept)
-    if len(kept) < _FEWEST or count <= len(kept):
+    usable = [night for night in nights if len(night)]
+    count = sum(len(night) for night in usable)
+    if len(usable) < _FEWEST or count <= len(usable):
         return 1.0
-    mean = float(np.concatenate(kept).mean())
-    between = sum(len(night) * (float(night.mean()) - mean) ** 2 for night in kept)
-    within = sum(float(np.square(night - night.mean()).sum()) for night in kept)
+    mean = float(np.concatenate(usable).mean())
+    between = sum(len(night) * (float(night.mean()) - mean) ** 2 for night in usable)
+    within = sum(float(np.square(night - night.mean()).sum()) for night in usable)
     if within <= 0:
         return 0.0 if between > 0 else 1.0
-    ratio = between / (len(kept) - 1) / (within / (count - len(kept)))
-    return float(special.fdtrc(len(kept) - 1, count - len(kept), ratio))
+    ratio = between / (len(usable) - 1) / (within / (count - len(usable)))
+    return float(special.fdtrc(len(usable) - 1, count - len(usable), ratio))

@@ -120,7 +120,7 @@ def prediction_powered(
     found = _influence(f, y, judged, question, stratum)
     rows, questions = extremes(y[judged], question[judged])
 
-    def told(weight: float) -> Mean:
+    def estimate(weight: float) -> Mean:
         mean, error = found.plain + weight * found.shift, found.error(weight)
         if rows[0] >= 0 and rows[1] <= 1:
             mean = min(max(mean, 0.0), 1.0)
@@ -134,7 +134,7 @@ def prediction_powered(
         return Mean(mean, *bounds, count, found.questions, error, mde)
 
     weight = found.best_weight()
-    return Powered(told(weight), told(0.0), weight, len(f))
+    return Powered(estimate(weight), estimate(0.0), weight, len(f))
 
 
 def allocate(
@@ -151,14 +151,14 @@ def allocate(
     rows = min(rows, int(has.sum()))
     least = np.minimum(has, FEWEST_OF_A_STRATUM)
     if rows <= least.sum():
-        given = np.diff(np.minimum(np.cumsum(least), rows), prepend=0.0)
-        return dict(zip(names, given.astype(int).tolist(), strict=True))
+        allocated = np.diff(np.minimum(np.cumsum(least), rows), prepend=0.0)
+        return dict(zip(names, allocated.astype(int).tolist(), strict=True))
     pull = has * [1.0 if spreads is None else spreads[name] for name in names]
     wanted = _filled(np.maximum(pull, 1e-9 * has), least, has, rows)
-    given = np.floor(wanted + 1e-9)
-    order = np.argsort(given - wanted, kind="stable")
-    given[order[: rows - int(given.sum())]] += 1
-    return dict(zip(names, given.astype(int).tolist(), strict=True))
+    allocated = np.floor(wanted + 1e-9)
+    order = np.argsort(allocated - wanted, kind="stable")
+    allocated[order[: rows - int(allocated.sum())]] += 1
+    return dict(zip(names, allocated.astype(int).tolist(), strict=True))
 
 
 def rows_to_judge(

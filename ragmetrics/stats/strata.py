@@ -41,9 +41,9 @@ def choose_strata(
     """The tags that explain the earlier scores, the best one first.
 
     `tags` number the value of each row of both sides; `rows` are the earlier ones. `first` are
-    always chosen. Each further tag has the smallest p of an F test of the cells into which it splits the
-    strata, as long as p is below `SURE` (Bonferroni over the remaining tags). Only cells of
-    `FEWEST` questions count; smaller ones stay with their stratum.
+    always chosen. Each further tag has the smallest p of an F test of the cells into which it
+    splits the strata, as long as p is below `SURE` (Bonferroni over the remaining tags). Only
+    cells of `FEWEST` questions count; smaller ones stay with their stratum.
     """
     whole = np.zeros(len(next(iter(tags.values()), ())), dtype=np.intp)
     names, levels = list(first), list(_refined(whole, [tags[name] for name in first]))

@@ -18,8 +18,8 @@ _JOINERS = "\u200c\u200d"
 def clean(text: str, limit: int) -> str:
     """One line of at most `limit` characters, without control characters and bidi marks."""
     spaced = (" " if unicodedata.category(c) == "Cc" else c for c in text[: 8 * limit])
-    kept = (c for c in spaced if c in _JOINERS or unicodedata.category(c) not in ("Cf", "Cs"))
-    line = " ".join("".join(kept).split())
+    visible = (c for c in spaced if c in _JOINERS or unicodedata.category(c) not in ("Cf", "Cs"))
+    line = " ".join("".join(visible).split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 

@@ -75,13 +75,13 @@ def score_by(
         return Score.not_applicable(ranking)
     if not ranking.held:
         return Score(0.0, reason="nothing retrieved", details=ranking.details)
-    kept = ranking.relevant[:k]
+    cut_ranks = ranking.relevant[:k]
     details = {
         **ranking.details,
-        "relevant_ranks": [place for place, relevant in enumerate(kept, 1) if relevant],
-        "at": {str(cut): measure(ranking, cut) for cut in CUT_OFFS if cut <= len(kept)},
+        "relevant_ranks": [place for place, relevant in enumerate(cut_ranks, 1) if relevant],
+        "at": {str(cut): measure(ranking, cut) for cut in CUT_OFFS if cut <= len(cut_ranks)},
     }
-    reason = "" if any(kept) else "no relevant context"
+    reason = "" if any(cut_ranks) else "no relevant context"
     return Score(measure(ranking, k), reason, details)
 
 

@@ -27,9 +27,9 @@ def one_each(field: str) -> Callable[[Support, Data], None]:
     """Check that there is one verdict per claim."""
 
     def check(verdict: Support, data: Data) -> None:
-        asked, given = len(data[field]), len(verdict.supported)
-        if asked != given:
-            raise UnreadableReply(f"supported: {given} verdicts for {asked} {field}")
+        asked, received = len(data[field]), len(verdict.supported)
+        if asked != received:
+            raise UnreadableReply(f"supported: {received} verdicts for {asked} {field}")
 
     return check
 

@@ -133,8 +133,8 @@ def _trimmed(text: str) -> str:
     """The entity without surrounding punctuation and spaces."""
     if not any(map(str.isalnum, text)):
         return ""
-    kept = [i for i, sign in enumerate(text) if not _wraps(sign)]
-    return text[kept[0] : kept[-1] + 1]
+    inner = [i for i, sign in enumerate(text) if not _wraps(sign)]
+    return text[inner[0] : inner[-1] + 1]
 
 
 def _wraps(sign: str) -> bool:

@@ -17,9 +17,9 @@ class Statements(BaseModel):
 
 
 def _check_statements(verdict: Statements, data: Data) -> None:
-    asked, given = len(data["sentences"]), len(verdict.statements)
-    if asked != given:
-        raise UnreadableReply(f"statements: {given} lists for {asked} sentences")
+    asked, received = len(data["sentences"]), len(verdict.statements)
+    if asked != received:
+        raise UnreadableReply(f"statements: {received} lists for {asked} sentences")
 
 
 def _each_as_it_stands(data: Data, lexicon: Lexicon) -> Statements:
