@@ -158,7 +158,7 @@ def test_a_row_without_a_cheap_score_is_refused() -> None:
 
 def test_lists_of_different_lengths_are_refused() -> None:
     """With the lengths."""
-    with pytest.raises(ValueError, match=r"not of \[2, 3\]"):
+    with pytest.raises(ValueError, match=r"not \[2, 3\]"):
         prediction_powered([0.5, 0.6], [0.5, 0.6, 0.7], ["a", "b"])
 
 
