@@ -1,17 +1,17 @@
 """Every error that ragmetrics raises on purpose.
 
 RagmetricsError
-├── InputError               what the user gave cannot be used; exit code 2
+├── InputError               input of the user cannot be used; exit code 2
 │   └── SettingsError        the settings file, by key
 ├── StoreError               reading or writing files failed; `transient` says if a retry may help
-├── UnreadableReply          a judge answered, but not what was asked; asked again
-├── Unanswered               a request got no usable answer; the row is left out of the mean
-├── RetrieverError           the golden questions could not be replayed; `transient` as above
-│   └── RetrieverRefused     wrong key, address or function: no question can be answered
-└── JudgeError               the judge could not be asked; `transient` says if a retry may help
+├── UnreadableReply          a judge's reply does not fit the request; the request is repeated
+├── Unanswered               a request has no usable answer; the mean leaves out the row
+├── RetrieverError           the replay of golden questions failed; `transient` as above
+│   └── RetrieverRefused     wrong key, address or function: all questions fail
+└── JudgeError               a request to a judge failed; `transient` says if a retry may help
     ├── JudgeRefused         wrong key, model or address: no request can succeed, the run ends
-    ├── JudgePending         asked, and the answers come later: the same command goes on
-    ├── Declined             the judge declines this one request, as a content filter does
+    ├── JudgePending         the answers come later: the same command continues
+    ├── Declined             the judge declines this request, as a content filter does
     ├── OverBudget           the budget does not allow this request: it is not sent
     └── OverDeadline         the run's deadline has passed: it is not sent, or not waited for
 """
@@ -28,7 +28,7 @@ class RagmetricsError(Exception):
 
 
 class InputError(RagmetricsError):
-    """What the user gave (a path, a flag, a row list) cannot be used."""
+    """Input of the user (a path, a flag, a list of rows) cannot be used."""
 
 
 class SettingsError(InputError):
@@ -44,7 +44,7 @@ class StoreError(RagmetricsError):
 
 
 class UnreadableReply(RagmetricsError):
-    """The judge's reply is not what was asked for."""
+    """The judge's reply does not fit the request."""
 
 
 class Unanswered(RagmetricsError):
@@ -56,11 +56,11 @@ class Unanswered(RagmetricsError):
         self.reason = reason
 
     def __reduce__(self) -> tuple[type[Unanswered], tuple[str, str]]:
-        return type(self), (self.status, self.reason)  # by default it is pickled by its text alone
+        return type(self), (self.status, self.reason)  # the default would pickle the text alone
 
 
 class RetrieverError(RagmetricsError):
-    """The retriever could not be asked the golden questions, or answered too few of them."""
+    """The replay of golden questions failed, or the retriever answered too few of them."""
 
     def __init__(self, message: str, *, transient: bool = False) -> None:
         super().__init__(message)
@@ -68,11 +68,11 @@ class RetrieverError(RagmetricsError):
 
 
 class RetrieverRefused(RetrieverError):
-    """No question to this retriever can be answered: wrong key, address or function."""
+    """No request to this retriever can succeed: wrong key, address or function."""
 
 
 class JudgeError(RagmetricsError):
-    """The judge could not be asked."""
+    """A request to a judge failed."""
 
     def __init__(
         self, message: str, *, transient: bool = False, failures: Mapping[str, int] | None = None
@@ -80,7 +80,7 @@ class JudgeError(RagmetricsError):
         super().__init__(message)
         self.transient = transient
         self.failures = failures or {}
-        """Attempts that came to nothing, by kind."""
+        """Number of failed attempts, by kind."""
 
 
 class JudgeRefused(JudgeError):
@@ -88,9 +88,9 @@ class JudgeRefused(JudgeError):
 
 
 class JudgePending(JudgeError):
-    """The answers are on their way and will be there later: the run ends, the same command goes on.
+    """The answers come later: the run ends, and the same command continues it.
 
-    Not one row's affair: it ends the part, and nothing of it is given up.
+    It ends the whole part and not a row; no request is given up.
     """
 
     def __init__(self, message: str) -> None:
@@ -98,15 +98,15 @@ class JudgePending(JudgeError):
 
 
 class Declined(JudgeError):
-    """The judge declines this one request, as a content filter does; others it may answer."""
+    """The judge declines this request, as a content filter does; it may answer others."""
 
 
 class OverBudget(JudgeError):
-    """What the budget leaves to a part of the run is used up."""
+    """The budget of a part of the run is used up."""
 
 
 class OverDeadline(JudgeError):
-    """The run's deadline has passed: another run may ask again."""
+    """The run's deadline has passed; another run may repeat the request."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, transient=True)

@@ -1,7 +1,7 @@
 """One event loop for all judging of this process, in a thread of its own.
 
-Whoever scores, a thread of Prefect's or a notebook's cell, so shares clients, limits and the
-answers on their way with the others. A forked child begins anew: threads do not come along.
+So all scoring threads, of Prefect or of a notebook, share clients, limits and pending answers. A
+forked child starts a new loop, because threads are not forked.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from weakref import WeakSet
 T = TypeVar("T")
 
 _PARTING_SECONDS = 5.0
-"""Longest that an interrupted thread waits for its work to put things in order."""
+"""Most seconds that an interrupted thread waits for its cancelled work."""
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
     try:
-        import uvloop  # a tenth less processor time a request than asyncio's own
-    except ImportError:  # there is none for Windows
+        import uvloop  # a tenth less CPU time per request than asyncio's own loop
+    except ImportError:  # not available on Windows
         return asyncio.new_event_loop()
     return uvloop.new_event_loop()
 
@@ -44,10 +44,10 @@ _background: _Background | None = None
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end on the loop of this process; from any thread but the loop's own.
+    """Run a coroutine on the loop of this process, from any other thread, and wait for it.
 
-    Where the thread that waits is interrupted, by Ctrl-C say, the work is cancelled. Raises what
-    the work raises, and RuntimeError on the loop itself, which would wait for itself for ever.
+    If the waiting thread is interrupted, as by Ctrl-C, the work is cancelled. Raises what the work
+    raises, and RuntimeError on the loop's own thread, which would deadlock.
     """
     background = _running()
     if threading.current_thread() is background.thread:
@@ -64,8 +64,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 class _Watched(Generic[T]):
-    """Work that can be cancelled at any moment, before its first step or between its being
-    handed to the loop and its future's coming back as well: a signal waits for none of them.
+    """Work that can be cancelled at any time, also before its first step, because a signal can
+    arrive at any time.
     """
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
@@ -84,7 +84,7 @@ class _Watched(Generic[T]):
             self.ended.set()
 
     def cancel(self) -> None:
-        """On the loop."""
+        """Cancel the work; call it on the loop."""
         self._cancelled = True
         if self._task is None:
             self._work.close()
@@ -108,8 +108,9 @@ class _Held(Generic[T]):
 
 
 class PerLoop(Generic[T]):
-    """Things of this process that several hold at once: made for the first who asks, closed after
-    the last. For use on one event loop, which goes on while they are made, one after the other.
+    """Objects shared on one event loop: made for the first user, closed after the last.
+
+    They are made in a thread, one after the other, so that the loop is not blocked.
     """
 
     def __init__(self, close: Callable[[T], Awaitable[None]]) -> None:
@@ -121,14 +122,14 @@ class PerLoop(Generic[T]):
 
     @asynccontextmanager
     async def hold(self, key: str | None, make: Callable[[], T]) -> AsyncIterator[T]:
-        """The thing of that key, or one of its holder's own, while it is held.
+        """The object of a key, shared by its users; with None a private one.
 
-        Raises what `make` or its close raises.
+        Raises what `make` or `close` raises.
         """
         name = uuid.uuid4().hex if key is None else key
         held = self._held.get(name)
         if held is None:
-            # In a thread: importing a library or reading a model's weights takes seconds.
+            # In a thread: importing a library or reading model weights takes seconds.
             made = asyncio.ensure_future(asyncio.to_thread(self._make, make))
             held = self._held[name] = _Held(made)
         held.holders += 1
@@ -142,9 +143,9 @@ class PerLoop(Generic[T]):
 
     @asynccontextmanager
     async def keep(self) -> AsyncIterator[None]:
-        """While this is open, what has a key stays open between one holder and the next.
+        """Within this context, objects with a key stay open between two users.
 
-        Raises what a close raises.
+        Raises what `close` raises.
         """
         self._keepers += 1
         try:
@@ -153,7 +154,7 @@ class PerLoop(Generic[T]):
             self._keepers -= 1
             if not self._keepers:
                 idle = [name for name, held in self._held.items() if not held.holders]
-                # Nobody may take one while another one is being closed.
+                # Removed first, so that none is used while another is being closed.
                 left = [self._held.pop(name).made for name in idle]
                 async with AsyncExitStack() as stack:
                     for made in left:
@@ -164,12 +165,12 @@ class PerLoop(Generic[T]):
             return make()
 
     async def _let_go(self, made: asyncio.Future[T]) -> None:
-        await asyncio.wait([made])  # who asked may have been cancelled meanwhile
+        await asyncio.wait([made])  # the user may have been cancelled meanwhile
         if not made.exception():
             await self._close(made.result())
 
     def forget(self) -> None:
-        """Let go of everything, and leave it open: it is the business of another process."""
+        """Drop all objects without closing them: they belong to the parent process."""
         self._held, self._keepers, self._making = {}, 0, threading.Lock()
 
 

@@ -209,8 +209,8 @@ class AdaptiveConcurrency:
         if window.outcomes < needed or elapsed <= 0 or elapsed < self.latencies.typical:
             return
         refused, outcomes = self._recent
-        kept = _KEPT / (_KEPT + window.outcomes)
-        self._recent = (refused * kept + window.refused, outcomes * kept + window.outcomes)
+        decay = _KEPT / (_KEPT + window.outcomes)
+        self._recent = (refused * decay + window.refused, outcomes * decay + window.outcomes)
         if self._trial:
             self._conclude(self._trial, window, elapsed)
         elif self._is_troubled(window):

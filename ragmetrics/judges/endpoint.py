@@ -296,7 +296,7 @@ class Endpoint:
         # A token has at least one byte. A larger count by the server must not delay other requests.
         prompt = min(said.prompt, len(call.body))
         completion = min(said.completion, self._settings.max_tokens)
-        limiter.spent(estimated, prompt + completion)
+        limiter.correct_tokens(estimated, prompt + completion)
         self._completion += (completion - self._completion) / 16
 
     def _unreachable(

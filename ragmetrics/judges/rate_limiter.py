@@ -97,7 +97,7 @@ class RateLimiter:
         self.concurrency.answered(self.clock(), sent, kind)
         self._leave()
 
-    def spent(self, estimated: float, used: float) -> None:
+    def correct_tokens(self, estimated: float, used: float) -> None:
         """Replace the estimated tokens of a request by those it used."""
         if self._tokens:
             self._tokens.take(used - estimated, self.clock())

@@ -155,7 +155,7 @@ class Expectation:
         self.completion = self._completion / self._replies
 
 
-_in_use: ContextVar[SpendLimiter | None] = ContextVar("purse", default=None)
+_in_use: ContextVar[SpendLimiter | None] = ContextVar("budget", default=None)
 
 
 @contextmanager

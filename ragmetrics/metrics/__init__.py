@@ -1,7 +1,7 @@
 """Metrics: the registry, the bundled metrics, and the user's wording of their prompts.
 
-A metric is a generator that yields requests and returns a score. It asks no judge itself and does
-no I/O: `scoring` drives it. Adding one is adding a file to `bundled/`, named like the metric.
+A metric is a generator that yields requests and returns a score. It sends no request itself
+and does no I/O: `scoring` drives it. To add a metric, add a file with its name to `bundled/`.
 """
 
 import lazy_loader

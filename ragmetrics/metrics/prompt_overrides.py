@@ -1,9 +1,9 @@
-"""The user's own wording of prompts: a folder of YAML files, one for each prompt and language.
+"""Prompt overrides by the user: a folder of YAML files, one per prompt and language.
 
     grade.yaml       replaces the prompt `grade` for all rows,
-    grade.de.yaml    for rows whose language is de, or de-AT where no file is nearer
+    grade.de.yaml    for rows whose language is de, or de-AT if no file is more specific
 
-Only the words change: verdict, check and baseline stay those of the built-in prompt.
+Only the texts change: verdict, check and baseline are those of the built-in prompt.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Prompts = Mapping[str, Prompt[Any]]
 """Prompts by name."""
 
 _TAG = re.compile(r"[a-z]{2,8}(-[a-z0-9]{1,8})*")
-_UNSAFE_IN_BLOCKS = frozenset("\r\x85\u2028\u2029\ufeff")  # YAML would read another line break
+_UNSAFE_IN_BLOCKS = frozenset("\r\x85\u2028\u2029\ufeff")  # YAML would read a different line break
 
 Code = Annotated[str, BeforeValidator(lambda value: "no" if value is False else value)]
 """A language; YAML reads Norwegian's bare `no` as false."""
@@ -41,7 +41,7 @@ class _Example(BaseModel):
 
 
 class _Content(BaseModel):
-    """What a file may hold."""
+    """Content of a file."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -54,7 +54,7 @@ class _Content(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class WordingFile:
-    """One file of the folder: the prompt that it makes, or what is wrong with it."""
+    """One file of the folder: its prompt, or what is wrong with it."""
 
     file: Path
     name: str
@@ -65,21 +65,21 @@ class WordingFile:
 
     @property
     def outdated(self) -> str:
-        """What to tell where the file was made from another version of the built-in prompt."""
+        """Note for a file that is based on another version of the built-in prompt; else empty."""
         if self.prompt is None or self.based_on in (None, self.prompt.version):
             return ""
         return f"based on version {self.based_on}; the built-in is version {self.prompt.version}"
 
 
 class Wording:
-    """A loaded folder: which prompt is sent for a row of which language."""
+    """A loaded folder: the prompts to send, by name and language."""
 
     def __init__(self, files: Sequence[WordingFile]) -> None:
         self._prompts = {(one.name, one.language): one.prompt for one in files if one.prompt}
 
     @classmethod
     def load(cls, folder: str | Path, prompts: Prompts) -> Wording:
-        """Read a folder; raise SettingsError with the file and key of the first mistake."""
+        """Read a folder. Raises SettingsError with the file and key of the first mistake."""
         files = read_folder(folder, prompts)
         for one in files:
             if one.problem:
@@ -87,7 +87,7 @@ class Wording:
         return cls(files)
 
     def of(self, prompt: Prompt[Any], language: str | None) -> Prompt[Any]:
-        """The prompt in the words for a language; the same object for the same words."""
+        """The prompt for a language; the same object if there is no override."""
         for tag in _ranges(language):
             found = self._prompts.get((prompt.name, tag))
             if found is not None:
@@ -95,9 +95,9 @@ class Wording:
         return prompt
 
     def digest(self, prompts: Sequence[Prompt[Any]]) -> list[Any]:
-        """Changes with any text that may be sent; the prompts' own digests where none is changed.
+        """Digest that changes with any text that may be sent; without overrides the prompts' own.
 
-        A prompt that has files for languages stands with all of them.
+        For a prompt with files for languages it has the digests of all of them.
         """
         found: list[Any] = []
         for prompt in prompts:
@@ -112,12 +112,12 @@ class Wording:
 
 
 BUILT_IN = Wording(())
-"""Every prompt as its metric has it."""
+"""No overrides."""
 
 
 @lru_cache(maxsize=1_000)
 def _ranges(language: str | None) -> tuple[str | None, ...]:
-    """Where to look, nearest first, as RFC 4647 looks up: de-AT, de, and the file for all."""
+    """Tags to look up, most specific first, as in RFC 4647: de-AT, de, and None for all."""
     parts = _normal(language).split("-") if language else []
     return (*("-".join(parts[:length]) for length in range(len(parts), 0, -1)), None)
 
@@ -132,9 +132,9 @@ def is_tag(language: str) -> bool:
 
 
 def read_folder(folder: str | Path, prompts: Prompts) -> list[WordingFile]:
-    """All YAML files of a folder by name, each with what is wrong with it.
+    """All YAML files of a folder by name, each with its mistake if it has one.
 
-    Raises SettingsError for a folder that is not there or holds none.
+    Raises SettingsError if the folder is missing or has no such file.
     """
     try:
         there = sorted(Path(folder).iterdir())
@@ -182,16 +182,16 @@ def _content(file: Path) -> _Content:
 
 @lru_cache(maxsize=1_000)
 def _parsed(text: str) -> _Content:
-    """The content of a file; kept, because a night's every part reads the folder."""
+    """The content of a file; cached, because every part of a night reads the folder."""
     return _Content.model_validate(load_yaml(text))
 
 
 def _agree(content: _Content, one: WordingFile) -> None:
-    """Hold the keys to the file's name, which says at a glance what the file is for."""
+    """Check that the keys agree with the file's name."""
     if content.name != one.name:
         raise SettingsError(f"name: {content.name!r} in a file of this name")
     if one.language and not is_tag(one.language):
-        raise SettingsError(f"language: {one.language!r} in the file's name is no language tag")
+        raise SettingsError(f"language: {one.language!r} in the file's name is not a language tag")
     if content.language is not None and _normal(content.language) != one.language:
         raise SettingsError(
             f"language: {content.language!r} in a file of this name; it should be named "
@@ -202,7 +202,7 @@ def _agree(content: _Content, one: WordingFile) -> None:
 def reword(
     prompt: Prompt[Any], instruction: str, examples: Sequence[tuple[Data, Data]]
 ) -> Prompt[Any]:
-    """The prompt in other words; SettingsError, by key, where they do not fit its verdict."""
+    """The prompt with other texts. Raises SettingsError, by key, if they do not fit its verdict."""
     if prompt.verbatim:
         raise SettingsError(f"name: {prompt.name!r} is fixed wording and cannot be replaced")
     if not instruction.strip():
@@ -220,9 +220,9 @@ def _check_example(prompt: Prompt[Any], place: str, data: Data, verdict: Data) -
     try:
         prompt.parse(dump_json(verdict), data)
     except UnreadableReply as error:
-        if error.__cause__:  # the check met an input of another shape than its metric sends
-            told = f"not what {prompt.name} is asked: {error.__cause__!r}"
-            raise SettingsError(f"{place}.input: {told}") from error
+        if error.__cause__:  # the input does not have the shape that its metric sends
+            message = f"not an input of {prompt.name}: {error.__cause__!r}"
+            raise SettingsError(f"{place}.input: {message}") from error
         raise SettingsError(f"{place}.output: {error}") from error
 
 
@@ -235,7 +235,7 @@ def _check_keys(place: str, keys: set[str], needed: set[str], known: set[str]) -
 
 def as_yaml(prompt: Prompt[Any], language: str | None = None, based_on: int | None = None) -> str:
     """The text of a prompt's file; reading it gives the same prompt."""
-    # Through JSON, so that tuples and keys that are numbers become what a judge is sent.
+    # Through JSON, so that tuples and numeric keys become what the judge gets.
     examples = json.loads(dump_json([{"input": i, "output": o} for i, o in prompt.examples]))
     content = {
         "name": prompt.name,
@@ -253,17 +253,17 @@ def file_name(name: str, language: str | None = None) -> str:
 
 
 def find_file(folder: Path, name: str, language: str | None = None) -> Path:
-    """Where a prompt's file is, or would be; zh-Hans and zh_hans are for the same rows."""
+    """Path of a prompt's file, existing or not; zh-Hans and zh_hans are the same language."""
     wanted = folder / file_name(name, language)
     there = sorted(folder.glob(f"{name}.*.yaml")) if language else []
     return next((one for one in there if _normal(one.name) == _normal(wanted.name)), wanted)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Text of several lines as a block, as people would write it."""
+    """Writes text of several lines as a block."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Write what occurs twice twice."""
+        """Write repeated values in full."""
         return True
 
 

@@ -1,6 +1,6 @@
-"""The metrics there are: the modules of `metrics/bundled/`, plus installed entry points.
+"""Registry of metrics: the modules of `metrics/bundled/`, plus installed entry points.
 
-Adding a metric is adding a file. `@metric` gives the function its name in every output.
+A metric is one file. In every output it has the name of the function that `@metric` decorates.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -32,15 +32,12 @@ from ragmetrics.model import (
     explain_validation_error,
 )
 
-if TYPE_CHECKING:
-    pass
-
 ENTRY_POINTS = "ragmetrics.metrics"
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric with its parameters bound: what it needs of a row and asks of a judge."""
+    """A metric with its parameters bound."""
 
     name: str
     version: int
@@ -61,11 +58,10 @@ class Metric:
         *,
         name: str = "max_drop",
     ) -> None:
-        """Raise InputError for a limit that no drop can reach, which would watch nothing, and for
-        a least mean that none, or every one, is below.
+        """Raise InputError for a drop that is impossible, or a minimum that all or no means reach.
 
-        The scores of our own metrics are from 0 to 1; on what scale others score nobody knows.
-        `where` is the key of the settings that has the rules, `name` that of the drop.
+        Only bundled metrics are checked: their scores are in [0, 1], and the scale of others is
+        unknown. `where` is the settings key of the rules, `name` that of the drop.
         """
         ours = self.steps.__module__.startswith(f"{ragmetrics.metrics.__name__}.")
         if ours and max_drop is not None and max_drop >= 1:
@@ -97,13 +93,13 @@ class Metric:
 
     @property
     def digest(self) -> str:
-        """Changes where the same replies may give another value."""
+        """Digest that changes if the same replies may give another value."""
         parameters = dict(sorted(self.parameters.items()))
         parts = [self.name, self.version, parameters, self.wording.digest(self.prompts)]
         return hashlib.blake2b(dump_json(parts).encode(), digest_size=6).hexdigest()
 
     def fits(self, filled: Collection[str]) -> bool:
-        """Whether a row with these fields has all that it needs."""
+        """Whether a row with these fields has all required ones."""
         return all(
             any(set(fields.split(" + ")) <= set(filled) for fields in need.split(" | "))
             for need in self.needs
@@ -114,9 +110,7 @@ class Metric:
         return self.steps(row, **self.parameters)
 
     def with_parameters(self, parameters: Mapping[str, Any]) -> Metric:
-        """Bind parameters; raise InputError for one that the metric does not have, or of another
-        type than it says.
-        """
+        """Bind parameters. Raises InputError for an unknown parameter or a wrong type."""
         if not isinstance(parameters, Mapping):
             raise InputError(f"{self.name}: parameters are a mapping, not {parameters!r}")
         known = [p.name for p in inspect.signature(self.steps).parameters.values()][1:]
@@ -136,11 +130,11 @@ class Metric:
         return replace(self, parameters=dict(parameters))
 
     def with_wording(self, wording: Wording) -> Metric:
-        """Ask the prompts in the user's words."""
+        """Use the user's prompt overrides."""
         return replace(self, wording=wording)
 
     def worded(self, request: Request, language: str | None) -> Request:
-        """A request of this metric in the words for a row's language."""
+        """A request of this metric with the prompt for a row's language."""
         if not isinstance(request, Ask):
             return request
         prompt = self.wording.of(request.prompt, language)
@@ -158,9 +152,9 @@ def metric(
 ) -> Callable[[Callable[..., Steps[Score]]], Metric]:
     """Declare a generator function as a metric named like the function.
 
-    `version` rises when the same replies may give another value; `calls` says in words how
-    many requests a row makes; `needs` names the row's fields without which nothing is scored,
-    with alternatives as `this + that | other`.
+    `version` rises when the same replies may give another value. `calls` describes the number of
+    requests per row. `needs` lists the required fields of a row, with alternatives as
+    `this + that | other`.
     """
 
     def declare(steps: Callable[..., Steps[Score]]) -> Metric:
@@ -193,17 +187,17 @@ def bundled_metrics() -> Mapping[str, Metric]:
 
 @cache
 def metrics() -> Mapping[str, Metric]:
-    """All metrics by name, those of other packages too, in alphabetical order."""
+    """All metrics by name, also those of other packages, in alphabetical order."""
     found = dict(bundled_metrics())
     for point in entry_points(group=ENTRY_POINTS):
         if point.name in found:
-            raise InputError(f"{_of(point)}: there is a metric of that name already")
+            raise InputError(f"{_of(point)}: there is already a metric of that name")
         found[point.name] = _load(point)
     return dict(sorted(found.items()))
 
 
 def _load(point: EntryPoint) -> Metric:
-    """A metric of another package; whatever is wrong with it is told with the package's name."""
+    """Load a metric of another package; errors name the package."""
     if not point.name.isidentifier():  # it becomes a folder, an anchor and a label
         raise InputError(f"{_of(point)}: a metric is named like a function: letters, digits and _")
     try:
@@ -211,7 +205,7 @@ def _load(point: EntryPoint) -> Metric:
     except Exception as error:
         raise InputError(f"{_of(point)} cannot be imported: {error!r}") from error
     if not isinstance(loaded, Metric) or loaded.name != point.name:
-        raise InputError(f"{_of(point)} is no metric of that name")
+        raise InputError(f"{_of(point)} is not a metric of that name")
     taken = prompts_of(bundled_metrics().values())
     for prompt in loaded.prompts:
         if taken.get(prompt.name, prompt) is not prompt:
@@ -225,7 +219,7 @@ def _of(point: EntryPoint) -> str:
 
 
 def select(wanted: Iterable[str | Mapping[str, Mapping[str, Any]]]) -> list[Metric]:
-    """Look up metrics by name, or by `{name: parameters}`; raise InputError for an unknown one."""
+    """Look up metrics by name, or by `{name: parameters}`. Raises InputError for an unknown one."""
     chosen: dict[str, Metric] = {}
     for item in [wanted] if isinstance(wanted, str) else wanted:
         if not isinstance(item, str | Mapping):
@@ -250,9 +244,9 @@ def prompts_of(chosen: Iterable[Metric]) -> dict[str, Prompt[Any]]:
 
 
 def metric_families(chosen: Sequence[Metric], *, fused: bool = False) -> list[tuple[Metric, ...]]:
-    """Group metrics that share a prompt: one task scores a family, so nothing is asked twice.
+    """Group metrics that share a prompt: one task scores a family, so no request is sent twice.
 
-    With `fused`, all that have prompts are one family: a row's requests go together.
+    With `fused`, all metrics with prompts are one family, so that their requests can be fused.
     """
     if fused and (judged := tuple(one for one in chosen if one.prompts)):
         return [judged, *((one,) for one in chosen if not one.prompts)]

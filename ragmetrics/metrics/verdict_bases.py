@@ -1,4 +1,4 @@
-"""Whose verdicts a metric's scores are made of: what labels are held against."""
+"""Metrics whose verdicts can be compared with labels."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ BASES: Mapping[str, str] = {
     "context_recall": "context_recall",
     "faithfulness": "faithfulness",
 }
-"""Metrics whose row scores are made of verdicts on labels, and the target that asks for these."""
+"""Metric name to the label target whose verdicts make up its row scores."""

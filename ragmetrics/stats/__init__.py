@@ -1,7 +1,7 @@
 """Statistics: intervals, comparisons of means, change points, power, agreement.
 
-It is for pure functions on numbers, in numpy and scipy, with their source in each docstring.
-They do no I/O and know nothing of nights, alerts or judges: callers bring arrays and mappings.
+This package holds pure functions on arrays and mappings, each with its source in the docstring. It
+does no I/O, and has no knowledge of alerts or judges.
 """
 
 import lazy_loader

@@ -1,6 +1,6 @@
-"""How far raters agree: chance-corrected agreement and confusion.
+"""Agreement of raters: chance-corrected statistics and confusion.
 
-A figure that is not defined, as for one class only, is None, never NaN.
+An undefined statistic, as for one class only, is None, never NaN.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def cohen_kappa(
 def kappa_statistic(
     a: ArrayLike, b: ArrayLike, weights: Literal["quadratic"] | None = None
 ) -> Statistic:
-    """Cohen's kappa, ready to be resampled."""
+    """Cohen's kappa as a statistic for resampling."""
     x, y = pair(a, b)
     values, codes = np.unique(np.concatenate([x, y]), return_inverse=True)
     size, row, column = len(values), codes[: len(x)], codes[len(x) :]
@@ -63,8 +63,8 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal") -> float | 
 
         alpha = 1 - observed disagreement / expected disagreement
 
-    `ratings` has a row per rater and a column per unit, NaN where a rater gave none; units with
-    less than two ratings say nothing and are passed over. Values differ or not (nominal), differ
+    `ratings` has a row per rater and a column per unit, NaN for a missing rating; units with
+    less than two ratings are ignored. Values differ or not (nominal), differ
     by the ranks between them (ordinal), or by the square of their difference (interval).
     At most 1, and 0 for the agreement of chance. No unit with two ratings, or one value only:
     None. Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
@@ -73,29 +73,29 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal") -> float | 
 
 
 def alpha_statistic(ratings: ArrayLike, level: Level = "nominal") -> Statistic:
-    """Krippendorff's alpha, ready to be resampled."""
+    """Krippendorff's alpha as a statistic for resampling."""
     table = np.atleast_2d(np.asarray(ratings, dtype=np.float64))
-    # Units that were rated alike are one pattern, counted together.
+    # Units with equal ratings are one pattern with a count.
     patterns, place = np.unique(np.nan_to_num(table, nan=np.inf), axis=1, return_inverse=True)
     by_pattern = totals(place.ravel(), patterns.shape[1])
-    given = np.isfinite(patterns)
-    given &= given.sum(0) >= 2
-    values = np.where(given, patterns, 0.0)
-    alpha = _nominal(values, given) if level == "nominal" else _by_distance(values, given, level)
+    rated = np.isfinite(patterns)
+    rated &= rated.sum(0) >= 2
+    values = np.where(rated, patterns, 0.0)
+    alpha = _nominal(values, rated) if level == "nominal" else _by_distance(values, rated, level)
     return lambda counts: alpha(by_pattern(counts))
 
 
-def _by_distance(values: Floats, given: NDArray[np.bool_], level: Level) -> Statistic:
-    raters, others = _raters(given)
+def _by_distance(values: Floats, rated: NDArray[np.bool_], level: Level) -> Statistic:
+    raters, others = _raters(rated)
     rank = midranks(values.ravel())
 
     def statistic(counts: Floats) -> Floats:
-        times = counts[:, None, :] * given
+        times = counts[:, None, :] * rated
         x = rank(times.reshape(len(counts), -1)).reshape(times.shape)
         x = x if level == "ordinal" else values[None]
         n = counts @ raters
         centre = ratio((times * x).sum((1, 2)), n)
-        x = np.where(given, x - centre[:, None, None], 0.0)
+        x = np.where(rated, x - centre[:, None, None], 0.0)
         # Sum of (x - y)^2 over ordered pairs: 2 (m sum x^2 - (sum x)^2).
         within = 2 * (raters * np.square(x).sum(1) - np.square(x.sum(1))) / others
         between = 2 * n * (times * np.square(x)).sum((1, 2))
@@ -104,10 +104,10 @@ def _by_distance(values: Floats, given: NDArray[np.bool_], level: Level) -> Stat
     return statistic
 
 
-def _nominal(values: Floats, given: NDArray[np.bool_]) -> Statistic:
-    raters, others = _raters(given)
-    distinct = np.unique(values[given])
-    chosen = ((values == distinct[:, None, None]) & given).sum(1)
+def _nominal(values: Floats, rated: NDArray[np.bool_]) -> Statistic:
+    raters, others = _raters(rated)
+    distinct = np.unique(values[rated])
+    chosen = ((values == distinct[:, None, None]) & rated).sum(1)
     within = (np.square(raters) - np.square(chosen).sum(0)) / others
 
     def statistic(counts: Floats) -> Floats:
@@ -118,8 +118,8 @@ def _nominal(values: Floats, given: NDArray[np.bool_]) -> Statistic:
     return statistic
 
 
-def _raters(given: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    raters = given.sum(0).astype(np.float64)
+def _raters(rated: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    raters = rated.sum(0).astype(np.float64)
     return raters, np.maximum(raters - 1, 1)
 
 

@@ -1,8 +1,9 @@
-"""Carriers: which values of the tags carry a drop, by how much, and whether that is sure.
+"""Attribution of a drop to tag values, with tests.
 
-A drop is split over the values of each tag so that the parts sum to it: what got worse within a
-value, and what came of its weight (more rows of a kind that was always poor). A value is named
-only where a test holds, after control of the family over all values of all tags.
+For each tag the drop is split over its values so that the parts sum to the drop: lower scores
+within a value, and a change of its weight (more rows of a kind that was always poor). A value is
+named only if its test is significant; the false discovery rate is controlled over all values of
+all tags.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from ragmetrics.stats.mean_difference import (
 from ragmetrics.stats.multiple_testing import adjust_p_values
 
 ALARMS = 0.05
-"""Share of values named in error among those named."""
+"""False discovery rate among the named values."""
 _FEWEST = 2
 """Questions of a value, and of the rest, below which it is not tested."""
 
 
 @dataclass(frozen=True)
 class TaggedRows:
-    """Scored rows of one side; `tags` has a column per tag, None where a row is without it."""
+    """Scored rows of one side; `tags` has a column per tag, None if a row lacks it."""
 
     questions: Sequence[str] | NDArray[np.object_]
     values: Sequence[float] | Numbers
@@ -41,31 +42,31 @@ class TaggedRows:
 
 @dataclass(frozen=True, slots=True)
 class Contributor:
-    """What one value of a tag has to do with the drop."""
+    """Contribution of one tag value to the drop."""
 
     tag: str
     value: str | None
-    """None: the rows without the tag."""
+    """The tag value; None for rows without the tag."""
     within: float
-    """Part of the whole drop that comes of its own rows being worse than before."""
+    """Part of the drop from lower scores of its rows."""
     mix: float
-    """Part that comes of its having another weight than before."""
+    """Part of the drop from the change of its weight."""
     share: float | None
-    """`within` and `mix` as a share of the whole drop; None where nothing dropped."""
+    """`within` plus `mix` as a share of the drop; None if there is no drop."""
     drop: float | None
-    """How far its own mean fell; None where it has no rows tonight."""
+    """Drop of its own mean; None if it has no rows tonight."""
     questions: int
-    """That have rows of this value tonight."""
+    """Questions with rows of this value tonight."""
     is_new: bool
-    """No row had it before: `drop` is against all rows of before."""
+    """Whether no row had it before; then `drop` is relative to all rows of before."""
     p_value: float | None
-    """That it fell further than the rest, or changed its weight; of the family. None: untested."""
+    """Adjusted p: it fell further than the rest, or its weight changed. None: untested."""
     named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """A drop and what carries it, tag by tag, the largest part first."""
+    """A drop and its contributors, tag by tag, the largest part first."""
 
     drop: float
     paired: bool
@@ -73,29 +74,29 @@ class Attribution:
 
     @property
     def named(self) -> tuple[Contributor, ...]:
-        """Those whose test holds: none where the drop is spread over all values."""
+        """Contributors with a significant test; none if the drop is spread over all values."""
         return tuple(one for one in self.carriers if one.named)
 
 
 def attribute_drop(
     before: TaggedRows, now: TaggedRows, *, alarms: float = ALARMS
 ) -> Attribution | None:
-    """Split a drop over the values of each tag, and name those that surely carry it.
+    """Split a drop over the values of each tag, and name the significant contributors.
 
         w_g, m_g   weight and mean of value g; a question has one vote, shared by its rows
         drop = M_before - M_now = sum_g within_g + mix_g
         within_g = w_now,g (m_before,g - m_now,g)
         mix_g    = (w_before,g - w_now,g) (m_before,g - M_before)
 
-    A new value is measured against all rows of before (m_before,g = M_before). Where at least
-    half of tonight's questions are on both sides, these alone count, each against itself,
-    whatever tags it had before: mix is 0, and a new index build carries what its questions lost.
+    A new value is compared with all rows of before (m_before,g = M_before). If at least half of
+    tonight's questions are on both sides, only these count, each compared with itself, with its
+    tags of tonight: mix is 0, and the drop is attributed to a new index build by its questions.
 
     Tests, one-sided: the drop within g is larger than that of the rest (t test on the
     differences where paired, else on the contrast of four means); and for `mix`, both that its
-    weight changed and that its mean was another than the rest's (the larger p). A value that is
-    new and has all rows is tested by the whole drop; one that always had all rows is not.
-    Benjamini-Hochberg over all tests holds the share of false names at `alarms`.
+    weight changed and that its mean differed from the rest's (the larger p). A new value with
+    all rows is tested by the whole drop; a value that always had all rows is not tested.
+    Benjamini-Hochberg over all tests controls the share of false names at `alarms`.
     Less than two questions on a side: None.
     Sources: Kitagawa 1955; Oaxaca 1973; Blinder 1973; Berger 1982 for the larger p.
     """
@@ -142,18 +143,18 @@ class _Side:
         return _Side(TaggedRows(self.question[kept], self.value[kept], tags))
 
     def values_of(self, tag: str) -> set[str | None]:
-        """The values of a tag that some row has."""
+        """The values of a tag that occur."""
         return set(self.tags[tag].tolist()) if tag in self.tags else {None}
 
     def has(self, tag: str, value: str | None) -> NDArray[np.bool_]:
-        """Which rows have the value."""
+        """Mask of the rows with the value."""
         if tag not in self.tags:
             return np.full(len(self.value), value is None)
         found: NDArray[np.bool_] = self.tags[tag] == value
         return found
 
     def share_of(self, rows: NDArray[np.bool_]) -> float:
-        """Their weight among all."""
+        """Share of their weight in the total."""
         return float(self.weight[rows].sum())
 
     def mean_of(self, rows: NDArray[np.bool_]) -> float:
@@ -169,14 +170,14 @@ class _Side:
 
 
 def _column(values: Sequence[str | None]) -> NDArray[np.object_]:
-    """A tag's values, None where there is none: pandas says NaN."""
+    """A tag's values; None if missing, which is NaN in pandas."""
     column = np.empty(len(values), dtype=object)
     column[:] = [value if isinstance(value, str) else None for value in values]
     return column
 
 
 def _paired_part(old: _Side, new: _Side, tag: str, value: str | None) -> Contributor:
-    """What the questions lost whose rows have the value tonight; both sides have the same ones."""
+    """Contribution of a value to a paired drop: the losses of its questions of tonight."""
     rows = new.has(tag, value)
     everything = np.ones(len(old.value), dtype=bool)
     was = old.questions_of(everything)[1]
@@ -208,13 +209,13 @@ def _losses(was: Numbers, new: _Side, rows: NDArray[np.bool_]) -> Numbers:
 
 
 def _unpaired_part(old: _Side, new: _Side, tag: str, value: str | None) -> Contributor:
-    """What came of the value's own rows, and of its weight."""
+    """Contribution of a value to an unpaired drop: of its rows and of its weight."""
     was, now = old.has(tag, value), new.has(tag, value)
     is_new = not was.any()
     weight_was, weight_now = old.share_of(was), new.share_of(now)
     mean_was = old.mean if is_new else old.mean_of(was)
     fell = mean_was - new.mean_of(now) if now.any() else None
-    # A new value has no rows to compare with: it is held against all of before.
+    # A new value has no earlier rows: it is compared with all of before.
     own = np.ones_like(was) if is_new else was
     found = [
         p
@@ -241,7 +242,7 @@ def _fell_further(
     now: NDArray[np.bool_],
     was: NDArray[np.bool_],
 ) -> float | None:
-    """The chance of the value's drop being so much larger than the rest's."""
+    """One-sided p that the value's drop is not larger than the rest's."""
     fell = _fell(old, new, own, now)
     if fell is None:
         return None
@@ -267,8 +268,8 @@ def _fell(
 def _weighs_otherwise(
     old: _Side, new: _Side, was: NDArray[np.bool_], now: NDArray[np.bool_]
 ) -> float | None:
-    """The chance that it only seems to be a better (worse) kind of rows of which there are less
-    (more) tonight: the larger of two p, for the weights and for the means of before."""
+    """p of the mix: the larger of two p values, for the change of the weight and for the
+    difference of the earlier means."""
     own, rest = old.questions_of(was)[1], old.questions_of(~was)[1]
     if min(len(own), len(rest)) < _FEWEST:
         return None

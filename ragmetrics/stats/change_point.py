@@ -1,7 +1,7 @@
-"""Change dating: since which night the level is lower, or that no single change can be dated.
+"""Change-point estimation: the night since which the level is lower, if it can be dated.
 
-before: m m m m m m | x x x   the split that speaks most for a drop, tested over all splits
-                [       ]     the nights that may be the first lower one, with 95% confidence
+before: m m m m m m | x x x   the split with the largest drop, tested over all splits
+                [       ]     confidence set (95%) of the first lower night
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ class Undated(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChangePoint:
-    """A level that fell once and stayed. Nights are told by their place in the series."""
+    """A level that fell once. Nights are positions in the series."""
 
     first: int
     """The most likely first night of the lower level."""
     nights: tuple[int, ...]
-    """All nights that may be the first, with the confidence asked for."""
+    """Confidence set of the first lower night."""
     drop: float
     """Mean of the nights before less mean of the nights since."""
     p_value: float
-    """Against the hypothesis that the level fell on no night, over all splits."""
+    """p against the hypothesis that the level fell on no night, over all splits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A night of which only its mean is known, as a manifest's summary tells it."""
+    """A night of which only the mean is known, from the summary of a manifest."""
 
     mean: float
     error: float
@@ -60,7 +60,7 @@ class Level:
 
 
 class _Series(Protocol):
-    """Nights in order, of which any run can be held against the run that follows it."""
+    """Nights in order; any run of nights can be compared with the run that follows it."""
 
     @property
     def size(self) -> int: ...
@@ -76,19 +76,19 @@ def date_change(
     confidence: float = CONFIDENCE,
     level: LevelError | None = None,
 ) -> ChangePoint | Undated:
-    """When the level fell, from the rows of each question, night by night, oldest first.
+    """Date a drop of the level from the rows of each question, night by night, oldest first.
 
         t_k = contrast of the nights before k and the nights since,   k = 1 .. T-1
         first = argmax t_k,   p = min(1, (T-1) * min_k p_k),   one-sided
 
-    Each contrast is that of `compare`: paired by question where half of the later questions are
-    on both sides, else unpaired. The confidence set are the nights k for which the nights before
-    k show no change among themselves, and neither do those since k: no two-sided contrast within
+    Each contrast is that of `compare`: paired by question if half of the later questions are on
+    both sides, else unpaired. The confidence set has the nights k for which neither the nights
+    before k nor those since k show a change among themselves: no two-sided contrast within
     either stretch below (1 - confidence) / (T-2). If k is the true night and nothing else changed,
-    it is left out with a chance of at most 1 - confidence (Bonferroni). Where no night is left,
+    it is left out with a chance of at most 1 - confidence (Bonferroni). If no night is left,
     the level moved more than once or drifts, and no night is named.
-    `level` is by how much the level of each night moves by itself: of a split of i and j nights it
-    adds sd^2 (1/i + 1/j) to the squared error.
+    `level` is the standard deviation of the level between nights: for a split of i and j nights
+    it adds sd^2 (1/i + 1/j) to the squared error.
     Less than three nights: too few. Sources: Worsley 1986, "Confidence regions and tests for a
     change-point"; Dumbgen 1991, for sets by inversion.
     """
@@ -98,10 +98,10 @@ def date_change(
 def date_change_of_levels(
     nights: Sequence[Level], *, confidence: float = CONFIDENCE
 ) -> ChangePoint | Undated:
-    """The same from the means of the nights alone, as of independent nights, weighed by questions.
+    """Date a drop from the means of the nights alone, as independent and weighted by questions.
 
-    Where the nights share their questions this is cautious: the spread of the questions, which
-    the pairing would take out, counts as error.
+    If the nights share their questions this is conservative: the spread between questions, which
+    pairing would remove, counts as error.
     """
     return _date(_Levels(nights), confidence)
 
@@ -138,7 +138,7 @@ def _steady(series: _Series, start: int, end: int, level: float) -> bool:
 
 
 class _Questions:
-    """Rows by question and night, cumulated over the nights: a run of nights is a difference."""
+    """Rows by question and night, cumulated, so that a run of nights is a difference of sums."""
 
     def __init__(
         self, nights: Sequence[Mapping[str, Sequence[float]]], level: LevelError | None
@@ -177,7 +177,7 @@ class _Questions:
 
 
 class _Levels:
-    """Means with their errors; a run of nights is weighed by its questions."""
+    """Means with their errors; a run of nights is weighted by its questions."""
 
     def __init__(self, nights: Sequence[Level]) -> None:
         self.size = len(nights)

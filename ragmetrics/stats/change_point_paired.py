@@ -1,8 +1,8 @@
-"""Change dating of questions that are asked every night, by the order of each one's values.
+"""Change-point estimation for questions asked every night, by permutation within questions.
 
-A t test over the questions does not tell the first lower night from those before it where only a
-few questions fell: over any split that leaves the fallen nights on one side, these few stand out
-from the rest alike. Held against its own history, a question that fell tells the night.
+If only a few questions fell, a t test over the questions cannot date the first lower night: for any
+split with all lower nights on one side, these few questions differ equally from the rest. Compared
+with its own history, each question that fell dates the night.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ def date_change_in_order(
     level: LevelError | None = None,
     seed: int = SEED,
 ) -> ChangePoint | Undated | None:
-    """When the level fell, from the questions that were asked on all nights, oldest night first.
+    """Date a drop of the level from the questions asked on all nights, oldest night first.
 
         W_k = (mean of nights 1..k-1  -  mean of nights k..T) * sqrt((k-1) (T-k+1) / T)
-        first = argmax_k W_k,   p = share of the deals with a max_k W_k as large
+        first = argmax_k W_k,   p = share of the permutations with a max_k W_k as large
 
-    A deal shuffles the values of each question over the nights, as in `chance_of_order`; as the
-    largest is held against the largest, no correction for the splits is needed. The confidence set
-    are the nights k for which neither the nights before k nor those since k have a max |W| that
-    less than (1 - confidence) of their deals reach, halved where both have two nights or more. If
-    k is the true night and nothing else changed, it is left out with a chance of at most
-    1 - confidence. Where no night is left, the level moved more than once or drifts.
+    A permutation shuffles the values of each question over the nights, as in `chance_of_order`.
+    The maximum is compared with maxima, so no correction for the splits is needed. The confidence
+    set has the nights k for which neither the nights before k nor those since k have a max |W| that
+    less than (1 - confidence) of their permutations reach, halved if both have two nights or more.
+    If k is the true night and nothing else changed, it is left out with a chance of at most
+    1 - confidence. If no night is left, the level moved more than once or drifts.
 
-    `level` is by how much the level of each night moves by itself: each deal gets a random move of
-    each night as well, with t-distributed size, as the movement is an estimate.
+    `level` is the standard deviation of the level between nights: each permutation also gets a
+    random shift of each night, t-distributed, because the movement is an estimate.
 
-    None where less than half of the last night's questions were asked on all nights, or more than
-    1,000 of them moved: `date_change` tells these. Assumes what `chance_of_order` does.
+    None if less than half of the last night's questions were asked on all nights, or if more than
+    1,000 of them moved: use `date_change` then. Assumes what `chance_of_order` does.
     Sources: Page 1954 and Pettitt 1979 for cumulative sums; Worsley 1986 for the set.
     """
     if len(nights) < FEWEST_NIGHTS:
@@ -76,15 +76,15 @@ def date_change_in_order(
 
 @dataclass(frozen=True)
 class _Deals:
-    """Draws deals: the questions' values shuffled over the nights, and the nights' own moves."""
+    """Draws permutations of the questions' values over the nights, and shifts of the nights."""
 
     random: np.random.Generator
     questions: int
-    """Asked on all nights: a move of the level is one of each."""
+    """Number of questions asked on all nights; a shift of the level moves each."""
     level: LevelError | None
 
     def sums(self, values: Values) -> Iterator[Values]:
-        """Sums of the nights: a few deals at first."""
+        """Sums of the nights in batches of permutations, small at first."""
         left, size = _DEALS, _FIRST_DEALS
         while left:
             size = max(1, min(size, left, _AT_ONCE // values.size))
@@ -109,7 +109,7 @@ def _asked_always(nights: Sequence[NightMeans]) -> list[str]:
 
 
 def _moved(nights: Sequence[NightMeans]) -> Values | None:
-    """Questions x nights, of those asked always whose value is not always the same."""
+    """Questions x nights, of questions asked always whose values differ."""
     always = _asked_always(nights)
     if len(always) < max(2, PAIRED_FROM * len(nights[-1])):
         return None
@@ -119,7 +119,7 @@ def _moved(nights: Sequence[NightMeans]) -> Values | None:
 
 
 def _contrasts(sums: Values) -> Values:
-    """W of each split, of the nights' sums in the last axis, but for the number of questions."""
+    """W of each split, from the nights' sums in the last axis, times the number of questions."""
     count = sums.shape[-1]
     ahead = np.arange(1, count)
     fallen = sums.cumsum(axis=-1)[..., :-1] - ahead / count * sums.sum(axis=-1, keepdims=True)
@@ -128,7 +128,7 @@ def _contrasts(sums: Values) -> Values:
 
 
 def _steady(before: Values, since: Values, alarms: float, deals: _Deals) -> bool:
-    """Whether neither stretch of nights shows a change within it."""
+    """Whether neither run of nights shows a change within it."""
     tested = [one for one in (before, since) if one.shape[1] > 1]
     return all(_chance(one, _furthest, deals) >= alarms / len(tested) for one in tested)
 
@@ -139,9 +139,9 @@ def _furthest(contrasts: Values, axis: int = -1) -> Values:
 
 
 def _chance(values: Values, extreme: Callable[..., Values], deals: _Deals) -> float:
-    """The share of deals whose most extreme contrast is at least that of the nights as they were.
+    """Share of permutations whose most extreme contrast is at least the observed one.
 
-    1 where no question moved.
+    1 if no question moved.
     """
     moved = values[np.ptp(values, axis=1) > _ROUNDING] if len(values) else values
     if not len(moved):

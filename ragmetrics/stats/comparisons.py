@@ -26,7 +26,7 @@ PAIRED_FROM = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """How far a mean fell: `drop` is `before` less `now`, positive where it is less now.
+    """Drop of a mean: `drop` is `before` minus `now`, positive if the mean fell.
 
     `p_value` is one-sided, against the hypothesis that it did not fall.
     """
@@ -41,17 +41,17 @@ class Drop:
     questions: int
     paired: bool
     error: float
-    """Standard error, with half a question more at either end: never 0."""
+    """Standard error with half a question added at either end, so never 0."""
     freedom: float
     mde: float
-    """Smallest drop that so many questions with such a spread show with 80% power."""
+    """Minimum detectable drop with 80% power, for this number and spread of questions."""
     mix: float | None = None
-    """`before` less `now` is `drop` and this, where like was held against like: the part of the
-    plain drop that comes of another mix of tags. None: the plain drop."""
+    """Part of the plain drop from a different mix of tags: `before` minus `now` is `drop` plus
+    `mix`. None if the drop is not standardised."""
     mix_tags: tuple[str, ...] = ()
-    """The tags that it was standardised by."""
+    """Tags of the standardisation."""
     alone: float = 0.0
-    """Share of now's questions whose tags had too few rows before: held against all of these."""
+    """Share of now's questions with too few earlier rows of their tags: compared with all rows."""
 
     def detectable(self, alpha: float, limit: float = 0.0) -> float:
         """Smallest true drop that is found with 80% power: above a limit, and significant.
@@ -77,13 +77,13 @@ def compare(
         else:   t test on the question means of both sides (`unpaired_contrast`: Welch's, or that of
                 one common spread where its error is larger)
 
-    p is not below 2^-n of n pairs, nor 1 / C(n_1 + n_2, n_1) of two sides: so often the signs (the
-    sides) fall as they would speak most for a drop where nothing changed.
+    p is at least 2^-n for n pairs, and 1 / C(n_1 + n_2, n_1) for two sides: the chance, without
+    a change, of the signs (sides) with the largest drop.
     The interval of paired scores in [0, 1] (or turned round) is that of `paired_interval`, which
-    has a width where no question moved; any other is drop +/- t * se. Such scores differ by 1 at
-    most, paired or not, and there their interval ends.
-    `mde` is for a one-sided test at `alpha`, and counts half a question more at either end of the
-    differences (of the values), so that it does not vanish where they are all alike.
+    has a width even if no question moved; any other is drop +/- t * se. For such scores the
+    interval is clipped to [-1, 1], paired or not.
+    `mde` is for a one-sided test at `alpha`, with half a question added at either end of the
+    differences (of the values), so that it is not 0 if they are all equal.
     Less than two questions to compare: None. Unpaired, no spread at all: an interval without width.
     Sources: Miller 2024, "Adding error bars to evals"; Welch 1947; Fisher 1935 for the bound of p.
     """
@@ -93,7 +93,7 @@ def compare(
 def align(
     before: Mapping[str, Sequence[float]], now: Mapping[str, Sequence[float]]
 ) -> tuple[Numbers, Numbers]:
-    """The mean of each question's values on both sides, in one order; NaN where a side lacks it."""
+    """The mean of each question on both sides, in one order; NaN if a side lacks it."""
     questions = sorted(before.keys() | now.keys())
     return _means(before, questions), _means(now, questions)
 
@@ -101,7 +101,7 @@ def align(
 def compare_aligned(
     before: Numbers, now: Numbers, *, confidence: float = CONFIDENCE, alpha: float = ALPHA
 ) -> Drop | None:
-    """`compare` of what `align` gives: question means in one order, NaN where a side has none."""
+    """`compare` for the output of `align`: question means in one order, NaN if missing."""
     asked, still = ~np.isnan(before), ~np.isnan(now)
     shared = asked & still
     paired = int(shared.sum())
@@ -121,7 +121,7 @@ def compare_aligned(
 
 
 def guarded_error(values: Numbers, scale: tuple[float, float]) -> float:
-    """The standard error with half a question more at either end: never 0."""
+    """Standard error with half a question added at either end, so never 0."""
     error = float(values.std(ddof=1)) / math.sqrt(len(values))
     ends = float(values.min()), float(values.max())
     return IntervalEstimate(
@@ -165,6 +165,6 @@ def _drop(
 
 
 def of_one_range(means: tuple[Numbers, Numbers]) -> bool:
-    """Whether all are in [0, 1], or all in [-1, 0]: scores turned round, as lower is better."""
+    """Whether all are in [0, 1], or all in [-1, 0], as scores of lower-is-better metrics."""
     low, high = min(side.min() for side in means), max(side.max() for side in means)
     return bool(-1 <= low <= high <= 0 or 0 <= low <= high <= 1)

@@ -1,4 +1,4 @@
-"""Cycles: whether the level of some nights depends on the day of the week, or on the night."""
+"""Tests whether the level of nights depends on the day of the week, or on the night."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from scipy import special
 from ragmetrics.stats.mean_difference import Numbers
 
 _FEWEST = 2
-"""Nights of a day of the week, and days of the week, that a cycle is told from."""
+"""Fewest nights per weekday, and fewest weekdays, for a test of a cycle."""
 
 
 def weekly_chance(days: Sequence[date], levels: Sequence[float]) -> float:
-    """The chance, where the day of the week means nothing, of levels that differ by it so much.
+    """p against the hypothesis that the level does not depend on the day of the week.
 
-    An F test of one-way analysis of variance: nights by day of the week. 1 where too few nights
+    An F test of one-way analysis of variance: nights by day of the week. 1 if too few nights
     are known: less than two of some day of the week, on average.
     Source: Fisher 1925, "Statistical Methods for Research Workers".
     """
@@ -36,18 +36,18 @@ def weekly_chance(days: Sequence[date], levels: Sequence[float]) -> float:
 
 
 def same_level_chance(nights: Sequence[Numbers]) -> float:
-    """The chance, where all nights have one level, of means that differ so much.
+    """p against the hypothesis that all nights have one level.
 
-    An F test of one-way analysis of variance: questions by night. 1 of less than two nights.
+    An F test of one-way analysis of variance: questions by night. 1 for less than two nights.
     """
-    kept = [night for night in nights if len(night)]
-    count = sum(len(night) for night in kept)
-    if len(kept) < _FEWEST or count <= len(kept):
+    usable = [night for night in nights if len(night)]
+    count = sum(len(night) for night in usable)
+    if len(usable) < _FEWEST or count <= len(usable):
         return 1.0
-    mean = float(np.concatenate(kept).mean())
-    between = sum(len(night) * (float(night.mean()) - mean) ** 2 for night in kept)
-    within = sum(float(np.square(night - night.mean()).sum()) for night in kept)
+    mean = float(np.concatenate(usable).mean())
+    between = sum(len(night) * (float(night.mean()) - mean) ** 2 for night in usable)
+    within = sum(float(np.square(night - night.mean()).sum()) for night in usable)
     if within <= 0:
         return 0.0 if between > 0 else 1.0
-    ratio = between / (len(kept) - 1) / (within / (count - len(kept)))
-    return float(special.fdtrc(len(kept) - 1, count - len(kept), ratio))
+    ratio = between / (len(usable) - 1) / (within / (count - len(usable)))
+    return float(special.fdtrc(len(usable) - 1, count - len(usable), ratio))

@@ -14,14 +14,14 @@ from ragmetrics.stats.levels import ALPHA, CONFIDENCE
 from ragmetrics.stats.power import detectable
 
 FEWEST_QUESTIONS = 2.0
-"""Effective questions below which nothing is said of how far a mean may be off."""
+"""Effective questions below which there is no interval."""
 ALIKE = 0.01
-"""Values within such a range of each other say as little of rarer ones as equal values do."""
+"""Range below which values count as equal: they give no information on rarer values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean with its interval; `low` and `high` are None where the data cannot tell."""
+    """A mean with its interval; `low` and `high` are None without enough data."""
 
     mean: float
     low: float | None
@@ -31,12 +31,12 @@ class Mean:
     error: float | None
     """Standard error of the mean; None for one cluster."""
     mde: float | None = None
-    """How far a limit must be from the mean to be told from it, one-sided, with 80% power."""
+    """Minimum detectable distance of the mean from a limit, one-sided, with 80% power."""
 
 
 @dataclass(frozen=True, slots=True)
 class IntervalEstimate:
-    """What an interval of a mean is made of."""
+    """Estimate from which an interval of a mean is computed."""
 
     mean: float
     error: float
@@ -44,11 +44,11 @@ class IntervalEstimate:
     size: float
     """Effective questions (Kish 1965): 1 / sum(w^2), where question g has the share w_g."""
     rows: tuple[float, float]
-    """Smallest and largest value of a row,"""
+    """Smallest and largest value of a row."""
     questions: tuple[float, float]
-    """and of a question's mean."""
+    """Smallest and largest mean of a question."""
     scale: tuple[float, float] = (0.0, 1.0)
-    """How far rarer values may lie."""
+    """Bounds of rarer values."""
 
     @property
     def bounded(self) -> bool:
@@ -57,7 +57,7 @@ class IntervalEstimate:
 
     @property
     def guarded_error(self) -> float:
-        """The standard error with half a question more at either end: never 0."""
+        """Standard error with half a question added at either end, so never 0."""
         return math.sqrt(_guarded(self)[1] / self.size)
 
 
@@ -74,8 +74,8 @@ def mean_interval(
         se^2 = G/(G-1) * sum_g (sum_{i in g} (x_i - m))^2 / n^2
         k = n^2 / sum_g n_g^2,   t with k - 1 degrees of freedom
 
-    The effective questions k are G where all have the same number of rows, and fewer where some
-    have more. The interval is that of `interval`. `mde` is for a one-sided test at `alpha`.
+    The effective questions k are G if all have the same number of rows, and fewer if some have
+    more. The interval is that of `interval`. `mde` is for a one-sided test at `alpha`.
     No value: None. Less than two effective questions: a mean without an interval.
     Sources: Miller 2024, "Adding error bars to evals"; Kish 1965, "Survey Sampling".
     """
@@ -112,14 +112,14 @@ def interval(
 ) -> tuple[float, float]:
     """The interval of an estimated mean, with t quantiles.
 
-    For values in [0, 1] it is Wilson's, of as many zeros and ones as would say as much:
+    For values in [0, 1] it is Wilson's, for the equivalent number of zeros and ones:
 
         k_eff = k * c (1 - c) / v
 
     where c and v are mean and variance of the k questions and of half a question more at either
-    end of what was seen (`_ends`). For zeros and ones k_eff is k. So the interval stays in [0, 1],
-    holds the mean, does not vanish where all values are equal, and is not taken in by a few
-    questions that happen to agree. For other values it is m +/- t * se.
+    end of the observed range (`_ends`). For zeros and ones k_eff is k. So the interval stays in
+    [0, 1], holds the mean, has a width if all values are equal, and is not too narrow for a few
+    questions that agree by chance. For other values it is m +/- t * se.
     Sources: Wilson 1927; Korn and Graubard 1998 for the effective size; Agresti and Coull 1998 for
     added observations.
     """
@@ -132,7 +132,7 @@ def interval(
 
 
 def _guarded(one: IntervalEstimate) -> tuple[float, float]:
-    """Mean and variance of the questions with half a question more at either end."""
+    """Mean and variance of the questions with half a question added at either end."""
     ends = _ends(one)
     centre = (one.size * one.mean + sum(ends) / 2) / (one.size + 1)
     squares = (
@@ -144,11 +144,11 @@ def _guarded(one: IntervalEstimate) -> tuple[float, float]:
 
 
 def _ends(one: IntervalEstimate) -> tuple[float, float]:
-    """How far one more question may lie: those of the scale where all rows are alike.
+    """Bounds of one more question: those of the scale if all rows are equal.
 
-    Else a quarter of the way from the furthest question to the furthest row (a question may have
-    more rows like it), and where one end is further from the mean than the other, further yet by
-    (twice its share of both) ^ 3/4: of skewed values a sample lacks the furthest.
+    Else a quarter of the way from the most extreme question to the most extreme row (a question
+    may have more such rows). If one end is further from the mean than the other, it is extended by
+    (twice its share of both) ^ 3/4, because samples of skewed values lack the extremes.
     """
     if one.rows[1] - one.rows[0] < ALIKE:
         return one.scale

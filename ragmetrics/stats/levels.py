@@ -1,6 +1,6 @@
-"""Levels of confidence and significance: apart from the statistics, which take long to import."""
+"""Levels of confidence and significance, separate because statistics are slow to import."""
 
 CONFIDENCE = 0.95
-"""Of intervals."""
+"""Confidence level of intervals."""
 ALPHA = 0.05
-"""Of tests."""
+"""Significance level of tests."""

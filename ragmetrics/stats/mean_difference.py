@@ -1,4 +1,4 @@
-"""Contrasts: how far apart two means are, as far as chance allows to tell."""
+"""Differences of two means, with standard error, p value and interval."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ class MeanDifference:
     error: float
     freedom: float
     least: float = 0.0
-    """Chance, where nothing changed, of the signs (sides) that speak most for a drop: p is not
-    below it."""
+    """Lower bound of p: the chance, without a change, of the signs with the largest drop."""
 
     @property
     def statistic(self) -> float:
-        """The difference in standard errors; infinite where it has no error."""
+        """The difference in standard errors; infinite if the error is 0."""
         if self.error < _ROUNDING:
             return (
                 0.0
@@ -39,13 +38,13 @@ class MeanDifference:
 
     @property
     def p_value(self) -> float:
-        """One-sided, against the hypothesis that the difference is not above 0."""
+        """One-sided p against the hypothesis that the difference is not above 0."""
         found = float(special.stdtr(self.freedom, -self.statistic))
         return min(max(found, self.least), 1 - self.least)
 
     @property
     def p_two_sided(self) -> float:
-        """Against the hypothesis that there is no difference."""
+        """Two-sided p against the hypothesis that there is no difference."""
         return min(1.0, 2 * min(self.p_value, 1 - self.p_value))
 
     def interval(self, confidence: float) -> tuple[float, float]:
@@ -55,20 +54,20 @@ class MeanDifference:
 
 
 def paired_contrast(differences: Numbers) -> MeanDifference:
-    """The mean of at least two differences, one for each question on both sides: a t test."""
+    """The mean of at least two differences, one per question on both sides: a t test."""
     n = len(differences)
     error = float(differences.std(ddof=1)) / math.sqrt(n)
     return MeanDifference(float(differences.mean()), error, n - 1, 0.5**n)
 
 
 def unpaired_contrast(old: Numbers, new: Numbers) -> MeanDifference:
-    """How far the mean of the old values is above that of the new, at least two of each.
+    """The mean of the old values minus that of the new, at least two of each.
 
         se^2 = max(v1/n1 + v2/n2, v (1/n1 + 1/n2)),   v the variance within both sides together
 
-    with Welch's degrees of freedom. The second term counts where the smaller side has the smaller
-    spread: 37 rows that are all 0 seem to have no error of their own, and by Welch's test alone
-    are surely worse (p = 0.0001) than 259 rows of which 13 are 1.
+    with Welch's degrees of freedom. The second term applies if the smaller side has the smaller
+    spread: 37 rows that are all 0 seem to have no error, and by Welch's test alone they are
+    significantly worse (p = 0.0001) than 259 rows of which 13 are 1.
     """
     n, m = len(old), len(new)
     a, b = float(old.var(ddof=1)) / n, float(new.var(ddof=1)) / m
@@ -82,5 +81,5 @@ def unpaired_contrast(old: Numbers, new: Numbers) -> MeanDifference:
 
 
 def least_chance(n: int, m: int) -> float:
-    """How often m of n + m values are the lowest ones, where the sides are alike."""
+    """Chance that m of n + m values are the lowest ones, if the sides do not differ."""
     return 1 / float(special.binom(n + m, m))

@@ -1,4 +1,4 @@
-"""Families: what the p values of many tests made together are worth."""
+"""Adjusts the p values of many tests for multiple testing."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def adjust_p_values(p_values: Sequence[float]) -> list[float]:
 
         q_(i) = min over j >= i of p_(j) * m / j, at most 1,   p_(1) <= ... <= p_(m)
 
-    To call those below a level surely so is wrong, in the mean, of no larger share of what was
-    called; where nothing at all is so, anything is called with a chance of at most the level. Holds
-    for tests that are independent or positively dependent. No p value: none.
+    Rejecting those below a level controls the false discovery rate at this level. If all null
+    hypotheses are true, the chance of any rejection is at most the level. This holds for tests
+    that are independent or positively dependent. No p value: none.
     Source: Benjamini and Hochberg 1995. As `scipy.stats.false_discovery_control`, whose import
     takes most of a second.
     """

@@ -10,20 +10,19 @@ from ragmetrics.stats.comparisons import Drop, compare
 from ragmetrics.stats.permutation_test import LEAST, chance_of_order
 
 ASKED_ALIKE = 0.9
-"""Rows that a question has now, to those before, from which its nights compare one by one."""
+"""Ratio of a question's rows now to before from which its nights can be permuted."""
 
 
 QuestionValues: TypeAlias = Mapping[str, Sequence[float]]
-"""Of one night, the values of each question's rows."""
+"""Values of each question's rows in one night."""
 
 
 def compare_nights(before: Sequence[QuestionValues], now: Sequence[QuestionValues]) -> Drop | None:
-    """How far a mean fell from some nights to others.
+    """Drop of a mean from some nights to others.
 
-    Where they share their questions, p is that of the order of each question's nights; of more
-    questions than that can be told of, or beyond what it can show, it is that of the t test. The
-    larger of both where questions have fewer rows now: a mean of fewer rows moves more by itself
-    than those that it would be dealt with.
+    If they share their questions, p is that of the permutation test over each question's nights.
+    For too many questions, or below its resolution, p is that of the t test. If questions have
+    fewer rows now, p is the larger of both, because means of fewer rows vary more.
     """
     drop = compare(together(before), together(now))
     if drop is None or not drop.paired:
@@ -36,7 +35,7 @@ def compare_nights(before: Sequence[QuestionValues], now: Sequence[QuestionValue
 
 
 def _rows_each(nights: Sequence[QuestionValues], others: Sequence[QuestionValues]) -> float:
-    """Rows that a question has on a night, on average, of the questions of both."""
+    """Mean rows per question and night, over the questions of both."""
     shared = set[str]().union(*others)
     rows = [len(values) for night in nights for name, values in night.items() if name in shared]
     return sum(rows) / len(rows)

@@ -1,11 +1,11 @@
-"""Movement between nights: how far a common level moves beyond what the questions explain.
+"""Movement between nights: variation of a common level that the questions do not explain.
 
-    night t:  mean_t = questions' part + f_t L_t + noise,   L_t of standard deviation sd
+    night t:  mean_t = mean of questions + f_t L_t + noise,   L_t of standard deviation sd
     step:     d_t = mean_t - mean_(t-1) over the questions of both,  variance v_t + 2 f_t^2 sd^2
 
 A judge behind an API may be stricter on one night than on another. That moves all questions
-together, so no spread of questions shows it. Steps between nights show it: `estimate_movement`
-finds the sd, and `with_movement` adds its error to a drop.
+together, so the spread of questions does not show it. Steps between nights do: `estimate_movement`
+estimates the sd, and `with_movement` adds its error to a drop.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ FEWEST_STEPS = 7
 """Eight nights: with fewer the estimate costs too much power."""
 FEWEST_QUESTIONS = 20
 _LEAST_SHARE = 0.2
-"""Share of new verdicts from which a step says anything of the judge."""
+"""Fewest new verdicts, as a share, for a step to count."""
 _MOST = 4.0
-"""Squared standard errors that one step may count: a real change among the nights is one step."""
+"""Most squared standard errors per step: a real change is one large step."""
 _EXPECTED = float(special.chdtr(3, _MOST) + _MOST * special.chdtrc(1, _MOST))
 """Mean of min(x, 4) where x is chi-squared with one degree of freedom."""
 _INDEPENDENT = 2 / 3
-"""Degrees of freedom that a step adds: steps that follow each other share a night."""
+"""Degrees of freedom per step; less than 1, because adjacent steps share a night."""
 _HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class NightStep:
-    """How far the questions of two nights in a row moved, from one to the next."""
+    """Mean change of the questions between two successive nights."""
 
     difference: float
     error: float
-    """Its standard error, by the questions alone."""
+    """Standard error from the questions alone."""
     share: float = 1.0
     """Share of the later night's verdicts that are new."""
 
 
 @dataclass(frozen=True, slots=True)
 class LevelError:
-    """What the movement of the level adds to the error of a difference."""
+    """Error that the movement of the level adds to a difference."""
 
     error: float
     freedom: float
@@ -59,7 +59,7 @@ class LevelError:
 def step_between(
     before: Mapping[str, Sequence[float]], now: Mapping[str, Sequence[float]]
 ) -> NightStep | None:
-    """The step from one night to the next, each question against itself; None of fewer than 20."""
+    """The paired step from one night to the next; None for fewer than 20 questions."""
     old, new = align(before, now)
     gained = (new - old)[~np.isnan(old) & ~np.isnan(new)]
     if len(gained) < FEWEST_QUESTIONS:
@@ -68,19 +68,19 @@ def step_between(
 
 
 def informative_steps(steps: Iterable[NightStep]) -> list[NightStep]:
-    """The steps that say something of the judge: enough of their verdicts are new."""
+    """The steps with enough new verdicts."""
     return [one for one in steps if one.share >= _LEAST_SHARE]
 
 
 def estimate_movement(steps: Sequence[NightStep]) -> float | None:
-    """The standard deviation of the level per night; None of fewer than seven steps.
+    """The standard deviation of the level per night; None for fewer than seven steps.
 
-    It solves, and is 0 where the steps are no larger than the questions explain,
+    It solves the following, and is 0 if the questions explain the steps:
 
         sum_t min(d_t^2 / (v_t + 2 f_t^2 sd^2), 4) = T * E min(chi^2_1, 4)
 
-    A method of moments. Steps rather than distances from a mean, so that a level that changed once
-    is one large step; bounded, so that this one counts no more than a large chance one.
+    This is a method of moments. It uses steps and not distances from a mean, so that one change of
+    the level is one large step, and it bounds each step, so that this one has little weight.
     Sources: Paule and Mandel 1982 for the equation; von Neumann 1941 for successive differences;
     Huber 1964, proposal 2, for the bound.
     """
@@ -111,17 +111,17 @@ def estimate_movement(steps: Sequence[NightStep]) -> float | None:
 
 
 def degrees_of_freedom(steps: int) -> float:
-    """Degrees of freedom of a movement that was estimated from so many nights' steps."""
+    """Degrees of freedom of a movement estimated from this number of steps."""
     return _INDEPENDENT * steps
 
 
 def with_movement(drop: Drop, level: LevelError | None) -> Drop:
-    """A drop whose error, interval, p and detectable effect allow for a level that moves.
+    """A drop whose error, interval, p and detectable effect include movement of the level.
 
         error^2 = own^2 + level^2, with Satterthwaite's degrees of freedom
 
-    p is of the error that the drop's own p stands for: of a permutation test too. So a drop of any
-    estimator can be widened. A level that does not move leaves the drop as it is.
+    p uses the error that the drop's own p implies, also for a permutation test, so drops of all
+    estimators can be widened. Without movement the drop is unchanged.
     """
     if level is None or not level.error:
         return drop
@@ -129,7 +129,7 @@ def with_movement(drop: Drop, level: LevelError | None) -> Drop:
     reach = float(special.stdtrit(freedom, 0.5 + CONFIDENCE / 2)) * level.error
     low = drop.drop - math.hypot(drop.drop - drop.low, reach)
     high = drop.drop + math.hypot(drop.high - drop.drop, reach)
-    if drop.low >= -1 and drop.high <= 1:  # scores of one range, which differ by no more
+    if drop.low >= -1 and drop.high <= 1:  # scores in [0, 1]
         low, high = max(-1.0, low), min(1.0, high)
     return replace(
         drop,
@@ -143,7 +143,7 @@ def with_movement(drop: Drop, level: LevelError | None) -> Drop:
 
 
 def widen_difference(contrast: MeanDifference, level: LevelError | None) -> MeanDifference:
-    """The same of a contrast."""
+    """A difference whose error includes movement of the level."""
     if level is None or not level.error:
         return contrast
     error, freedom = _together(contrast.error, contrast.freedom, level)
@@ -151,7 +151,7 @@ def widen_difference(contrast: MeanDifference, level: LevelError | None) -> Mean
 
 
 def _chance(drop: Drop, level: LevelError) -> float:
-    """One-sided p with the level's error; never surer than it was."""
+    """One-sided p with the level's error; never smaller than before."""
     sure = min(drop.p_value, 1 - drop.p_value)
     if sure >= 0.5 or not drop.drop:
         return drop.p_value

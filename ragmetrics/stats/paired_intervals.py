@@ -1,4 +1,4 @@
-"""The interval of a paired drop: sound where no question moved, or few of them did."""
+"""The interval of a paired drop, valid if few or no questions moved."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from ragmetrics.stats.intervals import ALIKE
 from ragmetrics.stats.mean_difference import Numbers
 
 _HALVINGS = 40
-"""Of an interval within [-1, 1]: to 12 digits."""
+"""Iterations for 12 digits of a bound in [-1, 1]."""
 
 
 def paired_interval(differences: Numbers, *, confidence: float) -> tuple[float, float]:
     """The interval of a mean of differences in [-1, 1], with t quantiles.
 
-    It is Tango's, of as many questions that move all the way as would say as much. A question that
-    moved is one that differs from the median c; a move is worth s:
+    It is Tango's, for the equivalent number of full moves. A question moved if it differs from the
+    median c; the size of a full move is s:
 
         x_q = d_q - c,   s = sum x_q^2 / sum |x_q|,   b = mean of x+ / s,   g = mean of x- / s
-        bounds D:  (b - g - D)^2 = t^2 / (n - 1) * (2 r(D) + D (1 - D)),   told as c + s * D
+        bounds D:  (b - g - D)^2 = t^2 / (n - 1) * (2 r(D) + D (1 - D)),   as c + s * D
 
-    where r(D) is the likeliest share of questions that gain, were D the drop. So the error is the
-    one that the drop would have, not the one seen: at the drop itself the standard error of t,
-    more beyond it. For differences of -1, 0 and 1, fewer than half of them moved, s is 1, and the
+    where r(D) is the maximum likelihood share of questions that gain if the drop is D. So the error
+    is that under the drop D, not the observed one: at the drop itself it is the standard error of
+    t, and larger beyond. For differences of -1, 0 and 1, fewer than half of them moved, s is 1: the
     interval excludes 0 where McNemar's test does (with t^2 / (n - 1) for z^2 / n). Where all are
     within 0.01 of each other, s is 1 too: it then reaches about t^2 / (n - 1 + t^2) from their
     mean, near the rule of three.
@@ -49,21 +49,21 @@ def paired_interval(differences: Numbers, *, confidence: float) -> tuple[float, 
 
 
 def _size(moves: Numbers) -> float:
-    """That of a move, the larger ones counting more: what makes their mean vary as it does."""
+    """Size s of a move, weighted so that the variance of the mean is preserved."""
     if float(np.ptp(moves)) < ALIKE:
         return 1.0
     return float(np.square(moves).sum() / np.abs(moves).sum())
 
 
 def _fits(drop: float, lost: float, gained: float, errors: float) -> bool:
-    """Whether what was seen is within so many squared errors of a drop."""
+    """Whether the data are within this number of squared errors of a drop."""
     half = (lost + gained - (2 - lost + gained) * drop) / 4
     gains = half + math.sqrt(max(0.0, half**2 + gained * drop * (1 - drop) / 2))
     return (lost - gained - drop) ** 2 <= errors * (2 * gains + drop * (1 - drop))
 
 
 def _furthest(fits: Callable[[float], bool], inside: float, outside: float) -> float:
-    """The last that fits between one that does and one that need not."""
+    """Bisection: the last value that fits, between one that fits and one that may not."""
     for _ in range(_HALVINGS):
         middle = (inside + outside) / 2
         inside, outside = (middle, outside) if fits(middle) else (inside, middle)

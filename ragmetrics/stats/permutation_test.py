@@ -1,11 +1,10 @@
-"""Whether a drop could be the order in which a question's values happened to come.
+"""Permutation test of a drop, within the history of each question.
 
-A question that is asked every night has a history. Where nothing changed, the value of tonight
-could as well have been that of any other night: so the values of each question are dealt to its
-nights at random, many times, and the drop is held against the drops that come of it. A question
-that never moved before and fell tonight says much; one that moves every night says little. The t
-test on the differences of questions sees only how far these are apart, and takes the fall of a few
-for spread.
+A question that is asked every night has a history. Without a change, its value of tonight could be
+that of any other night. So the values of each question are permuted over its nights many times, and
+the drop is compared with the drops of the permutations. A fall of a question that never moved is
+strong evidence; that of a question that moves every night is weak. The t test on the differences
+uses only their spread, to which the fall of a few questions adds.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from ragmetrics.stats.resampling import SEED
 
 Values: TypeAlias = NDArray[np.float64]
 NightMeans: TypeAlias = Mapping[str, float]
-"""Of one night, the mean of each question's rows."""
+"""Mean of each question's rows in one night."""
 
 MOST_QUESTIONS = 1_000
-"""Questions whose values differ, above which a t test sees as much."""
+"""Most questions whose values differ; with more, the t test is as powerful."""
 _MOST_DEALS = 99_999
 LEAST = 1 / (_MOST_DEALS + 1)
-"""The smallest p that can be found."""
+"""Smallest possible p."""
 _ENOUGH = 50
-"""Deals that fall as far, after which the chance is known well enough."""
+"""Permutations with as large a drop, after which the estimate of p is precise enough."""
 _FIRST_DEALS, _AT_ONCE = 256, 2_000_000
 _MOST_WAYS = 3_432
-"""Of choosing the nights of now: seven of fourteen."""
+"""Most ways to choose the nights of now, as seven of fourteen."""
 _ROUNDING = 1e-9
 
 
@@ -44,13 +43,12 @@ def chance_of_order(
     """One-sided p of a drop from some nights to others, over the questions of both.
 
         D = mean over questions of (mean of its values before - mean of its values now)
-        p = share of the deals with a D at least as large, the one that happened among them
+        p = share of the permutations with a D at least as large, including the observed one
 
-    A permutation test within questions, exact whatever the values are; its p is a multiple of
-    1e-5 at least, and found by fewer deals where it is large (Besag and Clifford). The same seed
-    gives the same p. No question on both sides, or more than 1,000 that moved: None. No question
-    that moved: 1. Assumes that where nothing changed, nights are alike but for noise that is
-    independent between questions.
+    A permutation test within questions, exact for all distributions. p is at least 1e-5, and large
+    p need fewer permutations (Besag and Clifford). The same seed gives the same p. No question on
+    both sides, or more than 1,000 that moved: None. No question that moved: 1. It assumes that
+    without a change nights differ only by noise that is independent between questions.
     Sources: Fisher 1935; Good 2005, "Permutation, Parametric and Bootstrap Tests"; Besag and
     Clifford 1991, "Sequential Monte Carlo p-values".
     """
@@ -74,7 +72,7 @@ def chance_of_order(
 def _groups(
     before: Sequence[NightMeans], now: Sequence[NightMeans]
 ) -> dict[tuple[int, int], Values]:
-    """Questions x nights, first those of before, by how many of each the questions have."""
+    """Questions x nights, earlier nights first, grouped by the numbers of nights."""
     old, new = _by_question(before), _by_question(now)
     alike: dict[tuple[int, int], list[list[float]]] = defaultdict(list)
     for question in sorted(old.keys() & new.keys()):
@@ -92,7 +90,7 @@ def _by_question(nights: Sequence[NightMeans]) -> dict[str, list[float]]:
 
 
 class _Deals:
-    """Drops, summed over the questions, that come of dealing each one's values at random."""
+    """Drops of random permutations, summed over the questions."""
 
     def __init__(
         self, groups: Mapping[tuple[int, int], Values], random: np.random.Generator
@@ -102,7 +100,7 @@ class _Deals:
         self._cells = sum(values.size for values in groups.values())
 
     def __iter__(self) -> Iterator[Values]:
-        """So many at a time as fit into some memory, a few at first."""
+        """Batches that fit into memory, small at first."""
         size, left = _FIRST_DEALS, _MOST_DEALS
         while left:
             size = max(1, min(size, left, _AT_ONCE // self._cells))
@@ -128,16 +126,15 @@ class _Deals:
 
 
 def _drops(values: Values, now: Values, old: int, new: int) -> Values:
-    """Drops of the questions in the last axis, of which `now` are the sums of the values now."""
+    """Drops of the questions in the last axis; `now` are the sums of the values now."""
     found: Values = (values.sum(axis=1) - now) / old - now / new
     return found
 
 
 def _ways(old: int, new: int, values: Values) -> Values | None:
-    """The drop of each question by each way to choose from its nights those of now.
+    """The drop of each question for each way to choose the nights of now.
 
-    To draw one of them is many times faster than to shuffle the nights; None where there are too
-    many to be kept.
+    Drawing one of them is much faster than shuffling the nights. None if there are too many.
     """
     if math.comb(old + new, new) > _MOST_WAYS:
         return None
@@ -147,7 +144,7 @@ def _ways(old: int, new: int, values: Values) -> Values | None:
 
 
 def share_of_deals(deals: Iterable[Values], drop: float) -> float:
-    """The share of deals that fall as far, known once there are enough of these."""
+    """Share of permutations with as large a drop; stops when there are enough of these."""
     seen = reached = 0
     for drops in deals:
         far = np.flatnonzero(drops >= drop)

@@ -1,4 +1,4 @@
-"""Power: the smallest effect that so many questions show, and how many an effect needs."""
+"""Power: minimum detectable effects, and numbers of questions for an effect."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from scipy import special
 from ragmetrics.stats.levels import ALPHA
 
 POWER = 0.8
-"""Share of the nights on which an effect of the detectable size is found."""
+"""Power: share of nights on which an effect of the detectable size is found."""
 MOST_QUESTIONS = 100_000
-"""Beyond so many nobody asks."""
+"""Most questions that are tried."""
 
 
 def detectable(
     error: float, freedom: float, *, alpha: float = ALPHA, power: float = POWER
 ) -> float:
-    """Smallest effect that a one-sided t test shows with the power, in units of the score.
+    """Minimum detectable effect of a one-sided t test, in units of the score.
 
         (t_(1-alpha) + t_power) * se
 
-    `error` is the standard error of what is tested (a mean, or a difference), `freedom` its
+    `error` is the standard error of the tested mean or difference, `freedom` its
     degrees of freedom. Source: Julious 2004, "Sample sizes for clinical trials with normal data".
     """
     return _errors_apart(freedom, alpha, power) * error
@@ -36,12 +36,12 @@ def questions_needed(
     power: float = POWER,
     fewest: int = 2,
 ) -> int | None:
-    """Questions, `fewest` or more, that show an effect: of a mean, or paired with themselves.
+    """Questions needed to detect an effect on a mean or on paired differences, at least `fewest`.
 
         smallest n with  (t_(1-alpha, n-1) + t_(power, n-1)) * s / sqrt(n) < effect
 
     `spread` is the standard deviation of the questions' means, or of their differences. None
-    where the effect is not above 0, or no 100,000 questions would do.
+    if the effect is not above 0, or if 100,000 questions are too few.
     """
     return smallest_enough(
         lambda n: detectable(spread / math.sqrt(n), n - 1, alpha=alpha, power=power) < effect,
@@ -58,7 +58,7 @@ def questions_needed_unpaired(
     power: float = POWER,
     fewest: int = 2,
 ) -> int | None:
-    """Questions on each side, none of them shared, that show a difference of their means.
+    """Questions needed on each side, without shared ones, to detect a difference of means.
 
         smallest n with  (t_(1-alpha, 2n-2) + t_(power, 2n-2)) * sqrt((s_1^2 + s_2^2) / n) < effect
 
@@ -73,9 +73,9 @@ def questions_needed_unpaired(
 
 
 def smallest_enough(enough: Callable[[int], bool], fewest: int) -> int | None:
-    """The smallest number from `fewest` on that is enough, where all above it are enough too.
+    """The smallest sufficient number from `fewest` on; `enough` must be monotonic.
 
-    None where 100,000 are not.
+    None if 100,000 are not enough.
     """
     if not enough(max(fewest, MOST_QUESTIONS)):
         return None
@@ -87,5 +87,5 @@ def smallest_enough(enough: Callable[[int], bool], fewest: int) -> int | None:
 
 
 def _errors_apart(freedom: float, alpha: float, power: float) -> float:
-    """Standard errors between a limit and an effect that is shown to be beyond it."""
+    """Distance of a detectable effect from a limit, in standard errors."""
     return float(special.stdtrit(freedom, 1 - alpha)) + float(special.stdtrit(freedom, power))

@@ -1,7 +1,7 @@
-"""The mean of an expensive judge's scores, of which there is a sample, with a cheap judge's of all.
+"""Mean of an expensive judge's scores from a sample, with a cheap judge's scores of all rows.
 
-Prediction-powered inference (PPI++): the cheap judge says how the sample differs from all rows,
-and the mean of the sample is moved by as much of it as the sample shows to be right.
+Prediction-powered inference (PPI++): the cheap judge's scores estimate how the sample differs from
+all rows, and the mean of the sample is corrected by this difference with an optimal weight.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ragmetrics.stats.levels import ALPHA, CONFIDENCE
 from ragmetrics.stats.power import detectable, smallest_enough
 
 FEWEST_OF_A_STRATUM = 2
-"""Judged questions below which a stratum's spread cannot be told."""
+"""Fewest judged questions per stratum, for an estimate of its spread."""
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int_]
@@ -27,20 +27,20 @@ Codes = NDArray[np.int_]
 
 @dataclass(frozen=True, slots=True)
 class Powered:
-    """A mean over all rows of which only some were judged by the expensive judge."""
+    """A mean over all rows, of which the expensive judge scored only some."""
 
     best: Mean
-    """By both judges; the plain mean where the cheap one does not help. `n` counts judged rows."""
+    """Mean from both judges; the plain one if the cheap judge does not help. `n`: judged rows."""
     plain: Mean
-    """By the judged rows alone."""
+    """Mean of the judged rows alone."""
     weight: float
-    """Of the cheap judge: lambda, 0 where it does not help."""
+    """Weight lambda of the cheap judge; 0 if it does not help."""
     rows: int
-    """All rows, judged by the expensive judge or not."""
+    """Number of all rows."""
 
     @property
     def gain(self) -> float | None:
-        """Share by which the interval is narrower than the plain one; None without intervals."""
+        """Relative reduction of the interval's width; None without intervals."""
         best, plain = (
             None if one.low is None or one.high is None else one.high - one.low
             for one in (self.best, self.plain)
@@ -50,24 +50,24 @@ class Powered:
 
 @dataclass(frozen=True, slots=True)
 class _Influence:
-    """What each question adds to the error of the mean `plain + weight * shift`.
+    """Influence of each question on the mean `plain + weight * shift`.
 
-    By weight w it is `expensive + w * cheap`.
+    With weight w it is `expensive + w * cheap`.
     """
 
     plain: float
     shift: float
-    """How much higher the cheap judge's mean of all rows is than that of the judged ones."""
+    """The cheap judge's mean of all rows minus that of the judged rows."""
     expensive: Floats
     cheap: Floats
     size: float
-    """Effective number of judged questions."""
+    """Effective number of judged questions (Kish)."""
     questions: int
-    """Judged questions."""
+    """Number of judged questions."""
     strata: int
 
     def error(self, weight: float) -> float:
-        """Standard error; infinite where there are too few questions for another weight."""
+        """Standard error; infinite if there are too few questions for another weight."""
         free = self.questions - self.strata - (weight > 0)
         if free < 1:
             return math.inf
@@ -75,7 +75,7 @@ class _Influence:
         return math.sqrt(squares * self.questions / free)
 
     def best_weight(self) -> float:
-        """The weight of the least error; 0 where it does not beat the plain mean."""
+        """The weight with the least error; 0 if the plain mean has no larger one."""
         squares = float(self.cheap @ self.cheap)
         if squares <= 1e-18:
             return 0.0
@@ -92,22 +92,21 @@ def prediction_powered(
     confidence: float = CONFIDENCE,
     alpha: float = ALPHA,
 ) -> Powered | None:
-    """The mean of an expensive judge's scores over all rows, by those of a random sample of them.
+    """The mean of an expensive judge's scores over all rows, from a random sample of rows.
 
         m = sum_h W_h (mean_n(y)_h + lambda * (mean_N(f)_h - mean_n(f)_h)),   W_h = N_h / N
         lambda = -sum_g A_g B_g / sum_g B_g^2, at least 0
         se^2 = K/(K - H - [lambda > 0]) * sum_g (A_g + lambda * B_g)^2
 
-    f is the cheap judge's score of each of the N rows; y the expensive judge's, NaN where it gave
-    none. `strata` names each row's stratum h (one of H; all are of one without it): within it rows
-    are sampled with equal chances. A_g + lambda * B_g is what question g adds to the error of m
-    (its rows' influence), so rows of one question need not be independent; K questions have a
-    judged row. The interval is that of `mean_interval`, t with k - H - [lambda > 0] degrees of
-    freedom, where k is K less what unequal weights cost. Where lambda does not narrow it, lambda
-    is 0: the plain mean of the judged rows.
+    f is the cheap judge's score of each of the N rows; y the expensive judge's, NaN if it gave
+    none. `strata` names each row's stratum h (one of H; one for all by default): within it rows are
+    sampled with equal chances. A_g + lambda * B_g is the influence of question g on m, so rows of
+    one question need not be independent; K questions have a judged row. The interval is that of
+    `mean_interval`, t with k - H - [lambda > 0] degrees of freedom, where k is K reduced for
+    unequal weights. If lambda does not narrow it, lambda is 0: the plain mean of the judged rows.
 
     Strata with less than two judged questions are joined to the largest one. No row judged: None.
-    Raises ValueError unless every row has a cheap score, and all are of one length.
+    Raises ValueError unless every row has a cheap score and all lists have one length.
     Sources: Angelopoulos, Duchi and Zrnic 2023, "PPI++"; Fisch et al. 2024, "Stratified
     prediction-powered inference"; Särndal, Swensson and Wretman 1992 for the regression estimator.
     """
@@ -121,7 +120,7 @@ def prediction_powered(
     found = _influence(f, y, judged, question, stratum)
     rows, questions = extremes(y[judged], question[judged])
 
-    def told(weight: float) -> Mean:
+    def estimate(weight: float) -> Mean:
         mean, error = found.plain + weight * found.shift, found.error(weight)
         if rows[0] >= 0 and rows[1] <= 1:
             mean = min(max(mean, 0.0), 1.0)
@@ -135,31 +134,31 @@ def prediction_powered(
         return Mean(mean, *bounds, count, found.questions, error, mde)
 
     weight = found.best_weight()
-    return Powered(told(weight), told(0.0), weight, len(f))
+    return Powered(estimate(weight), estimate(0.0), weight, len(f))
 
 
 def allocate(
     sizes: Mapping[str, int], rows: int, spreads: Mapping[str, float] | None = None
 ) -> dict[str, int]:
-    """How many rows to sample of each stratum, `{stratum: rows it has}`: `rows` in all.
+    """Allocate a sample of `rows` rows to strata, `{stratum: rows it has}`.
 
     In proportion to its rows, or with `spreads` to rows times standard deviation (Neyman 1934),
-    but at least two and at most all of them. More rows than there are: all. Fewer than two for
-    each: the largest strata come first.
+    but at least two and at most all of them. If there are fewer rows than that, it takes all. If
+    there are fewer than two for each, the largest strata come first.
     """
     names = sorted(sizes, key=lambda name: (-sizes[name], name))
     has = np.array([sizes[name] for name in names], dtype=np.float64)
     rows = min(rows, int(has.sum()))
     least = np.minimum(has, FEWEST_OF_A_STRATUM)
     if rows <= least.sum():
-        given = np.diff(np.minimum(np.cumsum(least), rows), prepend=0.0)
-        return dict(zip(names, given.astype(int).tolist(), strict=True))
+        allocated = np.diff(np.minimum(np.cumsum(least), rows), prepend=0.0)
+        return dict(zip(names, allocated.astype(int).tolist(), strict=True))
     pull = has * [1.0 if spreads is None else spreads[name] for name in names]
     wanted = _filled(np.maximum(pull, 1e-9 * has), least, has, rows)
-    given = np.floor(wanted + 1e-9)
-    order = np.argsort(given - wanted, kind="stable")
-    given[order[: rows - int(given.sum())]] += 1
-    return dict(zip(names, given.astype(int).tolist(), strict=True))
+    allocated = np.floor(wanted + 1e-9)
+    order = np.argsort(allocated - wanted, kind="stable")
+    allocated[order[: rows - int(allocated.sum())]] += 1
+    return dict(zip(names, allocated.astype(int).tolist(), strict=True))
 
 
 def rows_to_judge(
@@ -170,13 +169,13 @@ def rows_to_judge(
     *,
     confidence: float = CONFIDENCE,
 ) -> int:
-    """Rows to sample of all so that the interval of the mean is so narrow either way.
+    """Rows to sample so that the interval of the mean has this half-width.
 
         smallest n with  t_(n-2) * s * sqrt((1 - r^2) / n + r^2 / N) <= half_width
 
-    `spread` is a row's standard deviation by the expensive judge (where rows of a question repeat,
+    `spread` is a row's standard deviation by the expensive judge (if questions have several rows,
     sqrt(n) times the standard error of an earlier night), `correlation` that of the two judges.
-    All rows where no fewer would do. Source: Cochran 1977, "Sampling Techniques", chapter 7.
+    All rows if fewer are not enough. Source: Cochran 1977, "Sampling Techniques", chapter 7.
     """
     if rows < 4:
         return rows
@@ -194,13 +193,13 @@ def rows_to_judge(
 def _check(f: Floats, y: Floats, clusters: ArrayLike, strata: ArrayLike | None) -> None:
     lengths = {len(f), len(y), np.size(clusters)} | (set() if strata is None else {np.size(strata)})
     if len(lengths) > 1:
-        raise ValueError(f"lists of one length are needed, not of {sorted(lengths)}")
+        raise ValueError(f"lists must have one length, not {sorted(lengths)}")
     if not np.isfinite(f).all():
-        raise ValueError("every row needs the cheap judge's score: leave out those without one")
+        raise ValueError("every row needs a score of the cheap judge: leave out rows without one")
 
 
 def _codes(strata: ArrayLike | None, question: Codes, judged: NDArray[np.bool_]) -> Codes:
-    """Each row's stratum by number; those with too few judged questions joined to the largest."""
+    """Each row's stratum by number; small strata are joined to the largest."""
     if strata is None:
         return np.zeros(len(question), dtype=np.int_)
     code = np.unique(np.asarray(strata), return_inverse=True)[1]
@@ -242,7 +241,7 @@ def _summed(values: Floats, question: Codes) -> Floats:
 
 
 def _filled(pull: Floats, least: Floats, most: Floats, total: int) -> Floats:
-    """Shares in proportion to `pull`, within their bounds, that add up to the total."""
+    """Shares in proportion to `pull`, within bounds, with this sum."""
 
     def at(factor: float) -> Floats:
         return np.clip(factor * pull, least, most)

@@ -1,6 +1,6 @@
-"""How well scores rank: the area under the ROC curve, pooled and within rows, and Spearman.
+"""Quality of a ranking: the area under the ROC curve, pooled and within rows, and Spearman.
 
-A figure that is not defined, as for one class only, is None, never NaN.
+An undefined statistic, as for one class only, is None, never NaN.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from ragmetrics.stats.resampling import Floats, Statistic, midranks, pair, ratio
 
 
 def spearman(a: ArrayLike, b: ArrayLike) -> float | None:
-    """Correlation of ranks, ties at their middle, in [-1, 1]; no spread on a side: None."""
+    """Rank correlation with midranks for ties, in [-1, 1]; None if a side is constant."""
     return unweighted(spearman_statistic(a, b), np.size(a))
 
 
 def spearman_statistic(a: ArrayLike, b: ArrayLike) -> Statistic:
-    """Spearman's correlation, ready to be resampled."""
+    """Spearman's correlation as a statistic for resampling."""
     ranks = [midranks(side) for side in pair(a, b)]
 
     def statistic(counts: Floats) -> Floats:
@@ -34,14 +34,14 @@ def spearman_statistic(a: ArrayLike, b: ArrayLike) -> Statistic:
 def auc(labels: ArrayLike, scores: ArrayLike) -> float | None:
     """Chance that a positive unit scores above a negative one, ties counting half.
 
-    `labels` are true or 1 for positive units. Range [0, 1], 0.5 for scores that say nothing.
+    `labels` are true or 1 for positive units. Range [0, 1], 0.5 for random scores.
     Units of one class only: None. Source: Mann and Whitney 1947; Hanley and McNeil 1982.
     """
     return unweighted(auc_statistic(labels, scores), np.size(labels))
 
 
 def auc_statistic(labels: ArrayLike, scores: ArrayLike) -> Statistic:
-    """The pooled AUC, ready to be resampled."""
+    """The pooled AUC as a statistic for resampling."""
     positive, x = pair(labels, scores)
     rank = midranks(x)
 
@@ -59,9 +59,9 @@ def auc_within(
 ) -> float | None:
     """Mean over the groups (rows) of their own AUC.
 
-    Whether the judge ranks the units of one row, free of how easy the row is. Each row counts
-    the same, however many pairs it has; rows of one class only have no AUC and are left out.
-    No row left: None.
+    It measures the ranking within a row, independent of the difficulty of the row. Rows have equal
+    weights for any number of pairs. Rows of one class only have no AUC and are left out. No row
+    left: None.
     """
     return unweighted(auc_within_statistic(groups, labels, scores), np.size(labels))
 
@@ -69,7 +69,7 @@ def auc_within(
 def auc_within_statistic(
     groups: Sequence[str] | ArrayLike, labels: ArrayLike, scores: ArrayLike
 ) -> Statistic:
-    """The AUC within rows, ready to be resampled: units of one row are drawn together."""
+    """The AUC within rows as a statistic for resampling; units of a row are drawn together."""
     positive, x = pair(labels, scores)
     order = np.argsort(np.unique(np.asarray(groups), return_inverse=True)[1], kind="stable")
     codes = np.unique(np.asarray(groups), return_inverse=True)[1][order]

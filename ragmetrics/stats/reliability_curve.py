@@ -1,4 +1,4 @@
-"""Reliability: whether what a judge scores at 0.8 is right in 8 of 10 cases."""
+"""Reliability curve: whether units with a score of 0.8 are right in 8 of 10 cases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class CalibrationBin:
-    """Units whose scores fall into one bin: what was judged and what was observed."""
+    """Units with scores in one bin: mean score and observed share."""
 
     low: float
     high: float
@@ -31,11 +31,11 @@ class CalibrationBin:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """The bins that hold units, and how far they are from what was judged, on average."""
+    """The bins with units, and the calibration error."""
 
     bins: tuple[CalibrationBin, ...]
     error: float
-    """Expected calibration error: mean of |observed - judged|, bins weighted by their units."""
+    """Expected calibration error: mean of |observed - judged|, weighted by units."""
 
 
 def reliability(
@@ -46,7 +46,7 @@ def reliability(
         ECE = sum_b n_b / n * |observed_b - judged_b|
 
     The intervals of the shares are Wilson's, clustered by group (`mean_interval`). No unit, or
-    scores outside [0, 1], which are no shares: None.
+    scores outside [0, 1]: None.
     Sources: Wilson 1927; Naeini, Cooper and Hauskrecht 2015.
     """
     positive, x = pair(labels, scores)

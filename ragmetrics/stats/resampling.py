@@ -1,7 +1,7 @@
-"""Figures that can be resampled, and their intervals by a cluster bootstrap.
+"""Cluster bootstrap: statistics for resampling, and their intervals.
 
-A figure is a function of how often each unit counts. Counting each once gives the figure;
-counting them as a resample drew them gives the bootstrap, many resamples at once.
+A statistic is a function of the count of each unit. Counts of 1 give the statistic itself; counts
+of a resample give its bootstrap replicate, for many resamples at once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ragmetrics.stats.levels import CONFIDENCE
 
 Floats: TypeAlias = NDArray[np.float64]
 Statistic: TypeAlias = Callable[[Floats], Floats]
-"""From counts (resamples x units) to one value a resample, NaN where it is not defined."""
+"""From counts (resamples x units) to one value per resample, NaN if undefined."""
 Interval: TypeAlias = tuple[float, float]
 Name = TypeVar("Name", bound=str)
 
@@ -25,13 +25,13 @@ RESAMPLES = 1_000
 FEWEST_RESAMPLES = 200
 SEED = 20_071
 _WORK = 10_000_000
-"""Counts (resamples x units) above which fewer resamples are drawn."""
+"""Most counts (resamples x units); above it there are fewer resamples."""
 _AT_ONCE = 2_000_000
 _FEW = 16
 
 
 def unweighted(statistic: Statistic, units: int) -> float | None:
-    """The figure with each unit counted once; None where it is not defined."""
+    """The statistic with each unit counted once; None if undefined."""
     if not units:
         return None
     value = float(statistic(np.ones((1, units)))[0])
@@ -41,7 +41,7 @@ def unweighted(statistic: Statistic, units: int) -> float | None:
 def bootstrap_interval(
     statistic: Statistic, groups: Sequence[str] | ArrayLike, *, seed: int = SEED
 ) -> Interval | None:
-    """The interval of one figure: see `bootstrap_intervals`."""
+    """The interval of one statistic: see `bootstrap_intervals`."""
     return bootstrap_intervals({"figure": statistic}, groups, seed=seed)["figure"]
 
 
@@ -53,11 +53,11 @@ def bootstrap_intervals(
     seed: int = SEED,
     confidence: float = CONFIDENCE,
 ) -> dict[Name, Interval | None]:
-    """Percentile intervals of figures over the same resamples of whole groups (questions).
+    """Percentile intervals of statistics over the same resamples of whole groups (questions).
 
     `groups` names each unit's group: units of one question are not independent, so questions are
     drawn and not units. The same seed gives the same interval. Many units get fewer resamples,
-    at least 200. Less than two groups, or a figure that is not defined in half of the resamples:
+    at least 200. Less than two groups, or a statistic that is undefined in half of the resamples:
     None. Source: Efron and Tibshirani 1993, "An Introduction to the Bootstrap"; for clusters
     Field and Welsh 2007.
     """
@@ -95,7 +95,7 @@ def _percentiles(values: Floats, confidence: float) -> Interval | None:
 
 
 def midranks(values: ArrayLike) -> Statistic:
-    """From counts to each unit's rank among all counted, ties at their middle."""
+    """From counts to each unit's midrank among all counted units."""
     x = np.asarray(values, dtype=np.float64)
     distinct, place = np.unique(x, return_inverse=True)
     total = totals(place, len(distinct))
@@ -109,14 +109,14 @@ def midranks(values: ArrayLike) -> Statistic:
 
 
 def indicators(codes: NDArray[np.int_], size: int) -> Floats:
-    """One column per code, 1 where a unit has it: counts times this are counts by code."""
+    """Indicator matrix with a column per code: counts times this are counts by code."""
     cells = np.zeros((len(codes), size))
     cells[np.arange(len(codes)), codes] = 1.0
     return cells
 
 
 def totals(place: NDArray[np.int_], size: int) -> Statistic:
-    """From counts by unit to counts by place, of which there are `size`."""
+    """From counts by unit to counts by position, with `size` positions."""
     if size <= _FEW:
         cells = indicators(place, size)
         return lambda counts: counts @ cells
@@ -126,13 +126,13 @@ def totals(place: NDArray[np.int_], size: int) -> Statistic:
 
 
 def ratio(above: Floats, below: Floats) -> Floats:
-    """The quotient, NaN where there is nothing to divide by (up to rounding)."""
+    """The quotient, NaN if the divisor is 0 up to rounding."""
     return np.divide(above, below, out=np.full_like(below, np.nan), where=below > 1e-12)
 
 
 def pair(a: ArrayLike, b: ArrayLike) -> tuple[Floats, Floats]:
-    """Two lists as arrays; ValueError unless they are of one length."""
+    """Two lists as arrays. Raises ValueError unless they have one length."""
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if x.shape != y.shape or x.ndim != 1:
-        raise ValueError(f"two lists of one length are needed, not {x.shape} and {y.shape}")
+        raise ValueError(f"two lists must have one length, not {x.shape} and {y.shape}")
     return x, y

@@ -1,7 +1,7 @@
-"""Comparing like with like: a drop between two sets of rows whose mix of strata differs.
+"""Direct standardisation: a drop between two sets of rows with different mixes of strata.
 
-The rows of before are weighed as those of now are mixed (direct standardisation). The drop that is
-left is that of like for like; the rest of the plain drop is the mix.
+The rows of before are weighted by the mix of now. The remaining drop is standardised; the rest of
+the plain drop is the effect of the mix.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from ragmetrics.stats.mean_difference import MeanDifference, Numbers, least_chan
 from ragmetrics.stats.power import detectable
 
 Codes = NDArray[np.intp]
-"""Numbers from 0 on: of each row's question, or of its stratum."""
+"""Number, from 0, of each row's question or stratum."""
 
 _CHANCE = 3.0
 FEWEST = 10.0
-"""Questions of before below which a stratum has no mean of its own."""
+"""Fewest earlier questions for which a stratum has its own mean."""
 
 
 def _sums(codes: Codes, values: Numbers, count: int) -> Numbers:
-    """The sum of the values of each of so many codes."""
+    """The sum of the values per code."""
     found: Numbers = np.bincount(codes, weights=values, minlength=count).astype(np.float64)
     return found
 
 
 @dataclass(frozen=True)
 class StratifiedRows:
-    """The scored rows of one side. Each question has one vote, which its rows share."""
+    """Scored rows of one side. Each question has one vote, split over its rows."""
 
     questions: Codes
-    """The number of each row's question, without a gap."""
+    """Number of each row's question, without gaps."""
     values: Numbers
     levels: Sequence[Codes] = ()
-    """The stratum of each row, by ever finer partitions. Those of both sides are numbered alike."""
+    """Stratum of each row, by increasingly fine partitions, with equal numbers on both sides."""
 
     @cached_property
     def votes(self) -> Numbers:
-        """The part of its question's vote that each row has."""
+        """Each row's share of its question's vote."""
         return 1.0 / np.bincount(self.questions)[self.questions]
 
     @cached_property
     def count(self) -> int:
-        """Questions."""
+        """Number of questions."""
         return int(self.questions.max(initial=-1)) + 1
 
     def by_question(self, values: Numbers) -> Numbers:
@@ -58,37 +58,37 @@ class StratifiedRows:
         return _sums(self.questions, self.votes * values, self.count)
 
     def stratum_votes(self, codes: Codes, count: int) -> Numbers:
-        """The questions that each stratum has."""
+        """Votes per stratum."""
         return _sums(codes, self.votes, count)
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What the rows of before say of the mix of now."""
+    """Expectation for the mix of now, from the rows of before."""
 
     rows: Numbers
-    """The mean of before that each row of now is held against."""
+    """Earlier mean with which each row of now is compared."""
     mean: float
-    """What the mean of before would be with the mix of now."""
+    """Earlier mean, standardised to the mix of now."""
     influence: Numbers
-    """How far each question of before moves that mean. The sum of squares is its variance."""
+    """Influence of each earlier question on that mean; the sum of squares is its variance."""
     freedom: float
-    """Degrees of freedom of that variance: a few questions that stand for many are few."""
+    """Degrees of freedom of that variance; low if few questions have most weight."""
     size: float
-    """Effective questions of before."""
+    """Effective earlier questions."""
     alone: float
-    """Share of now's questions whose stratum has no mean of its own."""
+    """Share of now's questions whose stratum has no own earlier mean."""
 
 
 def expected(before: StratifiedRows, now: StratifiedRows) -> Expected:
-    """The mean of before for the mix of now.
+    """The earlier mean, standardised to the mix of now.
 
         mu_h  = mean of before in stratum h        w_h = share of now's votes in h
         mean  = sum_h w_h mu_h
         psi_q = sum_h w_h / W_h * sqrt(W_h / (W_h - 1)) * sum of q's votes in h times (y - mu_h)
 
-    W_h are the votes of before in h. A row of now is held against its stratum by the finest level
-    at which before has `FEWEST` questions of it, and against all rows of before where none has.
+    W_h are the earlier votes in h. A row of now is compared with its stratum at the finest level
+    that has `FEWEST` earlier questions, and with all earlier rows if no level has.
     """
     whole = (np.zeros(len(one.values), dtype=np.intp) for one in (before, now))
     levels = [tuple(whole), *zip(before.levels, now.levels, strict=True)]
@@ -135,18 +135,18 @@ def like_for_like(
     confidence: float = CONFIDENCE,
     alpha: float = ALPHA,
 ) -> Drop:
-    """An unpaired drop, held against what before says of the mix of now.
+    """An unpaired drop, standardised to the mix of now.
 
         e_q   = mean over q's rows of now of the mean of before in their strata
         drop  = mean(e_q - y_q)           mix = plain drop - drop
         se^2  = max( sum psi_q^2 + var(y_q - e_q) / n,  v (1 / N_eff + 1 / n) )
 
     v is the variance within strata of both sides together, and 1 / N_eff the sum of squares of the
-    shares that the questions of before have in what is expected; degrees of freedom by Welch and
-    Satterthwaite. With one stratum it is the plain drop. The rows of before alone say what is
-    expected, so that lower scores of now cannot be taken for mix.
-    `most` is the largest mix that is usual: what is beyond it, and beyond three standard errors of
-    a mix that is drawn by chance, stays in the drop.
+    weights of the earlier questions in the expectation; degrees of freedom by Welch and
+    Satterthwaite. With one stratum it is the plain drop. The expectation uses the earlier rows
+    alone, so that lower scores of now cannot count as mix.
+    `most` is the largest usual mix: mix beyond it, and beyond three standard errors of a random
+    mix, counts as drop.
     Sources: Kish 1965, "Survey Sampling", and Holt and Smith 1979, "Post stratification".
     """
     found = expected(before, now)
@@ -177,13 +177,13 @@ def like_for_like(
 
 
 def hardest_mix(before: StratifiedRows, nights: Iterable[StratifiedRows]) -> float:
-    """How far the mix of some night lowered the mean, of the one that lowered it most."""
+    """Largest drop of the expected mean by the mix of one of the nights."""
     mean = float(before.by_question(before.values).mean())
     return max((mean - expected(before, one).mean for one in nights), default=0.0)
 
 
 def _contrast(found: Expected, left: Numbers, count: int) -> MeanDifference:
-    """The mean of what is left, against that of before."""
+    """The mean of the residuals, compared with the earlier mean."""
     m = len(left)
     old, new = float(np.square(found.influence).sum()), float(left.var(ddof=1)) / m
     freedom = min(found.freedom, m - 1.0)

@@ -1,7 +1,7 @@
-"""Strata: the tags by which two sets of rows are compared like with like.
+"""Chooses the tags by which a comparison is standardised.
 
-They are chosen by the scores of before alone. The scores of now have no part in it, so that a drop
-cannot choose the tag that explains it away.
+The choice uses the earlier scores alone. Scores of now are not used, so that a drop cannot select
+the tag that explains it away.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ragmetrics.stats.standardised import FEWEST, Codes, StratifiedRows
 
 MOST_TAGS = 3
 SURE = 0.01
-"""Chance by which a tag that says nothing of the scores is chosen, of all tags together."""
+"""Family-wise chance to choose a tag that is unrelated to the scores."""
 _ALIKE = 1e-12
 
 
 @dataclass(frozen=True)
 class Strata:
-    """Tags, and the partitions that they make, each finer than the one before."""
+    """Tags and their partitions, each finer than the one before."""
 
     tags: tuple[str, ...]
     levels: tuple[Codes, ...]
-    """Of all rows, of both sides."""
+    """Strata of all rows, of both sides."""
 
 
 def choose_strata(
@@ -38,12 +38,12 @@ def choose_strata(
     first: Sequence[str] = (),
     choose: bool = True,
 ) -> Strata:
-    """The tags that explain the scores of before, the best one first.
+    """The tags that explain the earlier scores, the best one first.
 
-    `tags` number the value of each row of both sides, `rows` are those of before. `first` are taken
-    whatever they explain. Each further one has the smallest p of an F test of the cells that it
-    divides the strata into; none is taken where that is not below `SURE` (Bonferroni over the tags
-    that are left). Only cells of `FEWEST` questions count: the others stay with their stratum.
+    `tags` number the value of each row of both sides; `rows` are the earlier ones. `first` are
+    always chosen. Each further tag has the smallest p of an F test of the cells into which it
+    splits the strata, as long as p is below `SURE` (Bonferroni over the remaining tags). Only
+    cells of `FEWEST` questions count; smaller ones stay with their stratum.
     """
     whole = np.zeros(len(next(iter(tags.values()), ())), dtype=np.intp)
     names, levels = list(first), list(_refined(whole, [tags[name] for name in first]))
@@ -73,11 +73,10 @@ def _crossed(codes: Codes, tag: Codes) -> Codes:
 
 
 def _test(before: StratifiedRows, codes: Codes, tag: Codes) -> tuple[float, float]:
-    """The chance that cells of a tag that says nothing explain as much, and minus the variance
-    that they explain."""
+    """p of the F test of a tag's cells, and minus the variance that they explain."""
     cells = _crossed(codes, tag)
     votes = before.stratum_votes(cells, int(cells.max(initial=0)) + 1)
-    # What is too small for a mean of its own stays together, in its stratum.
+    # Cells that are too small for an own mean stay together, in their stratum.
     small = votes[cells] < FEWEST
     cells = np.where(small, cells.max(initial=0) + 1 + codes, cells)
     old, new = _scatter(before, codes), _scatter(before, cells)
@@ -97,7 +96,7 @@ def _scatter(before: StratifiedRows, codes: Codes) -> float:
 
 
 def residuals(before: StratifiedRows, codes: Codes) -> Numbers:
-    """What each row has more than the mean of its stratum."""
+    """Each row minus the mean of its stratum."""
     count = int(codes.max(initial=0)) + 1
     votes = before.stratum_votes(codes, count)
     sums = np.bincount(codes, weights=before.votes * before.values, minlength=count)

@@ -1,7 +1,7 @@
 """Text: sentences, normalised questions, numbers in words, and text made safe.
 
-It is for pure functions on strings. They do no I/O and know nothing of rows, judges or nights.
-What makes logged text safe for a judge (`neutralise`) or for Slack (`escape`) is here too.
+This package holds functions on strings, without knowledge of rows, judges or nights. It also makes
+logged text safe for a judge (`neutralise`) and for Slack (`escape`).
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Durations as settings have them: `20h`, `90m`, `1h30m`, `45s`."""
+"""Durations in settings: `20h`, `90m`, `1h30m`, `45s`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST = timedelta(days=30)
 
 
 def read_duration(value: object) -> timedelta:
-    """A duration from its text. Raises ValueError for what is none, or longer than 30 days."""
+    """Read a duration. Raises ValueError if it is malformed, or longer than 30 days."""
     found = value if isinstance(value, timedelta) else _from_text(value)
     if not timedelta(0) < found <= _LONGEST:
         raise ValueError(f"should be longer than 0 and at most 30d, and is {value!r}")
@@ -29,7 +29,7 @@ def _from_text(value: object) -> timedelta:
 
 
 def duration_text(duration: timedelta) -> str:
-    """A duration as its text, in whole seconds: `1h30m`."""
+    """A duration as text, in whole seconds: `1h30m`."""
     left, text = round(duration.total_seconds()), ""
     for unit in "hms":
         count, left = divmod(left, _UNITS[unit])

@@ -1,4 +1,4 @@
-"""Text of users in Slack: made safe to stand in a message, whatever it holds."""
+"""Makes text of users safe in Slack messages, file names and logs."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _OUTER_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 _EMOJI_COLON = re.compile(r":(?=[\w+'-]+:)")
 _CUT_ENTITY = re.compile(r"&[a-z]*$")
 _JOINERS = "\u200c\u200d"
-"""Zero-width, but part of how Persian, Hindi and emoji are written."""
+"""Zero-width characters that Persian, Hindi and emoji need."""
 
 
 def clean(text: str, limit: int) -> str:
-    """One line of at most `limit` visible characters: no controls, no bidi marks."""
+    """One line of at most `limit` characters, without control characters and bidi marks."""
     spaced = (" " if unicodedata.category(c) == "Cc" else c for c in text[: 8 * limit])
-    kept = (c for c in spaced if c in _JOINERS or unicodedata.category(c) not in ("Cf", "Cs"))
-    line = " ".join("".join(kept).split())
+    visible = (c for c in spaced if c in _JOINERS or unicodedata.category(c) not in ("Cf", "Cs"))
+    line = " ".join("".join(visible).split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def escape(text: str, limit: int) -> str:
-    """`clean` text for mrkdwn, where nothing of it is a mention, a link, an emoji or a style.
+    """`clean` text for mrkdwn, without mentions, links, emoji or styles.
 
     Slack has no escape for its style marks, so they are replaced by look-alikes. Underscores
     inside words stay: they are no style there.
@@ -43,6 +43,6 @@ _SHORT = 300  # characters of a server's message that are shown
 
 
 def shorten(text: object) -> str:
-    """A server's words on one line, without what a terminal would obey, cut to size."""
+    """A server's message on one line, truncated, without terminal control characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in str(text)[:5_000]).split())
     return line if len(line) <= _SHORT else f"{line[:_SHORT]} ..."

@@ -8,12 +8,12 @@ NO_VALUE = "–"
 
 
 def finite(value: float | None) -> float | None:
-    """The number, or None for what cannot be drawn."""
+    """The number, or None if it is not finite."""
     return value if value is not None and math.isfinite(value) else None
 
 
 def share(part: float, whole: float) -> str:
-    """`0.4%`, `71.0%`, and `0%` and `100%`; never rounded to nothing or to everything."""
+    """A share as `0.4%` or `71.0%`; `0%` and `100%` are exact, never rounded."""
     if not whole:
         return NO_VALUE
     percent = 100 * part / whole

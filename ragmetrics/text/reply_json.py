@@ -1,7 +1,7 @@
-"""Finds the JSON objects in a judge's reply, and tells a refusal from a verdict.
+"""Finds the JSON objects in a judge's reply, and detects refusals.
 
-Models write more than the object: their thoughts in `<think>` tags, prose, Markdown fences, a
-second pair of braces. Reasoning may hold drafts, so the last object is the verdict.
+Models write more than the object: reasoning in `<think>` tags, prose, Markdown fences, a second
+pair of braces. Reasoning may contain drafts, so the last object is the verdict.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from ragmetrics.errors import UnreadableReply
 
 _LONGEST = 2_000_000  # characters of a reply that are searched
-_EFFORT = 8  # times its length: what is read while looking for objects
+_EFFORT = 8  # most characters parsed, in lengths of the reply
 _THOUGHTS = ("think", "thinking", "reasoning", "thought")
 _OPENED = re.compile(rf"\s*<({'|'.join(_THOUGHTS)})>")
 _CLOSED = re.compile(rf"</({'|'.join(_THOUGHTS)})>")
@@ -33,11 +33,11 @@ _LONGEST_REFUSAL = 2_000
 
 
 class _Duplicate(Exception):
-    """An object names a key twice."""
+    """A key occurs twice in an object."""
 
 
 def json_objects(text: str) -> list[str]:
-    """The JSON objects of a reply as they are written, none inside another, the last one first.
+    """The outermost JSON objects of a reply as text, the last one first.
 
     Thoughts are passed over; where they have no end there is no verdict. Raises UnreadableReply
     where an object names a key twice: nobody knows which value is meant.
@@ -55,7 +55,7 @@ def json_objects(text: str) -> list[str]:
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a reply without a verdict says that the model does not want to answer."""
+    """Whether a reply without a verdict is a refusal of the model."""
     ends = [match.end() for match in _CLOSED.finditer(text)]
     said = text[ends[-1] :].strip() if ends else text.strip()
     match = _REFUSAL.search(said[:_REFUSAL_WITHIN])
@@ -63,7 +63,7 @@ def is_refusal(text: str) -> bool:
 
 
 def _answers(text: str) -> Iterator[str]:
-    """What may be the answer: what follows the thoughts, and the whole where it is not thoughts."""
+    """Possible answers: the text after the reasoning, or the whole without reasoning."""
     ends = [match.end() for match in _CLOSED.finditer(text)]
     if ends:
         yield text[ends[-1] :]
@@ -74,14 +74,14 @@ def _answers(text: str) -> Iterator[str]:
 
 
 def _balanced(text: str) -> Iterator[str]:
-    """The objects that can be read, in order. The effort is bounded, whatever the text holds."""
+    """The readable objects, in order. The work is bounded for any text."""
     effort, place = _EFFORT * len(text) + 10_000, 0
     while effort > 0 and (begins := _BEGINS.search(text, place)):
         start, place = begins.start(), begins.start() + 1
         try:
             _, place = _DECODER.raw_decode(text, start)
         except json.JSONDecodeError as error:
-            # The error counts the lines before it, whether anybody asks for them or not.
+            # Creating the error counts the lines before it, which takes time.
             effort -= error.pos - start + error.pos // 64 + 1
         except (ValueError, RecursionError):  # too deep, or a number too long
             effort -= len(text) - start
@@ -99,7 +99,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_number)

@@ -1,7 +1,7 @@
-"""A plain sentence splitter for texts that pysbd cannot take: one pass, linear in the text.
+"""A rule-based sentence splitter for texts that pysbd cannot split, in linear time.
 
-Like pysbd it ends a sentence at every line break. It knows the stops of many scripts, and leaves
-decimals, initials, list numbers and a few dozen common abbreviations whole.
+Like pysbd it ends a sentence at every line break. It knows the full stops of many scripts, and does
+not split decimals, initials, list numbers and a few dozen common abbreviations.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _STOP = re.compile(rf"([{_NEED_SPACE}{_NEED_NO_SPACE}]+)[\"'”’»›)\]}}）�
 _NEXT_WORD = re.compile(r"""[\s"'“‘„«‹(\[{¿¡]*(.?)""")
 _LONGEST_WORD = 12  # how far to look back for an abbreviation
 
-_ABBREVIATIONS = frozenset(  # those met before a capital; before a small letter none is needed
+_ABBREVIATIONS = frozenset(  # those before a capital; before a small letter none is needed
     "dr mr mrs ms sr prof st mt gen col lt sgt capt rev hon gov sen rep messrs vs cf viz "  # noqa: SIM905
     "exmo doç sn ing dipl bzw ca vgl hr fr frau bl sog mag mme mlle mgr sra srta dra dña av "
     "dott sig гр им ул стр рис см bl.a t.ex dvs mgl".split()
@@ -25,13 +25,13 @@ _BEFORE_NUMBERS = frozenset(
 
 
 def plain_sentences(text: str) -> list[str]:
-    """The sentences of a text, in order, stripped, none empty and no character lost."""
+    """The sentences of a text in order, stripped and not empty, without loss of characters."""
     lines = text.replace("\r", "\n").split("\n")
     return [sentence for line in lines for raw in _cut(line) if (sentence := raw.strip())]
 
 
 def _cut(line: str) -> list[str]:
-    """The line in sentences; a part without a letter or digit stays with the one before it."""
+    """The sentences of a line; a part without a letter or digit joins the one before it."""
     ends = [match.end() for match in _STOP.finditer(line) if _ends(line, match)]
     bounds: list[tuple[int, int]] = []
     begin = 0
@@ -43,7 +43,7 @@ def _cut(line: str) -> list[str]:
 
 
 def _ends(line: str, match: re.Match[str]) -> bool:
-    """Whether the stop found here ends its sentence."""
+    """Whether this full stop ends its sentence."""
     stop = match[1]
     if any(mark in _NEED_NO_SPACE for mark in stop):
         return True

@@ -1,16 +1,16 @@
-"""Sentences, and the identity of questions, for logged text of any shape.
+"""Splits logged text into sentences, and normalises questions.
 
-pysbd splits well, but was written for trusted text. Its hazards, and what is done about each:
+pysbd splits well, but is not safe for untrusted text. Its hazards, and the measures taken:
 
     .[1, 2, 3, ... 19 and more    a pattern exponential in the digits: replaced by an equivalent
     !!!!!!!!!!!! ...              a slow quadratic pattern: replaced by an equivalent
     hundreds of abbreviations     quadratic: each distinct one is replaced once, same result
     a) b) a) b) ..., 1. 2. ...    cubic in the list items: the plain splitter if they are many
-    [ [ [ ..., " ( " ( ...        quadratic: bounded by the length of what pysbd is given
-    its own marks, such as ∯      text changed or lost: compared afterwards, else the plain splitter
-    ten million characters        a minute, with lists ten: the plain splitter from a million on
+    [ [ [ ..., " ( " ( ...        quadratic: the length of a call of pysbd is bounded
+    its own marks, such as ∯      text changed or lost: detected, then the plain splitter
+    ten million characters        a minute, with lists ten: the plain splitter above a million
 
-Nothing is timed: the same text gives the same sentences on every machine.
+No limit is a time: the same text gives the same sentences on every machine.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from pysbd.processor import Processor  # noqa: E402
 
 _LONGEST = 8_000  # characters per call of pysbd; bounds what is quadratic in it
 _LIST_BUDGET = 500_000_000  # steps; about half a second
-_TEXT_BUDGET = 1_000_000  # characters of prose that pysbd is given of one text; some 6 seconds
+_TEXT_BUDGET = 1_000_000  # characters of prose per text for pysbd; about 6 seconds
 _CACHE_BYTES = 32 * 1024 * 1024
 
-_STEPS_PER_CHARACTER = 2_000  # over lists, as pysbd takes them in the time of one character
+_STEPS_PER_CHARACTER = 2_000  # steps over lists that take the time of one character
 
 _LIST_ITEM = re.compile(
     r"(?<![^\s(])(?:[a-z][.)]|[ivx]{2,5}\))"  # a. a) (iv)
     r"|(?<![^\s\-⁃])\d{1,2}\.[\s)]|\d\)\s"  # 1. 2.) 3)
 )
-_LIST_MARKS = frozenset("∯♨☝")  # pysbd's own; in a text they would slip past the budget
+_LIST_MARKS = frozenset("∯♨☝")  # pysbd's own marks, which would bypass the budget
 
-# Group numbers are pysbd's. Each text of digits and separators has one parse only, so that
-# there is nothing to try again; the original tries every way to cut digits into numbers.
+# Group numbers are those of pysbd. Digits and separators have one parse only, so there is no
+# backtracking; the original tries every way to split digits into numbers.
 _NUMBERED_REFERENCE = (
     r"(?<=[^\d\s])(\.|∯)((\[(\d+(?:,(?:\s?-\s?|\s{0,2})|\s?-\s?|\s{1,2}))*\d{1,3}\])+"
     r"|((\d{1,3}\s?)?\d{1,3}))(\s)(?=[A-Z])"
@@ -59,25 +59,25 @@ _CONTINUOUS_PUNCTUATION = r"(?<=\S)[!?]{3,}+(?=\s|\Z)"
 
 @dataclass(frozen=True, slots=True)
 class SplitCounts:
-    """How distinct texts were split: by pysbd, or plainly and for what reason."""
+    """How many distinct texts pysbd split, and how many the plain splitter, by reason."""
 
     pysbd: int = 0
     fallback: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def texts(self) -> int:
-        """All distinct texts split."""
+        """Number of distinct texts."""
         return self.pysbd + sum(self.fallback.values())
 
 
 class SplitCounter:
-    """Counts the distinct texts that a piece of work needed, whoever split them first."""
+    """Counts the distinct texts that a piece of work needs, also those split before."""
 
     def __init__(self) -> None:
         self._texts: dict[str | None, set[int]] = {}
 
     def note(self, text: tuple[str, str], reason: str | None) -> None:
-        """Note one text in one language; `reason` says why it was split plainly, if so."""
+        """Count a text in a language; `reason` is why the plain splitter was used, if it was."""
         self._texts.setdefault(reason, set()).add(hash(text))
 
     def counts(self) -> SplitCounts:
@@ -94,7 +94,7 @@ _counter: ContextVar[SplitCounter | None] = ContextVar("split_counter", default=
 def counting_splits() -> Iterator[SplitCounter]:
     """Count the texts split inside, in this thread and its asyncio tasks.
 
-    The same work gives the same counts, whatever was split before or is split beside it.
+    The counts do not depend on texts split before or concurrently.
     """
     counter = SplitCounter()
     token = _counter.set(counter)
@@ -105,7 +105,7 @@ def counting_splits() -> Iterator[SplitCounter]:
 
 
 def sentences(text: str | None, language: str | None = None) -> tuple[str, ...]:
-    """The sentences of a text, in order, stripped, empty ones dropped.
+    """The sentences of a text in order, stripped, without empty ones.
 
     `language` is a tag such as `de-AT`; without one the text is read as English.
     """
@@ -119,15 +119,15 @@ def sentences(text: str | None, language: str | None = None) -> tuple[str, ...]:
 
 
 def weight(texts: Iterable[str]) -> int:
-    """At most how much work it is to split texts, in characters of prose; lists take more."""
+    """Upper bound of the work to split texts, in characters of prose; lists take more."""
     return sum(len(text) + _most_steps(text) // _STEPS_PER_CHARACTER for text in texts)
 
 
 @contextmanager
 def sharing_splits(path: Path | None = None) -> Iterator[Path]:
-    """Share the texts split inside with all processes that are given the path.
+    """Share the splits of this context with all processes that use the same path.
 
-    Without a path the outermost use makes a file of its own, which goes with it.
+    Without a path the outermost context makes a temporary file.
     """
     global _shared
     if _shared is not None:
@@ -144,13 +144,13 @@ def sharing_splits(path: Path | None = None) -> Iterator[Path]:
 
 
 def normalise(text: str) -> str:
-    """The identity of a question: same wording, whatever its case, width, spaces or last stop."""
+    """A question without differences of case, width, spaces and final punctuation."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return " ".join(folded.split()).rstrip("?!.؟。！？ ")
 
 
 class _UnfitError(Exception):
-    """pysbd cannot be given this text, or did not do well; the message is the reason counted."""
+    """pysbd cannot split this text, or split it badly; the message is the counted reason."""
 
 
 _recent = Recent(_CACHE_BYTES)
@@ -158,7 +158,7 @@ _shared: SharedSplitCache | None = None
 
 
 def _found(key: Key) -> Split:
-    """The sentences of a text, split now if no process of the run has done so."""
+    """The sentences of a text, from the cache if a process of the run has split it."""
     found = _recent.get(key)
     if found is None:
         shared = _shared
@@ -195,7 +195,7 @@ def _split(text: str, code: str) -> Split:
 
 
 def _pieces(text: str) -> list[str]:
-    """A long text in pieces of whole lines: no sentence of pysbd's reaches over a line break."""
+    """A long text in pieces of whole lines: pysbd ends sentences at line breaks."""
     if len(text) <= _LONGEST:
         return [text]
     pieces: list[list[str]] = [[]]
@@ -210,7 +210,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _work(text: str) -> int:
-    """What pysbd has to do for a piece, in characters of prose; raises for what it is not given."""
+    """Work of pysbd for a piece, in characters of prose. Raises _UnfitError if it is unfit."""
     if len(text) > _LONGEST:
         raise _UnfitError("too long")
     steps = _list_cost(text)
@@ -223,7 +223,7 @@ def _by_pysbd(text: str, code: str) -> list[str]:
     language = _hardened(code)
     try:
         found = getattr(language, "Processor", Processor)(text, language).process()
-    except (re.error, IndexError) as error:  # it builds patterns from the text, unescaped
+    except (re.error, IndexError) as error:  # pysbd builds patterns from unescaped text
         raise _UnfitError("error") from error
     if "".join("".join(found).split()) != "".join(text.split()):
         raise _UnfitError("lost text")
@@ -231,7 +231,7 @@ def _by_pysbd(text: str, code: str) -> list[str]:
 
 
 def _list_cost(text: str) -> int:
-    """How many steps pysbd may take over lists: for each item it looks at every later line.
+    """Most steps of pysbd for lists: for each item it reads every later line.
 
     Each lettered item adds a line break before all items of its letter.
     """
@@ -242,14 +242,14 @@ def _list_cost(text: str) -> int:
 
 
 def _most_steps(text: str) -> int:
-    """A bound on what lists take that costs next to nothing: every item has a stop or a bracket."""
+    """A cheap upper bound for lists: every item has a full stop or a bracket."""
     items = text.count(".") + text.count(")")
     return items * (items + text.count("\n")) * len(text)
 
 
 @cache
 def _hardened(code: str) -> Any:
-    """pysbd's rules for a language, with equivalents in place of what is dear in them."""
+    """pysbd's rules for a language, with faster equivalents of the slow ones."""
     rules = LANGUAGE_CODES[code]
     replacer = type(
         "AbbreviationReplacer",
@@ -265,7 +265,7 @@ def _hardened(code: str) -> Any:
 
 
 def _replace_abbreviations(self: Any, text: str) -> str:
-    """pysbd's search_for_abbreviations_in_string without the steps that change nothing.
+    """pysbd's search_for_abbreviations_in_string without steps that have no effect.
 
     An abbreviation that no full stop follows is skipped, and a replacement already made is not
     made again for each further occurrence: those are most of pysbd's time, on prose too.
@@ -294,7 +294,7 @@ def _replace_abbreviations(self: Any, text: str) -> str:
 
 @cache
 def _finders(word: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """pysbd's two patterns for an abbreviation, compiled once: re's own cache is too small."""
+    """pysbd's two patterns for an abbreviation, cached: the cache of `re` is too small."""
     return (
         re.compile(rf"(?:^|\s|\r|\n){word}", re.IGNORECASE),
         re.compile(r"(?<={" + re.escape(word) + "} ).{1}"),

@@ -1,7 +1,7 @@
-"""Texts already split, so that each is split once: in memory, and in a file shared by processes.
+"""Cache of split texts: in memory, and in a file shared by processes.
 
-The file lives as long as a run. It saves work and nothing hangs on it: what it does not give is
-split again. Two processes or threads that meet a new text in the same instant both split it.
+The file lives as long as a run. The cache is optional: a text that is not found is split again. Two
+processes or threads that need a new text at the same time both split it.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ Key = tuple[str, str]
 """pysbd's code of a language, and a text."""
 
 _SHORTEST = 40
-"""Characters: a shorter text is split about as fast as it is looked up."""
+"""Characters; splitting a shorter text is about as fast as a look-up."""
 _PATIENCE = 0.02
-"""Seconds to wait for another process that writes: less than splitting most texts takes."""
+"""Seconds to wait for a writing process; less than splitting most texts takes."""
 _TOGETHER = 64
-"""Splits that are written in one transaction, which costs as much as all of them."""
+"""Splits per transaction."""
 _SCHEMA = "CREATE TABLE IF NOT EXISTS splits (key BLOB PRIMARY KEY, split TEXT) WITHOUT ROWID"
 
 
 class Split(NamedTuple):
-    """A text in sentences."""
+    """The sentences of a text."""
 
     sentences: tuple[str, ...]
     reason: str | None
-    """Why some of them were split plainly, if so."""
+    """Why the plain splitter was used, if it was."""
 
 
 class Recent:
-    """The texts split in this process, least recently used dropped first; safe between threads."""
+    """LRU cache of the texts split in this process; thread-safe."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -55,7 +55,7 @@ class Recent:
         return key in self._entries
 
     def get(self, key: Key) -> Split | None:
-        """The split of a text, if it is still here."""
+        """The split of a text, if it is cached."""
         with self._lock:
             if key not in self._entries:
                 return None
@@ -63,7 +63,7 @@ class Recent:
             return self._entries[key][0]
 
     def put(self, key: Key, found: Split) -> None:
-        """Keep a split."""
+        """Add a split."""
         size = sum(map(sys.getsizeof, (key[1], found, *found.sentences)))
         with self._lock:
             if key in self._entries:  # another thread was faster
@@ -75,7 +75,7 @@ class Recent:
 
 
 class SharedSplitCache:
-    """The texts split by any process of a run, in one SQLite file; safe between threads too.
+    """The texts split by the processes of a run, in one SQLite file; thread-safe.
 
     No failure of the file fails a split: the first one is logged, and the text is split here; so
     it is, silently, where another process holds the file for too long.
@@ -86,10 +86,10 @@ class SharedSplitCache:
         self._lock = threading.Lock()
         self._opened: tuple[int, sqlite3.Connection] | None = None
         self._waiting: dict[bytes, str] = {}
-        self._told = self._closed = False
+        self._logged = self._closed = False
 
     def get(self, key: Key) -> Split | None:
-        """The split of a text, if some process has kept it."""
+        """The split of a text, if a process has stored it."""
         if len(key[1]) < _SHORTEST:
             return None
         try:
@@ -100,7 +100,7 @@ class SharedSplitCache:
             return None
 
     def put(self, key: Key, found: Split) -> None:
-        """Keep a split for all processes: they find it once some more are kept, or at the close."""
+        """Store a split for all processes, in the next transaction or at the close."""
         if len(key[1]) < _SHORTEST:
             return
         with self._lock:
@@ -111,7 +111,7 @@ class SharedSplitCache:
                 self._write()
 
     def close(self) -> None:
-        """Let go of the file, for good: another thread may be at work yet."""
+        """Close the file for good; other threads may still use this object."""
         with self._lock:
             if self._waiting and not self._closed:
                 self._write()
@@ -140,38 +140,38 @@ class SharedSplitCache:
         return cast("str", found[0]) if found else None
 
     def _file(self) -> sqlite3.Connection:
-        """The file as this process opened it: SQLite forbids to carry one over a fork."""
+        """The connection of this process: SQLite connections must not cross a fork."""
         if self._opened is None or self._opened[0] != os.getpid():
             file = sqlite3.connect(
                 self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
             )
-            # It is gone with the run: nothing has to survive a crash.
+            # Deleted with the run: no need to survive a crash.
             file.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; {_SCHEMA}")
             self._opened = (os.getpid(), file)
         return self._opened[1]
 
     def _tell(self, error: Exception) -> None:
         busy = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
-        if not (busy or self._told):
-            self._told = True
+        if not (busy or self._logged):
+            self._logged = True
             log.warning("sentences are not shared between processes: %s: %s", self.path, error)
 
 
 @contextmanager
 def splits_file() -> Iterator[Path]:
-    """A path for the splits of one run, in a folder of its own that goes with the run."""
+    """A path for the splits of one run, in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="ragmetrics-splits-") as folder:
         yield Path(folder) / "splits.sqlite"
 
 
 def _digest(key: Key) -> bytes:
     code, text = key
-    told = f"{code}\0{text}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(told, digest_size=16).digest()
+    data = f"{code}\0{text}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(data, digest_size=16).digest()
 
 
 def _packed(found: Split, text: str) -> str:
-    """A split as JSON: the sentences as places in the text, or themselves where they are not."""
+    """A split as JSON: the sentences as positions in the text, or as text if they are not in it."""
     places: list[int] = []
     end = 0
     for sentence in found.sentences:

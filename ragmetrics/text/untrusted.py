@@ -1,8 +1,7 @@
-"""Text of logs made safe for a judge to read: it stays data, whatever it holds.
+"""Makes text of logs safe for a judge: it stays data.
 
-A log may hold text that no person sees: characters without a glyph, in which orders can be hidden,
-and the tokens by which self-hosted servers mark whose turn it is. A server may read such a token
-in the data as its own.
+A log may hold invisible characters, which can hide instructions, and the chat-template tokens by
+which self-hosted servers mark turns. A server may treat such a token in the data as its own.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ _NAMED = re.compile(
 def neutralise(text: str) -> str:
     """The text without invisible characters, and with every chat-template token cut by a space.
 
-    `<|im_start|>` becomes `< |im_start| >`, `[INST]` becomes `[ INST]`. Joiners of Persian, of the
-    scripts of India and of emoji stay; the variation selectors of emoji go.
+    `<|im_start|>` becomes `< |im_start| >`, `[INST]` becomes `[ INST]`. Joiners of Persian, of
+    Indian scripts and of emoji stay; variation selectors of emoji are removed.
     """
     if not text.isascii():
         text = _INVISIBLE.sub("", text)

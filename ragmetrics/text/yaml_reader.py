@@ -1,8 +1,7 @@
-"""Reading YAML that people write, or others for them: every mistake is a YAMLError with its line.
+"""Reads YAML of users or third parties: every mistake is a YAMLError with its line.
 
-PyYAML raises what Python does for a date that is none, a number too long or a list nested too
-deeply, and says no line. References may also name each other, so that a few lines stand for more
-than memory holds.
+PyYAML raises errors of Python, without a line, for an invalid date, a long number or a deep list.
+Also, a few lines of nested references may expand to more than memory holds.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ import yaml
 
 _DEEPEST = 50
 _MOST_NODES = 100_000
-"""Values of a document, each reference counted as all that it stands for."""
+"""Most values of a document, with references expanded."""
 
 
 def load_yaml(text: str) -> Any:
-    """The document of a text. Raises YAMLError, `line 2, column 4: ...`, and nothing else."""
+    """Parse a document. Raises YAMLError only, as `line 2, column 4: ...`."""
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - it is the safe loader
     except yaml.MarkedYAMLError as error:
@@ -31,10 +30,10 @@ class _Loader(yaml.SafeLoader):
         super().__init__(stream)
         self._depth = 0
         self._sizes: dict[int, int] = {}
-        """Of the nodes that are finished: how many values each stands for."""
+        """Number of values of each finished node."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Compose a node, unless it is nested too deeply or stands for too much."""
+        """Compose a node. Raises if it is nested too deeply or expands to too many values."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         mark, refers = event.start_mark, isinstance(event, yaml.AliasEvent)
         self._depth += 1
@@ -42,7 +41,7 @@ class _Loader(yaml.SafeLoader):
             raise yaml.composer.ComposerError(None, None, "it is nested too deeply", mark)
         node = super().compose_node(parent, index)
         self._depth -= 1
-        if refers and id(node) not in self._sizes:  # to a list or mapping that it is in itself
+        if refers and id(node) not in self._sizes:  # to a list or mapping that contains it
             raise yaml.composer.ComposerError(None, None, "a reference stands for itself", mark)
         if node is not None and not refers:
             self._sizes[id(node)] = self._size(node, mark)
@@ -57,7 +56,7 @@ class _Loader(yaml.SafeLoader):
         return size
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """The value of a node; whatever is wrong with it is told with its line."""
+        """The value of a node; errors name its line."""
         try:
             return super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:

@@ -299,13 +299,13 @@ def test_the_request_s_tokens_are_kept_with_one_of_its_parts(tmp_path: Path) -> 
     """So that their sum is what was paid."""
     judgements = kept(tmp_path)
     tokens: list[tuple[int, int]] = []
-    keep = judgements.keep
+    add = judgements.add
 
     async def noting(judgement: Any) -> None:
         tokens.append((judgement.prompt_tokens, judgement.completion_tokens))
-        await keep(judgement)
+        await add(judgement)
 
-    judgements.keep = noting  # type: ignore[method-assign]
+    judgements.add = noting  # type: ignore[method-assign]
     score(alone(fused(ScriptedJudge(sensible, keeps=True), cache=judgements)), rows(1))
     assert sorted(tokens) == [(0, 0)] * 4 + [(10, 3)]
 

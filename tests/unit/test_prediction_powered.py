@@ -152,13 +152,13 @@ def test_one_judged_question_has_a_mean_without_an_interval() -> None:
 
 def test_a_row_without_a_cheap_score_is_refused() -> None:
     """It has no place in a mean over all rows."""
-    with pytest.raises(ValueError, match="cheap judge's score"):
+    with pytest.raises(ValueError, match="score of the cheap judge"):
         prediction_powered([0.5, math.nan], [0.5, 0.5], ["a", "b"])
 
 
 def test_lists_of_different_lengths_are_refused() -> None:
     """With the lengths."""
-    with pytest.raises(ValueError, match=r"not of \[2, 3\]"):
+    with pytest.raises(ValueError, match=r"not \[2, 3\]"):
         prediction_powered([0.5, 0.6], [0.5, 0.6, 0.7], ["a", "b"])
 
 

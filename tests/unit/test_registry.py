@@ -103,7 +103,7 @@ def test_a_taken_name_is_an_error(installed: Path) -> None:
     """A package never replaces a bundled metric, nor is it silently left out."""
     with installed.open("a") as file:
         file.write("context_recall = brevity_plugin:brevity\n")
-    with pytest.raises(InputError, match="'context_recall' of brevity: there is a metric"):
+    with pytest.raises(InputError, match="'context_recall' of brevity: there is already a metric"):
         metrics()
 
 

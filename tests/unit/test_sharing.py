@@ -272,7 +272,7 @@ def test_an_error_that_nobody_foresaw_ends_no_sharing(
 
     instantly(main())
     for told in caplog.records:
-        assert "its share stays: RuntimeError('Loop is not running')" in told.getMessage()
+        assert "of this process stays: RuntimeError('Loop is not running')" in told.getMessage()
         assert told.exc_info
     assert len(caplog.records) == 2
 

@@ -165,7 +165,7 @@ def test_only_the_words_change(tmp_path: Path) -> None:
         ("grade.yml", {}, "its name should end in .yaml"),
         ("grade.de.yaml", {"language": "fr"}, "language: 'fr' in .* named grade.fr.yaml"),
         ("grade.yaml", {"language": "de"}, "language: 'de' in a file of this name"),
-        ("grade.d.yaml", {}, "language: 'd' in the file's name is no language tag"),
+        ("grade.d.yaml", {}, "language: 'd' in the file's name is not a language tag"),
         ("grade.yaml", {"based_on": "first"}, "based_on: "),
     ],
 )
@@ -189,7 +189,7 @@ GOOD = {"question": "?", "contexts": ["a"], "sentences": ["b", "c"]}
         (GOOD, {"support": [1, 0]}, "output.support: there is no such key"),
         (GOOD, {}, "output.supported: not there"),
         (GOOD, {"supported": [1, 0], "why": "x"}, "output.why: there is no such key"),
-        ({**GOOD, "sentences": 2}, {"supported": [1, 0]}, "input: not what support is asked: Type"),
+        ({**GOOD, "sentences": 2}, {"supported": [1, 0]}, "input: not an input of support: Type"),
         ({**GOOD, "more": 1}, {"supported": [1, 0]}, "input.more: there is no such key"),
         ({"question": "?"}, {"supported": [1]}, "input.contexts: not there"),
     ],

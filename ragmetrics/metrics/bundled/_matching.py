@@ -1,10 +1,10 @@
-"""Which retrieved contexts are relevant by what is known of the truth: by ids, or by their text.
+"""Matches retrieved contexts with the reference contexts, by ids or by text.
 
-Texts are compared by containment (Broder 1997): the share of the reference's runs of four
-letters that the context has within one stretch of twice the reference's length. That is linear
-in the texts, needs no spaces between words, and looks one way only. Edit distance to the best
-place in the context is none of it: rapidfuzz's `partial_ratio` is cubic where texts repeat
-themselves, and takes any scrap of the reference for the whole.
+Texts are compared by containment (Broder 1997): the share of the reference's letter 4-grams that
+the context has within one window of twice the reference's length. This takes linear time, needs no
+spaces between words, and is one-directional. Edit distance to the best window has none of these
+properties: rapidfuzz's `partial_ratio` is cubic for repetitive texts, and a fragment of the
+reference matches it completely.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Places: TypeAlias = np.ndarray[tuple[int], np.dtype[np.intp]]
 
 NEEDS = ("reference_context_ids + retrieved_context_ids | reference_contexts",)
 SIMILAR_FROM = 0.7
-"""Measured on paragraphs in five languages: other paragraphs of the subject reach 0.65 at most,
-copies with one letter in twenty changed stay above 0.7 in 99 of 100, those without a fifth in all.
-A reference of one line in set phrases may be taken for another: there ask for more."""
+"""Measured on paragraphs in five languages. Other paragraphs on the subject reach 0.65 at most. Of
+copies with one letter in twenty changed, 99 of 100 stay above 0.7; of copies without a fifth, all.
+Short references in set phrases may match each other: they need a higher value."""
 CUT_OFFS = (1, 3, 5, 10, 20)
 
 _RUN = 4  # letters
@@ -40,21 +40,21 @@ _NO_LETTER = re.compile(r"[\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What was retrieved, rank by rank, held against what should have been."""
+    """Matches of the retrieved contexts, rank by rank, with the references."""
 
     held: tuple[frozenset[int], ...]
-    """The references, by number, that each rank holds; none where it repeats a higher rank."""
+    """Numbers of the references that each rank holds; none if it repeats a higher rank."""
     references: int
-    """Distinct references."""
+    """Number of distinct references."""
     details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def relevant(self) -> tuple[bool, ...]:
-        """Which ranks hold a reference."""
+        """Whether each rank holds a reference."""
         return tuple(map(bool, self.held))
 
     def found(self, k: int | None = None) -> frozenset[int]:
-        """The references that the first `k` ranks hold together."""
+        """The references that the first `k` ranks hold."""
         return frozenset().union(*self.held[:k])
 
 
@@ -64,7 +64,7 @@ Measure: TypeAlias = Callable[[Ranking, int | None], float]
 def score_by(
     name: str, measure: Measure, row: LogRow, k: int | None, match: Match, similar_from: float
 ) -> Steps[Score]:
-    """The score of a row by a measure of its ranking, cut off at `k`; asks nothing.
+    """The score of a row by a measure of its ranking, cut off at `k`; without requests.
 
     Raises InputError for a parameter out of range.
     """
@@ -75,18 +75,18 @@ def score_by(
         return Score.not_applicable(ranking)
     if not ranking.held:
         return Score(0.0, reason="nothing retrieved", details=ranking.details)
-    kept = ranking.relevant[:k]
+    cut_ranks = ranking.relevant[:k]
     details = {
         **ranking.details,
-        "relevant_ranks": [place for place, relevant in enumerate(kept, 1) if relevant],
-        "at": {str(cut): measure(ranking, cut) for cut in CUT_OFFS if cut <= len(kept)},
+        "relevant_ranks": [place for place, relevant in enumerate(cut_ranks, 1) if relevant],
+        "at": {str(cut): measure(ranking, cut) for cut in CUT_OFFS if cut <= len(cut_ranks)},
     }
-    reason = "" if any(kept) else "no relevant context"
+    reason = "" if any(cut_ranks) else "no relevant context"
     return Score(measure(ranking, k), reason, details)
 
 
 def rank(row: LogRow, match: Match, similar_from: float) -> Ranking | str:
-    """Hold what was retrieved against the references; a text says what the row lacks for it."""
+    """Match the contexts with the references; or a text that names the missing fields."""
     if match == "ids":
         return _by_ids(row)
     if match == "text":
@@ -99,7 +99,7 @@ def rank(row: LogRow, match: Match, similar_from: float) -> Ranking | str:
 
 
 def similarity(reference: str, context: str) -> float:
-    """How much of a reference a context holds, from 0 to 1; not the other way round.
+    """Share of a reference that a context holds, from 0 to 1.
 
     Case, width, spaces, punctuation and vowel points make no difference.
     """
@@ -144,7 +144,7 @@ def _by_text(row: LogRow, similar_from: float) -> Ranking | str:
 
 
 def _once(retrieved: Sequence[str], held: Sequence[set[int]]) -> tuple[frozenset[int], ...]:
-    """A repeat keeps its rank and gains nothing."""
+    """Remove the matches of repeated contexts, which keep their ranks."""
     first = {item: place for place, item in reversed(list(enumerate(retrieved)))}
     return tuple(
         frozenset(numbers if first[item] == place else ())
@@ -153,7 +153,7 @@ def _once(retrieved: Sequence[str], held: Sequence[set[int]]) -> tuple[frozenset
 
 
 class _Letters:
-    """The letters and digits of a text, and its runs of four as numbers, in order."""
+    """The letters and digits of a text, and its 4-grams as numbers, in order."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -166,7 +166,7 @@ class _Letters:
 
     @cached_property
     def distinct(self) -> Runs:
-        """Each run once, ascending."""
+        """The distinct 4-grams, ascending."""
         return np.unique(self.runs)
 
 
@@ -175,10 +175,10 @@ def _letters(text: str) -> _Letters:
 
 
 def _share(reference: _Letters, context: _Letters) -> float:
-    """Share of the reference's distinct runs within one stretch of the context.
+    """Share of the reference's distinct 4-grams within one window of the context.
 
-    A whole book has most runs of any sentence somewhere: so the context is cut into cells as
-    long as the reference, and what counts is the best pair of neighbours.
+    A book holds most 4-grams of any sentence somewhere. So the context is cut into cells of the
+    reference's length, and the best pair of adjacent cells counts.
     """
     if len(reference.text) < _RUN:
         return float(bool(reference.text) and reference.text in context.text)
@@ -191,10 +191,10 @@ def _share(reference: _Letters, context: _Letters) -> float:
 
 
 def _common(reference: _Letters, context: _Letters) -> tuple[Places, Places]:
-    """Where the context has a run of the reference's, and the numbers of those runs."""
+    """Positions in the context of 4-grams of the reference, and the numbers of these."""
     hashed = np.zeros(_SLOTS, np.bool_)
     hashed[reference.slots] = True
-    places = np.flatnonzero(hashed[context.slots])  # most others are out, at a fraction of the cost
+    places = np.flatnonzero(hashed[context.slots])  # a fast filter
     runs = context.runs[places]
     numbers = np.searchsorted(reference.distinct, runs) % len(reference.distinct)
     same = reference.distinct[numbers] == runs

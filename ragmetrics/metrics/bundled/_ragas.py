@@ -1,4 +1,4 @@
-"""What the `ragas_*` twins share: contexts joined, and replies read, as ragas does it."""
+"""Shared by the `ragas_*` metrics: joins contexts and reads replies as ragas does."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _FENCE = "```json"
 
 
 def joined(row: LogRow) -> str:
-    """The contexts as the one text that ragas shows to the judge."""
+    """The contexts as one text, as ragas sends them."""
     return "\n".join(row.retrieved_contexts)
 
 
 def read(kind: TypeAdapter[T], reply: str) -> T:
-    """The first JSON structure of a reply; raise UnreadableReply unless it is of this kind.
+    """The first JSON value of a reply. Raises UnreadableReply if it is not of this kind.
 
-    As ragas: a ```json fence goes before any earlier bracket, and what follows is passed over.
+    As in ragas, a ```json fence has priority over an earlier bracket, and the rest is ignored.
     """
     start = max(reply.find(_FENCE), 0)
     brackets = [place for sign in "[{" if (place := reply.find(sign, start)) >= 0]
@@ -39,7 +39,7 @@ def read(kind: TypeAdapter[T], reply: str) -> T:
 
 
 def baseline_of(prompt: Prompt[V], data: Data, lexicon: Lexicon) -> V:
-    """The embedded judge's answer to a prompt of ours, to be said in ragas's form."""
+    """The embedded judge's answer to a built-in prompt, for use in ragas's format."""
     if prompt.baseline is None:
         raise TypeError(f"{prompt.name} has no baseline")
     return prompt.baseline(data, lexicon)

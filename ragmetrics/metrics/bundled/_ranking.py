@@ -1,4 +1,4 @@
-"""Average precision: what the three forms of context precision have in common."""
+"""Average precision, shared by the three forms of context precision."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def average_precision(relevant: Sequence[bool]) -> Score:
 
         AP = sum over relevant ranks k of (relevant in the first k / k) / number of relevant
 
-    Range [0, 1]; a perfect ranking is exactly 1. None relevant: 0.0, and the reason says so.
+    Range [0, 1]; a perfect ranking is exactly 1. None relevant: 0.0, with a reason.
     """
     ranks = [rank for rank, is_relevant in enumerate(relevant, 1) if is_relevant]
     if not ranks:

@@ -1,4 +1,4 @@
-"""Verdicts on claims, one each: 1 where the contexts support it. Shared by those that ask for them.
+"""Verdicts on claims: 1 if the contexts support the claim, else 0. Shared by several metrics.
 
 A prompt names the field of its data that holds the claims: `sentences` or `statements`.
 """
@@ -24,18 +24,18 @@ class Support(BaseModel):
 
 
 def one_each(field: str) -> Callable[[Support, Data], None]:
-    """The check that there is a verdict for every claim."""
+    """Check that there is one verdict per claim."""
 
     def check(verdict: Support, data: Data) -> None:
-        asked, given = len(data[field]), len(verdict.supported)
-        if asked != given:
-            raise UnreadableReply(f"supported: {given} verdicts for {asked} {field}")
+        asked, received = len(data[field]), len(verdict.supported)
+        if asked != received:
+            raise UnreadableReply(f"supported: {received} verdicts for {asked} {field}")
 
     return check
 
 
 def covered(field: str) -> Callable[[Data, Lexicon], list[float]]:
-    """How much of each claim all contexts together hold."""
+    """Share of each claim that all contexts together hold."""
 
     def evidence(data: Data, lexicon: Lexicon) -> list[float]:
         everything = "\n".join(data["contexts"])

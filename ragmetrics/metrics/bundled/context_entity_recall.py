@@ -1,4 +1,4 @@
-"""How many of the entities in the reference answer the retrieved contexts name."""
+"""Share of the entities in the reference answer that the retrieved contexts name."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ragmetrics.metrics.registry import metric
 from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps, ask, ask_each
 from ragmetrics.text import normalise
 
-# Of English, German, Dutch, French, Spanish, Italian and Portuguese. Both sides lose them alike,
-# so that a name which only looks like one, as in "Die Hard", is found all the same.
+# Articles of English, German, Dutch, French, Spanish, Italian and Portuguese. Both sides lose them,
+# so a name that begins with such a word, as "Die Hard", still matches.
 _ARTICLE = re.compile(
     r"(?:(?:the|an?|der|die|das|het|de|les?|la|los|las|el|il|gli|os|as)\s|l')\s*(?=\S)"
 )
@@ -48,7 +48,7 @@ def _names(text: str) -> Iterator[str]:
 
 
 def _baseline(data: Data, lexicon: Lexicon) -> Entities:
-    """A stand-in: what looks like a name or a number, word by word."""
+    """Baseline: each word that looks like a name or a number."""
     return Entities(entities=list(dict.fromkeys(_names(data["text"]))))
 
 
@@ -92,12 +92,12 @@ def context_entity_recall(row: LogRow) -> Steps[Score]:
     punctuation or leading article.
 
     Range [0, 1], higher is better; one judge call for the reference, then one per distinct
-    context: a single call on all contexts would be new whenever one of them changes, while a
-    context that comes back is answered from the store, and short texts give fuller lists. No
+    context. One call on all contexts would be new whenever one of them changes; with one call per
+    context a known context is answered from the cache, and short texts give fuller lists. No
     reference, or no entity in it: not applicable, contexts not asked. Nothing retrieved: 0.0, not
-    asked. Blank context: not asked. Raises Unanswered where a list cannot be had.
-    With the embedded judge words with a digit or a capital stand in for entities (in German all
-    nouns), and in scripts without capitals all words (pairs of characters where there are no
+    asked. Blank context: not asked. Raises Unanswered if a list cannot be obtained.
+    With the embedded judge the entities are the words with a digit or a capital (in German all
+    nouns), and in scripts without capitals all words (pairs of characters if there are no
     spaces): the metric is then a recall of words.
     Source: ragas ContextEntityRecall, with normalised entities.
     """
@@ -130,11 +130,11 @@ def _normal(entity: str) -> str:
 
 
 def _trimmed(text: str) -> str:
-    """Without the punctuation and spaces around it."""
+    """The entity without surrounding punctuation and spaces."""
     if not any(map(str.isalnum, text)):
         return ""
-    kept = [i for i, sign in enumerate(text) if not _wraps(sign)]
-    return text[kept[0] : kept[-1] + 1]
+    inner = [i for i, sign in enumerate(text) if not _wraps(sign)]
+    return text[inner[0] : inner[-1] + 1]
 
 
 def _wraps(sign: str) -> bool:

@@ -12,7 +12,7 @@ from ragmetrics.model import LogRow, Score, Steps
 
 @metric(version=1, prompts=[GRADE], calls="0: reuses the grades of context_relevance")
 def context_precision(row: LogRow, relevant_from: Literal[1, 2] = 1) -> Steps[Score]:
-    """Average precision of the ranking: 1 where all relevant contexts stand first.
+    """Average precision of the ranking: 1 if all relevant contexts come first.
 
     A context is relevant from grade `relevant_from` on.
 
@@ -20,7 +20,7 @@ def context_precision(row: LogRow, relevant_from: Literal[1, 2] = 1) -> Steps[Sc
 
     Range [0, 1], higher is better; a perfect ranking is exactly 1. No calls beyond those of
     context_relevance. Empty question: not applicable. Nothing retrieved, or nothing of it
-    relevant: 0.0. Raises Unanswered where a grade cannot be had.
+    relevant: 0.0. Raises Unanswered if a grade cannot be obtained.
     Source: Manning, Raghavan, Schuetze 2008, "Introduction to Information Retrieval", 8.4.
     """
     if not row.user_input.strip():

@@ -1,4 +1,4 @@
-"""Whether the contexts that lead to the reference answer are ranked above the others."""
+"""Whether the contexts useful for the reference answer are ranked above the others."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Useful(BaseModel):
 
 
 def _evidence(data: Data, lexicon: Lexicon) -> list[float]:
-    """How far the context covers the question and the answer, each counting one half.
+    """Mean of the shares of the question and of the answer that the context covers.
 
-    The answer alone says little where it is a single word, the question alone where all that
-    was retrieved is about it.
+    The answer alone is weak evidence if it is a single word; the question alone is weak if all
+    contexts are about it.
     """
     texts = (data["question"], data["answer"])
     return [sum(lexicon.coverage(text, data["context"]) for text in texts) / len(texts)]
@@ -71,7 +71,7 @@ knowledge, and take the answer as given, right or wrong.
 def usefulness(row: LogRow, answer: str) -> Steps[list[bool]]:
     """Whether each context of a row was useful in arriving at the answer, in rank order.
 
-    Blank contexts were not, and are not asked about.
+    Blank contexts are not useful, and no request is made for them.
     """
     items = [
         {"question": row.user_input, "context": context, "answer": answer}
@@ -91,14 +91,14 @@ def usefulness(row: LogRow, answer: str) -> Steps[list[bool]]:
     calls="1 per distinct (question, context, reference)",
 )
 def context_precision_with_reference(row: LogRow) -> Steps[Score]:
-    """Average precision of the ranking, by what helps to arrive at the reference answer.
+    """Average precision of the ranking, by usefulness for the reference answer.
 
         AP = sum over useful ranks k of (useful in the first k / k) / number of useful
 
     Range [0, 1], higher is better; a perfect ranking is exactly 1. One judge call per distinct
     (question, context, reference). Empty question or no reference: not applicable. Nothing
     retrieved: 0.0, not asked. Blank context: not useful, not asked. No context useful: 0.0.
-    Raises Unanswered where a verdict cannot be had.
+    Raises Unanswered if a verdict cannot be obtained.
     Source: ragas LLMContextPrecisionWithReference, without its small term in the denominator.
     """
     if not row.user_input.strip():

@@ -1,4 +1,4 @@
-"""Whether the contexts that the response drew on are ranked above the others."""
+"""Whether the contexts useful for the response are ranked above the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ragmetrics.model import LogRow, Score, Steps
     calls="1 per distinct (question, context, response)",
 )
 def context_precision_without_reference(row: LogRow) -> Steps[Score]:
-    """Average precision of the ranking, by what helps to arrive at the response.
+    """Average precision of the ranking, by usefulness for the response.
 
         AP = sum over useful ranks k of (useful in the first k / k) / number of useful
 
@@ -23,7 +23,7 @@ def context_precision_without_reference(row: LogRow) -> Steps[Score]:
     (question, context, response). Needs no reference, but a wrong response makes the contexts
     that misled it count as useful. Empty question or no response: not applicable. Nothing
     retrieved: 0.0, not asked. Blank context: not useful, not asked. No context useful: 0.0.
-    Raises Unanswered where a verdict cannot be had.
+    Raises Unanswered if a verdict cannot be obtained.
     Source: ragas LLMContextPrecisionWithoutReference, without its small term in the denominator.
     """
     if not row.user_input.strip():

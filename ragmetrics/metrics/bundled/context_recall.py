@@ -1,4 +1,4 @@
-"""How much of the reference answer the retrieved contexts support."""
+"""Share of the reference answer that the retrieved contexts support."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def context_recall(row: LogRow) -> Steps[Score]:
 
     Range [0, 1], higher is better; at most one judge call per row.
     No reference, or none with a word in it: not applicable. Nothing retrieved: 0.0, not asked.
-    Raises Unanswered where the reply stays unreadable: not one verdict per sentence.
+    Raises Unanswered if the reply stays unreadable: not one verdict per sentence.
     Source: RAGAS context recall, with our own sentences as the denominator.
     """
     stated = claims(row.reference, row.language)

@@ -1,4 +1,4 @@
-"""How much of what was retrieved has to do with the question, each context graded 0, 1 or 2."""
+"""Relevance of the retrieved contexts to the question, each graded 0, 1 or 2."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ Judge only what the context says; use no other knowledge.
 
 
 def grades(row: LogRow) -> Steps[list[int]]:
-    """Grade every context of a row; blank ones are 0 and not asked about."""
+    """Grade every context of a row; blank ones get 0 without a request."""
     items = [
         {"question": row.user_input, "context": context}
         for context in row.retrieved_contexts
@@ -79,7 +79,7 @@ def context_relevance(row: LogRow) -> Steps[Score]:
     Range [0, 1], higher is better; one judge call per distinct (question, context) pair.
     Bands: excellent from 0.9, good from 0.7, moderate from 0.5, poor below.
     Empty question: not applicable. Nothing retrieved: 0.0, not asked. Blank context: grade 0,
-    not asked. Raises Unanswered where a grade cannot be had.
+    not asked. Raises Unanswered if a grade cannot be obtained.
     Source: NVIDIA's context relevance as in ragas, graded context by context.
     """
     if not row.user_input.strip():

@@ -1,4 +1,4 @@
-"""Which sentences of what was retrieved are needed to answer the question."""
+"""Which retrieved sentences are needed to answer the question."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _check(verdict: Needed, data: Data) -> None:
 
 
 def relevances(data: Data, lexicon: Lexicon) -> list[tuple[float, float]]:
-    """How relevant each sentence is, and its context by the most relevant one."""
+    """Relevance of each sentence, and of its context by the most relevant sentence."""
     question, texts = data["question"], [list(one.values()) for one in data["contexts"]]
     wholes = [lexicon.relevance(question, " ".join(context)) for context in texts]
     best = max(wholes, default=0.0) or 1.0
@@ -41,7 +41,7 @@ def relevances(data: Data, lexicon: Lexicon) -> list[tuple[float, float]]:
 
 
 def _evidence(data: Data, lexicon: Lexicon) -> list[float]:
-    # A sentence seldom repeats what its context is about: "It was opened in 1889."
+    # A sentence rarely repeats the subject of its context: "It was opened in 1889."
     return [
         (1 - CONTEXT_SAYS) * own + CONTEXT_SAYS * context
         for own, context in relevances(data, lexicon)
@@ -98,7 +98,7 @@ def split(row: LogRow) -> list[tuple[str, ...]]:
 
 
 def needed(row: LogRow, contexts: list[tuple[str, ...]]) -> Steps[list[list[int]]]:
-    """Ask once for the needed sentences; per context their indices, from 0, ascending."""
+    """Request the needed sentences once; per context their indices from 0, ascending."""
     numbered: list[dict[str, str]] = []
     for context in contexts:
         start = sum(len(earlier) for earlier in numbered)
@@ -116,8 +116,8 @@ def context_relevancy(row: LogRow) -> Steps[Score]:
 
     Range [0, 1], higher is better; one judge call per row. The judge names sentences by our
     numbers and never rewrites text. Empty question: not applicable. Nothing retrieved, or no
-    sentence in it: 0.0, not asked. Raises Unanswered where the reply stays unreadable: a number
-    out of range, or one repeated. Falls when chunks grow: see context_relevancy_chunks.
+    sentence in it: 0.0, not asked. Raises Unanswered if the reply stays unreadable: a number
+    out of range, or one repeated. It falls when chunks grow: see context_relevancy_chunks.
     Source: RAGAS (Es et al. 2023), context relevance, with our own denominator.
     """
     if not row.user_input.strip():

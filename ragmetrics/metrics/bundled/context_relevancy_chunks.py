@@ -15,7 +15,7 @@ def context_relevancy_chunks(row: LogRow) -> Steps[Score]:
 
     Range [0, 1], higher is better; no calls beyond that of context_relevancy. Fair to large
     chunks that hold a one-sentence answer. Empty question: not applicable. Nothing retrieved,
-    or no sentence in it: 0.0, not asked. Raises Unanswered where the reply stays unreadable.
+    or no sentence in it: 0.0, not asked. Raises Unanswered if the reply stays unreadable.
     Source: our own, after RAGAS (Es et al. 2023).
     """
     if not row.user_input.strip():

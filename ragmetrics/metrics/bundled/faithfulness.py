@@ -1,4 +1,4 @@
-"""How much of what the response states is supported by the retrieved contexts."""
+"""Share of the response's statements that the retrieved contexts support."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Statements(BaseModel):
 
 
 def _check_statements(verdict: Statements, data: Data) -> None:
-    asked, given = len(data["sentences"]), len(verdict.statements)
-    if asked != given:
-        raise UnreadableReply(f"statements: {given} lists for {asked} sentences")
+    asked, received = len(data["sentences"]), len(verdict.statements)
+    if asked != received:
+        raise UnreadableReply(f"statements: {received} lists for {asked} sentences")
 
 
 def _each_as_it_stands(data: Data, lexicon: Lexicon) -> Statements:
@@ -95,7 +95,7 @@ Reply with exactly one verdict per statement.
 
 
 def statements(row: LogRow) -> Steps[list[str]]:
-    """The statements of a row's response, in order; not asked where it has no sentence."""
+    """The statements of a row's response, in order; no request if it has no sentence."""
     said = claims(row.response, row.language)
     if not said:
         return []
@@ -114,12 +114,12 @@ def faithfulness(row: LogRow) -> Steps[Score]:
 
         faithfulness = |{s in S : contexts support s}| / |S|,   S = statements of the response
 
-    Range [0, 1], higher is better; two judge calls per row. The judge takes apart the sentences
-    that we split; with the embedded judge each sentence is one statement. An empty question is
-    no hindrance: it only helps to understand. No response, or no statement in it: not
-    applicable. Nothing retrieved: 0.0, not asked. Raises Unanswered where a reply stays
-    unreadable: not one list per sentence, or not one verdict per statement.
-    Source: RAGAS faithfulness (Es et al. 2023), taken apart sentence by sentence.
+    Range [0, 1], higher is better; two judge calls per row. The judge splits our sentences into
+    statements; with the embedded judge each sentence is one statement. The question may be
+    empty: it only gives context. No response, or no statement in it: not applicable. Nothing
+    retrieved: 0.0, not asked. Raises Unanswered if a reply stays unreadable: not one list per
+    sentence, or not one verdict per statement.
+    Source: RAGAS faithfulness (Es et al. 2023), split sentence by sentence.
     """
     if not (row.response or "").strip():
         return Score.not_applicable("no response")

@@ -1,4 +1,4 @@
-"""Whether anything relevant was retrieved."""
+"""Whether any relevant context was retrieved."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def hit_rate(
 
     Range [0, 1], 0 or 1 for a row; its mean is the hit rate, also called success@k. No judge
     call. Rows without ids on both sides are compared by text (details: `matched_by`): a context
-    is relevant that holds a reference by `similar_from` or more. Short references that differ
-    in one word or number can pass: give ids, or raise `similar_from`. Neither ids on both sides
+    is relevant if it holds a reference by `similar_from` or more. Short references that differ
+    in one word or number can match: use ids, or raise `similar_from`. Neither ids on both sides
     nor reference_contexts: not applicable, as is a row whose references are empty.
     Nothing retrieved: 0.0. Raises InputError for a parameter out of range.
     Source: success at k, as in trec_eval.

@@ -1,4 +1,4 @@
-"""How much of what was retrieved is known to be relevant."""
+"""Share of the retrieved contexts that are reference contexts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def id_precision(
         precision@k = |relevant among ranks 1..k| / k,   k = None: |relevant| / |retrieved|
 
     Range [0, 1], higher is better; no judge call. As in trec_eval the denominator is k even
-    where fewer were retrieved. A repeated context keeps its rank and is not relevant again.
+    if fewer were retrieved. A repeated context keeps its rank and is not relevant again.
     Rows without ids on both sides are compared by text (details: `matched_by`): a context is
-    relevant that holds a reference by `similar_from` or more. Short references that differ in
-    one word or number can pass: give ids, or raise `similar_from`. Neither ids on both sides
+    relevant if it holds a reference by `similar_from` or more. Short references that differ in
+    one word or number can match: use ids, or raise `similar_from`. Neither ids on both sides
     nor reference_contexts: not applicable, as is a row whose references are empty.
     Nothing retrieved: 0.0. Raises InputError for a parameter out of range.
     Source: Manning, Raghavan, Schuetze 2008, "Introduction to Information Retrieval", 8.3, 8.4.

@@ -1,4 +1,4 @@
-"""How many of the relevant contexts were retrieved."""
+"""Share of the reference contexts that were retrieved."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def id_recall(
 
     Range [0, 1], higher is better; no judge call. Ids are compared as they are. Rows without
     ids on both sides are compared by text (details: `matched_by`): a context holds a reference
-    that is in it by `similar_from` or more, whatever its case, spaces and punctuation; a part
-    of a reference is not the whole. Short references that differ in one word or number can
-    pass ("The warranty lasts 24 months." is in "... 36 months." by 0.76): give ids, or raise
-    `similar_from`. References that repeat count once. Neither ids on both sides nor
+    if `similar_from` of it or more is there, regardless of case, spaces and punctuation; a part
+    of a reference does not match. Short references that differ in one word or number can
+    match ("The warranty lasts 24 months." is in "... 36 months." by 0.76): use ids, or raise
+    `similar_from`. Repeated references count once. Neither ids on both sides nor
     reference_contexts: not applicable, as is a row whose references are empty.
     Nothing retrieved: 0.0. Raises InputError for a parameter out of range.
     Source: Manning, Raghavan, Schuetze 2008, "Introduction to Information Retrieval", 8.3.

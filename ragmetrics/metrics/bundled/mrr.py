@@ -1,4 +1,4 @@
-"""How far down the first relevant context stands."""
+"""Reciprocal rank of the first relevant context."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def mrr(
 
     Range [0, 1], higher is better; its mean over rows is the mean reciprocal rank. No judge
     call. Rows without ids on both sides are compared by text (details: `matched_by`): a context
-    is relevant that holds a reference by `similar_from` or more. Short references that differ
-    in one word or number can pass: give ids, or raise `similar_from`. Neither ids on both sides
+    is relevant if it holds a reference by `similar_from` or more. Short references that differ
+    in one word or number can match: use ids, or raise `similar_from`. Neither ids on both sides
     nor reference_contexts: not applicable, as is a row whose references are empty.
     Nothing retrieved: 0.0. Raises InputError for a parameter out of range.
     Source: Voorhees 1999, "The TREC-8 question answering track report".

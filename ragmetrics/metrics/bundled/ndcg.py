@@ -1,4 +1,4 @@
-"""Whether the relevant contexts were retrieved and stand first."""
+"""Whether the relevant contexts were retrieved and ranked first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _ndcg(ranking: Ranking, k: int | None) -> float:
 
 
 def _gaining(ranking: Ranking) -> list[int]:
-    """The ranks that hold a reference which no higher rank holds."""
+    """The ranks with a reference that no higher rank holds."""
     seen: set[int] = set()
     ranks = []
     for rank, held in enumerate(ranking.held, 1):
@@ -41,12 +41,12 @@ def ndcg(
         DCG@k = sum over gaining ranks r <= k of 1 / log2(r + 1)
         nDCG@k = DCG@k / (sum over r = 1..min(R, k) of 1 / log2(r + 1)),   k = None: no limit
 
-    R is the number of relevant contexts. Range [0, 1], higher is better; exactly 1 where all of
-    them stand first. No judge call. A rank gains where it holds a reference that no higher rank
+    R is the number of relevant contexts. Range [0, 1], higher is better; exactly 1 if all of
+    them come first. No judge call. A rank gains if it holds a reference that no higher rank
     holds: a repeat gains nothing. Rows without ids on both sides are compared by text (details:
-    `matched_by`): a context holds a reference that is in it by `similar_from` or more, and
-    references that one context brings together count as one in R. Short references that differ
-    in one word or number can pass: give ids, or raise `similar_from`. Neither ids on both sides
+    `matched_by`): a context holds a reference if `similar_from` of it or more is there, and
+    references that one context holds together count as one in R. Short references that differ
+    in one word or number can match: use ids, or raise `similar_from`. Neither ids on both sides
     nor reference_contexts: not applicable, as is a row whose references are empty.
     Nothing retrieved: 0.0. Raises InputError for a parameter out of range.
     Source: Jarvelin, Kekalainen 2002, with binary gains as in trec_eval.

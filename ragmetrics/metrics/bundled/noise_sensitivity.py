@@ -1,4 +1,4 @@
-"""How much of the response is wrong because of what was retrieved. Lower is better."""
+"""Share of the response that is wrong because of the retrieved contexts. Lower is better."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ class _Context(NamedTuple):
     calls="2, one of them that of faithfulness; where a statement is wrong, 1 more per context",
 )
 def noise_sensitivity(row: LogRow, mode: str = "relevant") -> Steps[Score]:
-    """Share of the response's statements that are wrong and stand in a retrieved context.
+    """Share of the response's statements that are wrong and supported by a retrieved context.
 
         noise_sensitivity = |{s in W : a context of this mode supports s}| / |S|
         S = statements of the response,   W = those that the reference does not support
 
-    A context is relevant if it supports a sentence of the reference. Mode `relevant` counts what
-    stands in a relevant context, `irrelevant` what stands in irrelevant ones only.
+    A context is relevant if it supports a sentence of the reference. Mode `relevant` counts
+    statements supported by a relevant context, `irrelevant` those by irrelevant ones only.
 
     Range [0, 1], LOWER is better. Calls per row: one for the statements, that of faithfulness;
-    one for what the reference supports; then, only where a statement is wrong, one per distinct
-    context, on the wrong statements and the reference's sentences at once. Both modes ask the
-    same. An empty question is no hindrance: it only helps to understand. No response, no
-    statement in it, no reference, nothing retrieved: not applicable, as nothing retrieved can
-    have misled. No statement wrong: 0.0. Blank context: not asked. Raises InputError for another
-    mode, Unanswered where a reply stays unreadable or a verdict cannot be had.
+    one for their support by the reference; then, only if a statement is wrong, one per distinct
+    context, on the wrong statements and the reference's sentences at once. Both modes make the
+    same requests. The question may be empty: it only gives context. No response, no statement
+    in it, no reference, or nothing retrieved: not applicable. No statement wrong: 0.0. Blank
+    context: not asked. Raises InputError for another mode, Unanswered if a reply stays
+    unreadable or a verdict cannot be obtained.
     Source: ragas 0.4 NoiseSensitivity, with the reference in our own sentences.
     """
     if mode not in MODES:
@@ -69,7 +69,7 @@ def noise_sensitivity(row: LogRow, mode: str = "relevant") -> Steps[Score]:
 
 
 def _supported(row: LogRow, texts: Sequence[str], said: Sequence[str]) -> Steps[list[list[int]]]:
-    """One wave: per text, one verdict per statement."""
+    """One round of requests: per text, one verdict per statement."""
     verdicts = yield from ask_each(
         GROUNDED,
         [
@@ -81,7 +81,7 @@ def _supported(row: LogRow, texts: Sequence[str], said: Sequence[str]) -> Steps[
 
 
 def _look_up(row: LogRow, wrong: Sequence[str], truths: Sequence[str]) -> Steps[list[_Context]]:
-    """What each context holds of the wrong statements and of the reference."""
+    """Which wrong statements and reference sentences each context supports."""
     texts = {place: text for place, text in enumerate(row.retrieved_contexts) if text.strip()}
     found = yield from _supported(row, list(texts.values()), [*wrong, *truths])
     return [
@@ -91,6 +91,6 @@ def _look_up(row: LogRow, wrong: Sequence[str], truths: Sequence[str]) -> Steps[
 
 
 def _misleads(contexts: Sequence[_Context], statement: int, mode: str) -> bool:
-    """Whether this wrong statement stands in contexts that count."""
+    """Whether a context that counts supports this wrong statement."""
     kinds = {one.is_relevant for one in contexts if one.holds[statement]}
     return True in kinds if mode == "relevant" else kinds == {False}

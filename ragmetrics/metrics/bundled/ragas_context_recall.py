@@ -1,4 +1,4 @@
-"""ragas's context recall, as it was in 0.1: the same number from the same replies.
+"""Context recall of ragas 0.1: the same number from the same replies.
 
 The words of the prompt are those of ragas 0.1.10, Apache License 2.0, see NOTICE.
 """
@@ -149,19 +149,19 @@ classification:\x20
 
 @metric(version=1, prompts=[ATTRIBUTION], needs=("retrieved_contexts", "reference"), calls="1")
 def ragas_context_recall(row: LogRow) -> Steps[Score]:
-    """Share of the statements, as the judge cuts the reference, that the contexts support (0.1).
+    """Share of the judge's statements of the reference that the contexts support (0.1).
 
         ragas_context_recall = |attributed statements| / |statements returned|
 
-    Range [0, 1], higher is better; one judge call per row. Kept as in ragas 0.1: contexts are
-    joined by a line break; the judge both cuts the reference and judges the pieces, and nothing
-    compares them with the reference, so the denominator is its own; `attributed` counts unless
-    it is 0 once cut to a whole number (2, -1 and true do; 0.9 does not). Nothing retrieved, or
-    an empty question: asked all the same. No statement returned: no score (unreadable), where
-    ragas gives NaN. No reference: not applicable, also where it is blank (which ragas asks).
-    Raises Unanswered where the reply stays unreadable: no JSON list of statements with reasons.
-    Then the same is asked again; ragas asks the judge once to repair its reply instead, and
-    closes by itself JSON that was cut off.
+    Range [0, 1], higher is better; one judge call per row. As in ragas 0.1, contexts are
+    joined by a line break; the judge both splits the reference and judges the statements, and
+    these are not compared with the reference, so the denominator is the judge's; `attributed`
+    counts unless it is 0 after truncation to an integer (2, -1 and true count; 0.9 does not).
+    Nothing retrieved, or an empty question: asked. No statement returned: no score (unreadable);
+    ragas gives NaN. No reference, or a blank one, which ragas asks: not applicable.
+    Raises Unanswered if the reply stays unreadable: no JSON list of statements with reasons.
+    Then the same request is repeated; ragas asks the judge once to repair its reply instead,
+    and completes truncated JSON itself.
     Source: ragas 0.1.10, metrics/_context_recall.py (same in 0.1.7 to 0.1.21, which from
     0.1.14 on quote the inputs as JSON).
     """

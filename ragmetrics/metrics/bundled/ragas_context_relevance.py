@@ -1,4 +1,4 @@
-"""ragas's (NVIDIA's) context relevance of 0.4: the same number from the same replies.
+"""Context relevance (NVIDIA) of ragas 0.4: the same number from the same replies.
 
 The words of the prompts are those of ragas 0.4.3, Apache License 2.0, see NOTICE.
 """
@@ -91,20 +91,20 @@ Based on the provided Question and Context, the Relevance score is  [""",
 
 @metric(version=1, prompts=[FIRST, SECOND], calls="2")
 def ragas_context_relevance(row: LogRow, alone: Alone = "either") -> Steps[Score]:
-    """Relevance of all contexts as one text, graded twice in different words (ragas 0.4).
+    """Relevance of all contexts as one text, graded by two different prompts (ragas 0.4).
 
         ragas_context_relevance = (grade_1 / 2 + grade_2 / 2) / 2
 
-    Range [0, 1], higher is better; two judge calls per row. Kept as in ragas.metrics of 0.4.3
-    (nv_context_relevance): contexts are joined by a line break; a grade is the first of 2, 1 and
-    0, in this order, that stands anywhere in the reply, so "between 0 and 2" is 2 and "10" is 1.
-    Empty question, nothing retrieved, or contexts that equal the question or stand in it: 0.0,
-    not asked. A reply without a grade is asked again (ragas: up to four times; here: `reasks`);
-    if one judgement stays missing, the other counts. That is what ragas means to do and what its
-    `metrics.collections` do; its `metrics` do so for the first judgement only, for max(nan, x)
-    is NaN: `alone="first"` gives no score there either.
-    Raises InputError for another `alone`; Unanswered where no judgement is left or the judge
-    cannot be asked.
+    Range [0, 1], higher is better; two judge calls per row. As in ragas.metrics of 0.4.3
+    (nv_context_relevance), contexts are joined by a line break; a grade is the first of 2, 1 and
+    0, in this order, that occurs anywhere in the reply, so "between 0 and 2" is 2 and "10" is 1.
+    Empty question, nothing retrieved, or contexts that equal the question or occur in it: 0.0,
+    not asked. After a reply without a grade the request is repeated (ragas: up to four times;
+    here: `reasks`); if one grade stays missing, the other counts, as in ragas's
+    `metrics.collections`. Its `metrics` do so for the first grade only, because max(nan, x) is
+    NaN: `alone="first"` gives no score there either.
+    Raises InputError for another `alone`; Unanswered if no grade is left or the judge cannot be
+    asked.
     Source: ragas 0.4.3, metrics/_nv_metrics.py.
     """
     if alone not in get_args(Alone):
@@ -125,7 +125,7 @@ def ragas_context_relevance(row: LogRow, alone: Alone = "either") -> Steps[Score
 
 
 def _judged(answer: Answer) -> int | None:
-    """A grade, or None where the judge gave none; raise Unanswered where it could not be asked."""
+    """A grade, or None if the judge gave none. Raises Unanswered if it could not be asked."""
     if isinstance(answer, Text):
         return _grade(answer.text)
     if isinstance(answer, Unanswered) and answer.status == Status.UNREADABLE:

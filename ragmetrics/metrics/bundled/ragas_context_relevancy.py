@@ -1,4 +1,4 @@
-"""ragas's context relevancy, as it was up to 0.1.10: the same number from the same replies.
+"""Context relevancy of ragas up to 0.1.10: the same number from the same replies.
 
 The words of the prompt are those of ragas 0.1.10, Apache License 2.0, see NOTICE.
 """
@@ -45,20 +45,20 @@ candidate sentences:\x20
 
 @metric(version=1, prompts=[EXTRACTION], calls="1")
 def ragas_context_relevancy(row: LogRow) -> Steps[Score]:
-    """Sentences that the judge wrote out of the contexts, per sentence of the contexts (ragas 0.1).
+    """Sentences that the judge extracts, per sentence of the contexts (ragas 0.1).
 
         ragas_context_relevancy = min(|sentences(reply)| / |sentences(contexts)|, 1)
 
-    Range [0, 1], higher is better; one judge call per row. Kept as in ragas 0.1.10 and before:
-    contexts are joined by a line break, and English rules split both sides, whatever the row's
-    language; the reply is counted, not compared, so sentences that stand in no context count as
-    well, and more of them than there are give 1; none counts only if the whole reply is
-    `insufficient information.` in any case, and as it came: without the stop, or with a blank
-    at an end, it is a sentence. An empty reply is 0; an empty question is asked all the same.
-    No sentence in the contexts: 0.0, not asked (ragas asks, and gives 0 whatever the reply).
-    Raises Unanswered where there is no reply; any reply is read.
-    Text that makes pysbd hang, or lose some of it, is split by rules of our own, and contexts
-    beyond 8,000 characters piece by piece: there the counts may differ from ragas's.
+    Range [0, 1], higher is better; one judge call per row. As in ragas 0.1.10 and before,
+    contexts are joined by a line break, and English rules split both sides in every language.
+    The sentences of the reply are counted, not compared: those that are in no context count
+    too, and the score is at most 1. The count is 0 only if the whole reply is
+    `insufficient information.` in any case; without the full stop, or with a space at an end,
+    it counts as a sentence. An empty reply is 0; an empty question is asked. No sentence in the
+    contexts: 0.0, not asked (ragas asks, and gives 0 for any reply).
+    Raises Unanswered if there is no reply; any reply is readable.
+    Text on which pysbd hangs or loses characters is split by our own rules, and contexts beyond
+    8,000 characters in pieces: there the counts may differ from those of ragas.
     Source: ragas 0.1.10, metrics/_context_relevancy.py (removed in 0.1.11).
     """
     context = joined(row)
@@ -66,7 +66,7 @@ def ragas_context_relevancy(row: LogRow) -> Steps[Score]:
     if not total:
         return Score(0.0, reason="no sentence retrieved")
     reply = (yield from ask(EXTRACTION, question=row.user_input, context=context)).text
-    # Compared before it is stripped: that is ragas's order.
+    # Compared before it is stripped, as in ragas.
     none = reply.lower() == NONE_FOUND.lower()
     extracted = 0 if none else len(sentences(reply.strip(), "en"))
     return Score(min(extracted / total, 1.0), details={"extracted": extracted, "sentences": total})

@@ -1,4 +1,4 @@
-"""ragas's response relevancy (answer relevancy) of 0.4: the same number from the same replies.
+"""Response relevancy (answer relevancy) of ragas 0.4: the same number from the same replies.
 
 The words of the prompt are those of ragas 0.4.3, Apache License 2.0, see NOTICE.
 """
@@ -114,16 +114,16 @@ def ragas_response_relevancy(
 
         ragas_response_relevancy = mean_i cos(e(question_i), e(user_input)),  0 if noncommittal
 
-    Range [-1, 1] but for rounding, higher is better; `strictness` judge calls per row, all of
-    the same text, then one embedding per distinct text. Kept as in ragas.metrics of 0.4.3:
-    nothing makes the questions distinct, so equal ones count each; the response is noncommittal
-    if `all` of the replies say so (from 0.3.6 on), or if `any` does (up to 0.3.5), whereby any
-    number but 0 says so; a generated question may be empty. Then 0.0, nothing embedded (ragas
-    embeds first). All generated questions empty, or an embedding of length 0: no score
-    (unreadable), where ragas gives NaN. Empty question or no response: not applicable.
-    Raises InputError for another rule or a strictness below 1; Unanswered where a reply stays
-    unreadable (no JSON with both fields; asked again, where ragas asks for a repair) or an
-    embedding fails.
+    Range [-1, 1] except for rounding, higher is better; `strictness` judge calls per row, all with
+    the same text, then one embedding per distinct text. As in ragas.metrics of 0.4.3, equal
+    questions each count; a generated question may be empty; the response is noncommittal if
+    `all` of the replies say so (from 0.3.6 on), or if `any` does (up to 0.3.5), by any number
+    except 0. Noncommittal: 0.0, nothing embedded (ragas embeds first). All generated questions
+    empty, or an embedding of length 0: no score (unreadable); ragas gives NaN. Empty question
+    or no response: not applicable.
+    Raises InputError for another rule or a strictness below 1; Unanswered if a reply stays
+    unreadable (no JSON with both fields; the request is repeated, while ragas asks for a repair)
+    or an embedding fails.
     Source: ragas 0.4.3, metrics/_answer_relevance.py; `any`: 0.3.5.
     """
     if noncommittal not in get_args(Rule):
@@ -156,7 +156,7 @@ def _no_score(reason: str, details: dict[str, Any]) -> Score:
 
 
 def _cosines(vectors: list[Vector]) -> Any:
-    """Of the first with each other one, in ragas's own operations: equal to the last bit."""
+    """Cosines of the first vector with the others, computed as in ragas, to the last bit."""
     asked = np.asarray(vectors[:1], dtype=np.float64)
     offered = np.asarray(vectors[1:], dtype=np.float64)
     norms = np.linalg.norm(offered, axis=1) * np.linalg.norm(asked, axis=1)

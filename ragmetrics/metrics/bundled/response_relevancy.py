@@ -1,4 +1,4 @@
-"""Whether the response answers the question that was asked."""
+"""Whether the response answers the question."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ragmetrics.model import (
 )
 from ragmetrics.text import normalise, sentences
 
-# The embedded judge has no better way to see that a response does not commit itself.
+# Phrases by which the embedded judge recognises a noncommittal response.
 _EVASIVE = re.compile(
     r"\b(i (do not|don't|could not|couldn't|can't|cannot) (know|find|answer|say|help)"
     r"|i(?:'m| am) (not sure|sorry|unable)|no information (on|about|was|is))",
@@ -93,8 +93,8 @@ def response_relevancy(row: LogRow, questions: int = 3) -> Steps[Score]:
     Range [-1, 1], higher is better; one judge call per row for `questions` distinct questions,
     then one embedding per distinct text. Empty question or no response: not applicable.
     Noncommittal response: 0.0, nothing embedded. An embedding of length 0: no score (unreadable).
-    Raises Unanswered where the reply stays unreadable or an embedding fails. With the embedded
-    judge the response's own sentences stand in for generated questions.
+    Raises Unanswered if the reply stays unreadable or an embedding fails. With the embedded
+    judge the response's own sentences replace generated questions.
     Source: RAGAS answer relevance (Es et al. 2023).
     """
     if questions < 1:
