@@ -201,7 +201,7 @@ def at_noon(monkeypatch: pytest.MonkeyPatch, today: date) -> None:
     ("words", "said"),
     [
         (["ack", "nothing"], "no alert 'nothing'"),
-        (["ack", "helpdesk/context_recall"], "may mean 2 alerts"),
+        (["ack", "helpdesk/context_recall"], "matches 2 alerts"),
         (["ack", BILLING], "is ok: only a firing alert can be acknowledged"),
         (["ack", RELEVANCE], "is pending: only a firing alert can be acknowledged"),
         (["snooze", RECALL], "--days N or --until DATE, one of them"),
@@ -329,8 +329,8 @@ def test_a_file_that_is_no_silence_is_left_aside(
     files.write(f"{FOLDER}/broken.json", b"{")
     files.write(f"{FOLDER}/naive.json", json.dumps(naive).encode())
     assert silences(files).keys() == {RECALL}
-    assert "broken.json is no silence" in caplog.text
-    assert "naive.json is no silence, it is left aside: at:" in caplog.text
+    assert "broken.json is not a silence" in caplog.text
+    assert "naive.json is not a silence and is ignored: at:" in caplog.text
 
 
 def test_a_dashboard_that_cannot_be_written_undoes_no_silence(

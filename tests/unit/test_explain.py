@@ -51,7 +51,7 @@ def test_a_firing_alert_says_since_when_and_what_carries_it() -> None:
     assert (carrier.tag, carrier.value, carrier.questions) == ("section", "billing", 20)
     assert carrier.share == pytest.approx(1.0)
     assert told[4].message.endswith(
-        f"; lower since the night of {night}; carried by section=billing (100% of the drop)"
+        f"; lower since the night of {night}; attributed to section=billing (100% of the drop)"
     )
 
 
@@ -75,7 +75,7 @@ def test_a_drop_that_is_everywhere_is_carried_by_nobody() -> None:
     """And that is said: there is no section to look into first."""
     told = story(RULE, *[of_sections()] * 4, of_sections(billing=0.2, api=0.2))
     assert told[4].carriers == []
-    assert told[4].message.endswith("; no tag or index build carries it alone")
+    assert told[4].message.endswith("; not attributed to a single tag or index build")
 
 
 def test_without_tags_nothing_is_said_of_carriers() -> None:
@@ -93,7 +93,7 @@ def test_a_new_index_build_is_named() -> None:
     assert [(one.tag, one.value, one.is_new) for one in told[4].carriers] == [
         ("index_build", "b2", True)
     ]
-    assert told[4].message.endswith("; carried by new index build b2 (100% of the drop)")
+    assert told[4].message.endswith("; attributed to new index build b2 (100% of the drop)")
 
 
 def test_the_date_stays_while_the_alert_lasts() -> None:
@@ -157,7 +157,7 @@ def test_slack_shows_both() -> None:
     validate(message)
     shown = " ".join(terminal_text(message).split())
     assert f"Level: lower since the night of {TONIGHT} (or 2026-11-18)" in shown
-    assert "Carried by: section=billing (62% of the drop), new index build idx-42 (30%" in shown
+    assert "Attributed to: section=billing (62% of the drop), new index build idx-42 (30%" in shown
     assert "rows without channel (10% of the drop)" in shown
 
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import evaluate_rules, find_unwatched_drops
-from ragmetrics.alerts.rules import Night
+from ragmetrics.alerts import NightContext, evaluate_rules, find_unwatched_drops
 from ragmetrics.config import AlertSettings, make_settings
 from ragmetrics.model import UnwatchedDrop
 from ragmetrics.pipeline import run_night
@@ -27,7 +26,7 @@ def falls(
 ) -> list[UnwatchedDrop]:
     """The falls of tonight after its rules; earlier nights are given oldest first."""
     by_date = {one.manifest.date: one for one in earlier}
-    night = Night(
+    night = NightContext(
         tonight.manifest,
         tonight.scores,
         [one.manifest for one in earlier],

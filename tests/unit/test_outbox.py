@@ -231,7 +231,7 @@ def test_a_store_that_takes_no_note_keeps_no_message_waiting(
         delivery = told(files, bad(2))
     assert len(slack_server.delivered) == 3
     assert delivery.errors == (
-        "the alerts cannot be noted, and may be told twice: the bucket is out",
+        "the alerts cannot be stored, messages may be sent twice: the bucket is out",
     )
     told(files, bad(2))
     texts = Counter(message["text"] for message in slack_server.delivered)
@@ -280,7 +280,7 @@ def test_what_is_no_message_is_left_aside(
     files.write(f"{outbox.FOLDER}/2026-11-10.broken.json", b"{")
     told(files, night(1))
     assert [message["text"] for message in slack_server.delivered] == ["hello"]
-    assert "2026-11-10.broken.json is no message" in caplog.text
+    assert "2026-11-10.broken.json is not a message" in caplog.text
     assert len(files.below(outbox.FOLDER)) == 1
 
 

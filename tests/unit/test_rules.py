@@ -9,9 +9,8 @@ from datetime import date
 import pandas as pd
 import pytest
 
-from ragmetrics.alerts import AlertStore, advance_states, evaluate_rules
+from ragmetrics.alerts import AlertStore, NightContext, advance_states, evaluate_rules
 from ragmetrics.alerts.alert_store import AlertState
-from ragmetrics.alerts.rules import Night
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.model import BrokenFile, Level, Manifest, Segment
 from ragmetrics.scoring import MetricScores
@@ -290,7 +289,7 @@ def test_an_alert_ends_with_its_evidence() -> None:
     """One night that fell surely, then one that is beyond the limit only by chance: resolved."""
     told = story(recall(max_drop=0.05), [0.5] * 20, [0.3] * 20, uneven(0.06, 0.9))
     assert [one.transition for one in told] == [None, "fired", "resolved"]
-    assert told[2].message.endswith("the nights since do not bear the alarm out")
+    assert told[2].message.endswith("the nights since do not confirm the alarm")
 
 
 def test_each_night_is_read_once_for_all_segments() -> None:
@@ -302,7 +301,7 @@ def test_each_night_is_read_once_for_all_segments() -> None:
         read.append(one.date)
         return past[0].scores[metric]
 
-    night = Night(tonight.manifest, tonight.scores, [one.manifest for one in past], load)
+    night = NightContext(tonight.manifest, tonight.scores, [one.manifest for one in past], load)
     rules = recall(max_drop=0.05, by="channel", versus="trailing:2")
     evaluate_rules(AlertSettings(rules=tuple(rules)), night)
     assert read == [one.manifest.date for one in past]
@@ -361,7 +360,7 @@ def test_what_is_ok_never_leads_with_a_fall() -> None:
     (found,) = metric_findings(recall(max_drop=0.05), tonight, a_night(scores(NOISY), ago=1))
     assert found.level == "ok"
     assert found.message.startswith(
-        "context_recall is 0.780, within its limit; from 0.800 to 0.780"
+        "context_recall: mean of all rows 0.780, within its limit; from 0.800 to 0.780"
     )
 
 
