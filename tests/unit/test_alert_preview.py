@@ -149,8 +149,10 @@ def test_many_alerts_are_one_message_worst_first() -> None:
     first, second = too.split("\n• ")[1:3]
     assert first.startswith("context_precision fell from 0.806 to 0.745")
     assert " ".join(second.split()) == (
-        "context_recall fell in 8 segments: section=limits 0.634, drop 0.208; "
-        "section=mobile 0.644, drop 0.198; section=security 0.654, drop 0.188 and 5 more"
+        "context_recall fell in 8 segments: "
+        "section=limits 0.846 → 0.638 over the same 70 questions; "
+        "section=mobile 0.846 → 0.648 over the same 70 questions; "
+        "section=security 0.846 → 0.658 over the same 70 questions and 5 more"
     )
 
 
