@@ -195,7 +195,7 @@ def _send_all(
         old = [one for one in left if alerts.night and outbox.is_old(one, alerts.night)]
         what = "Slack message" if channel.name == SLACK else "message"
         if len(old) < len(left):
-            state = "waits for the next run" if kept else "is left to the next night"
+            state = "kept for the next run" if kept else "left to the next night"
             yield from (f"{what} {state}: {reason}" for reason in reasons)
         for one in old:
             yield _give_up(

@@ -52,7 +52,7 @@ def compose_gate(
     others = [one for one in gate.metrics if one.verdict != "hold"]
     sign, state = _HELD if gate.verdict == "hold" else _NOT_COMPARED
     title = f"{sign}: index build {clean(gate.build, 100)} {state}"
-    numbers = f": {held[0].metric} {_change(held[0])}" if held else ""
+    numbers = f": {held[0].metric} {_change(held[0])} {_over(held[0])}" if held else ""
     against = f" against {gate.serving}" if gate.serving else ""
     blocks = [
         {"type": "header", "text": plain(title)},

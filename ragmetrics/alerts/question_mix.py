@@ -1,10 +1,10 @@
-"""The mix: of a drop between nights with other questions, what comes of another mix of tags.
+"""The mix effect: the part of a drop between nights that is due to another mix of tags.
 
-Where the questions of tonight are not those of the nights before, their mix may be another too: a
-Saturday has other users than a Monday. So the rows of before are weighed as tonight's are mixed, by
-the tags that explain the scores of before (`stats.strata`). Where tags do not explain why nights
-differ, and the level of the last weeks goes by the day of the week, the day counts as a tag, and
-the same days of the four weeks before are part of what tonight is held against.
+Tonight's questions may have another mix than those of earlier nights: a Saturday has other users
+than a Monday. So the earlier rows are weighted to tonight's mix, by the tags that explain their
+scores (`stats.strata`). Where tags do not explain the differences between nights, and the level of
+the last weeks depends on the day of the week, the day counts as a tag. The same days of the four
+weeks before are then part of the baseline.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from ragmetrics.storage import trailing_nights
 
 WEEK = 7
 SAME_DAYS = 28
-"""Days before, of which the same days of the week are part of the baseline."""
+"""Earlier days whose same days of the week are part of the baseline."""
 CYCLE_DAYS = 56
-"""Days before, by which the level is known to go by the day of the week."""
+"""Earlier days for the test of a weekly cycle."""
 SURE = 0.01
-"""Chance by which a level that is the same every day seems to go by the day of the week."""
+"""Significance level for a weekly cycle."""
 _DIFFER = 0.1
-"""Chance by which nights whose tags explain all seem to differ, where a weekly cycle is known."""
+"""Significance level for differences between nights that tags do not explain."""
 _LEAST = 0.01
-"""A smaller mix is not held against those of the week before."""
+"""A smaller mix effect is not compared with the mixes of the week before."""
 
 
 def without_mix(
@@ -53,11 +53,11 @@ def without_mix(
     baseline: Baseline,
     now: Sequence[Manifest],
 ) -> Drop | None:
-    """The drop of a metric from a baseline to some nights, like held against like.
+    """The drop of a metric from a baseline to some nights, like compared with like.
 
-    `plain` is the drop with no regard to tags. It stays as it is where it is paired (then each
-    question is held against itself), where `alerts: mix_tags` is empty, and where neither a tag nor
-    the day of the week explains the scores of before.
+    `plain` is the drop without regard to tags. It is unchanged where it is paired (each question is
+    compared with itself), where `alerts: mix_tags` is empty, and where neither a tag nor the day of
+    the week explains the earlier scores.
     """
     if plain is None or plain.paired or night.mix_tags == ():
         return plain
@@ -83,15 +83,15 @@ def without_mix(
 
 
 def _covers(week: Sequence[Manifest], night: NightContext) -> bool:
-    """Whether some nights tell which mixes are usual: seven, one of them of tonight's day."""
+    """Whether some nights show the usual mixes: seven nights, one of them on tonight's weekday."""
     day = night.manifest.date.weekday()
     return len(week) == WEEK and any(one.date.weekday() == day for one in week)
 
 
 def _goes_by_weekday(night: NightContext, metric: str, past: Sequence[Manifest]) -> bool:
-    """Whether the means of the weeks before surely go by the day of the week.
+    """Whether the means of the weeks before depend significantly on the day of the week.
 
-    Nights on which the alert fired count: a day that is lower every week may have fired each time.
+    Nights on which the alert fired count: a day that is lower every week may fire each time.
     """
     known = [
         (one.date, summary.mean)
@@ -108,14 +108,14 @@ class RowSelection:
     metric: str
     segment: Segment | None = None
     without: Collection[str] = ()
-    """Questions that do not count."""
+    """Excluded questions."""
     sign: int = 1
-    """-1 where the scores are turned round."""
+    """-1 to negate the scores."""
 
 
 @dataclass(frozen=True)
 class _Sides:
-    """The rows of the nights before, of those that are held against them, and of others."""
+    """The rows of the earlier nights, of the nights compared with them, and of other nights."""
 
     night: NightContext
     which: RowSelection
@@ -125,16 +125,16 @@ class _Sides:
     beside: Sequence[Manifest] = ()
 
     def with_before(self, more: Sequence[Manifest]) -> _Sides:
-        """The same with more nights before."""
+        """These sides with more earlier nights."""
         return replace(self, before=[*more, *self.before])
 
     def with_beside(self, more: Sequence[Manifest]) -> _Sides:
-        """The same with nights that belong to neither side."""
+        """These sides with nights that belong to neither side."""
         return replace(self, beside=more)
 
     @cached_property
     def _coded(self) -> list[CodedRows]:
-        """The rows that count, night by night."""
+        """The compared rows, night by night."""
         night, which, coder = self.night, self.which, self.night.coder
         wanted = {*(night.mix_tags or ()), *([which.segment.tag] if which.segment else [])}
         found = []
@@ -150,7 +150,7 @@ class _Sides:
 
     @cached_property
     def _ends(self) -> list[int]:
-        """Where the rows of each night end, and 0 before the first."""
+        """The end of each night's rows, after a leading 0."""
         return [0, *np.cumsum([len(one.values) for one in self._coded]).tolist()]
 
     @cached_property
@@ -190,7 +190,7 @@ class _Sides:
         )
 
     def strata(self, *first: str, choose: bool = True) -> Strata:
-        """The tags to standardise by: those that the settings name, or the best ones."""
+        """The tags to standardise by: those of the settings, or the best ones."""
         end = self._ends[len(self.before)]
         tags = {**self._tags, **({WEEKDAY: self._days} if WEEKDAY in first else {})}
         named = [one for one in self.night.mix_tags or () if one in tags and one not in first]
@@ -203,18 +203,18 @@ class _Sides:
         )
 
     def split(self, strata: Strata) -> tuple[StratifiedRows, StratifiedRows]:
-        """The rows of before and those of now."""
+        """The earlier rows and the current rows."""
         end, last = (self._ends[n] for n in (len(self.before), len(self.before) + len(self.now)))
         return self._rows(0, end, strata), self._rows(end, last, strata)
 
     def nights(self, strata: Strata, wanted: Sequence[Manifest]) -> list[StratifiedRows]:
-        """The rows of some nights, each by itself, of those that have any."""
+        """The rows of each of some nights, without nights that have no rows."""
         nights = [*self.before, *self.now, *self.beside]
         ends = [(self._ends[n], self._ends[n + 1]) for n in (nights.index(one) for one in wanted)]
         return [self._rows(*own, strata) for own in ends if own[1] > own[0]]
 
     def differ(self, strata: Strata) -> bool:
-        """Whether the nights before differ by more than these tags explain."""
+        """Whether the earlier nights differ by more than these tags explain."""
         if not strata.tags:
             return True
         rows, _ = self.split(strata)

@@ -1,4 +1,4 @@
-"""Posting with a Slack bot token: alerts into a channel, what becomes of them into their thread."""
+"""Posts with a Slack bot token: alerts into a channel, their updates into their thread."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ragmetrics.storage import Files
 from ragmetrics.text import clean
 
 API = "SLACK_API_URL"
-"""Variable that holds another address of Slack's API, as of its service for governments."""
+"""Variable with another address of Slack's API, for example that of GovSlack."""
 log = logging.getLogger(__name__)
 _THREAD_GONE = ("thread_not_found", "cannot_reply_to_message", "message_not_found")
 _TRANSIENT = (
@@ -50,31 +50,31 @@ class Bot:
     def send(self, message: Message) -> None:
         """Post a message; return only when Slack confirmed it.
 
-        One that opens a thread is remembered by its alerts; another goes into the thread of its
-        alerts, into the channel too where it says so. Raises SlackError as of the webhook; the
-        token is in no error text.
+        A message that opens a thread is stored as the thread of its alerts. Other messages go into
+        that thread, and into the channel too where `broadcast` is set. Raises SlackError as the
+        webhook does; no error text contains the token.
         """
         follows = message.about and not message.opens
         thread = find_thread(self.files, message.about) if follows else None
         try:
-            told = self._post(message, thread)
+            answer = self._post(message, thread)
         except SlackApiError as error:
             reason = str(error.response.get("error", ""))
             if thread is None or reason not in _THREAD_GONE:
                 raise _refused(error) from None
-            told = self._post_again(message)
+            answer = self._post_again(message)
         if message.opens:
-            self._remember(message, told.get("ts"))
+            self._save_thread(message, answer.get("ts"))
 
-    def _remember(self, message: Message, ts: object) -> None:
-        """Slack has the message by now: a thread that is lost is not worth a repeat."""
+    def _save_thread(self, message: Message, ts: object) -> None:
+        """Store the thread. Slack has the message already, so an error here causes no retry."""
         if not isinstance(ts, str):
-            log.error("the thread is not noted, updates stand in the channel: Slack named none")
+            log.error("the thread is not stored, updates go to the channel: Slack named no thread")
             return
         try:
             save_thread(self.files, message.about, Thread(channel=self.channel, ts=ts[:100]))
         except StoreError as error:
-            log.error("the thread is not noted, updates stand in the channel: %s", error)
+            log.error("the thread is not stored, updates go to the channel: %s", error)
 
     def _post(self, message: Message, thread: Thread | None) -> Any:
         interval = FixedValueRetryIntervalCalculator(1)
@@ -109,7 +109,7 @@ class Bot:
             raise SlackError(f"Slack cannot be reached: {reason}", transient=True) from None
 
     def _post_again(self, message: Message) -> Any:
-        """Without a thread, where that is gone."""
+        """Post without a thread, where the thread no longer exists."""
         try:
             return self._post(message, None)
         except SlackApiError as error:

@@ -1,7 +1,7 @@
-"""Slack's clients with a bound on what they read of an answer, and without redirects.
+"""Slack's clients with a limit on the size of an answer, and without redirects.
 
-The SDK reads an answer to its end, however long that is. Its method that sends one request is
-replaced here; all the rest, retries above all, is the SDK's own.
+The SDK reads an answer of any length to its end. Only its method that sends one request is
+replaced here; retries and everything else are the SDK's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from slack_sdk.errors import SlackRequestError
 from slack_sdk.webhook import WebhookClient, WebhookResponse
 
 MOST_BYTES = 1_000_000
-"""Slack's own answers have a few hundred."""
+"""Limit on the size of an answer; Slack's answers have a few hundred bytes."""
 
 
 class BoundedWebhook(WebhookClient):
@@ -44,7 +44,7 @@ class BoundedWebClient(WebClient):
 
 
 class _Unmoved(HTTPRedirectHandler):
-    """A message goes to its address and nowhere else; what redirects is an error."""
+    """Refuses redirects: a message goes to its own address only."""
 
     def redirect_request(self, *_: object, **__: object) -> None:
         """None: not followed."""
@@ -53,7 +53,7 @@ class _Unmoved(HTTPRedirectHandler):
 def _answer(req: Request, timeout: float, ssl: Any, proxy: str | None) -> tuple[int, Headers, str]:
     """Status, headers and text of an answer. Raises HTTPError with a bounded body, as urllib."""
     if not req.full_url.lower().startswith("http"):
-        raise SlackRequestError("the address is no URL of the web")
+        raise SlackRequestError("the address is not an HTTP URL")
     proxies = [ProxyHandler({"http": proxy, "https": proxy})] if proxy else []
     opener = build_opener(_Unmoved, HTTPSHandler(context=ssl), *proxies)
     try:
@@ -67,7 +67,7 @@ def _raise_bounded(error: HTTPError) -> NoReturn:
     with error:
         body = _text(error).encode()
     headers = error.headers
-    del headers["Content-Type"]  # it may name an encoding that is none
+    del headers["Content-Type"]  # it may name an unknown encoding
     raise HTTPError(error.filename or "", error.code, error.reason, headers, io.BytesIO(body))
 
 

@@ -1,9 +1,9 @@
-"""Threads: of each alert, the Slack message that first told of it.
+"""Threads: the first Slack message of each alert, under which its updates are posted.
 
 alerts/threads.json
 
-Two runs that write it at the same time may lose one of the two: then an update stands in the
-channel instead of its thread. No message is lost by that.
+If two runs write it at the same time, one version may be lost. An update is then posted in the
+channel instead of its thread. No message is lost.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ from ragmetrics.storage import Files
 
 THREADS = "alerts/threads.json"
 _MOST = 2_000
-"""Alerts that are remembered, the newest."""
+"""Most alerts with a stored thread: the newest ones."""
 log = logging.getLogger(__name__)
 
 
 class Thread(Record):
-    """Where an alert was first told."""
+    """Channel and timestamp of an alert's first message."""
 
     channel: str
     ts: str
 
 
 class Threads(Record):
-    """By key of the alert, the oldest first."""
+    """Threads by key of the alert, the oldest first."""
 
     by_alert: dict[str, Thread] = Field(default_factory=dict)
 
 
 def load_threads(files: Files) -> Threads:
-    """The threads that are known; a file that cannot be read is as good as none, and logged."""
+    """The stored threads; empty where the file cannot be read, which is logged."""
     data = files.find(THREADS)
     try:
         return Threads() if data is None else Threads.model_validate_json(data)
     except ValidationError:
-        log.error("%s: not a record of threads, updates stand in the channel", files.uri(THREADS))
+        log.error("%s: not a record of threads, updates go to the channel", files.uri(THREADS))
         return Threads()
 
 
 def find_thread(files: Files, alerts: Sequence[str]) -> Thread | None:
-    """The thread in which some alerts are told."""
+    """The thread of some alerts."""
     known = load_threads(files).by_alert
     return next((known[key] for key in alerts if key in known), None)
 
 
 def save_thread(files: Files, alerts: Sequence[str], thread: Thread) -> None:
-    """Remember where some alerts are told from now on."""
+    """Store the thread of some alerts."""
     known = {key: one for key, one in load_threads(files).by_alert.items() if key not in alerts}
     newest = dict([*known.items(), *((key, thread) for key in alerts)][-_MOST:])
     files.write(THREADS, Threads(by_alert=newest).model_dump_json(indent=1).encode())

@@ -1,4 +1,4 @@
-"""Sending: what no channel may do to a run: hang, raise what it likes, or give its address away."""
+"""Protects a run from its channels: time-outs, one error class, and no secrets in error texts."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from urllib.parse import unquote, urlsplit
 from ragmetrics.errors import RagmetricsError
 
 CHANNEL_TIMEOUT = 90.0
-"""Seconds that all messages of one channel may take in one run."""
+"""Seconds for all messages of one channel in one run."""
 _SHORTEST_PART = 6
-"""Of an address: shorter ones are words, as `hooks`, except in its user and password."""
+"""Shortest part of an address that may be a secret; shorter ones are words such as `hooks`, except
+in user and password."""
 
 
 class Unconfirmed(RagmetricsError):
-    """A channel did not confirm a message; `transient` says if the next try may go through.
+    """A channel did not confirm a message; `transient` says whether a retry may succeed.
 
-    `of_content`: what it refused is the message, as it is written, and not whoever sends it.
+    `of_content`: the channel refused the content of the message, not its sender.
     """
 
     def __init__(self, message: str, *, transient: bool = False, of_content: bool = False) -> None:
@@ -29,17 +30,17 @@ class Unconfirmed(RagmetricsError):
 
 
 def with_timeout(seconds: float, act: Callable[[], None]) -> None:
-    """Do something that may hang: in names, in connections, on a server that drips.
+    """Call `act`, which may hang in name resolution, in a connection, or on a slow server.
 
-    Raises what it raises, and a transient Unconfirmed where it takes longer. Then it is left to
-    itself: a message that goes out after all comes a second time.
+    Raises the errors of `act`, and a transient Unconfirmed after `seconds`. The call then goes on
+    in its thread: if its message is still sent, people get it twice.
     """
     done: Future[None] = Future()
 
     def acting() -> None:
         try:
             act()
-        except BaseException as error:  # raised by whoever waits for it
+        except BaseException as error:  # raised again in the waiting thread
             done.set_exception(error)
         else:
             done.set_result(None)
@@ -49,13 +50,13 @@ def with_timeout(seconds: float, act: Callable[[], None]) -> None:
         try:
             return done.result(seconds)
         except TimeoutError:
-            if done.done():  # its own
+            if done.done():  # a TimeoutError of `act` itself
                 raise
     raise Unconfirmed(f"no answer within {CHANNEL_TIMEOUT:.0f} seconds", transient=True)
 
 
 def redact_secrets(text: str, secrets: Iterable[str]) -> str:
-    """A text without addresses, tokens, and the parts of them that may be secrets."""
+    """A text without the secrets, and without parts of them that may be secret."""
     parts = {part for secret in secrets for part in _parts(secret)}
     for part in sorted(parts, key=len, reverse=True):
         if len(part) >= _SHORTEST_PART:

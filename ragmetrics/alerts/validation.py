@@ -1,4 +1,4 @@
-"""Checks that the alert rules of the settings can work, before anything is scored."""
+"""Validates the alert rules of the settings before anything is scored."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ragmetrics.scoring import chosen_metrics
 
 
 def check_rules(settings: Settings) -> None:
-    """Raise InputError for an unknown metric, and for an alert rule that watches nothing: of a
-    metric that is not scored, or with a limit that no mean, or every one, is beyond.
+    """Raise InputError for an alert rule that cannot work: its metric is unknown or not scored, or
+    its limit is beyond all means or below all means.
     """
     scored = {metric.name: metric for metric in chosen_metrics(settings)}
     for rule in settings.alerts.rules or ():
@@ -19,8 +19,8 @@ def check_rules(settings: Settings) -> None:
             )
         if not scored[rule.metric].higher_is_better:
             raise InputError(
-                f"alerts: rules: in {rule.metric!r} lower is better, and min and max_drop watch "
-                "metrics in which higher is"
+                f"alerts: rules: in {rule.metric!r} lower is better, but min and max_drop are for "
+                "metrics in which higher is better"
             )
         scored[rule.metric].check_limit(rule.max_drop, "alerts", rule.min)
         scored[rule.metric].check_limit(rule.worse_by, "alerts", name="worse_by")

@@ -1,4 +1,4 @@
-"""Posting to a Slack webhook: confirmed, or an error that does not give the webhook away."""
+"""Posts to a Slack webhook. Errors never contain the address of the webhook."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ragmetrics.alerts.timeouts import Unconfirmed, redact_secrets
 from ragmetrics.text import clean
 
 LONGEST_WAIT = 10
-"""Seconds: a longer Retry-After is left to the next run."""
+"""Longest Retry-After in seconds that is waited for; after a longer one the next run retries."""
 OF_CONTENT = frozenset(
     {"invalid_blocks", "invalid_blocks_format", "invalid_payload", "msg_blocks_too_long"}
     | {"msg_too_long", "no_text", "invalid_arguments"}
 )
-"""What Slack answers to a message that it would refuse for ever, whoever sends it."""
+"""Slack's errors for a message with invalid content, which no retry changes."""
 
 
 class SlackError(Unconfirmed):
@@ -40,10 +40,9 @@ def send(
 ) -> None:
     """Post to an incoming webhook; return only when Slack confirmed it.
 
-    `timeout` (seconds) bounds one attempt. Rate limits, server errors and lost connections are
-    tried again `retries` times, after `pause` seconds or what a rate limit asks for. Raises
-    SlackError otherwise: transient when a later run may get through. The webhook is in no
-    error text and no log.
+    `timeout` (seconds) limits one attempt. Rate limits, server errors and lost connections are
+    retried `retries` times, after `pause` seconds or the time of the rate limit. Raises SlackError
+    otherwise: transient where a later run may succeed. The webhook is in no error text and no log.
     """
     url = webhook.get_secret_value()
     interval = FixedValueRetryIntervalCalculator(pause)
@@ -74,7 +73,7 @@ def send(
 
 
 class RateLimit(RateLimitErrorRetryHandler):
-    """Waits as long as a rate limit asks for, unless that is too long for a nightly."""
+    """Waits for a rate limit, unless the wait is too long for a nightly."""
 
     def _can_retry(
         self,

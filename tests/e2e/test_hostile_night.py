@@ -46,8 +46,8 @@ TITLES = {
     *(
         "broken logs",
         "rows in quarantine",
-        "context_recall got worse",
-        "context_relevance got worse",
+        "context_recall is significantly worse",
+        "context_relevance is significantly worse",
     ),
     *(
         "Mean",
@@ -59,9 +59,15 @@ TITLES = {
         "Mix",
         "Scored",
     ),
-    *("Since", "Level", "Carried by", "Questions", "Limit"),
-    *("Still firing", "Fired too", "Worst segments", "Worst questions", "Fallen questions"),
-    *("Why", "Other metrics", "Worse, and no rule alerts"),
+    *("Since", "Level", "Attributed to", "Questions", "Missing", "Limit"),
+    *(
+        "Still firing",
+        "Also fired",
+        "Worst segments",
+        "Worst questions",
+        "Questions that got worse",
+    ),
+    *("Why", "Other metrics", "Significantly worse, without an alert rule"),
 }
 """What messages set in bold."""
 CELL = re.compile(r"[=+\-@\t\r]")

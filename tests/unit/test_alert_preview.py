@@ -126,7 +126,7 @@ def test_samples_show_what_their_title_says() -> None:
         "Reminder, with one acknowledged and one snoozed": "acknowledged by ada: the reranker",
         "Fired, on a sampled night": "estimated from 500 of 20,000 rows, 463 questions",
         "Resolved": "Back to normal",
-        "Escalated": "Got worse than in the last message (2026-11-17): 0.714",
+        "Escalated": "Significantly worse than in the last message (2026-11-17): 0.714",
         "Many at once": "more",
         "Judge drift": "quadratic kappa",
         "Labels gone stale": "Warning: labels gone stale",
@@ -145,12 +145,14 @@ def test_many_alerts_are_one_message_worst_first() -> None:
     sections = [block for block in message.blocks if "fields" in block]
     shown = [section["text"]["text"].split(" ")[0].strip("*") for section in sections]
     assert shown == ["context_recall", "faithfulness", "context_relevance", "response_relevancy"]
-    (too,) = (one for one in terminal_text(message).split("\n\n") if one.startswith("Fired too"))
+    (too,) = (one for one in terminal_text(message).split("\n\n") if one.startswith("Also fired"))
     first, second = too.split("\n• ")[1:3]
     assert first.startswith("context_precision fell from 0.806 to 0.745")
     assert " ".join(second.split()) == (
-        "context_recall fell in 8 segments: section=limits 0.634, drop 0.208; "
-        "section=mobile 0.644, drop 0.198; section=security 0.654, drop 0.188 and 5 more"
+        "context_recall fell in 8 segments: "
+        "section=limits 0.846 → 0.638 over the same 70 questions; "
+        "section=mobile 0.846 → 0.648 over the same 70 questions; "
+        "section=security 0.846 → 0.658 over the same 70 questions and 5 more"
     )
 
 

@@ -216,7 +216,7 @@ def test_a_channel_that_left_the_settings_leaves_no_message(
     told(files, bad())
     chosen = make_settings({"alerts": {"channels": [{"url_env": "TEAM_URL"}]}})
     assert told(files, bad(1), chosen).errors == ()
-    assert "no channel PAGER_URL any more" in caplog.text
+    assert "channel PAGER_URL is removed" in caplog.text
     assert files.below(outbox.FOLDER) == []
 
 
@@ -234,7 +234,7 @@ def test_an_address_is_in_no_error_and_no_log(
         monkeypatch.setenv("TEAM_URL", address)
         errors += told(files, bad(), chosen).errors
     assert len(errors) == 4
-    assert "not an address that Apprise knows" in errors[1]
+    assert "not an address that Apprise supports" in errors[1]
     assert SECRET not in "".join(errors) + caplog.text
 
 

@@ -201,7 +201,7 @@ def at_noon(monkeypatch: pytest.MonkeyPatch, today: date) -> None:
     ("words", "said"),
     [
         (["ack", "nothing"], "no alert 'nothing'"),
-        (["ack", "helpdesk/context_recall"], "may mean 2 alerts"),
+        (["ack", "helpdesk/context_recall"], "matches 2 alerts"),
         (["ack", BILLING], "is ok: only a firing alert can be acknowledged"),
         (["ack", RELEVANCE], "is pending: only a firing alert can be acknowledged"),
         (["snooze", RECALL], "--days N or --until DATE, one of them"),

@@ -133,4 +133,4 @@ def test_words_of_the_server_are_no_markup(
     values["retriever"]["max_failed"] = 0.1
     settings.write_text(yaml.safe_dump(values))
     ended = run("replay", "--settings", settings, "--build", BUILD)
-    assert "Not answered: 1 unreadable (the retriever's answer is no JSON: <html>" in ended.out
+    assert "Not answered: 1 unreadable (the retriever's answer is not JSON: <html>" in ended.out

@@ -75,7 +75,7 @@ def test_a_drop_that_is_everywhere_is_carried_by_nobody() -> None:
     """And that is said: there is no section to look into first."""
     told = story(RULE, *[of_sections()] * 4, of_sections(billing=0.2, api=0.2))
     assert told[4].carriers == []
-    assert told[4].message.endswith("; no tag or index build carries it alone")
+    assert told[4].message.endswith("; not attributed to a single tag or index build")
 
 
 def test_without_tags_nothing_is_said_of_carriers() -> None:
@@ -157,7 +157,7 @@ def test_slack_shows_both() -> None:
     validate(message)
     shown = " ".join(terminal_text(message).split())
     assert f"Level: lower since the night of {TONIGHT} (or 2026-11-18)" in shown
-    assert "Carried by: section=billing (62% of the drop), new index build idx-42 (30%" in shown
+    assert "Attributed to: section=billing (62% of the drop), new index build idx-42 (30%" in shown
     assert "rows without channel (10% of the drop)" in shown
 
 

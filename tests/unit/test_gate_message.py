@@ -34,8 +34,8 @@ def test_a_held_build_is_told_with_its_numbers() -> None:
     message = write(gate(), run_url="https://prefect.example/run/1")
     assert terminal_text(message) == EXPECTED
     assert message.text == (
-        "🔴 Critical: index build idx-43 is held: context_recall 0.821 → 0.714 "
-        "(helpdesk against idx-42)"
+        "🔴 Critical: index build idx-43 is held: context_recall 0.821 → 0.714 over the "
+        "same 150 questions (helpdesk against idx-42)"
     )
 
 
@@ -44,20 +44,19 @@ EXPECTED = """\
 
 helpdesk, build idx-43 against idx-42, 150 rows
 
-context_recall got worse
-  Mean: 0.821 → 0.714
+context_recall is significantly worse
+  Compared: 0.821 → 0.714 over the same 150 questions
   Drop: 0.107 [0.071, 0.143]
-  Questions: 150
   Limit: 0.05
 
 Why
 • context_recall fell by 0.107, more than 0.05
 
 Other metrics
-• context_relevance: 0.900 → 0.905, drop -0.005 [-0.020, 0.010], 150 questions, limit
-  0.05
+• context_relevance: 0.900 → 0.905 over the same 150 questions, drop -0.005 [-0.020,
+  0.010], limit 0.05
 
-Fallen questions
+Questions that got worse
 • 1.000 → 0.000 context_recall “How do I get refund 0?” (row-0)
 • 1.000 → 0.100 context_recall “How do I get refund 1?” (row-1)
 • 1.000 → 0.200 context_recall “How do I get refund 2?” (row-2)
@@ -71,7 +70,7 @@ Judge: embedded (a baseline)"""
 def test_only_what_holds_the_build_names_its_questions() -> None:
     """A question that fell in a metric within its limit is not what the build is held for."""
     fallen = [one.model_copy(update={"metric": "context_relevance"}) for one in gate().fallen]
-    assert "Fallen questions" not in terminal_text(write(gate(fallen=fallen)))
+    assert "Questions that got worse" not in terminal_text(write(gate(fallen=fallen)))
 
 
 def test_a_question_is_shown_once() -> None:
@@ -103,7 +102,7 @@ def test_missing_questions_and_quarantined_rows_are_counted() -> None:
     metrics = [metric_verdict(missing=9, questions=141)]
     text = terminal_text(write(gate(missing=9, quarantined=2, metrics=metrics)))
     assert "150 rows, 2 in quarantine, 9 questions missing" in text
-    assert "Questions: 141, 9 missing" in text
+    assert "Missing: 9 questions" in text
 
 
 def test_many_metrics_are_cut() -> None:
@@ -112,7 +111,7 @@ def test_many_metrics_are_cut() -> None:
     others = [passed(f"other_{number}") for number in range(60)]
     reasons = [f"metric_{number} fell " + "by so much " * 40 for number in range(60)]
     text = terminal_text(write(gate(metrics=[*held, *others], reasons=reasons)))
-    assert text.count("got worse") == 4
+    assert text.count("is significantly worse") == 4
     assert "more" in text
 
 
@@ -134,7 +133,7 @@ def test_an_event_without_a_build_is_told_with_what_it_carried() -> None:
     validate(message)
     text = terminal_text(message)
     assert "Why\nindex build: build: not there" in text
-    assert 'The event carried: {"dataset": "helpdesk"}' in text
+    assert 'Payload of the event: {"dataset": "helpdesk"}' in text
     assert "Event e-1" in text
 
 

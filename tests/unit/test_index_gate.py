@@ -308,7 +308,7 @@ def test_without_any_nothing_is_decided(tmp_path: Path) -> None:
     write_build(tmp_path, "b2", ROWS)
     found = gate(gate_settings(tmp_path), serving=None)
     assert (found.verdict, found.serving) == ("inconclusive", None)
-    assert "nothing says which build serves" in found.reasons[0]
+    assert "the serving build is not known" in found.reasons[0]
 
 
 def test_a_serving_build_without_a_log_is_known_by_its_nights(tmp_path: Path) -> None:

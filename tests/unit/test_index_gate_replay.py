@@ -81,7 +81,7 @@ def test_an_event_cannot_have_a_log_written_elsewhere(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "home").mkdir()
     (tmp_path / "builds" / "link").symlink_to(tmp_path / "home")
-    with pytest.raises(InputError, match=r"^no log at .* below .*/builds/ alone, the folder of"):
+    with pytest.raises(InputError, match=r"^no log at .* below .*/builds/ only, the folder of"):
         run_gate(settings, asked(settings, logs=place.format(tmp=tmp_path)))
     assert search_server.stats()["requests"] == 0
     assert list((tmp_path / "home").iterdir()) == []

@@ -97,7 +97,7 @@ def test_both_at_once_are_both_told(after: Make) -> None:
     assert {"judge_drift", "metric"} <= fired
     (relevance,) = of_kind(night, "metric")
     assert relevance.explained == pytest.approx(0.1, abs=0.04)
-    assert "is left" in relevance.message
+    assert "remains" in relevance.message
 
 
 @pytest.mark.e2e

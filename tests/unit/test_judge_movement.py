@@ -239,7 +239,7 @@ def test_a_comparison_says_where_it_is_not_known_yet(tmp_path: Path) -> None:
     world, _ = store(0.02, 3)
     found = compare_with_night_before(Files(str(tmp_path)), *world.nights[-2:], world.load)
     (told,) = (one for one in found.notices if "this judge" in one)
-    assert told.startswith(f"{', '.join(METRICS)}: how far this judge moves from night to night")
+    assert told.startswith(f"{', '.join(METRICS)}: this judge's movement from night to night")
 
 
 def test_a_movement_is_estimated_once_a_night() -> None:

@@ -133,7 +133,7 @@ def test_what_cannot_be_noted_is_sent_all_the_same(
         delivery = told(files, held(1, "breach", "fired"))
     assert said(slack_server) == ["🔴 Critical"]
     assert not delivery.sent
-    assert "the alerts cannot be noted" in delivery.errors[0]
+    assert "the alerts cannot be stored" in delivery.errors[0]
     assert told(files, held(2, "breach")).errors == ()
     assert said(slack_server)[1:] == again
     told(files, held(3, "ok"))

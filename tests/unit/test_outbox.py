@@ -231,7 +231,7 @@ def test_a_store_that_takes_no_note_keeps_no_message_waiting(
         delivery = told(files, bad(2))
     assert len(slack_server.delivered) == 3
     assert delivery.errors == (
-        "the alerts cannot be noted, and may be told twice: the bucket is out",
+        "the alerts cannot be stored, messages may be sent twice: the bucket is out",
     )
     told(files, bad(2))
     texts = Counter(message["text"] for message in slack_server.delivered)

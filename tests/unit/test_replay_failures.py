@@ -187,10 +187,10 @@ def test_a_key_is_in_no_message_and_no_file(
 @pytest.mark.parametrize(
     ("fault", "kind", "told"),
     [
-        ("html", "unreadable", "no JSON: <html>Please log in</html>"),
-        ("cut", "unreadable", "no JSON"),
+        ("html", "unreadable", "not JSON: <html>Please log in</html>"),
+        ("cut", "unreadable", "not JSON"),
         ("other keys", "unreadable", "nothing at hits.text (`retriever: contexts:`) in the answer"),
-        ("no text", "unreadable", "the answer makes no row: retrieved_contexts.0: "),
+        ("no text", "unreadable", "the answer is not a valid row: retrieved_contexts.0: "),
         ("huge", "too_large", "`retriever: max_answer_bytes:`, 1,000,000"),
         ("hundreds", "too_many_contexts", "300 contexts in one answer"),
     ],

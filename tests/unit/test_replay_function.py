@@ -213,7 +213,7 @@ def test_what_is_no_answer_is_told(written: Path, returned: str) -> None:
     [
         ("nosuch.module:ask", "there is no module nosuch, neither installed nor in "),
         ("mine:nosuch", "mine: module 'mine' has no attribute 'nosuch'"),
-        ("mine:calls", "mine:calls is no function"),
+        ("mine:calls", "mine:calls is not a function"),
         ("mine:short", "is called as function(user_input, build), which it does not take"),
         ("broken:ask", "importing broken raised RuntimeError: no index here"),
         ("lacking:ask", "lacking: No module named 'nosuch'"),

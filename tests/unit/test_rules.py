@@ -289,7 +289,7 @@ def test_an_alert_ends_with_its_evidence() -> None:
     """One night that fell surely, then one that is beyond the limit only by chance: resolved."""
     told = story(recall(max_drop=0.05), [0.5] * 20, [0.3] * 20, uneven(0.06, 0.9))
     assert [one.transition for one in told] == [None, "fired", "resolved"]
-    assert told[2].message.endswith("the nights since do not bear the alarm out")
+    assert told[2].message.endswith("the nights since do not confirm the alarm")
 
 
 def test_each_night_is_read_once_for_all_segments() -> None:
@@ -360,7 +360,7 @@ def test_what_is_ok_never_leads_with_a_fall() -> None:
     (found,) = metric_findings(recall(max_drop=0.05), tonight, a_night(scores(NOISY), ago=1))
     assert found.level == "ok"
     assert found.message.startswith(
-        "context_recall is 0.780, within its limit; from 0.800 to 0.780"
+        "context_recall: mean of all rows 0.780, within its limit; from 0.800 to 0.780"
     )
 
 

@@ -194,7 +194,8 @@ def test_fired_message_says_what_and_how_much() -> None:
     validate(message)
     assert terminal_text(message) == EXPECTED
     assert message.text == (
-        "🔴 Critical: context_recall fell: 0.714, drop 0.107 (docs, night of 2026-11-19)"
+        "🔴 Critical: context_recall fell: 0.823 → 0.716 over the same 840 questions "
+        "(docs, night of 2026-11-19)"
     )
 
 
@@ -333,7 +334,10 @@ def test_what_fell_without_a_rule_is_said_too() -> None:
     message = write(a_finding(transition="resolved", state="ok", level="ok"), manifest=manifest)
     validate(message)
     text = " ".join(terminal_text(message).split())
-    assert "Worse, and no rule alerts • faithfulness has no drop rule and fell by 0.30" in text
+    assert (
+        "Significantly worse, without an alert rule • faithfulness has no drop rule and fell"
+        in text
+    )
 
 
 def test_segment_is_named() -> None:
@@ -362,7 +366,9 @@ def test_a_metric_that_fell_is_named_once() -> None:
     for fired in ([a_finding(), low], [low, a_finding()]):
         message = write(*fired)
         validate(message)
-        assert message.text.startswith("🔴 Critical: context_recall fell: 0.714, drop 0.107 (docs")
+        assert message.text.startswith(
+            "🔴 Critical: context_recall fell: 0.823 → 0.716 over the same 840 questions (docs"
+        )
         text = " ".join(terminal_text(message).split())
         assert "Rules: context_recall: drop of more than 0.05 against the 7 nights" in text
         assert "before; below 0.8" in text

@@ -139,7 +139,7 @@ def test_the_same_texts_under_other_ids_are_stale_labels(tmp_path: Path, change:
     """Without any metric that reads them: sentences are found again, and recall does not fire."""
     labels, recall = found(calm(Nights(tmp_path)).run(change))
     assert (labels.level, labels.state, labels.severity) == ("breach", "firing", "warning")
-    assert labels.message.startswith("labels of 60 questions have gone stale: 60 of 60 golden ids")
+    assert labels.message.startswith("labels of 60 questions are stale: 60 of 60 golden ids")
     assert "of their texts are retrieved under other ids" in labels.message
     assert (recall.level, recall.mean) == ("ok", 0.0)
     assert "the labels of 60 of 60 questions are stale" in recall.message
@@ -151,7 +151,7 @@ def test_other_texts_are_stale_labels_where_a_metric_that_reads_them_stands(
     """context_relevance vouches for retrieval."""
     labels, recall = found(calm(Nights(tmp_path, "context_relevance")).run(rewritten))
     assert labels.state == "firing"
-    assert "context_relevance as before" in labels.message
+    assert "context_relevance unchanged" in labels.message
     assert recall.state == "ok"
 
 

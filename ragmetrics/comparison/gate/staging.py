@@ -1,8 +1,8 @@
-"""Staging a gate: which build serves, where both builds' rows are, and what they are judged by.
+"""Stages a gate: finds the serving build and both builds' rows, and plans their runs.
 
-A judge that weighs words by how common they are (the embedded one) would give the same row another
-score in another log. So both builds are weighed by the word counts of the serving one: equal rows
-get equal scores, and a serving build that was compared before keeps those it has.
+A judge that weights words by frequency (the embedded judge) would score the same row differently in
+another log. So both builds use the word counts of the serving build: equal rows get equal scores,
+and a serving build that was compared before keeps its scores.
 """
 
 from __future__ import annotations
@@ -50,53 +50,53 @@ from ragmetrics.storage import (
 )
 
 NO_NIGHT = date(1970, 1, 1)
-"""A gate's run has no day: repeated on another, it finds what is done."""
-_LOOKED_THROUGH = 30
+"""The date of a gate's run. It is constant, so a repeat on another day finds finished parts."""
+_SEARCHED_NIGHTS = 30
 _NIGHTS = 7
 _MOST_ATTEMPTS = 10
 
 
 class BuildSide(Record):
-    """One of the two builds that a gate compares, and where its scores are or will be."""
+    """One of the two builds that a gate compares, and the place of its scores."""
 
     build: str
     logs: str
-    """Where its rows are read: a place, or nights."""
+    """Source of its rows: a place, or nights."""
     staged: Staged | None = None
     """Its run in STORE/gates, from its log."""
     nights: list[RunRef] = Field(default_factory=list)
-    """The nights whose rows of this build speak for it, where it has no log."""
+    """The nights with rows of this build, where it has no log."""
 
 
 class StagedGate(Record):
-    """What staging found: small enough to pass between tasks."""
+    """The result of staging, small enough to pass between tasks."""
 
     build: IndexBuild
     serving: str | None
-    """The build that serves, as the event says or as was found out."""
+    """The serving build, from the event or from the store."""
     now: BuildSide
     """The new build."""
     before: BuildSide | None = None
-    """The build that serves, where it has a log or nights."""
+    """The serving build, where it has a log or nights."""
     content: str = ""
-    """Digest of the new build's log; none where there is no log."""
+    """Digest of the new build's log; empty where there is no log."""
     problems: list[str] = Field(default_factory=list)
     """Why there is nothing to compare."""
     started_at: datetime
 
     @property
     def runs(self) -> list[Staged]:
-        """The runs to be scored, the serving build's first; none where nothing can be compared."""
+        """The runs to score, the serving build's first; none where nothing can be compared."""
         sides = [] if self.problems else [self.before, self.now]
         return [side.staged for side in sides if side and side.staged]
 
 
 def stage_gate(settings: Settings, build: IndexBuild) -> StagedGate:
-    """Find both builds' logs and stage them as runs, or find the runs as they were staged.
+    """Find both builds' logs and stage them as runs, or find the runs staged before.
 
-    A log that is not there or cannot be read is no error but a problem of the gate, which then
-    decides nothing. Raises InputError for a build of another data set or a rule that cannot be
-    held or a name that is taken, JudgeRefused for a judge without its key, a transient StoreError.
+    A missing or unreadable log is a problem of the gate and no error; the gate is then
+    inconclusive. Raises InputError for a build of another data set, an invalid rule, or a name
+    that is taken; JudgeRefused for a judge without its key; a transient StoreError.
     """
     check_dataset(settings, build)
     started_at = datetime.now(UTC)
@@ -125,7 +125,7 @@ def stage_gate(settings: Settings, build: IndexBuild) -> StagedGate:
 
 
 def check_dataset(settings: Settings, build: IndexBuild) -> None:
-    """Raise InputError for a build of another data set: its questions are other ones."""
+    """Raise InputError for a build of another data set, which has other questions."""
     if build.dataset != settings.dataset:
         raise InputError(
             f"build {build.build} is of the data set {build.dataset}, and the settings are of "
@@ -134,8 +134,9 @@ def check_dataset(settings: Settings, build: IndexBuild) -> None:
 
 
 def _known(settings: Settings, build: IndexBuild) -> Gate | None:
-    """What was decided on a build. Announced again with the same log, it is held against the same
-    build: else a late repeat would be judged by its successors, and an old one would serve again.
+    """The stored verdict on a build. If the build is announced again with the same log, it is
+    compared with the same serving build. Otherwise a late repeat would be compared with its
+    successors, and an old build would serve again.
 
     Raises InputError where the store has a verdict of that name on another data set.
     """
@@ -149,7 +150,7 @@ def _known(settings: Settings, build: IndexBuild) -> Gate | None:
 
 
 def _find_serving(settings: Settings, build: str) -> str | None:
-    """The build that was promoted last, or that most rows of the newest night name; not this."""
+    """The build promoted last, or the first build of the newest night; never `build` itself."""
     files = open_store(settings)
     for gate in load_gates(files):
         if (gate.verdict, gate.dataset) == ("promote", settings.dataset) and gate.build != build:
@@ -161,10 +162,10 @@ def _find_serving(settings: Settings, build: str) -> str | None:
 def _stage_before(
     settings: Settings, run: Settings, serving: str | None
 ) -> tuple[BuildSide | None, str]:
-    """The serving build's run from its log, or the nights that it served; else why neither."""
+    """The serving build's run from its log, or the nights that it served; else the problem."""
     if serving is None:
         return None, (
-            "nothing says which build serves: name it, by `serving` in the event or --against"
+            "the serving build is not known: name it, by `serving` in the event or --against"
         )
     found = find_build_log(settings, serving)
     if found.inputs:
@@ -185,7 +186,7 @@ def _stage(
     yardstick: str = "",
     weighed_by: Corpus | None = None,
 ) -> BuildSide:
-    """Stage a build's log as a run, and decide what of it a budget lets be judged."""
+    """Stage a build's log as a run, and plan its budget."""
     if found.inputs is None:
         raise InputError(found.problem)
     info, embedder = judge_info(run)
@@ -198,8 +199,8 @@ def _stage(
 
 
 def _plan(run: Settings, inputs: NightInputs, judged_by: str) -> RunRef:
-    """The run of a log: the first, or where the judge failed on rows of that one the next, which
-    asks for them again; its other answers are in the store.
+    """The run of a log. Where the judge failed on rows of a run, the next attempt is a new run,
+    which requests them again and finds the other answers in the store.
     """
     files, ref = open_store(run), plan_run(run, NO_NIGHT, inputs, judged_by)
     for attempt in range(2, _MOST_ATTEMPTS + 1):
@@ -210,7 +211,7 @@ def _plan(run: Settings, inputs: NightInputs, judged_by: str) -> RunRef:
 
 
 def _ended_short(run: Settings, files: Files, ref: RunRef) -> bool:
-    """Whether a run was scored to its end, and rows of it have no verdict."""
+    """Whether a run is complete, and rows of it have no verdict."""
     names = [metric.name for metric in chosen_metrics(run)]
     paths = [ref.scores(name, shard) for name in names for shard in range(ref.shards)]
     ended = all(is_whole(files, path) for path in paths)
@@ -220,7 +221,9 @@ def _ended_short(run: Settings, files: Files, ref: RunRef) -> bool:
 def _reference_corpus(
     settings: Settings, run: Settings, before: BuildSide
 ) -> tuple[str, Corpus | None]:
-    """By whose word counts the new build is weighed, and the counts; none where nobody weighs."""
+    """The word counts for the new build, with the name of their run; none where no judge needs
+    them.
+    """
     if not run.reads_corpus:
         return "", None
     files, ref = _newest(settings, run, before)
@@ -234,13 +237,13 @@ def _newest(settings: Settings, run: Settings, side: BuildSide) -> tuple[Files, 
 
 
 def _judged_alike(night: Manifest, prints: Mapping[str, str]) -> bool:
-    """Whether what a night scored of these metrics, and that is something, can be compared."""
+    """Whether a night has comparable scores in at least one of these metrics, and no others."""
     scored = [one for one in night.metrics if one.metric in prints and one.scored]
     return bool(scored) and all(one.fingerprint == prints[one.metric] for one in scored)
 
 
 def _troubles(side: BuildSide | None) -> list[str]:
-    """Why a staged log is no evidence of its build."""
+    """Why a staged log cannot represent its build."""
     if side is None or side.staged is None:
         return []
     source = side.staged.source
@@ -271,13 +274,13 @@ def _same_log(settings: Settings, ours: BuildLog, before: BuildSide) -> list[str
 
 
 def find_build_nights(settings: Settings, run: Settings, build: str) -> BuildSide | None:
-    """The newest nights with rows of a build that were judged as `run` says; of a judge that
-    weighs words one night alone, as each has its own counts.
+    """The newest nights with rows of a build that were judged with the settings `run`. For a judge
+    that uses word counts it is one night, as each night has its own counts.
     """
     files, prints = open_store(settings), metric_fingerprints(run)
     found = [
         night
-        for night in reversed(outlines(files, last=_LOOKED_THROUGH))
+        for night in reversed(outlines(files, last=_SEARCHED_NIGHTS))
         if build in night.source.index_builds and _judged_alike(night, prints)
     ]
     if run.reads_corpus:

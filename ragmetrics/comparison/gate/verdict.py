@@ -1,12 +1,12 @@
-"""The decision: how far each metric fell from build to build, how far it may have, what follows.
+"""The decision of a gate: the drop of each metric between two builds, and the verdict.
 
-    hold          some drop is above its limit, and surely above 0
-    promote       every drop is surely below its limit
+    hold          some drop is above its limit, and significantly above 0
+    promote       the upper bound of every drop is below its limit
     inconclusive  neither
 
-Holding is decided as an alert's breach is: the family of a gate's metrics is controlled. Promoting
-needs every metric to pass, which holds the error by itself (an intersection-union test, Berger
-1982). Paired on questions: those of one build alone say nothing of the other.
+A hold is decided as an alert's breach: p values are adjusted over the gate's metrics. A promotion
+needs every metric to pass, which controls the error by itself (an intersection-union test, Berger
+1982). Drops are paired by question; questions of one build alone do not count.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ragmetrics.stats import (
 
 @dataclass(frozen=True, slots=True)
 class MeasuredDrop:
-    """How far a metric fell, over the questions that both builds have scored."""
+    """The drop of a metric, over the questions that are scored in both builds."""
 
     before: float
     after: float
@@ -50,30 +50,32 @@ class MeasuredDrop:
     spread: float
     """Standard deviation of the questions' drops."""
     level: LevelError | None = None
-    """What the judge's movement adds, where the builds were judged on different days."""
+    """Error by the judge's movement, where the builds were judged on different days."""
 
     @property
     def detectable(self) -> float:
-        """Smallest drop that so many questions show with 80% power: by the upper bound's error."""
+        """Smallest drop that this number of questions shows with 80% power, by the upper bound's
+        error.
+        """
         _, found = _guarded(self.drop, self.spread, self.questions, self.level)
         return detectable(found.error, found.freedom)
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictEvidence:
-    """What is known of one metric before a decision."""
+    """The evidence of one metric for a decision."""
 
     metric: str
     fall: MeasuredDrop | None
     """None: less than two questions are scored in both builds."""
     max_drop: float
     asked: int
-    """The serving build's questions,"""
+    """Questions of the serving build to which the metric applies."""
     missing: int
-    """and those of them that could not be compared."""
+    """Questions of `asked` that could not be compared."""
     fingerprint: str = ""
     movement: JudgeMovement | None = None
-    """How far the judge moves from night to night, where that is in the drop."""
+    """Movement of the judge from night to night, where it affects the drop."""
 
 
 def measure(
@@ -85,14 +87,14 @@ def measure(
 
         d_q = mean(before_q) - mean(after_q);   a paired t test on d
 
-    The upper bound is that of d and of one more question that lost everything (d = 1):
+    The upper bound is that of d with one more question that lost everything (d = 1):
 
         upper = m + t_(0.95, n) * se    over d_1 .. d_n, 1
 
-    A loss that hits few questions hard is easily not among those asked: where nothing changed in
-    n questions, one in 3/n may be lost for all that is known ("rule of three"), and t alone would
-    say that none is. `level`, of a judge that moves between the days on which the builds were
-    judged, widens every bound, and p. Less than two shared questions: None.
+    A large loss in few questions may not be among the asked ones. Where nothing changed in n
+    questions, up to a share of 3/n may be lost ("rule of three"), while t alone would exclude any
+    loss. `level` is the judge's movement between the days of judging; it widens every bound, and
+    p. None with less than two shared questions.
     Sources: Miller 2024, "Adding error bars to evals"; Agresti and Coull 1998 for added
     observations; Hanley and Lippman-Hand 1983 for the rule of three.
     """
@@ -122,7 +124,7 @@ def measure(
 def weigh(
     evidence: Sequence[VerdictEvidence], *, min_questions: int, max_missing: float
 ) -> list[MetricVerdict]:
-    """What each metric says, after control of the family."""
+    """The verdict of each metric, with p values adjusted over all metrics."""
     chances = adjust_p_values([one.fall.p_value for one in evidence if one.fall])
     verdicts = []
     for one in evidence:
@@ -130,17 +132,17 @@ def weigh(
         verdict = _verdict(one, p_value, min_questions, max_missing)
         undecided = verdict == "inconclusive"
         further = _further(one, min_questions, max_missing) if undecided else None
-        verdicts.append(_told(one, p_value, verdict, further))
+        verdicts.append(_metric_verdict(one, p_value, verdict, further))
     return verdicts
 
 
 def conclude(
     metrics: Sequence[MetricVerdict], obstacles: Sequence[str] = ()
 ) -> tuple[Verdict, int | None]:
-    """The verdict of a gate, and the questions still needed.
+    """The verdict of a gate, and the number of questions still needed.
 
-    With `obstacles`, reasons that have nothing to do with numbers, nothing is promoted, but a
-    proven drop holds all the same. Further questions are None where they alone would not do.
+    With `obstacles`, which do not depend on numbers, nothing is promoted, but a significant drop
+    still holds the build. The number is None where further questions alone would not decide.
     """
     if any(one.verdict == "hold" for one in metrics):
         return "hold", None
@@ -162,12 +164,12 @@ def too_much_missing(asked: int, missing: int, max_missing: float) -> bool:
 def further_to_promote(
     drop: float, spread: float, questions: int, limit: float, level: LevelError | None = None
 ) -> int | None:
-    """Questions to add so that the upper bound comes to lie below a limit, with 80% power.
+    """Questions to add so that the upper bound is below a limit, with 80% power.
 
         smallest n with  m_n + (t_0.95 + t_0.80) * se_n < limit
 
-    where drop and spread stay as they are, and m_n and se_n are those of the upper bound. None
-    where the drop is not below the limit, or no 100,000 questions would do.
+    Drop and spread stay as they are; m_n and se_n are those of the upper bound. None where the drop
+    is not below the limit, or more than 100,000 questions are needed.
     """
 
     def enough(n: int) -> bool:
@@ -180,10 +182,10 @@ def further_to_promote(
 def further_to_hold(
     drop: float, spread: float, questions: int, level: LevelError | None = None
 ) -> int | None:
-    """Questions to add so that a drop shows as one above 0, with 80% power.
+    """Questions to add so that a drop is significantly above 0, with 80% power.
 
-    As many as `questions_needed` says, of a judge that does not move. None where there is no drop,
-    or no 100,000 would do.
+    For a judge that does not move, the number is that of `questions_needed`. None where there is no
+    drop, or more than 100,000 questions are needed.
     """
 
     def enough(n: int) -> bool:
@@ -210,7 +212,7 @@ def _verdict(
 
 
 def _further(one: VerdictEvidence, min_questions: int, max_missing: float) -> int | None:
-    """Questions that an undecided metric needs; None where they alone would not decide it."""
+    """Questions that an inconclusive metric needs; None where they alone would not decide it."""
     if one.fall is None or too_much_missing(one.asked, one.missing, max_missing):
         return None
     fall = one.fall
@@ -222,7 +224,7 @@ def _further(one: VerdictEvidence, min_questions: int, max_missing: float) -> in
     return None if needed is None else max(needed, min_questions - fall.questions, 1)
 
 
-def _told(
+def _metric_verdict(
     one: VerdictEvidence, p_value: float | None, verdict: Verdict, further: int | None
 ) -> MetricVerdict:
     fall = one.fall
@@ -251,7 +253,7 @@ def _told(
 def _guarded(
     drop: float, spread: float, questions: int, level: LevelError | None
 ) -> tuple[float, MeanDifference]:
-    """Mean of the drops with one more, of 1, among them, and its contrast with all its error."""
+    """Mean of the drops with one more drop of 1, and its difference with the full error."""
     n = questions + 1
     centre = (questions * drop + 1) / n
     squares = (questions - 1) * spread**2 + questions * (drop - centre) ** 2 + (1 - centre) ** 2

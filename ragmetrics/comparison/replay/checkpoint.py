@@ -1,11 +1,11 @@
-"""Where a replay keeps its answers, so that it may be killed at any moment.
+"""Stores the answers of a replay, so that it may be killed at any moment.
 
-    LOG                                   the log, written whole when all questions were asked
-    _replay/LOG/state.json                what it depends on, and what it came to
-    _replay/LOG/part-DIGEST-ID.jsonl      answers on the way to it
+    LOG                                   the log, written when all questions were asked
+    _replay/LOG/state.json                digest of its input, and its result
+    _replay/LOG/part-DIGEST-ID.jsonl      answers so far
 
-An answer is in a part before its question counts as asked. Readers of logs pass by what begins with
-`_`: a replay under way is no log. Parts are written whole, for a bucket cannot append.
+A question counts as answered when its answer is in a part. Readers of logs ignore names that begin
+with `_`, so an unfinished replay is not read. Parts are never appended to, as a bucket cannot.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _JSONL = re.compile(r"\.(jsonl|ndjson)$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class ReplayTarget:
-    """The log that a replay writes, and what it keeps beside it."""
+    """The log that a replay writes, and the files beside it."""
 
     files: Files
     log: str
@@ -55,11 +55,11 @@ class ReplayTarget:
 
     @property
     def folder(self) -> str:
-        """Of what is kept."""
+        """The folder of state and parts."""
         return f"_replay/{self.log}"
 
     def state(self) -> ReplayState | None:
-        """How far it is; None where no replay has begun, or one that this version cannot read."""
+        """The stored state; None where there is none, or this version cannot read it."""
         data = self.files.find(f"{self.folder}/state.json")
         if data is None:
             return None
@@ -70,12 +70,12 @@ class ReplayTarget:
         return state if state.version == STATE_VERSION else None
 
     def write_state(self, digest: str, replayed: ReplayReport | None = None) -> None:
-        """Say what the replay depends on, and, at its end, what it came to."""
+        """Store the digest of the replay's input, and its result at the end."""
         data = ReplayState(digest=digest, replayed=replayed).model_dump_json(indent=1).encode()
         self.files.write(f"{self.folder}/state.json", data)
 
     def check_free(self, state: ReplayState | None) -> None:
-        """Raise InputError where another than a replay has written a log to the place."""
+        """Raise InputError where the place has a log that no replay has written."""
         _, infos = find_logs(self.place, self.files.options)
         theirs = [info.path for info in infos if state is None or info.path != self.log]
         if theirs:
@@ -84,24 +84,24 @@ class ReplayTarget:
                 "has a log; remove it, or name another place"
             )
 
-    def begin(self, digest: str, state: ReplayState | None, *, anew: bool) -> None:
-        """Remove what earlier replays left that depends on other things; `anew`: all of it.
+    def begin(self, digest: str, state: ReplayState | None, *, again: bool) -> None:
+        """Remove parts and log of replays with another input; `again` removes them all.
 
-        Their log goes as well: it is out of date, and no build should be judged by it.
+        An outdated log must not be used to judge a build.
         """
-        if anew or state is None or state.digest != digest:
-            self.files.remove(self.log)  # before the state says that another is on its way
-            self._remove_parts(None if anew else digest)
+        if again or state is None or state.digest != digest:
+            self.files.remove(self.log)  # before the new state is written
+            self._remove_parts(None if again else digest)
         self.write_state(digest)
 
     def finish(self, digest: str, replayed: ReplayReport, merged: Path) -> None:
-        """Put the log in its place, then say so, and remove the parts."""
+        """Write the log, then the state, and remove the parts."""
         self.files.put(merged, self.log)
         self.write_state(digest, replayed)
         self._remove_parts(None)
 
     def part(self, digest: str) -> str:
-        """What the names of a replay's parts begin with."""
+        """Prefix of the names of a replay's parts."""
         return f"{self.folder}/part-{digest}-"
 
     def _remove_parts(self, but: str | None) -> None:
@@ -153,25 +153,25 @@ class ReplayCheckpoint:
         return question.key in self._places
 
     def __len__(self) -> int:
-        """Questions that are answered."""
+        """Number of answered questions."""
         return len(self._places)
 
     def load(self) -> None:
-        """Find what earlier runs kept. What cannot be read is passed over, and asked again."""
+        """Load the answers of earlier runs. Unreadable ones are ignored and requested again."""
         parts = [one for one in self._files.below(self._folder) if one.path.startswith(self._part)]
         for info in parts:
             data = self._files.find(info.path) or b""  # another run may have removed it
             for line in data.splitlines(keepends=True):
                 key, empty = _read(line)
                 if key is None:
-                    log.warning("%s is damaged: passed over", self._files.uri(info.path))
+                    log.warning("%s is damaged and is ignored", self._files.uri(info.path))
                 elif key in self._wanted and key not in self._places:
                     self._append(key, line, empty)
 
-    async def keep(self, question: GoldenQuestion, line: bytes, *, empty: bool) -> None:
-        """Keep the answer to a question; returns once it is in the target.
+    async def save(self, question: GoldenQuestion, line: bytes, *, empty: bool) -> None:
+        """Store the answer to a question; return once it is in the target.
 
-        Those that come while a part is being written go into the next one together.
+        Answers that arrive while a part is being written go into the next part together.
         """
         if question in self:
             return
@@ -184,7 +184,7 @@ class ReplayCheckpoint:
                 await self.flush()
 
     async def flush(self) -> None:
-        """Write what waits; then nothing is being written any more."""
+        """Write the waiting answers."""
         lines, self._pending = self._pending, []
         await asyncio.to_thread(self._write, lines)
         self._written += len(lines)
@@ -204,7 +204,7 @@ class ReplayCheckpoint:
             file.write(line)
 
     def _write(self, lines: list[bytes]) -> None:
-        # Whoever waits for a write may be cancelled; the write is not.
+        # The waiting task may be cancelled; the write is not.
         with self._one_write:
             if lines:
                 self._small.append(self._put(lines))
@@ -227,7 +227,7 @@ def _line_at(file: BinaryIO, offset: int, length: int) -> bytes:
 
 
 def _read(line: bytes) -> tuple[str | None, bool]:
-    """The question that a line answers, None where it is no whole row; and whether with nothing."""
+    """The key of a line's question, None for a damaged line; and whether it has no context."""
     with suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
         row = json.loads(line)
         if line.endswith(b"\n") and isinstance(row["retrieved_contexts"], list):

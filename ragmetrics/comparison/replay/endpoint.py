@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
 _IDLE_SECONDS = 4.0  # servers close idle connections after 5 or more
-_LEAST_SECRET = 8  # characters: what is shorter stands in texts by chance
-_VAIN_TRIES = 2  # to connect, where nothing was ever reached
+_LEAST_SECRET = 8  # characters: shorter secrets appear in texts by chance
+_MOST_FAILED_CONNECTS = 2  # where the server was never reached
 _HOST_PART = re.compile(r"[A-Za-z0-9-]+")
 _HEADERS = {
     "Content-Type": "application/json",
@@ -52,7 +52,7 @@ _ELSEWHERE = (404, 405, 410)
 
 
 class HttpRetriever:
-    """A URL that is asked, on the event loop of its first request."""
+    """A retriever behind a URL. It belongs to the event loop of its first request."""
 
     def __init__(
         self, settings: RetrieverSettings, build: str, environment: Mapping[str, str]
@@ -64,8 +64,8 @@ class HttpRetriever:
         self._bodies = BodyReader(settings.max_answer_bytes)
         self._opening = asyncio.Lock()
         self._reached = self._proven = False
-        """Whether there is a server, and whether it has taken a question."""
-        self._vain = 0
+        """Whether the server was reached, and whether it has answered a question."""
+        self._failed_connects = 0
 
     async def ask(self, question: GoldenQuestion) -> Any:
         """The JSON of the answer. Raises RetryableError, NoAnswer or RetrieverRefused."""
@@ -78,10 +78,10 @@ class HttpRetriever:
         try:
             answer = await self._send(values)
         except Unreachable as error:
-            self._vain += 1
+            self._failed_connects += 1
             message = f"no connection to {self._url}: {self._shown(str(error))}"
-            hope = not error.permanent and self._vain < _VAIN_TRIES
-            if self._reached or hope:
+            may_recover = not error.permanent and self._failed_connects < _MOST_FAILED_CONNECTS
+            if self._reached or may_recover:
                 raise RetryableError("dropped", message) from error
             raise RetrieverRefused(message) from error
         except Dropped as error:
@@ -94,7 +94,7 @@ class HttpRetriever:
             return json.loads(answer.body)
         except (ValueError, RecursionError):
             raise NoAnswer(
-                UNREADABLE, f"the retriever's answer is no JSON: {self._said(answer)}"
+                UNREADABLE, f"the retriever's answer is not JSON: {self._said(answer)}"
             ) from None
 
     async def close(self) -> None:
@@ -106,7 +106,7 @@ class HttpRetriever:
     async def _send(self, values: Mapping[str, str]) -> Answer:
         session = self._session or await self._open()
         with translate_connection_errors():
-            # A redirect might lead questions and keys to somebody else.
+            # A redirect might send questions and keys to another party.
             async with session.request(
                 self._settings.method,
                 self._url,
@@ -128,10 +128,10 @@ class HttpRetriever:
             ) from None
 
     def _problem(self, answer: Answer) -> Exception:
-        """What a status other than 2xx means."""
+        """The error of a status other than 2xx."""
         status, said = answer.status, self._said(answer)
         if 300 <= status < 400:
-            where = self._shown(answer.headers.get("Location", "an address that it does not tell"))
+            where = self._shown(answer.headers.get("Location", "an unnamed address"))
             return RetrieverRefused(f"{self._url} redirects to {where}: is `url` right?")
         if status in (401, 407) or (status == 403 and not self._proven):
             return RetrieverRefused(
@@ -150,9 +150,9 @@ class HttpRetriever:
         return RetryableError(kind, message, wait=retry_after(answer.headers, datetime.now(UTC)))
 
     def _said(self, answer: Answer) -> str:
-        """The server's words, without the key that it may repeat."""
+        """The server's error text, without the key that it may repeat."""
         text = error_of(answer.body).get("message") or answer.body.decode("utf-8", "replace")
-        return self._shown(str(text)) or "without a word"
+        return self._shown(str(text)) or "no error text"
 
     def _shown(self, text: str) -> str:
         for secret in self._secrets:
@@ -162,7 +162,7 @@ class HttpRetriever:
     async def _open(self) -> ClientSession:
         async with self._opening:
             if self._session is None:
-                # Importing aiohttp and reading certificates takes long enough to hold others up.
+                # Importing aiohttp and reading certificates would block the loop for too long.
                 self._session = self._make(await asyncio.to_thread(certificates, self._url))
             return self._session
 
@@ -182,7 +182,7 @@ class HttpRetriever:
 
 
 def _url(template: str, build: str) -> str:
-    """The URL of a build; a part of the host's name it may be, but not more of them than one."""
+    """The URL of a build. The build may be one label of the host's name, not several."""
     if "{build}" in urlsplit(template).netloc and not _HOST_PART.fullmatch(build):
         raise InputError(
             f"build {build}: cannot be part of the host in `retriever: url:`, where only letters, "
@@ -194,13 +194,13 @@ def _url(template: str, build: str) -> str:
 def _headers(
     settings: RetrieverSettings, environment: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
-    """The values that are secret, longest first, and all headers."""
+    """The secret values, longest first, and all headers."""
     try:
         named, secrets = fill_headers(settings.headers_env, environment)
     except ValueError as error:
         raise RetrieverRefused(f"the retriever's {error}") from None
     headers = {**settings.headers, **named}
-    said = {header.lower() for header in headers}
-    headers |= {name: value for name, value in _HEADERS.items() if name.lower() not in said}
+    present = {header.lower() for header in headers}
+    headers |= {name: value for name, value in _HEADERS.items() if name.lower() not in present}
     long = [secret for secret in secrets if len(secret) >= _LEAST_SECRET]
     return sorted(long, key=len, reverse=True), headers

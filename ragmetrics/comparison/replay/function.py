@@ -21,7 +21,7 @@ _Outcome = tuple[Any, BaseException | None]
 
 
 class PythonRetriever:
-    """A Python function that is asked."""
+    """A retriever that calls a Python function."""
 
     def __init__(self, settings: RetrieverSettings, build: str) -> None:
         self._entrypoint = settings.entrypoint or ""
@@ -30,13 +30,13 @@ class PythonRetriever:
         self._function = _load(self._entrypoint)
         self._in_loop = _is_async(self._function)
         self._hung = 0
-        """Threads that nobody waits for any more: they cannot be stopped."""
+        """Threads after a time-out: they cannot be stopped."""
 
     async def ask(self, question: GoldenQuestion) -> Any:
-        """What the function returns. Raises RetryableError, NoAnswer or RetrieverRefused.
+        """The result of the function. Raises RetryableError, NoAnswer or RetrieverRefused.
 
-        ConnectionError, TimeoutError, any other OSError and errors with a true `transient` pass;
-        PermissionError says that nothing will be answered.
+        OSErrors (also ConnectionError and TimeoutError) and errors with a true `transient` are
+        temporary. PermissionError means that no question will be answered.
         """
         arguments = question.user_input, self._build
         found = await self._in_thread(*arguments) if not self._in_loop else None
@@ -50,23 +50,23 @@ class PythonRetriever:
             raise self._outcome(error) from error
 
     async def close(self) -> None:
-        """Nothing: what the function holds is its own."""
+        """Do nothing: the function manages its own resources."""
 
     def _outcome(self, error: BaseException) -> Exception:
         kind = type(error).__name__
-        told = f"{self._entrypoint} raised {kind}: {shorten(error)}".removesuffix(": ")
+        text = f"{self._entrypoint} raised {kind}: {shorten(error)}".removesuffix(": ")
         if isinstance(error, PermissionError):
-            return RetrieverRefused(told)
+            return RetrieverRefused(text)
         if isinstance(error, OSError):
-            return RetryableError("timeout" if isinstance(error, TimeoutError) else "dropped", told)
+            return RetryableError("timeout" if isinstance(error, TimeoutError) else "dropped", text)
         return (
-            RetryableError(kind, told)
+            RetryableError(kind, text)
             if getattr(error, "transient", False)
-            else NoAnswer(kind, told)
+            else NoAnswer(kind, text)
         )
 
     async def _in_thread(self, *arguments: str) -> Any:
-        """Call in a thread of its own, which ends with the process where it hangs."""
+        """Call the function in a separate thread, which ends with the process if it hangs."""
         if self._hung >= self._most_hung:
             raise RetrieverRefused(
                 f"{self._entrypoint} hangs: {self._hung} calls are over `timeout_seconds` and "
@@ -132,7 +132,7 @@ def _load(entrypoint: str) -> Callable[[str, str], Any]:
 
 def _check(entrypoint: str, found: Any) -> None:
     if not callable(found):
-        raise InputError(f"retriever: entrypoint: {entrypoint} is no function")
+        raise InputError(f"retriever: entrypoint: {entrypoint} is not a function")
     try:
         inspect.signature(found).bind("user_input", "build")
     except TypeError as error:

@@ -21,17 +21,17 @@ class NoAnswer(Exception):
 
 
 class Retriever(Protocol):
-    """Whoever is asked."""
+    """A retriever that answers golden questions."""
 
     async def ask(self, question: GoldenQuestion) -> Any:
-        """The answer to one question, as decoded JSON. Time is kept by who asks.
+        """The answer to one question, as decoded JSON. The caller enforces the time-out.
 
         Raises RetryableError, NoAnswer or RetrieverRefused.
         """
         ...
 
     async def close(self) -> None:
-        """Give back what it has."""
+        """Release its connections."""
         ...
 
 

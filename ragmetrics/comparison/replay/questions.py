@@ -1,4 +1,4 @@
-"""The golden questions, as they are asked and as they name the rows of a log."""
+"""The golden questions of a replay, with the keys that identify them in its log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ragmetrics.model import LogRow, Rejected, dump_json
 
 @dataclass(frozen=True, slots=True)
 class GoldenQuestion:
-    """What a golden row brings to its replay."""
+    """The fields of a golden row that a replay needs."""
 
     id: str
     user_input: str
@@ -23,7 +23,7 @@ class GoldenQuestion:
 
     @property
     def key(self) -> str:
-        """The question among all that are asked."""
+        """Key of the question."""
         return key_of(self.id, self.user_input)
 
 
@@ -33,11 +33,11 @@ class GoldenQuestions:
 
     asked: tuple[GoldenQuestion, ...]
     unreadable: int
-    """Rows of the golden set that cannot be read, or hold no question."""
+    """Rows of the golden set that cannot be read, or have no question."""
 
     @property
     def digest(self) -> str:
-        """Changes when any question does, or what its row takes from it."""
+        """Digest of all fields of the questions."""
         parts = [[one.id, one.user_input, one.language, dict(one.tags)] for one in self.asked]
         return digest_of(parts)
 
@@ -54,10 +54,10 @@ def digest_of(parts: Sequence[object]) -> str:
 
 
 def golden_questions(settings: Settings, limit: int | None = None) -> GoldenQuestions:
-    """The questions of the golden set; the first `limit` of them.
+    """The first `limit` questions of the golden set, or all.
 
-    A row that cannot be read is counted. Raises InputError where there is no golden set, no
-    question in it, or a file of it is cut short: a log of half the questions is none.
+    Unreadable rows are counted. Raises InputError where there is no golden set, no question in it,
+    or a file of it is truncated: a log of half the questions must not be written.
     """
     golden = golden_set(settings)
     if golden is None:

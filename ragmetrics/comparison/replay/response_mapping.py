@@ -1,8 +1,8 @@
-"""From a retriever's answer to a row of the log.
+"""Maps a retriever's answer to a row of the log.
 
-`contexts`, `ids`, `scores` and `response` in the settings name the places of the answer, by dotted
-path as `columns:` does. What is not named is looked for under our own names; a plain list is one of
-texts, or of mappings with `text`, and maybe `id` and `score`.
+`contexts`, `ids`, `scores` and `response` in the settings are dotted paths into the answer, as in
+`columns:`. Other fields are read under our own names. A plain list contains texts, or mappings with
+`text`, and optionally `id` and `score`.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _MOST_KEYS = 10
 def read_answer(
     settings: RetrieverSettings, question: GoldenQuestion, build: str, answer: Any, now: datetime
 ) -> LogRow:
-    """The row of a question. No hits are a row without contexts.
+    """The row of a question. An answer without hits is a row without contexts.
 
-    Raises NoAnswer for an answer that holds no list of texts where the settings say, one that has
-    ids or scores for other than its texts, or more texts than `max_contexts`.
+    Raises NoAnswer for an answer without a list of texts at the configured path, with another
+    number of ids or scores than texts, or with more texts than `max_contexts`.
     """
     fields = _fields(settings, answer)
     contexts = fields["retrieved_contexts"]
@@ -61,21 +61,21 @@ def read_answer(
     }
     try:
         read = read_row(row, question.id)
-    except (BadRow, ValueError) as error:  # the latter of what cannot be compared, as a table
-        raise NoAnswer(UNREADABLE, f"the answer makes no row: {error}") from None
+    except (BadRow, ValueError) as error:  # ValueError: values that do not compare, such as tables
+        raise NoAnswer(UNREADABLE, f"the answer is not a valid row: {error}") from None
     _check_lengths(read)
     return read
 
 
 def line_of(row: LogRow, limit: int) -> bytes:
-    """The row as a line of a log; NoAnswer where readers of logs would not take it."""
+    """The row as a line of a log. Raises NoAnswer where readers of logs would reject it."""
     values = {name: getattr(row, name) for name in FIELDS}
     known = {name: value for name, value in values.items() if value is not None and value != {}}
     try:
         text = json.dumps(known, ensure_ascii=False, allow_nan=False, default=_plain)
     except ValueError:
-        raise NoAnswer(UNREADABLE, "a score is no finite number") from None
-    line = text.encode("utf-8", "replace") + b"\n"  # half a character, as cut texts have, is "?"
+        raise NoAnswer(UNREADABLE, "a score is not a finite number") from None
+    line = text.encode("utf-8", "replace") + b"\n"  # a lone surrogate of a cut text becomes "?"
     if len(line) > limit:
         raise NoAnswer(
             "too_large", f"a row of {len(line):,} bytes, and `limits: row_bytes:` is {limit:,}"
@@ -104,12 +104,12 @@ def _fields(settings: RetrieverSettings, answer: Any) -> dict[str, Any]:
 
 
 def _plain_list(value: Any) -> Any:
-    """An array, as functions return those of numpy and pandas, as a list; all else as it is."""
+    """An array of numpy or pandas as a list; other values unchanged."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _unnamed(answer: Any, *, named: bool) -> dict[str, Any]:
-    """What stands under our own names; with `named` contexts, beside them."""
+    """The fields under our own names; with `named` contexts, only the other fields."""
     if isinstance(answer, Mapping):
         return {name: answer.get(name) for name in _NAMES.values()}
     if named or not isinstance(answer, list):
@@ -134,7 +134,7 @@ def _at(answer: Any, path: str, key: str) -> Any:
 
 
 def _is_null(record: Any, path: str) -> bool:
-    """Whether a null stands on the way: so some servers write that a list is empty."""
+    """Whether there is a null on the path: some servers write an empty list as null."""
     if not isinstance(record, Mapping):
         return False
     heads = [path[:at] for at, sign in enumerate(path) if sign == "."] + [path]
@@ -156,7 +156,7 @@ def _check_lengths(row: LogRow) -> None:
 
 
 def _kind(answer: Any) -> str:
-    """What an answer is, for a person who looks for the right path."""
+    """A description of an answer, for a person who looks for the right path."""
     if isinstance(answer, Mapping):
         keys = ", ".join(str(key)[:40] for key in list(answer)[:_MOST_KEYS])
         return f"a mapping with {keys}" if keys else "an empty mapping"

@@ -1,8 +1,8 @@
-"""Asks a retriever until it answers: how fast, how often, and when to give up.
+"""Asks a retriever with rate limit, retries and deadline.
 
-What passes (a time-out, a server's error, a broken connection) is asked again a bounded number of
-times; a 429 is waited out until the question's deadline. A wait that the retriever asks for holds
-all questions, not the one that was told.
+Temporary errors (a time-out, a server's error, a broken connection) are retried a limited number of
+times. A 429 is retried until the question's deadline. A wait that the retriever requests applies to
+all questions.
 """
 
 from __future__ import annotations
@@ -26,20 +26,22 @@ class RetrieverClient:
 
     def __init__(self, retriever: Retriever, settings: RetrieverSettings) -> None:
         self.setbacks: Counter[str] = Counter()
-        """Attempts that came to nothing, by kind; most were made again."""
+        """Failed attempts by kind; most were retried."""
         self._retriever, self._settings = retriever, settings
         rate = settings.requests_per_second
         self._interval = 1 / rate if rate else 0.0
         self._next = self._closed_until = 0.0
 
     async def ask(self, question: GoldenQuestion) -> Any:
-        """The answer. Raises NoAnswer where it is given up, RetrieverRefused where all is vain."""
+        """The answer. Raises NoAnswer after the last attempt, RetrieverRefused where no question
+        can be answered.
+        """
         time = asyncio.get_running_loop().time
         tries: Counter[str] = Counter()
         deadline = 0.0
         while True:
             await self._turn()
-            # Waiting for a turn is not the retriever's fault: time runs from the first attempt.
+            # The deadline starts with the first attempt: waiting for a turn does not count.
             deadline = deadline or time() + self._settings.deadline_seconds
             try:
                 return await self._attempt(question, deadline - time())
@@ -62,7 +64,7 @@ class RetrieverClient:
             raise RetryableError("timeout", message) from error
 
     async def _turn(self) -> None:
-        """Wait for this attempt's place in the rate, and while the retriever wants none."""
+        """Wait for this attempt's turn in the rate, and while the retriever is paused."""
         time = asyncio.get_running_loop().time
         while True:
             while (left := self._closed_until - time()) > 0:
@@ -70,11 +72,11 @@ class RetrieverClient:
             place = max(time(), self._next)
             self._next = place + self._interval
             await asyncio.sleep(place - time())
-            if time() >= self._closed_until:  # it may have been closed meanwhile
+            if time() >= self._closed_until:  # it may have been paused meanwhile
                 return
 
     def _pause(self, setback: RetryableError, tries: Counter[str]) -> float:
-        """Seconds before the next attempt, beside those that the retriever asks for."""
+        """Seconds before the next attempt, in addition to a wait that the retriever requests."""
         if setback.wait:
             return 0.0
         longest = min(_FIRST_PAUSE * 2.0 ** min(tries.total() - 1, 16), _LONGEST_PAUSE)

@@ -58,19 +58,19 @@ def run_replay(
     """Ask the retriever each golden question against the build, and write the log at `place`.
 
     `place` is a folder or a .jsonl file, and may hold `{build}`; None: `gate: logs:` of the
-    settings. Killed at any moment, the same call goes on: what was answered is found. A replay
-    that is done is found too, unless golden set or retriever settings changed, or with `again`.
-    `limit` asks the first so many questions, for a try. `progress` hears when it begins, and then
-    of each question, on another thread. Questions that have no answer at the deadline in use fail.
+    settings. After a crash the same call continues with the stored answers. A finished replay is
+    found too, unless golden set or retriever settings changed, or `again` is set. `limit` asks only
+    the first questions, for a try. `progress` is called at the beginning and after each question,
+    on another thread. Questions without an answer at the deadline fail.
 
-    Raises InputError for settings that no replay can begin with or a place that has another log,
-    RetrieverRefused at once where no question can be answered, ReplayShort, with no log written,
-    where more than `max_failed` of them are not, StoreError for the place.
+    Raises InputError for invalid settings or a place with another log; RetrieverRefused at once
+    where no question can be answered; ReplayIncomplete, without a log, where more than
+    `max_failed` of the questions failed; StoreError for the place.
     """
     started = time.monotonic()
     retriever = settings.retriever
     if retriever is None:
-        raise InputError("a replay needs a retriever: say `retriever:` in the settings")
+        raise InputError("a replay needs a retriever: set `retriever:` in the settings")
     if not is_name(build):
         raise InputError(
             f"build {shorten(build)!r}: should be at most 100 letters, digits, dots, dashes and "
@@ -91,7 +91,7 @@ def run_replay(
 
 
 class _Run:
-    """One replay under way."""
+    """One running replay."""
 
     def __init__(
         self,
@@ -112,99 +112,102 @@ class _Run:
     def all(
         self, retriever: Retriever, digest: str, folder: Path, started: float, *, again: bool
     ) -> ReplayReport:
-        """From what earlier runs kept to the log."""
+        """Ask all missing questions, and write the log."""
         target = self._target
-        target.begin(digest, target.state(), anew=again)
-        kept = ReplayCheckpoint(target, digest, self._questions.asked, folder)
-        kept.load()
-        self._found = self._done = len(kept)
-        asker = RetrieverClient(retriever, self._retriever)
-        missing = [question for question in self._questions.asked if question not in kept]
-        self._tell()
-        loop.run(self._ask_all(retriever, asker, kept, missing))
+        target.begin(digest, target.state(), again=again)
+        answers = ReplayCheckpoint(target, digest, self._questions.asked, folder)
+        answers.load()
+        self._found = self._done = len(answers)
+        client = RetrieverClient(retriever, self._retriever)
+        missing = [question for question in self._questions.asked if question not in answers]
+        self._report()
+        loop.run(self._ask_all(retriever, client, answers, missing))
         replayed = ReplayReport(
             build=self._build,
             place=target.uri,
             questions=len(self._questions.asked),
-            rows=len(kept),
-            empty=kept.empty,
+            rows=len(answers),
+            empty=answers.empty,
             failed=dict(self._failed.most_common()),
             examples=self._examples,
             asked=self._asked,
             found=self._found,
-            setbacks=dict(asker.setbacks.most_common()),
+            setbacks=dict(client.setbacks.most_common()),
             unreadable=self._questions.unreadable,
             seconds=time.monotonic() - started,
         )
-        if self._is_short():
+        if self._too_many_failed():
             raise ReplayIncomplete(replayed, self._retriever.max_failed)
         target.check_free(target.state())
-        target.finish(digest, replayed, kept.merge())
+        target.finish(digest, replayed, answers.merge())
         return replayed
 
     async def _ask_all(
         self,
         retriever: Retriever,
-        asker: RetrieverClient,
-        kept: ReplayCheckpoint,
+        client: RetrieverClient,
+        answers: ReplayCheckpoint,
         missing: Sequence[GoldenQuestion],
     ) -> None:
         try:
             async with before_deadline():
-                # One alone: what no question can succeed with is told after one request.
-                await self._work(asker, kept, missing[:1])
+                # The first question alone: one request is enough to find a wrong configuration.
+                await self._work(client, answers, missing[:1])
                 rest = iter(missing[1:])
                 count = min(self._retriever.concurrency, len(missing))
-                await _together([self._work(asker, kept, rest) for _ in range(count)])
-        except _Enough:
+                await _together([self._work(client, answers, rest) for _ in range(count)])
+        except _TooManyFailed:
             pass
         except OverDeadline as error:
             self._failed["deadline"] += len(missing) - self._done + self._found
             self._examples["deadline"] = str(error)
         finally:
             await retriever.close()
-            await kept.flush()
+            await answers.flush()
 
     async def _work(
-        self, asker: RetrieverClient, kept: ReplayCheckpoint, questions: Iterable[GoldenQuestion]
+        self,
+        client: RetrieverClient,
+        answers: ReplayCheckpoint,
+        questions: Iterable[GoldenQuestion],
     ) -> None:
         for question in questions:
             self._asked += 1
             try:
-                answer = await asker.ask(question)
+                answer = await client.ask(question)
                 now = datetime.now(UTC)
                 row = read_answer(self._retriever, question, self._build, answer, now)
                 line = line_of(row, self._row_bytes)
             except NoAnswer as error:
                 self._fail(error)
             else:
-                await kept.keep(question, line, empty=not row.retrieved_contexts)
+                await answers.save(question, line, empty=not row.retrieved_contexts)
             self._done += 1
-            self._tell()
+            self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         if self._progress:
             self._progress("asking", self._done, len(self._questions.asked))
 
     def _fail(self, error: NoAnswer) -> None:
-        if not self._is_short():
+        if not self._too_many_failed():
             self._failed[error.kind] += 1
             self._examples.setdefault(error.kind, shorten(error))
-        if self._is_short():
-            raise _Enough
+        if self._too_many_failed():
+            raise _TooManyFailed
 
-    def _is_short(self) -> bool:
-        """Whether more questions failed than may; all of them never may."""
+    def _too_many_failed(self) -> bool:
+        """Whether more questions failed than `max_failed` allows, or all of them."""
         count = len(self._questions.asked)
         return self._failed.total() > min(self._retriever.max_failed * count, count - 1)
 
 
-class _Enough(Exception):
-    """So many questions failed that there will be no log: no other need be asked."""
+class _TooManyFailed(Exception):
+    """Too many questions failed for a log, so no more are asked."""
 
 
 async def _together(work: Sequence[Coroutine[Any, Any, None]]) -> None:
-    """Run all to the end, or until one raises; then none is left behind."""
+    """Run all to the end, or until one raises; then cancel the others."""
     tasks = [asyncio.create_task(one) for one in work]
     try:
         await asyncio.gather(*tasks)
@@ -215,7 +218,7 @@ async def _together(work: Sequence[Coroutine[Any, Any, None]]) -> None:
 
 
 def _open(settings: RetrieverSettings, build: str) -> Retriever:
-    """Whoever is to be asked."""
+    """The retriever of the settings."""
     if settings.url:
         from ragmetrics.comparison.replay.endpoint import HttpRetriever
 

@@ -1,7 +1,7 @@
-"""Filling in what is sent to a retriever: values take places in JSON, never in its source.
+"""Fills the template of a request to a retriever: in the JSON values, never in JSON source text.
 
-A template is JSON whose texts may hold `{user_input}`, `{build}`, `{id}` and `{language}`. Each is
-filled in once: what a question holds itself, braces or quotes, is the question's.
+A template is JSON whose texts may contain `{user_input}`, `{build}`, `{id}` and `{language}`. Each
+is filled in once, so braces and quotes in a question stay as they are.
 """
 
 from __future__ import annotations
