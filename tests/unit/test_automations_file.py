@@ -140,7 +140,7 @@ def test_a_run_that_ends_in_any_way_is_no_zombie() -> None:
     for state in ["Completed", "Waiting", "Failed", TOLD, "TimedOut", "Crashed", "Cancelled"]:
         assert zombie.expects(f"prefect.flow-run.{state}")
     assert not zombie.expects("prefect.flow-run.Running")
-    waiting = (ROOT / "flows" / "waiting.py").read_text("utf-8")
+    waiting = (ROOT / "flows" / "reschedule.py").read_text("utf-8")
     assert 'name="Waiting"' in waiting
 
 

@@ -306,7 +306,7 @@ def test_a_file_that_is_cut_short_is_told(tmp_path: Path) -> None:
     whole.write_bytes(whole.read_bytes()[:-20])
     (found,) = read_sets(make_settings({}), [str(whole)])
     assert found.rows
-    assert "cut short" in found.broken[0].reason
+    assert "truncated" in found.broken[0].reason
 
 
 def test_limit_is_of_rows_that_can_be_used(tmp_path: Path) -> None:

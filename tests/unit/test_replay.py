@@ -214,7 +214,7 @@ def test_a_build_is_a_plain_name(tmp_path: Path, search_server: SearchServer, bu
 def test_what_a_replay_needs_is_told(tmp_path: Path, search_server: SearchServer) -> None:
     """A retriever, a golden set, and a question in it."""
     settings = replaying(tmp_path, search_server)
-    with pytest.raises(InputError, match="needs a retriever: say `retriever:`"):
+    with pytest.raises(InputError, match="needs a retriever: set `retriever:`"):
         run_replay(make_settings({}), BUILD)
     with pytest.raises(InputError, match="name them by `golden:`"):
         run_replay(settings.model_copy(update={"golden": None}), BUILD)
@@ -229,7 +229,7 @@ def test_a_golden_set_that_is_cut_short_is_told(
     packed = write_jsonl(tmp_path / "golden.jsonl.gz", golden_rows(50))
     packed.write_bytes(packed.read_bytes()[:-20])
     settings = replaying(tmp_path, search_server).model_copy(update={"golden": str(packed)})
-    with pytest.raises(InputError, match="the file is cut short"):
+    with pytest.raises(InputError, match="the file is truncated"):
         run_replay(settings, BUILD)
 
 

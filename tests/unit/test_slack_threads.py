@@ -167,7 +167,7 @@ def test_a_thread_that_cannot_be_noted_costs_no_repeat(
     assert told(files, of(0, recall="breach")).errors == ()
     assert told(files, of(1, recall="ok")).errors == ()
     assert told_in(slack) == [("🔴", None, None), ("🟢", None, None)]
-    assert "the thread is not noted" in caplog.text
+    assert "the thread is not stored" in caplog.text
 
 
 @pytest.mark.parametrize("content", [b"{", b'{"by_alert": 3}', None])
@@ -247,4 +247,4 @@ def test_a_store_that_is_down_keeps_no_build_untold(
     broken = SETTINGS.model_copy(update={"store": str(tmp_path / "store")})
     assert notify_failed_gate(broken, "build: not there", "{}", "e-1").told
     assert "got no verdict" in slack.posted[0]["text"]
-    assert "may be told twice" in caplog.text
+    assert "may be sent twice" in caplog.text
