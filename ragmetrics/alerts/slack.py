@@ -74,7 +74,9 @@ def compose(
     metrics = {f.metric: None for f in causes if f.metric and f.level != "no_data"}
     title = _title(fired, reminded, resolved)
     first = fired[0].cause if len(fired) == 1 else None
-    numbers = f": {_change(first)}" if first and first.mean is not None else ""
+    numbers = ""
+    if first and first.mean is not None:
+        numbers = f": {_change(first)}{_mean_beside(first)}"
     night = f" ({manifest.dataset}, night of {manifest.date})"
     blocks = [
         {"type": "header", "text": plain(title)},
@@ -182,6 +184,16 @@ def _change(finding: Finding) -> str:
     if finding.drop is not None and finding.means:
         return compared_words(finding.means)
     return f"{finding.mean:z.3f}"
+
+
+def _mean_beside(finding: Finding) -> str:
+    """The mean of all rows, after compared means that differ from it."""
+    if finding.transition == "escalated" or finding.drop is None or not finding.means:
+        return ""
+    mean = f"{finding.mean:z.3f}"
+    if mean == f"{finding.means.now:z.3f}":
+        return ""
+    return f"; mean of {'its' if finding.segment else 'all'} rows {mean}"
 
 
 def _section(incident: Incident, manifest: Manifest, *, titled: bool) -> Block:

@@ -65,15 +65,15 @@ def test_the_server_has_the_event(live: Live, run: Run, monkeypatch: pytest.Monk
     ("environ", "message"),
     [
         ({}, "set PREFECT_API_KEY, or PREFECT_API_AUTH_STRING"),
-        ({"PREFECT_API_AUTH_STRING": "admin:wrong"}, "PREFECT_API_AUTH_STRING is not the one"),
-        ({"PREFECT_API_KEY": "pnu_wrong"}, "PREFECT_API_KEY is not the one"),
+        ({"PREFECT_API_AUTH_STRING": "admin:mistyped"}, "PREFECT_API_AUTH_STRING is wrong"),
+        ({"PREFECT_API_KEY": "pnu_mistyped"}, "PREFECT_API_KEY is wrong"),
     ],
 )
 def test_a_wrong_password_is_told(live: Live, environ: dict[str, str], message: str) -> None:
     """By the variable to look at."""
     with pytest.raises(EventError, match=message) as error:
         post_event(built_event(BUILD), events_api(live.api, environ))
-    assert "wrong" not in str(error.value)
+    assert "mistyped" not in str(error.value)
 
 
 def test_the_address_of_the_pages_is_told(live: Live) -> None:
@@ -131,7 +131,7 @@ def test_emit_event_is_sent_before_python_ends_but_nobody_hears_where_it_is_not_
     """docs/gates.md: a script that ends at once loses nothing, and with a wrong password ends as
     well as one whose event was taken; `emit-build` does not."""
     before = ids(live)
-    for password in ("admin:wrong", PASSWORD):
+    for password in ("admin:mistyped", PASSWORD):
         done = subprocess.run(
             [sys.executable, "-c", example("python")],
             env={**live.environment, "PREFECT_API_AUTH_STRING": password},
@@ -143,7 +143,7 @@ def test_emit_event_is_sent_before_python_ends_but_nobody_hears_where_it_is_not_
     # The server writes events in the order in which they come.
     assert len(live.wait_for(lambda: ids(live) - before, seconds=120)) == 1
     monkeypatch.setenv("PREFECT_API_URL", live.api)
-    monkeypatch.setenv("PREFECT_API_AUTH_STRING", "admin:wrong")
+    monkeypatch.setenv("PREFECT_API_AUTH_STRING", "admin:mistyped")
     assert run("emit-build", "--build", "b3", "--dataset", "towers").code == 2
 
 
@@ -153,7 +153,7 @@ def test_a_verdict_is_announced_only_when_the_server_has_it(live: Live, tmp_path
     settings = make_settings({"dataset": "helpdesk", "store": str(tmp_path)})
     gate = gated.gate()
     nowhere = "http://127.0.0.1:9/api"
-    for url, password in ((live.api, "admin:wrong"), (nowhere, PASSWORD)):
+    for url, password in ((live.api, "admin:mistyped"), (nowhere, PASSWORD)):
         with (
             temporary_settings({PREFECT_API_URL: url, PREFECT_API_AUTH_STRING: password}),
             pytest.raises(NotEmitted, match=f"did not take {HELD}: ") as error,

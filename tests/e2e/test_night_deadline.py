@@ -75,7 +75,7 @@ def _as_in_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a process knows of endpoints goes with it: the rerun is another one."""
-    monkeypatch.setattr(gate, "_gates", {})
+    monkeypatch.setattr(gate, "_limiters", {})
     monkeypatch.setattr(breaker, "_dead", set())
 
 

@@ -194,8 +194,8 @@ def test_fired_message_says_what_and_how_much() -> None:
     validate(message)
     assert terminal_text(message) == EXPECTED
     assert message.text == (
-        "🔴 Critical: context_recall fell: 0.823 → 0.716 over the same 840 questions "
-        "(docs, night of 2026-11-19)"
+        "🔴 Critical: context_recall fell: 0.823 → 0.716 over the same 840 questions; "
+        "mean of all rows 0.714 (docs, night of 2026-11-19)"
     )
 
 
@@ -367,7 +367,8 @@ def test_a_metric_that_fell_is_named_once() -> None:
         message = write(*fired)
         validate(message)
         assert message.text.startswith(
-            "🔴 Critical: context_recall fell: 0.823 → 0.716 over the same 840 questions (docs"
+            "🔴 Critical: context_recall fell: 0.823 → 0.716 over the same 840 questions; "
+            "mean of all rows 0.714 (docs"
         )
         text = " ".join(terminal_text(message).split())
         assert "Rules: context_recall: drop of more than 0.05 against the 7 nights" in text
