@@ -20,8 +20,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
 from ragmetrics.calibration import load_history
 from ragmetrics.storage import Files, load_gates, nights
 from tests.fakes import store_world as world
@@ -153,7 +151,7 @@ def _stored(store: Path) -> dict[str, Any]:
     """The records of a store as the code reads them."""
     files = Files(str(store))
     known = load_history(files, newest=None)
-    records: dict[str, Iterable[BaseModel]] = {
+    records: dict[str, Iterable[Any]] = {
         "nights": nights(files),
         "gates": sorted(load_gates(files), key=lambda gate: gate.build),
         "calibrations": known.calibrations,
