@@ -1,6 +1,13 @@
 from .context import NightContext as NightContext
-from .rules import evaluate_rules as evaluate_rules, SEGMENT_DAYS as SEGMENT_DAYS
-from .state import advance_states as advance_states, NO_SILENCES as NO_SILENCES
+from .rules import (
+    evaluate_rules as evaluate_rules,
+    SEGMENT_DAYS as SEGMENT_DAYS,
+    check_rules as check_rules,
+)
+from .state import (
+    advance_states as advance_states,
+    NO_SILENCES as NO_SILENCES,
+)
 from .delivery import (
     Delivery as Delivery,
     notify_channels as notify_channels,
@@ -10,22 +17,21 @@ from .delivery import (
     page_link as page_link,
     message_composer as message_composer,
 )
-from .listing import (
+from .alert_store import (
     Alert as Alert,
     all_alerts as all_alerts,
     find_alert as find_alert,
     open_alerts as open_alerts,
-)
-from .silencing import (
     alert_id as alert_id,
     silence as silence,
     silences as silences,
     remove_expired_silences as remove_expired_silences,
     unsilence as unsilence,
     with_silences as with_silences,
+    AlertStore as AlertStore,
+    Message as Message,
 )
 from .incident_grouping import Incident as Incident, incidents as incidents
-from .alert_store import AlertStore as AlertStore, Message as Message
 from .dashboard_failure import notify_dashboard_failure as notify_dashboard_failure
 from .document_ids import IdReader as IdReader
 from .escalation import notifications as notifications
@@ -44,4 +50,3 @@ from .timeouts import (
     CHANNEL_TIMEOUT as CHANNEL_TIMEOUT,
 )
 from .unwatched_drops import find_unwatched_drops as find_unwatched_drops
-from .validation import check_rules as check_rules

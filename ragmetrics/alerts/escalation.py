@@ -18,9 +18,8 @@ from datetime import date
 from ragmetrics.alerts.alert_store import AlertStore
 from ragmetrics.alerts.context import Baseline, NightContext
 from ragmetrics.alerts.drop_rules import measure_drop
-from ragmetrics.alerts.multiple_testing import chance_of
-from ragmetrics.alerts.outbox_recovery import recover, withdraw
-from ragmetrics.alerts.rule_check import RuleCheck
+from ragmetrics.alerts.outbox import recover, withdraw
+from ragmetrics.alerts.rule_check import RuleCheck, chance_of
 from ragmetrics.config import Rule
 from ragmetrics.model import Escalation, Finding, Manifest, Notification
 from ragmetrics.stats import Drop, adjust_p_values, compare

@@ -9,15 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ragmetrics.alerts.alert_store import Message
-from ragmetrics.alerts.formats.slack_blocks import (
-    Block,
-    bullets,
-    context,
-    links,
-    mrkdwn,
-    plain,
-    section,
-)
+from ragmetrics.alerts.slack import Block, bullets, context, links, mrkdwn, plain, section
 from ragmetrics.model import (
     Gate,
     MetricVerdict,

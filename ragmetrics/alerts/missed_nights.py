@@ -98,6 +98,3 @@ def _fires(finding: Finding, was: AlertState | None) -> bool:
     return finding.level in ("breach", "no_data") or (
         finding.level != "ok" and was is not None and was.state == "firing"
     )
-
-
-__all__ = ["find_earlier", "with_missed_nights"]

@@ -17,19 +17,23 @@ import numpy as np
 
 from ragmetrics.alerts.coded_rows import MOST_VALUES, CodedRows, joined
 from ragmetrics.alerts.context import Baseline, NightContext
+from ragmetrics.alerts.judge_movement import level_between
 from ragmetrics.model import WEEKDAY, Manifest, Segment
 from ragmetrics.stats import (
     Codes,
     Drop,
     Numbers,
+    QuestionValues,
     Strata,
     StratifiedRows,
     choose_strata,
+    compare_nights,
     hardest_mix,
     like_for_like,
     residuals,
     same_level_chance,
     weekly_chance,
+    with_movement,
 )
 from ragmetrics.storage import trailing_nights
 
@@ -224,3 +228,23 @@ class _Sides:
             for start, end in zip(self._ends, self._ends[1 : len(self.before) + 1], strict=False)
         ]
         return same_level_chance(nights) < _DIFFER
+
+
+def drop_between(
+    night: NightContext,
+    which: RowSelection,
+    baseline: Baseline,
+    before: Sequence[QuestionValues],
+    now: Sequence[QuestionValues],
+) -> Drop | None:
+    """The drop from the baseline to tonight, or to the last nights of the incident with tonight.
+
+    `before` and `now` are the scores of those nights. The drop is paired by question where enough
+    questions recur, else adjusted to the same mix of tags. Its error includes the judge's movement
+    from night to night. None where there are less than two questions to compare.
+    """
+    nights = [*baseline.spell, night.manifest][-len(now) :]
+    drop = without_mix(compare_nights(before, now), night, which, baseline, nights)
+    if drop is None:
+        return None
+    return with_movement(drop, level_between(night, which.metric, baseline.nights, nights))

@@ -10,9 +10,13 @@ import logging
 from collections.abc import Sequence
 from datetime import date
 
-from ragmetrics.alerts.baselines import usual_nights
-from ragmetrics.alerts.context import Baseline, NightContext
-from ragmetrics.alerts.firing_history import MOST_NIGHTS, incident_start
+from ragmetrics.alerts.context import (
+    MOST_NIGHTS,
+    Baseline,
+    NightContext,
+    incident_start,
+    usual_nights,
+)
 from ragmetrics.alerts.judge_movement import find_movement
 from ragmetrics.calibration import moving_share
 from ragmetrics.errors import StoreError

@@ -1,6 +1,6 @@
-"""Evaluates the alert rules of a night.
+"""Validates the alert rules of the settings, and evaluates them for a night.
 
-rules x segments -> checks (`min_rules`, `drop_rules`) -> `multiple_testing.decide` -> findings
+rules x segments -> checks (`drop_rules`) -> `rule_check.decide` -> findings
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ from dataclasses import replace
 
 from ragmetrics.alerts.context import NightContext
 from ragmetrics.alerts.data_quality import check_health
-from ragmetrics.alerts.drop_rules import check_drop
+from ragmetrics.alerts.drop_rules import check_drop, check_min
 from ragmetrics.alerts.escalation import escalate
 from ragmetrics.alerts.judge_drift import level_finding
-from ragmetrics.alerts.min_rules import check_min
-from ragmetrics.alerts.multiple_testing import decide
-from ragmetrics.alerts.rule_check import RuleCheck
+from ragmetrics.alerts.rule_check import RuleCheck, decide
 from ragmetrics.alerts.stale_labels import turnover_finding
-from ragmetrics.config import AlertSettings, Rule
+from ragmetrics.config import AlertSettings, Rule, Settings
+from ragmetrics.errors import InputError
 from ragmetrics.model import Finding, Segment, Summary
-from ragmetrics.scoring import find_segments, summarise
+from ragmetrics.scoring import chosen_metrics, find_segments, summarise
 from ragmetrics.storage import trailing_nights
 from ragmetrics.text import clean
 
@@ -116,4 +115,20 @@ def _summary(metric: str, segment: Segment | None, night: NightContext) -> Summa
     return summarise(scores, "", segment)
 
 
-__all__ = ["DEFAULT_RULES", "SEGMENT_DAYS", "NightContext", "evaluate_rules"]
+def check_rules(settings: Settings) -> None:
+    """Raise InputError for an alert rule that cannot work: its metric is unknown or not scored, or
+    its limit is beyond all means or below all means.
+    """
+    scored = {metric.name: metric for metric in chosen_metrics(settings)}
+    for rule in settings.alerts.rules or ():
+        if rule.metric not in scored:
+            raise InputError(
+                f"alerts: rules: {rule.metric!r} is not scored; scored are: {', '.join(scored)}"
+            )
+        if not scored[rule.metric].higher_is_better:
+            raise InputError(
+                f"alerts: rules: in {rule.metric!r} lower is better, but min and max_drop are for "
+                "metrics in which higher is better"
+            )
+        scored[rule.metric].check_limit(rule.max_drop, "alerts", rule.min)
+        scored[rule.metric].check_limit(rule.worse_by, "alerts", name="worse_by")

@@ -16,10 +16,8 @@ from slack_sdk.http_retry.builtin_handlers import (
     ServerErrorRetryHandler,
 )
 
-from ragmetrics.alerts.alert_store import Message
-from ragmetrics.alerts.slack_http import BoundedWebClient
-from ragmetrics.alerts.threads import Thread, find_thread, save_thread
-from ragmetrics.alerts.webhook import OF_CONTENT, RateLimit, SlackError
+from ragmetrics.alerts.alert_store import Message, Thread, find_thread, save_thread
+from ragmetrics.alerts.webhook import OF_CONTENT, BoundedWebClient, RateLimit, SlackError
 from ragmetrics.errors import StoreError
 from ragmetrics.storage import Files
 from ragmetrics.text import clean

@@ -21,8 +21,7 @@ from scipy import special
 
 from ragmetrics.alerts.context import NightContext
 from ragmetrics.alerts.document_ids import IdReader, Ids, SeenIds
-from ragmetrics.alerts.like_with_like import drop_between
-from ragmetrics.alerts.question_mix import RowSelection
+from ragmetrics.alerts.question_mix import RowSelection, drop_between
 from ragmetrics.alerts.rule_check import RuleCheck
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.model import Finding, Level, Manifest, Segment, Summary

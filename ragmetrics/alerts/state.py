@@ -12,7 +12,7 @@ This module reads no file, clock or network. A run does, in this order:
     alerts, findings = advance_states(alerts, findings, night, remind_days, silences, run)
     alerts = alerts.queue(messages)               if there are any
     (store its outbox, then the states)
-    alerts, errors = deliver(alerts, send)        of `outbox_recovery`
+    alerts, errors = deliver(alerts, send)        of `outbox`
 
 So if a run dies anywhere, its rerun or the next night reports its changes, and none is lost.
 """
@@ -24,7 +24,7 @@ from datetime import date
 from types import MappingProxyType
 
 from ragmetrics.alerts.alert_store import AlertState, AlertStore
-from ragmetrics.alerts.outbox_recovery import recover, withdraw
+from ragmetrics.alerts.outbox import recover, withdraw
 from ragmetrics.model import (
     Finding,
     Level,
@@ -288,6 +288,3 @@ def _unchecked(
         silence=silence,
         unsilenced=was.unsilenced,
     )
-
-
-__all__ = ["NO_SILENCES", "UNJUDGED", "advance_states"]

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from ragmetrics.alerts.context import Baseline
+from ragmetrics.alerts.context import Baseline, NightContext
 from ragmetrics.alerts.judge_drift import drop_without_drift
 from ragmetrics.alerts.judge_movement import level_between
 from ragmetrics.alerts.question_mix import RowSelection, without_mix
-from ragmetrics.alerts.rules import DEFAULT_RULES, NightContext
+from ragmetrics.alerts.rules import DEFAULT_RULES
 from ragmetrics.alerts.stale_labels import live_questions, stale_of
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.model import ComparedMeans, Finding, Manifest, Summary, UnwatchedDrop

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import logging
-from http.client import HTTPException, InvalidURL
+from email.message import Message as Headers
+from http.client import HTTPException, HTTPResponse, InvalidURL
+from typing import Any, NoReturn
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
 
 from pydantic import SecretStr
-from slack_sdk.errors import SlackClientError
+from slack_sdk import WebClient
+from slack_sdk.errors import SlackClientError, SlackRequestError
 from slack_sdk.http_retry import (
     ConnectionErrorRetryHandler,
     FixedValueRetryIntervalCalculator,
@@ -16,9 +22,9 @@ from slack_sdk.http_retry import (
     RetryState,
 )
 from slack_sdk.http_retry.builtin_handlers import ServerErrorRetryHandler
+from slack_sdk.webhook import WebhookClient, WebhookResponse
 
 from ragmetrics.alerts.alert_store import Message
-from ragmetrics.alerts.slack_http import BoundedWebhook
 from ragmetrics.alerts.timeouts import Unconfirmed, redact_secrets
 from ragmetrics.text import clean
 
@@ -29,6 +35,9 @@ OF_CONTENT = frozenset(
     | {"msg_too_long", "no_text", "invalid_arguments"}
 )
 """Slack's errors for a message with invalid content, which no retry changes."""
+
+MOST_BYTES = 1_000_000
+"""Limit on the size of an answer; Slack's answers have a few hundred bytes."""
 
 
 class SlackError(Unconfirmed):
@@ -88,3 +97,51 @@ class RateLimit(RateLimitErrorRetryHandler):
         headers = {name.lower(): values[0] for name, values in response.headers.items()}
         wait = headers.get("retry-after", "1")
         return wait.isdecimal() and len(wait) < 5 and int(wait) <= LONGEST_WAIT
+
+
+class BoundedWebhook(WebhookClient):
+    """An incoming webhook."""
+
+    def _perform_http_request_internal(self, url: str, req: Request) -> WebhookResponse:
+        status, headers, body = _answer(req, self.timeout, self.ssl, self.proxy)
+        return WebhookResponse(url=url, status_code=status, body=body, headers=dict(headers))
+
+
+class BoundedWebClient(WebClient):
+    """Slack's API."""
+
+    def _perform_urllib_http_request_internal(self, url: str, req: Request) -> dict[str, Any]:
+        status, headers, body = _answer(req, self.timeout, self.ssl, self.proxy)
+        return {"status": status, "headers": headers, "body": body}
+
+
+class _Unmoved(HTTPRedirectHandler):
+    """Refuses redirects: a message goes to its own address only."""
+
+    def redirect_request(self, *_: object, **__: object) -> None:
+        """None: not followed."""
+
+
+def _answer(req: Request, timeout: float, ssl: Any, proxy: str | None) -> tuple[int, Headers, str]:
+    """Status, headers and text of an answer. Raises HTTPError with a bounded body, as urllib."""
+    if not req.full_url.lower().startswith("http"):
+        raise SlackRequestError("the address is not an HTTP URL")
+    proxies = [ProxyHandler({"http": proxy, "https": proxy})] if proxy else []
+    opener = build_opener(_Unmoved, HTTPSHandler(context=ssl), *proxies)
+    try:
+        with opener.open(req, timeout=timeout) as response:
+            return response.status, response.headers, _text(response)
+    except HTTPError as error:
+        _raise_bounded(error)
+
+
+def _raise_bounded(error: HTTPError) -> NoReturn:
+    with error:
+        body = _text(error).encode()
+    headers = error.headers
+    del headers["Content-Type"]  # it may name an unknown encoding
+    raise HTTPError(error.filename or "", error.code, error.reason, headers, io.BytesIO(body))
+
+
+def _text(response: HTTPResponse | HTTPError) -> str:
+    return response.read(MOST_BYTES).decode("utf-8", "replace")

@@ -9,14 +9,18 @@ from .settings import (
     load_settings as load_settings,
     make_settings as make_settings,
     with_preset as with_preset,
+    PushSettings as PushSettings,
+    RunnerSettings as RunnerSettings,
+    CLUSTERS as CLUSTERS,
+    SampleSettings as SampleSettings,
 )
 from .judge import (
     EmbeddingSettings as EmbeddingSettings,
     JudgeSettings as JudgeSettings,
     api_key as api_key,
     usable_url as usable_url,
+    file_and_judge as file_and_judge,
 )
-from .judge_names import file_and_judge as file_and_judge
 from .alerts import (
     AlertSettings as AlertSettings,
     Rule as Rule,
@@ -25,12 +29,9 @@ from .alerts import (
 )
 from .gate import GateRule as GateRule, GateSettings as GateSettings, BUILD as BUILD
 from .headers import fill_headers as fill_headers
-from .prometheus import PushSettings as PushSettings
 from .retriever import (
     Param as Param,
     RetrieverSettings as RetrieverSettings,
     PLACEHOLDER as PLACEHOLDER,
 )
-from .runner import RunnerSettings as RunnerSettings, CLUSTERS as CLUSTERS
-from .sampling import SampleSettings as SampleSettings
 from .snapshot import public_settings as public_settings

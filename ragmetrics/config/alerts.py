@@ -7,7 +7,6 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from ragmetrics.config.channels import ChannelSettings
 from ragmetrics.config.judge import SettingsModel
 
 STEP = 0.05
@@ -83,6 +82,16 @@ def least_name(least: float) -> str:
 def drop_name(max_drop: float, versus: str) -> str:
     """`max_drop 0.05 versus trailing:7`."""
     return f"max_drop {max_drop:g} versus {versus}"
+
+
+class ChannelSettings(SettingsModel):
+    """One service that Apprise supports. Its address is a secret, so the settings name only the
+    environment variable that holds it."""
+
+    url_env: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")
+    """The environment variable that holds the address, such as mailtos://... or msteams://..."""
+    severity: Literal["critical", "warning"] = "warning"
+    """The lowest severity that is sent there."""
 
 
 class AlertSettings(SettingsModel):

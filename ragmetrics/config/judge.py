@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -192,3 +193,12 @@ def api_key(name: str, environment: Mapping[str, str]) -> SecretStr | None:
     """The secret in an environment variable; None when it is not set or blank."""
     value = environment.get(name, "").strip()
     return SecretStr(value) if value else None
+
+
+def file_and_judge(place: str) -> tuple[Path, str]:
+    """Split `PATH` or `PATH#JUDGE` into path and judge; the judge is empty for `PATH`."""
+    path = Path(place)
+    if path.exists() or "#" not in place:
+        return path, ""
+    name, _, judge = place.partition("#")
+    return Path(name), judge

@@ -1,7 +1,8 @@
 """The keys of `ragmetrics.yaml`. An unknown key is an error.
 
 Environment variables override the file: `RAGMETRICS_JUDGE__MODEL=...` sets `judge: model:`.
-Secrets are read only from environment variables.
+Secrets are read only from environment variables. This module has the root of the settings and its
+small sections; the large sections have modules of their own.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
@@ -22,6 +24,7 @@ from pydantic_settings import SettingsError as UnreadVariable
 
 from ragmetrics.config.alerts import AlertSettings
 from ragmetrics.config.gate import GateSettings
+from ragmetrics.config.headers import check_named
 from ragmetrics.config.judge import (
     Budget,
     EmbeddingSettings,
@@ -30,10 +33,7 @@ from ragmetrics.config.judge import (
     make_budget,
     make_judge_settings,
 )
-from ragmetrics.config.prometheus import PushSettings
 from ragmetrics.config.retriever import RetrieverSettings
-from ragmetrics.config.runner import RunnerSettings
-from ragmetrics.config.sampling import SampleSettings
 from ragmetrics.errors import SettingsError
 from ragmetrics.model import FIELDS, explain_validation_error
 from ragmetrics.text import Duration, load_yaml
@@ -47,6 +47,13 @@ DEFAULT_METRICS: tuple[str, ...] = (
     "response_relevancy",
 )
 
+CLUSTERS = ("dask", "ray")
+Aggregate = Literal["mean", "median", "min", "max", "majority"]
+PresetName = Literal["ragas", "openinference", "langfuse", "otel", "langsmith"]
+MetricChoice = str | dict[str, dict[str, Any]]
+Judged = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
+"""A judge as users write it: a name, a mapping of settings, or a list of these."""
+
 
 class ReadLimits(SettingsModel):
     """Limits that protect a night from one bad row or file."""
@@ -56,14 +63,108 @@ class ReadLimits(SettingsModel):
     """Largest unpacked size of one compressed or Parquet file."""
 
 
-Aggregate = Literal["mean", "median", "min", "max", "majority"]
-PresetName = Literal["ragas", "openinference", "langfuse", "otel", "langsmith"]
-MetricChoice = str | dict[str, dict[str, Any]]
-
-
 def _as_mapping(value: object) -> object:
     """`openai` as `{"name": "openai"}`."""
     return {"name": value} if isinstance(value, str) else value
+
+
+class RunnerSettings(SettingsModel):
+    """The task runner of the flows: threads of the flow's process, worker processes, or a
+    cluster.
+    """
+
+    name: Literal["threads", "processes", "dask", "ray"] = "threads"
+    workers: int | None = Field(None, ge=1, le=1_000)
+    """Number of parallel tasks of a runner that is started here. None: as many as fit."""
+    address: str | None = Field(None, min_length=1)
+    """Address of a cluster that is running already."""
+    cluster: dict[str, Any] = Field(default_factory=dict)
+    """How to start a cluster. Dask: `cluster_class` (default `LocalCluster`), `adapt`, and the
+    arguments of that class. Ray: the arguments of `ray.init`.
+    """
+
+    @model_validator(mode="after")
+    def _of_a_cluster(self) -> RunnerSettings:
+        if self.name not in CLUSTERS:
+            for key in ("address", "cluster"):
+                if getattr(self, key):
+                    raise ValueError(
+                        f"{key}: is for clusters only: add `name: dask` or `name: ray`"
+                    )
+        if self.address and self.workers:
+            raise ValueError(
+                "workers: the workers at `address` are running already; remove one of the two"
+            )
+        if self.address and self.cluster and self.name == "dask":
+            raise ValueError(
+                "cluster: the cluster at `address` is running already; remove one of the two"
+            )
+        return self
+
+
+class SampleSettings(SettingsModel):
+    """The judge scores a sample of the rows; the embedded judge scores all rows."""
+
+    rows: int | None = Field(None, ge=2)
+    """Sample size per metric, among the rows that have all fields the metric needs."""
+    half_width: float | None = Field(None, gt=0, lt=1)
+    """Half the width of the confidence interval of the mean. The sample is as large as this
+    requires."""
+    strata: tuple[str, ...] = ()
+    """Tags by which the sample is stratified: in proportion, at least two rows of each value."""
+    seed: int = 0
+    """Seed of the random draw."""
+
+    @field_validator("rows", "half_width", "seed", mode="before")
+    @classmethod
+    def _number(cls, value: object) -> object:
+        if isinstance(value, bool):
+            raise ValueError("should be a number")
+        return value
+
+    @model_validator(mode="after")
+    def _one_size(self) -> SampleSettings:
+        if (self.rows is None) == (self.half_width is None):
+            raise ValueError("set either rows or half_width")
+        return self
+
+
+class PushSettings(SettingsModel):
+    """A Pushgateway of Prometheus, or a service with the same push API."""
+
+    url: str
+    """The address without the path `/metrics/job/...`."""
+    format: Literal["text", "openmetrics"] = "text"
+    """Prometheus's text format, or OpenMetrics 1.0. A Pushgateway reads only the text format."""
+    job: str = Field("ragmetrics", min_length=1, max_length=100)
+    """The Pushgateway stores the metrics under this job and `dataset`."""
+    headers_env: dict[str, str] = Field(default_factory=dict)
+    """Maps a header to the environment variable that holds its value, or to a text with variables
+    in braces, such as `Bearer {PUSH_TOKEN}`."""
+    timeout_seconds: float = Field(10, gt=0, le=300)
+    """Timeout of one attempt. There are three attempts."""
+
+    @field_validator("url")
+    @classmethod
+    def _usable(cls, url: str) -> str:
+        if set(url) & set("@?#"):  # the message does not repeat them: they may be secrets
+            raise ValueError(
+                "should end with the path and contain no user, password or query: put secrets "
+                "into `headers_env`"
+            )
+        try:
+            parts = urlsplit(url)
+            good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:
+            good = False
+        if not good or not url.isprintable() or " " in url:
+            raise ValueError(f"should look like https://push.example.com, but is {url!r}")
+        return url
+
+    @field_validator("headers_env")
+    @classmethod
+    def _named(cls, headers: dict[str, str]) -> dict[str, str]:
+        return check_named(headers)
 
 
 class Settings(BaseSettings):
@@ -212,10 +313,6 @@ def load_settings(path: str | Path, **overrides: Any) -> Settings:
     )
 
 
-Judged = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None
-"""A judge as users write it: a name, a mapping of settings, or a list of these."""
-
-
 def make_settings(values: Mapping[str, Any], origin: str = "settings") -> Settings:
     """Validate settings. Raises SettingsError, which names the key and the problem."""
     # As mappings: an environment variable then adds to the name and does not replace it.
@@ -259,18 +356,6 @@ def judged_by(
     return settings.model_copy(update=update)
 
 
-def _judge_like(
-    base: JudgeSettings, judge: str | Mapping[str, Any] | None, more: Mapping[str, str]
-) -> JudgeSettings:
-    own = judge if isinstance(judge, Mapping) else {"name": judge} if judge else {}
-    found = make_judge_settings({**base.model_dump(), **own, **more})
-    if more and not found.remote:
-        raise SettingsError(
-            f"{next(iter(more))}: has no effect on the judge {found.name}; choose the judge openai"
-        )
-    return found
-
-
 def bounded(settings: Settings, budget: Mapping[str, Any] | None, fuse: str | None) -> Settings:
     """The settings with another budget, or with fused requests. None: no change."""
     update: dict[str, Any] = {}
@@ -295,10 +380,6 @@ def with_preset(settings: Settings, preset: str | None) -> Settings:
     return settings.model_copy(update={"preset": preset})
 
 
-def _beside(base: Path, location: str) -> str:
-    return location if "://" in location or Path(location).is_absolute() else str(base / location)
-
-
 __all__ = [
     "DEFAULT_METRICS",
     "Aggregate",
@@ -311,3 +392,20 @@ __all__ = [
     "make_settings",
     "with_preset",
 ]
+"""Runners that may use other machines. Only flows support them."""
+
+
+def _judge_like(
+    base: JudgeSettings, judge: str | Mapping[str, Any] | None, more: Mapping[str, str]
+) -> JudgeSettings:
+    own = judge if isinstance(judge, Mapping) else {"name": judge} if judge else {}
+    found = make_judge_settings({**base.model_dump(), **own, **more})
+    if more and not found.remote:
+        raise SettingsError(
+            f"{next(iter(more))}: has no effect on the judge {found.name}; choose the judge openai"
+        )
+    return found
+
+
+def _beside(base: Path, location: str) -> str:
+    return location if "://" in location or Path(location).is_absolute() else str(base / location)

@@ -1,4 +1,10 @@
-from .inputs import NightInputs as NightInputs, find_inputs as find_inputs, log_set as log_set
+from .inputs import (
+    NightInputs as NightInputs,
+    find_inputs as find_inputs,
+    log_set as log_set,
+    GoldenSet as GoldenSet,
+    golden_set as golden_set,
+)
 from .log_files import (
     LogSet as LogSet,
     find_logs as find_logs,
@@ -6,7 +12,6 @@ from .log_files import (
     log_of as log_of,
     log_files_of_day as log_files_of_day,
 )
-from .golden import GoldenSet as GoldenSet, golden_set as golden_set
 from .in_memory import inputs_of as inputs_of, overwrites as overwrites
 from .field_mapping import find_path as find_path
 from .formats import FORMATS as FORMATS

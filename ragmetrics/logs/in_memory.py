@@ -10,8 +10,7 @@ from typing import Any
 
 from ragmetrics.config import Settings, file_and_judge
 from ragmetrics.errors import InputError
-from ragmetrics.logs.golden import golden_set
-from ragmetrics.logs.inputs import NightInputs, log_set
+from ragmetrics.logs.inputs import NightInputs, golden_set, log_set
 from ragmetrics.logs.log_files import LogSet, is_among
 from ragmetrics.storage import same_file
 

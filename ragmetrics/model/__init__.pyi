@@ -11,14 +11,12 @@ from .row import (
     FIELDS as FIELDS,
     MAX_CONTEXTS as MAX_CONTEXTS,
 )
-from .prompt import (
+from .request import (
     Data as Data,
     Lexicon as Lexicon,
     Prompt as Prompt,
     Text as Text,
     dump_json as dump_json,
-)
-from .request import (
     Answer as Answer,
     Ask as Ask,
     Embed as Embed,
@@ -30,9 +28,9 @@ from .request import (
     ask_times as ask_times,
     embed as embed,
     embed_each as embed_each,
+    strict_schema as strict_schema,
 )
 from .score import Score as Score, Status as Status, UNSETTLED as UNSETTLED
-from .json_schema import strict_schema as strict_schema
 from .summary import (
     JudgeSummary as JudgeSummary,
     SampledMean as SampledMean,
@@ -47,6 +45,9 @@ from .finding import (
     Notification as Notification,
     State as State,
     Transition as Transition,
+    Severity as Severity,
+    Silence as Silence,
+    is_more_severe as is_more_severe,
 )
 from .manifest import (
     BrokenFile as BrokenFile,
@@ -58,6 +59,7 @@ from .manifest import (
     Source as Source,
     WorstRow as WorstRow,
     EMBEDDINGS as EMBEDDINGS,
+    Usage as Usage,
 )
 from .base import Record as Record
 from .calibration import (
@@ -140,5 +142,3 @@ from .replay import (
     ReplayReport as ReplayReport,
     STATE_VERSION as STATE_VERSION,
 )
-from .silence import Severity as Severity, Silence as Silence, is_more_severe as is_more_severe
-from .usage import Usage as Usage

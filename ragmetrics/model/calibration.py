@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ragmetrics.model.manifest import BrokenFile, JudgeInfo, Record, Usage
+from ragmetrics.model.base import Record
+from ragmetrics.model.manifest import BrokenFile, JudgeInfo, Usage
 from ragmetrics.model.summary import Segment
 
 CALIBRATION_VERSION = 1

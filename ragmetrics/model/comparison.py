@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from ragmetrics.model.manifest import JudgeInfo, Record, Usage
+from ragmetrics.model.base import Record
+from ragmetrics.model.manifest import JudgeInfo, Usage
 from ragmetrics.model.summary import Segment
 from ragmetrics.stats import ALPHA
 

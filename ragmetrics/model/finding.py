@@ -1,16 +1,23 @@
-"""Findings: the results of the alert rules for one night, stored as JSON."""
+"""Findings: the results of the alert rules for one night; silences of alerts. Stored as JSON."""
 
 from __future__ import annotations
 
 from datetime import date, datetime
 from typing import Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
-from ragmetrics.model.base import Record as Record
+from ragmetrics.model.base import Record
 from ragmetrics.model.changes import ComparedMeans, ContributorShare, DatedChange
-from ragmetrics.model.silence import Severity, Silence
 from ragmetrics.model.summary import Segment
+
+FindingKind = Literal[
+    "metric", "no_data", "quarantine", "judge_failures", "judge_drift", "stale_labels"
+]
+Level = Literal["ok", "suspect", "breach", "no_data"]
+State = Literal["ok", "pending", "firing"]
+Transition = Literal["fired", "escalated", "resolved", "reminded"]
+Severity = Literal["critical", "warning"]
 
 
 class Notification(Record):
@@ -59,6 +66,48 @@ class Escalation(Record):
             f"{what} {self.drop:.3f} [{self.low:.3f}, {self.high:.3f}] over {self.n:,} {unit}, "
             f"limit {self.limit:g}"
         )
+
+
+class Silence(Record):
+    """Somebody acknowledged an alert, or snoozed it."""
+
+    key: str
+    """Key of the alert."""
+    at: AwareDatetime
+    by: str = ""
+    note: str = ""
+    until: date | None = None
+    """Snoozed: the first night with messages again; None: acknowledged."""
+    since: date | None = None
+    """Acknowledged: the first night of the incident."""
+    severity: Severity = "critical"
+    """Acknowledged: the severity at that time."""
+
+    def __str__(self) -> str:
+        """`acknowledged by Ada: the index is being rebuilt`."""
+        what = f"snoozed until {self.until}" if self.until else "acknowledged"
+        by = f" by {self.by}" if self.by else ""
+        return f"{what}{by}: {self.note}" if self.note else f"{what}{by}"
+
+    def is_in_force(
+        self,
+        night: date,
+        since: date | None,
+        severity: Severity,
+        unsilenced: datetime | None = None,
+    ) -> bool:
+        """Whether the silence is in force on a night, for an alert that fires since `since`.
+
+        `since` is None where the alert does not fire. A snooze lasts until its date. An
+        acknowledgement lasts for its incident, at its severity or below. An escalation of the
+        alert ended the silences made up to `unsilenced`.
+        """
+        if unsilenced and self.at <= unsilenced:
+            return False
+        if self.until:
+            return night < self.until
+        same = since is not None and self.since == since
+        return same and not is_more_severe(self.severity, severity)
 
 
 class Finding(Record):
@@ -132,15 +181,6 @@ class Finding(Record):
     """Silences made before this time have ended, because the alert escalated."""
 
 
-FindingKind = Literal[
-    "metric", "no_data", "quarantine", "judge_failures", "judge_drift", "stale_labels"
-]
-
-
-Level = Literal["ok", "suspect", "breach", "no_data"]
-
-
-State = Literal["ok", "pending", "firing"]
-
-
-Transition = Literal["fired", "escalated", "resolved", "reminded"]
+def is_more_severe(before: Severity, now: Severity) -> bool:
+    """Whether a severity is above another."""
+    return (before, now) == ("warning", "critical")

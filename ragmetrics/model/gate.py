@@ -17,8 +17,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ragmetrics.errors import InputError
+from ragmetrics.model.base import Record
 from ragmetrics.model.changes import JudgeMovement
-from ragmetrics.model.manifest import JudgeInfo, Record, Source, Usage
+from ragmetrics.model.manifest import JudgeInfo, Source, Usage
 from ragmetrics.model.row import explain_validation_error
 
 GATE_VERSION = 1

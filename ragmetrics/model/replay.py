@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from ragmetrics.errors import RetrieverError
-from ragmetrics.model.manifest import Record
+from ragmetrics.model.base import Record
 
 STATE_VERSION = 1
 

@@ -5,6 +5,10 @@ from .files import (
     same_file as same_file,
     CONTENT_TYPES as CONTENT_TYPES,
     SECONDS as SECONDS,
+    remove_file as remove_file,
+    find_all as find_all,
+    side_by_side as side_by_side,
+    temporary_file as temporary_file,
 )
 from .shards import (
     DamagedPart as DamagedPart,
@@ -38,14 +42,13 @@ from .history import (
     run_of as run_of,
     save_manifest as save_manifest,
     trailing_nights as trailing_nights,
+    is_current as is_current,
+    superseding as superseding,
 )
-from .clearing import remove_file as remove_file
-from .failed_gates import (
+from .gates import (
     save_failed_gate as save_failed_gate,
     find_failed_gate as find_failed_gate,
     load_failed_gates as load_failed_gates,
-)
-from .gates import (
     build_path as build_path,
     find_serving as find_serving,
     gate_path as gate_path,
@@ -57,9 +60,7 @@ from .gates import (
     BUILD_PAGES as BUILD_PAGES,
     GATES as GATES,
 )
-from .manifests import path_of as path_of, RUNS as RUNS
-from .night_selection import is_current as is_current, superseding as superseding
-from .parallel import find_all as find_all, side_by_side as side_by_side
+from .run_index import path_of as path_of, RUNS as RUNS, RunIndex as RunIndex
 from .retry import do_all as do_all, expect as expect, is_missing as is_missing
 from .row_lookup import (
     RowLocation as RowLocation,
@@ -68,8 +69,6 @@ from .row_lookup import (
     scored_rows as scored_rows,
     scores_at as scores_at,
 )
-from .run_index import RunIndex as RunIndex
-from .tempfiles import temporary_file as temporary_file
 from .unpacking import FileTooLarge as FileTooLarge, unpacked as unpacked
 from .json_records import (
     find_record as find_record,

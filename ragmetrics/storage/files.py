@@ -1,4 +1,4 @@
-"""Files under one URI, in a local folder or a bucket. Only this module uses fsspec.
+"""Files under one URI, in a local folder or a bucket.
 
 Writes are atomic: a reader sees the whole file or nothing. Transient errors of a bucket are
 retried. Every other error becomes a StoreError that names the operation and the file.
@@ -7,10 +7,12 @@ retried. Every other error becomes a StoreError that names the operation and the
 from __future__ import annotations
 
 import io
+import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -32,7 +34,6 @@ from ragmetrics.storage.retry import (
     translate_errors,
     was_replaced,
 )
-from ragmetrics.storage.tempfiles import temporary_file
 
 BLOCK = 4 << 20
 BUFFER = 1 << 20
@@ -51,6 +52,12 @@ CONTENT_TYPES = {
     ".prom": "text/plain; version=0.0.4; charset=utf-8",
 }
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+U = TypeVar("U")
+_AT_ONCE = 8
+_PIECE = 64
+"""Number of files whose content is in memory at a time."""
 
 
 def same_file(one: Path, other: Path) -> bool:
@@ -374,3 +381,45 @@ class StoreSettings(Protocol):
 def open_store(settings: StoreSettings) -> Files:
     """The store of a dataset."""
     return Files(settings.store, settings.storage_options)
+
+
+def remove_file(files: Files, path: str) -> None:
+    """Remove a file, or empty it if deleting is denied. Raises StoreError when both fail."""
+    try:
+        files.remove(path)
+    except StoreError as error:
+        if files.exists(path):
+            files.write(path, b"")
+            log.warning("%s; the file is left empty", error)
+
+
+@contextmanager
+def temporary_file() -> Iterator[None]:
+    """Turn an OSError of temporary files into a StoreError."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"writing temporary files (TMPDIR sets their folder): {error}", transient=True
+        ) from error
+
+
+def find_all(files: Files, paths: Sequence[str]) -> Iterator[bytes | None]:
+    """The content of each file in order; None for a missing file.
+
+    Several files of a bucket are read in parallel. Raises StoreError.
+    """
+    if files.local or len(paths) < 2:
+        yield from map(files.find, paths)
+        return
+    with ThreadPoolExecutor(_AT_ONCE, "ragmetrics-read") as pool:
+        for start in range(0, len(paths), _PIECE):
+            yield from pool.map(files.find, paths[start : start + _PIECE])
+
+
+def side_by_side(files: Files, act: Callable[[T], U], items: Sequence[T]) -> list[U]:
+    """Apply `act` to each item, in order; in parallel if the files are in a bucket."""
+    if files.local or len(items) < 2:
+        return [act(item) for item in items]
+    with ThreadPoolExecutor(_AT_ONCE, "ragmetrics-read") as pool:
+        return list(pool.map(act, items))

@@ -2,23 +2,37 @@
 
 gates/BUILD.json
 gates/compared/BUILD.json       the comparison, as `ragmetrics compare` computes it
+gates/undecided/ID.json         a gate that failed without a verdict: invalid event, missing log
+
+There is one file of a failed gate per event and reason, so that a repetition is recognised and
+notified once.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from datetime import date
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, datetime
 from functools import partial
+from heapq import heappop, heappush
+from math import inf
+from typing import TypeVar
 
-from ragmetrics.model import Comparison, Gate, is_name
-from ragmetrics.storage.clearing import remove_file
-from ragmetrics.storage.files import Files
+from ragmetrics.errors import StoreError
+from ragmetrics.model import FAILED_GATES, Comparison, FailedGate, Gate, is_name
+from ragmetrics.storage.files import FileInfo, Files, remove_file
 from ragmetrics.storage.json_records import find_record, save_record
-from ragmetrics.storage.newest_first import newest_first
 from ragmetrics.text import slug
 
 GATES = "gates"
+
+log = logging.getLogger(__name__)
+BUILD_PAGES = "builds"
+T = TypeVar("T")
+_SKEW = 900.0
+"""Largest difference in seconds between the clocks of a store and of a writer. S3 rejects requests
+beyond it."""
 
 
 def load_gate(files: Files, build: str) -> Gate | None:
@@ -80,9 +94,6 @@ def _find(files: Files, path: str) -> Gate | None:
     return find_record(files, path, Gate, "not a verdict, it is left out")
 
 
-BUILD_PAGES = "builds"
-
-
 def build_path(build: str) -> str:
     """The path of a build's page on the site. An unsafe name is replaced by slug and digest."""
     name = build
@@ -90,3 +101,56 @@ def build_path(build: str) -> str:
         digest = hashlib.blake2b(build.encode("utf-8", "surrogatepass"), digest_size=6)
         name = f"{slug(build)[:60]}-{digest.hexdigest()}"
     return f"{BUILD_PAGES}/{name}.html"
+
+
+def find_failed_gate(files: Files, failed: FailedGate) -> FailedGate | None:
+    """The stored record of a failed gate; None if there is none, or the store cannot be read."""
+    try:
+        return _find_failed(files, failed.path)
+    except StoreError as error:
+        log.warning("a message may be sent twice: %s", error)
+        return None
+
+
+def save_failed_gate(files: Files, failed: FailedGate) -> None:
+    """Store a failed gate. An error is logged, so that the message is sent all the same."""
+    try:
+        save_record(files, failed.path, failed)
+    except StoreError as error:
+        log.error("not stored, so a message may be sent twice: %s", error)
+
+
+def load_failed_gates(files: Files) -> Iterator[FailedGate]:
+    """All failed gates, newest first. Each is read when it is needed; an invalid one is logged and
+    left out.
+    """
+    infos = files.glob(f"{FAILED_GATES}/*.json")
+    return newest_first(infos, partial(_find_failed, files), lambda one: one.at)
+
+
+def _find_failed(files: Files, path: str) -> FailedGate | None:
+    return find_record(files, path, FailedGate, "not a failed gate, it is left out")
+
+
+def newest_first(
+    infos: Sequence[FileInfo], read: Callable[[str], T | None], moment: Callable[[T], datetime]
+) -> Iterator[T]:
+    """Records by `moment`, latest first. Each is read when it is needed; None is left out.
+
+    A file is written after the moment of its record. So a file that was written before the latest
+    moment so far cannot have a later one and need not be read yet. All files are read first when
+    the times of writing do not help: in a copied store all are new, and some stores have none.
+    """
+    waiting: list[tuple[float, str, T]] = []
+    for info in sorted(infos, key=_written, reverse=True):
+        while waiting and -waiting[0][0] > _written(info) + _SKEW:
+            yield heappop(waiting)[-1]
+        record = read(info.path)
+        if record is not None:
+            heappush(waiting, (-moment(record).timestamp(), info.path, record))
+    while waiting:
+        yield heappop(waiting)[-1]
+
+
+def _written(info: FileInfo) -> float:
+    return inf if info.modified is None else info.modified

@@ -1,5 +1,6 @@
-"""The run index: outlines of all manifests by month, so that a year of nights is in 12 files.
+"""Manifests, and the run index: outlines of all manifests by month, so that a year is in 12 files.
 
+    runs/dt=DATE/run=ID.json
     history/2026-11.json
 
 An outline is a manifest without segments, worst rows, histograms and settings, and without the
@@ -14,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
@@ -21,10 +23,9 @@ from typing import Any
 
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Finding, Manifest, Record
-from ragmetrics.storage.files import FileInfo, Files
+from ragmetrics.storage.files import FileInfo, Files, find_all
 from ragmetrics.storage.json_records import parse_record
-from ragmetrics.storage.manifests import RUNS, by_date, read_manifests
-from ragmetrics.storage.parallel import find_all
+from ragmetrics.storage.shards import RunRef
 
 FOLDER = "history"
 _NO_NUMBERS: Mapping[str, Any] = {
@@ -35,6 +36,9 @@ _NO_NUMBERS: Mapping[str, Any] = {
     )
 } | {"message": "", "mix_tags": []}
 log = logging.getLogger(__name__)
+
+RUNS = "runs"
+_RUN = re.compile(r"^runs/dt=(\d{4}-\d{2}-\d{2})/run=([^/]+)\.json$")
 
 
 class _Entry(Record):
@@ -184,3 +188,40 @@ def _shape() -> str:
     """A digest of the manifest schema of this version: fields, types and defaults."""
     schema = json.dumps(Manifest.model_json_schema(), sort_keys=True)
     return hashlib.blake2b(schema.encode(), digest_size=8).hexdigest()
+
+
+def path_of(ref: RunRef) -> str:
+    """The path of a run's manifest."""
+    return f"{ref.folder(RUNS)}.json"
+
+
+def run_name(path: str) -> str | None:
+    """The name of the run whose manifest a file is; None for any other file."""
+    match = _RUN.match(path)
+    return match[2] if match else None
+
+
+def by_date(infos: Iterable[FileInfo]) -> dict[date, list[FileInfo]]:
+    """The manifests among some files, by night, oldest first."""
+    found: dict[date, list[FileInfo]] = {}
+    for info in infos:
+        if (match := _RUN.match(info.path)) and (day := _day(match[1])):
+            found.setdefault(day, []).append(info)
+    return dict(sorted(found.items()))
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:  # such as 2026-13-45
+        return None
+
+
+def read_manifests(files: Files, paths: Sequence[str]) -> list[Manifest | None]:
+    """The manifests in these files, in order; None for one that is missing or cannot be read.
+
+    The latter is logged; its night can be run again.
+    """
+    found = zip(paths, find_all(files, paths), strict=True)
+    problem = "not a manifest, its run is left out"
+    return [parse_record(files, path, data, Manifest, problem) for path, data in found]

@@ -23,9 +23,8 @@ import pyarrow.parquet as pq
 
 from ragmetrics.errors import StoreError
 from ragmetrics.model import LogRow, Record, Score, Status, dump_json, question_key
-from ragmetrics.storage.files import Files
+from ragmetrics.storage.files import Files, temporary_file
 from ragmetrics.storage.retry import is_missing
-from ragmetrics.storage.tempfiles import temporary_file
 
 log = logging.getLogger(__name__)
 _GROUP = 1_000

@@ -6,9 +6,13 @@ from .sentence_splitter import (
     sharing_splits as sharing_splits,
     weight as weight,
 )
-from .numbers import finite as finite, share as share, NO_VALUE as NO_VALUE
-from .escaping import clean as clean, escape as escape, shorten as shorten, slug as slug
-from .untrusted import neutralise as neutralise
-from .durations import Duration as Duration
+from .numbers import finite as finite, share as share, NO_VALUE as NO_VALUE, Duration as Duration
+from .escaping import (
+    clean as clean,
+    escape as escape,
+    shorten as shorten,
+    slug as slug,
+    neutralise as neutralise,
+)
 from .reply_json import is_refusal as is_refusal, json_objects as json_objects
 from .yaml_reader import load_yaml as load_yaml

@@ -20,8 +20,8 @@ from ragmetrics.alerts import (
     terminal_text,
 )
 from ragmetrics.alerts import message_samples as samples
-from ragmetrics.alerts.formats.slack_blocks import bullets
 from ragmetrics.alerts.formats.slack_mrkdwn import StyledText
+from ragmetrics.alerts.slack import bullets
 from ragmetrics.alerts.slack_bot import API
 from ragmetrics.config import load_settings
 from ragmetrics.pipeline import of_samples, write_page

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragmetrics.alerts import AlertStore, Message, advance_states
 from ragmetrics.alerts.alert_store import AlertState
-from ragmetrics.alerts.outbox_recovery import deliver
+from ragmetrics.alerts.outbox import deliver
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.model import Finding, Level, Severity, Silence
 

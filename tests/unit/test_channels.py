@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ragmetrics.alerts import Message, apprise_channel, load_alerts, notify_channels, outbox
 from ragmetrics.alerts import delivery as deliver
 from ragmetrics.alerts.formats import generic as rendering
-from ragmetrics.alerts.formats.slack_blocks import bullets, context, links, plain, section
+from ragmetrics.alerts.slack import bullets, context, links, plain, section
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import RagmetricsError, SettingsError
 from ragmetrics.model import Manifest

@@ -21,9 +21,8 @@ from ragmetrics.alerts import (
     silences,
 )
 from ragmetrics.alerts import delivery as deliver
-from ragmetrics.alerts.alert_store import Undelivered
+from ragmetrics.alerts.alert_store import FOLDER, Undelivered
 from ragmetrics.alerts.delivery import STATE_FILE
-from ragmetrics.alerts.silencing import FOLDER
 from ragmetrics.config import make_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Finding

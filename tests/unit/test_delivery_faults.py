@@ -32,7 +32,7 @@ from ragmetrics.alerts import (
 )
 from ragmetrics.alerts.alert_store import Undelivered
 from ragmetrics.alerts.delivery import STATE_FILE
-from ragmetrics.alerts.formats.slack_blocks import section
+from ragmetrics.alerts.slack import section
 from ragmetrics.alerts.slack_bot import API
 from ragmetrics.alerts.timeouts import redact_secrets
 from ragmetrics.config import Settings, make_settings

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ragmetrics.config import Settings, make_settings, public_settings
 from ragmetrics.errors import SettingsError
-from ragmetrics.text.durations import duration_text, read_duration
+from ragmetrics.text.numbers import duration_text, read_duration
 
 
 @given(st.integers(1, 30 * 86_400))

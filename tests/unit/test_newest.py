@@ -18,7 +18,7 @@ from moto.server import ThreadedMotoServer
 
 from ragmetrics.report import builds_page, refresh_builds
 from ragmetrics.storage import FileInfo, Files, load_gates, save_failed_gate, save_gate
-from ragmetrics.storage.newest_first import newest_first
+from ragmetrics.storage.gates import newest_first
 from tests.fakes import s3 as fake_s3
 from tests.fakes.clients import Bucket
 from tests.fakes.gated import FINISHED, gate, promoted, undecided
