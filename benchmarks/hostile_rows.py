@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from unittest.mock import patch
 
 from ragmetrics.config import make_settings
-from ragmetrics.judges import Corpus
-from ragmetrics.judges import word_frequencies as word_counts
+from ragmetrics.judges import Corpus, word_frequencies as word_counts
 from ragmetrics.judges.term_overlap import Overlap
 from ragmetrics.judges.word_frequencies import words
 from ragmetrics.logs import log_set

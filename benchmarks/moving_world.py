@@ -23,8 +23,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ragmetrics import evaluate
-from ragmetrics.alerts import AlertStore, NightContext, advance_states, with_movements
-from ragmetrics.alerts import evaluate_rules as hold_rules
+from ragmetrics.alerts import (
+    AlertStore,
+    NightContext,
+    advance_states,
+    evaluate_rules as hold_rules,
+    with_movements,
+)
 from ragmetrics.comparison import find_moves
 from ragmetrics.config import AlertSettings, Rule
 from ragmetrics.model import Finding, JudgeInfo, Manifest, Source, Status, Summary

@@ -1,4 +1,4 @@
-"""The file of automations: read strictly, filled in, and held against what a server has."""
+"""Reads the file of automations, fills in its values, and compares it with a server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from prefect.events.schemas.automations import Automation
 
 PREFIX = "ragmetrics: "
-"""Of the names of our automations: what has it, and is not in the file, is deleted."""
+"""The prefix of our automations' names. One that is not in the file is deleted."""
 _PLACE = re.compile(r"\$\{(\w+)\}")
 
 Change = Literal["create", "update", "delete", "keep"]
@@ -28,7 +28,7 @@ Change = Literal["create", "update", "delete", "keep"]
 
 @dataclass(frozen=True)
 class AutomationChange:
-    """One automation, and what makes the server's the file's."""
+    """One automation, and the change that makes the server agree with the file."""
 
     change: Change
     name: str
@@ -53,7 +53,7 @@ def read_automations(path: Path, values: Mapping[str, Any]) -> list[AutomationCo
 
 
 def without_telling(automations: Sequence[AutomationCore]) -> list[AutomationCore]:
-    """Those that do more than tell people, without their messages."""
+    """The automations that do more than notify people, without their messages."""
     silent = [
         one.model_copy(
             update={"actions": [do for do in one.actions if do.type != "send-notification"]}
@@ -93,7 +93,7 @@ def _automation(path: Path, raw: Mapping[str, Any]) -> AutomationCore:
 
 
 def _whole(automation: AutomationCore) -> AutomationCore:
-    """The same with all defaults set: an update sends what was set alone."""
+    """A copy with all defaults set: an update sends only fields that were set."""
     fields = automation.model_dump(exclude={"id", "created", "updated", "owner_resource"})
     return AutomationCore.model_validate(fields)
 
@@ -111,7 +111,7 @@ def _unknown(raw: Any, known: Any, place: str = "") -> Iterator[str]:
 
 
 def plan(wanted: Sequence[AutomationCore], found: Sequence[Automation]) -> list[AutomationChange]:
-    """What makes the automations found on the server, ours by name, those that are wanted."""
+    """The changes that turn the server's automations into the wanted ones."""
     left = list(found)
     steps = []
     for one in wanted:

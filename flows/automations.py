@@ -1,7 +1,7 @@
-"""The automations of an installation: what the Prefect server does by itself when runs go wrong.
+"""The automations of an installation: what the Prefect server does when runs fail.
 
-python -m flows.automations apply      makes those of deployments/automations.yaml, or mends them
-python -m flows.automations check      says whether the server has them; exit code 1 where not
+python -m flows.automations apply      creates or updates those of deployments/automations.yaml
+python -m flows.automations check      compares them with the server; exit code 1 if they differ
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.settings import PREFECT_API_URL
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -33,6 +32,7 @@ from flows.automation_file import (
     read_automations,
     without_telling,
 )
+from ragmetrics.cli import err, out
 from ragmetrics.errors import InputError, RagmetricsError
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 FILE = Path(__file__).parents[1] / "deployments" / "automations.yaml"
 TAG = "ragmetrics"
-"""Of the deployments that they watch."""
+"""The tag of the deployments that the automations watch."""
 BLOCK, BLOCK_TYPE = "ragmetrics-slack", "custom-webhook"
 MESSAGE: dict[str, Any] = {
     "text": "{{subject}}",
     "blocks": [
         {"type": "section", "text": {"type": "mrkdwn", "text": "{{subject}}"}},
-        # Nothing in plain text is a mention, a link or a style, whatever a run put into it.
+        # Plain text has no mentions, links or styles, whatever the text of a run is.
         {"type": "section", "text": {"type": "plain_text", "text": "{{body}}", "emoji": False}},
     ],
 }
@@ -54,7 +54,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _PAGE = 200
 _KNOWN_AFTER = 6.0
-"""Seconds in which a server has read changed automations; at the latest it looks every five."""
+"""Seconds after which a server has read changed automations; it looks every five."""
 
 DONE: Mapping[Change, str] = {
     "create": "created",
@@ -88,13 +88,13 @@ def _carry_out(client: SyncPrefectClient, steps: Sequence[AutomationChange]) -> 
 
 
 def _block(
-    client: SyncPrefectClient, told: argparse.Namespace, webhook: str | None
+    client: SyncPrefectClient, args: argparse.Namespace, webhook: str | None
 ) -> tuple[Change, uuid.UUID | None]:
     """What has to be done for the block through which Slack is told, and its id if it exists.
 
     A webhook of None: any will do. Without Slack there is nothing to do.
     """
-    if told.no_slack:
+    if args.no_slack:
         return "keep", None
     try:
         document = client.read_block_document_by_name(BLOCK, BLOCK_TYPE, include_secrets=True)
@@ -131,8 +131,12 @@ def _start_clocks(client: SyncPrefectClient) -> list[str]:
 
     A clock that goes already is not set back, so that this may be repeated.
     """
-    from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags, FlowFilter
-    from prefect.client.schemas.filters import FlowFilterName as Name
+    from prefect.client.schemas.filters import (
+        DeploymentFilter,
+        DeploymentFilterTags,
+        FlowFilter,
+        FlowFilterName as Name,
+    )
 
     nightlies = client.read_deployments(
         flow_filter=FlowFilter(name=Name(any_=["nightly"])),
@@ -166,41 +170,41 @@ def _expected(deployment: str, name: str) -> dict[str, Any]:
     }
 
 
-def _apply(client: SyncPrefectClient, told: argparse.Namespace, out: Console) -> int:
-    webhook = None if told.no_slack else _webhook(told.slack_webhook_env)
-    _wanted(told, None)  # before the server is touched
-    change, block = _block(client, told, webhook)
+def _apply(client: SyncPrefectClient, args: argparse.Namespace) -> int:
+    webhook = None if args.no_slack else _webhook(args.slack_webhook_env)
+    _wanted(args, None)  # before the server is touched
+    change, block = _block(client, args, webhook)
     if webhook and change != "keep":
         block = _save_block(webhook)
-    steps = plan(_wanted(told, block), _ours(client))
+    steps = plan(_wanted(args, block), _ours(client))
     _carry_out(client, steps)
-    _print(out, told, change, steps, DONE)
+    _print(args, change, steps, DONE)
     if any(step.change != "keep" for step in steps):
         time.sleep(_KNOWN_AFTER)
     watched = _start_clocks(client)
     if watched:
-        out.print(f"A night is expected of: {', '.join(watched)}", markup=False, soft_wrap=True)
+        out.print(f"A night is expected of: {', '.join(watched)}")
     else:
         out.print(f"No deployment of the flow nightly has the tag {TAG} yet: deploy, apply again.")
     return 0
 
 
-def _check(client: SyncPrefectClient, told: argparse.Namespace, out: Console) -> int:
-    known = told.slack_webhook_env in os.environ and not told.no_slack
-    change, block = _block(client, told, _webhook(told.slack_webhook_env) if known else None)
-    steps = plan(_wanted(told, block), _ours(client))
-    _print(out, told, change, steps, FOUND)
+def _check(client: SyncPrefectClient, args: argparse.Namespace) -> int:
+    known = args.slack_webhook_env in os.environ and not args.no_slack
+    change, block = _block(client, args, _webhook(args.slack_webhook_env) if known else None)
+    steps = plan(_wanted(args, block), _ours(client))
+    _print(args, change, steps, FOUND)
     return int(change != "keep" or any(step.change != "keep" for step in steps))
 
 
-def _wanted(told: argparse.Namespace, block: uuid.UUID | None) -> list[AutomationCore]:
+def _wanted(args: argparse.Namespace, block: uuid.UUID | None) -> list[AutomationCore]:
     values = {
         "SLACK_BLOCK_ID": str(block or uuid.UUID(int=0)),
-        "MISSING_AFTER_SECONDS": told.missing_after,
-        "ZOMBIE_AFTER_SECONDS": told.zombie_after,
+        "MISSING_AFTER_SECONDS": args.missing_after,
+        "ZOMBIE_AFTER_SECONDS": args.zombie_after,
     }
-    read = read_automations(told.file, values)
-    return without_telling(read) if told.no_slack else read
+    read = read_automations(args.file, values)
+    return without_telling(read) if args.no_slack else read
 
 
 def _webhook(variable: str) -> str:
@@ -214,14 +218,13 @@ def _webhook(variable: str) -> str:
 
 
 def _print(
-    out: Console,
-    told: argparse.Namespace,
+    args: argparse.Namespace,
     block: Change,
     steps: Sequence[AutomationChange],
     words: Mapping[Change, str],
 ) -> None:
     table = Table("", "", show_header=False, box=None)
-    if told.no_slack:
+    if args.no_slack:
         out.print("Without Slack nobody is told of runs that fail, crash for good or are missing.")
     else:
         table.add_row(f"block {BLOCK}", words[block])
@@ -240,14 +243,13 @@ def seconds(text: str) -> float:
 
 def main() -> int:
     """Apply or check from the command line: 0 fine, 1 the server differs, 2 input error."""
-    told = _arguments()
-    out, err = Console(highlight=False), Console(stderr=True, highlight=False)
+    args = _arguments()
     try:
         server = PREFECT_API_URL.value()
         if not server:
             raise InputError("no Prefect server: set PREFECT_API_URL, as in http://host:4200/api")
         with get_client(sync_client=True) as client:
-            return {"apply": _apply, "check": _check}[told.command](client, told, out)
+            return {"apply": _apply, "check": _check}[args.command](client, args)
     except RagmetricsError as error:
         message = str(error)
     except PrefectHTTPStatusError as error:
@@ -257,9 +259,9 @@ def main() -> int:
             message = f"{server} refused: set PREFECT_API_AUTH_STRING to the server's user:password"
     except httpx.TransportError as error:
         message = f"no Prefect server at PREFECT_API_URL={server}: {error}"
-    if secret := os.environ.get(told.slack_webhook_env, "").strip():
+    if secret := os.environ.get(args.slack_webhook_env, "").strip():
         message = message.replace(secret, "***")  # a server repeats what it refuses
-    err.print(message, style="red", markup=False, soft_wrap=True)
+    err.print(message, style="red")
     return 2
 
 

@@ -1,4 +1,4 @@
-"""The backfill flow: past nights, each as its nightly would have scored it, the oldest first.
+"""The backfill flow: scores past nights as the nightly would have, the oldest first.
 
 python -m flows.backfill --settings ragmetrics.yaml --first 2026-10-01 --last 2026-10-31
 """
@@ -18,13 +18,13 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.runtime import flow_run
 from pydantic import Field
-from rich.console import Console
 
 from flows.progress import Label
 from flows.restart_limit import bound_starts, first_start
 from flows.runners import check_runner, sharing_ray
 from flows.scoring import score_all
 from ragmetrics.alerts import Delivery, page_link
+from ragmetrics.cli import err, out
 from ragmetrics.config import Settings, load_settings
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.model import Manifest
@@ -60,11 +60,11 @@ def backfill(
 ) -> Backfill:
     """Score and publish the nights of a range of dates, the oldest first.
 
-    In: the path of a settings file; the first night and the last, yesterday in UTC where none is
-    given; how many nights are scored at once; whether people are told of them, as of tonight's, and
-    whether nights that are published are published again. Out: what became of each night. May be
-    repeated: what is in the store is not done again, and the same parameters go on.
-    Raises BackfillShort at the end, with all other nights published, where some could not be done.
+    Parameters: the path of a settings file; the first and the last night (default: yesterday in
+    UTC); how many nights are scored at once; whether alerts are sent, as for tonight; whether
+    published nights are published again. Returns the outcome of each night. A run may be repeated:
+    the same parameters continue with what is not in the store yet.
+    Raises BackfillShort at the end, with all other nights published, if a night failed.
     """
     bound_starts("run the backfill again with the same parameters: it goes on where it was")
     chosen = load_settings(settings)
@@ -72,7 +72,10 @@ def backfill(
     check_settings(chosen)
     check_runner(chosen)
     progress = _Progress(chosen.dataset)
-    with sharing_splits(), sharing_ray(chosen):  # or the night that ends first ends them for all
+    with (
+        sharing_splits(),
+        sharing_ray(chosen),
+    ):  # shared: or the night that ends first would close them
         done = fill(
             chosen,
             days,
@@ -100,7 +103,7 @@ class _Tasks:
 
     def score(self, staged: Staged) -> Sequence[RagmetricsError]:
         label = Label(self.settings.dataset, str(staged.ref.date), "backfill")
-        until = dt.datetime.now(dt.UTC) + self.settings.deadline  # of each night its own
+        until = dt.datetime.now(dt.UTC) + self.settings.deadline  # a deadline per night
         wanted = list_parts(self.settings, staged)
         return score_all(self.settings, staged.ref, wanted, label, until=until)
 
@@ -115,14 +118,14 @@ class _Tasks:
 
 
 class _Progress:
-    """The nights that ended, in the log and as an artifact, on which nothing hangs."""
+    """Reports the nights that ended, in the log and as an artifact; it fails no backfill."""
 
     def __init__(self, dataset: str) -> None:
         self._key = f"ragmetrics-{artifact_key(dataset)}-backfill"
         self._artifact: UUID | None = None
 
     def tell(self, one: PastNight, done: int, of: int) -> None:
-        """One more night ended."""
+        """Report the end of a night."""
         log = get_run_logger()
         level = logging.WARNING if one.outcome in ("failed", "not begun") else logging.INFO
         log.log(level, "%s: %s%s", one.date, one.outcome, f": {one.reason}" if one.reason else "")
@@ -145,24 +148,23 @@ def main() -> int:
     parser.add_argument("--first", type=day, required=True, metavar="DATE")
     parser.add_argument("--last", type=day, metavar="DATE", help="default: yesterday in UTC")
     parser.add_argument("--at-once", type=int, default=2, help="nights; default: %(default)s")
-    parser.add_argument("--alerts", action="store_true", help="tell people, as of tonight")
+    parser.add_argument("--alerts", action="store_true", help="send alerts, as for tonight")
     parser.add_argument("--again", action="store_true", help="republish published nights")
-    told = parser.parse_args()
-    out, err = Console(highlight=False), Console(stderr=True, highlight=False)
+    args = parser.parse_args()
     try:
-        settings = load_settings(told.settings)
-        # Before Prefect's server takes its seconds.
-        check_range(settings, told.first, told.last, told.at_once)
+        settings = load_settings(args.settings)
+        # Before Prefect's server starts, which takes seconds.
+        check_range(settings, args.first, args.last, args.at_once)
         check_settings(settings)
         check_runner(settings)
-        done = backfill(told.settings, told.first, told.last, told.at_once, told.alerts, told.again)
+        done = backfill(args.settings, args.first, args.last, args.at_once, args.alerts, args.again)
     except BackfillShort as error:
-        err.print(str(error), style="red", markup=False, soft_wrap=True)
+        err.print(str(error), style="red")
         return 1
     except RagmetricsError as error:
-        err.print(str(error), style="red", markup=False, soft_wrap=True)
+        err.print(str(error), style="red")
         return 2
-    out.print(str(done), soft_wrap=True)
+    out.print(str(done))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The calibrate flow: the judges compared with labelled rows, on the dashboard and for the alerts.
+"""The calibrate flow: compares the judges with labelled rows, for the dashboard and the alerts.
 
 python -m flows.calibrate --settings ragmetrics.yaml labelled/*.jsonl
 """
@@ -11,21 +11,19 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from prefect import flow, get_run_logger
-from rich.console import Console
 
-from ragmetrics.cli import print_calibration
+from ragmetrics.cli import err, out, print_calibration
 from ragmetrics.config import load_settings
 from ragmetrics.errors import InputError, RagmetricsError
 from ragmetrics.model import Calibration, Drift, Status
-from tasks.calibrate import calibrate as calibrate_judges
-from tasks.calibrate import find_drifts, publish
+from tasks.calibrate import calibrate as calibrate_judges, find_drifts, publish
 from tasks.nightly import failures
 
-Held = tuple[Calibration, Drift | None]
+Compared = tuple[Calibration, Drift | None]
 
 
 class CalibrationShort(RagmetricsError):
-    """The calibrations were kept, but something is missing in them, or on the dashboard."""
+    """The calibrations are stored, but they are incomplete, or the dashboard lacks them."""
 
 
 @flow(name="calibrate")
@@ -33,14 +31,14 @@ def calibrate(
     settings: str = "ragmetrics.yaml",
     labelled: list[str] | None = None,
     metrics: list[str] | None = None,
-) -> list[Held]:
-    """Hold every judge of the settings against labelled sets, and keep what it comes to.
+) -> list[Compared]:
+    """Compare every judge of the settings with labelled sets, and store the calibrations.
 
-    In: the path of a settings file, the sets (those of the settings where none is given), and
-    metrics (all that the labels allow). Out: each calibration with what changed since the one
-    before. May be repeated: on the same day nothing is paid for twice. A judge that drifted is
-    logged, shown on the dashboard, and told in Slack by the next nightly.
-    Raises CalibrationShort, after publishing, where a file was broken, verdicts are missing or the
+    Parameters: the path of a settings file, the sets (default: those of the settings), and metrics
+    (default: all that the labels allow). Returns each calibration with its changes since the one
+    before. A run may be repeated: on one day nothing is paid for twice. A judge that drifted is
+    logged, shown on the dashboard, and sent to Slack by the next nightly.
+    Raises CalibrationShort, after publishing, if a file is broken, verdicts are missing or the
     dashboard could not be written.
     """
     log = get_run_logger()
@@ -61,7 +59,7 @@ def calibrate(
 
 
 def shortfalls(found: Sequence[Calibration], most: float) -> list[str]:
-    """What is missing in calibrations, beyond a share of verdicts; nothing where all is there."""
+    """The gaps of calibrations: broken files, metrics with a larger share of failed verdicts."""
     return [
         f"{one.judge.name} on {one.name}: {reason}" for one in found for reason in _gaps(one, most)
     ]
@@ -79,7 +77,7 @@ def _gaps(calibration: Calibration, most: float) -> Iterator[str]:
         if failed > most * asked:
             yield f"{one.metric}: {failed:,} of {asked:,} units got no usable verdict"
     if not (calibration.metrics or calibration.gold):
-        yield "no label to hold it against"
+        yield "no label to compare it with"
 
 
 def main() -> int:
@@ -87,20 +85,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m flows.calibrate", description=__doc__)
     parser.add_argument("--settings", default="ragmetrics.yaml", help="default: %(default)s")
     parser.add_argument("labelled", nargs="*", help="default: those of the settings")
-    told = parser.parse_args()
-    out, err = Console(highlight=False), Console(stderr=True, highlight=False)
+    args = parser.parse_args()
     try:
-        load_settings(told.settings)  # before Prefect's server takes its seconds
-        held = calibrate(told.settings, told.labelled or None)
+        load_settings(args.settings)  # before Prefect's server starts, which takes seconds
+        found = calibrate(args.settings, args.labelled or None)
     except CalibrationShort as error:
-        err.print(str(error), style="red", markup=False, soft_wrap=True)
+        err.print(str(error), style="red")
         return 1
     except RagmetricsError as error:
-        err.print(str(error), style="red", markup=False, soft_wrap=True)
+        err.print(str(error), style="red")
         return 2
-    for one, drift in held:
+    for one, drift in found:
         print_calibration(out, one, drift)
-    return int(any(drift and drift.drifted for _, drift in held))
+    return int(any(drift and drift.drifted for _, drift in found))
 
 
 if __name__ == "__main__":

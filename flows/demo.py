@@ -12,10 +12,9 @@ from pathlib import Path
 # Prefect reads it when it is imported. The demo is to be read, not its orchestration.
 os.environ.setdefault("PREFECT_LOGGING_LEVEL", "WARNING")
 
-from rich.console import Console
 
 from flows.nightly import nightly
-from ragmetrics.cli import print_messages, print_nights
+from ragmetrics.cli import err, out, print_messages, print_nights
 from ragmetrics.config import load_settings
 from ragmetrics.pipeline import NIGHTS, unpack_demo
 
@@ -25,7 +24,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m flows.demo", description=__doc__)
     parser.add_argument("--dir", type=Path, default=Path("demo-store"), help="default: %(default)s")
     folder = parser.parse_args().dir
-    out, err = Console(highlight=False), Console(stderr=True, highlight=False)
     path = unpack_demo(folder)
     results = []
     for day in NIGHTS:
@@ -34,7 +32,7 @@ def main() -> None:
     print_nights(out, results)
     print_messages(out, results)
     store = Path(load_settings(path).store)
-    out.print(f"Dashboard: {store.resolve() / 'dashboard' / 'index.html'}", soft_wrap=True)
+    out.print(f"Dashboard: {store.resolve() / 'dashboard' / 'index.html'}")
 
 
 if __name__ == "__main__":

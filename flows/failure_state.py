@@ -1,8 +1,8 @@
-"""A failure is told once: by the run itself where it can, else by the automation `run failed`.
+"""A failed run notifies people once: by itself if it can, else by the automation `run failed`.
 
-What the flow told has more in it (the findings, the payload); what the automation tells needs no
-Slack on the worker, and no worker. So a run that told ends in a failed state of another name, which
-the automation leaves alone, and every other failed run is told by the automation.
+The message of the run says more (the findings, the payload). The message of the automation needs no
+Slack on the worker, and no worker. So a run that has notified people ends in a failed state of
+another name, which the automation ignores. The automation notifies of every other failed run.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from prefect.states import Failed
 from ragmetrics.errors import RagmetricsError
 
 TOLD = "FailedAndTold"
-"""Of runs whose failure Slack has confirmed to have; deployments/automations.yaml knows it."""
+"""The state of runs whose message Slack has confirmed; deployments/automations.yaml names it."""
 
 
 def failed_state(error: RagmetricsError, *, told: bool) -> Any:
-    """The state for a flow to return, which raises `error` for whoever called the flow.
+    """The state that a flow returns; for the caller of the flow it raises `error`.
 
-    Raises it here unless `told`: it ends the run as any other failure.
+    Without `told` the error is raised here, and ends the run as any other failure.
     """
     if not told:
         raise error

@@ -1,4 +1,4 @@
-"""The index-build flow: a new index build held against the one that serves, before it serves.
+"""The index-build flow: compares a new index build with the serving one, before it serves.
 
 A deployment runs it on each event `rag.index.built`. Without Prefect: `ragmetrics gate`.
 """
@@ -26,15 +26,15 @@ from ragmetrics.text import clean
 from tasks import index_build as gate_tasks
 
 Payload = dict[str, Any] | str
-"""What an event carried: a mapping, or its JSON."""
+"""The payload of an event: a mapping, or its JSON."""
 
 
 class NotTold(RagmetricsError):
-    """The verdict is written, but not on the dashboard, or a channel or Prefect did not take it."""
+    """The verdict is stored, but the dashboard, a channel or Prefect did not get it."""
 
 
 class NoVerdict(RagmetricsError):
-    """The gate came to no verdict."""
+    """The gate has no verdict."""
 
 
 def _run_name() -> str:
@@ -46,16 +46,16 @@ def _run_name() -> str:
 def index_build(
     build: Payload, settings: str = "ragmetrics.yaml", event_id: str | None = None
 ) -> Gate:
-    """Hold an index build against the one that serves, write the verdict, tell of it.
+    """Compare an index build with the one that serves, store the verdict, notify people.
 
-    In: the event's payload (dataset, build, and where they are not as the settings say, logs and
-    serving), the path of a settings file, and the event's id. Out: the gate, as it is in
-    gates/BUILD.json. May be repeated: finished parts and judgements are found in the store, the
-    verdict does not change, and nothing is told twice.
-    Raises NoVerdict, after telling people, where the payload is wrong or the store or judge fails,
-    and ends as `FailedAndTold` if they were told; NotTold, with the verdict written, where
-    dashboard, channels or Prefect did not take it; StartedTooOften where the run crashed three
-    times.
+    Parameters: the payload of the event (dataset, build; logs and serving if they differ from the
+    settings), the path of a settings file, and the id of the event. Returns the gate as in
+    gates/BUILD.json. A run may be repeated: finished parts and replies are in the store, the
+    verdict does not change, and no message is sent twice.
+    Raises NoVerdict, after notifying people, if the payload is wrong or the store or judge fails;
+    the run ends as `FailedAndTold` if the message is confirmed. Raises NotTold if the verdict is
+    stored, but the dashboard, a channel or Prefect did not get it. Raises StartedTooOften if the
+    run crashed three times.
     """
     bound_starts("announce the build again: ragmetrics emit-build")
     chosen = leaving(load_settings(settings))
@@ -72,14 +72,14 @@ def index_build(
             return waiting  # type: ignore[no-any-return]  # a state, which Prefect takes for the result
         gate = gate_tasks.decide(chosen, staged, [str(error) for error in errors])
     except JudgePending:
-        raise  # by hand: the same command goes on
+        raise  # without a deployment: the same command continues
     except RagmetricsError as error:
         return _without_verdict(chosen, error, build, event_id)  # type: ignore[no-any-return]
     return _tell(chosen, gate)
 
 
 def _score(settings: Settings, staged: StagedGate, until: dt.datetime) -> list[RagmetricsError]:
-    """Score both builds; return why some parts could not be. After `until` no judge is asked."""
+    """Score both builds; return the errors of parts. After `until` no judge gets a request."""
     run, errors, wanted = gate_run_settings(settings), [], 0
     for ref, parts in gate_parts(settings, staged):
         wanted += len(parts)
@@ -90,14 +90,14 @@ def _score(settings: Settings, staged: StagedGate, until: dt.datetime) -> list[R
 
 
 def _whose(staged: StagedGate, ref: RunRef) -> str:
-    """By what a run of a gate is known: its build, and the one that the gate is of."""
+    """The name of a run of a gate: its build, and the build that the gate compares."""
     is_new = staged.now.staged is not None and staged.now.staged.ref == ref
     return staged.build.build if is_new else f"{staged.serving} for {staged.build.build}"
 
 
 def _tell(settings: Settings, gate: Gate) -> Gate:
-    """Tell of the verdict wherever it has to be told, on the dashboard last: one that fails keeps
-    no other from it.
+    """Send the verdict to Prefect, the channels and the dashboard. If one fails, the others still
+    get it.
     """
     untold = []
     for tell in (gate_tasks.announce, gate_tasks.tell, gate_tasks.publish):
@@ -116,14 +116,14 @@ def _tell(settings: Settings, gate: Gate) -> Gate:
 
 
 def _since(staged: StagedGate) -> dt.datetime:
-    """When the gate was begun first, however often it was run again."""
+    """The first start of the gate, also if it was run again."""
     return min((one.started_at for one in staged.runs), default=staged.started_at)
 
 
 def _without_verdict(
     settings: Settings, error: RagmetricsError, build: Payload, event_id: str | None
 ) -> Any:
-    """Tell people why there is no verdict, then the dashboard; fail the run."""
+    """Notify people why there is no verdict, show it on the dashboard, and fail the run."""
     carried = build if isinstance(build, str) else json.dumps(build, ensure_ascii=False)
     reason = said = clean(str(error), 1_000)
     told = False

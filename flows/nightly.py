@@ -12,7 +12,6 @@ from collections import Counter
 
 from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
-from rich.console import Console
 
 from flows.failure_state import failed_state
 from flows.reschedule import come_back, leaving
@@ -20,7 +19,7 @@ from flows.restart_limit import bound_starts, first_start, run_deadline
 from flows.runners import check_runner
 from flows.scoring import score_all
 from ragmetrics.alerts import dashboard_link, incidents
-from ragmetrics.cli import number, print_messages, print_summary
+from ragmetrics.cli import err, number, out, print_messages, print_summary
 from ragmetrics.config import load_settings
 from ragmetrics.errors import JudgePending, RagmetricsError
 from ragmetrics.model import Manifest
@@ -46,15 +45,15 @@ def _run_name() -> str:
 def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> NightResult:
     """Score one night's retrieval logs, publish the dashboard, alert on regressions.
 
-    In: the path of a settings file, and the night. Where none is given it is the day, in UTC,
-    before the one that the run was planned for: a run that is late, retried or started again
-    keeps it. Out: the night's manifest and what was told, or the state `Waiting` where batches are
-    at work and the deployment will run the night again. May be repeated: finished parts, judgements
-    and batches are found in the store, numbers do not change, and nothing is told twice. Judges
-    are asked until the settings' deadline; what is there then is published.
-    Raises CoverageShort, after publishing and alerting, where not everything could be scored, told
-    or shown, and ends as `FailedAndTold` if Slack took a message of it; StartedTooOften where the
-    run crashed three times.
+    Parameters: the path of a settings file, and the night. The default is the day (UTC) before the
+    scheduled start; a run that is late, retried or started again has the same night. Returns the
+    manifest and the delivery of the messages, or the state `Waiting` if batches are open and the
+    deployment will run the night again. A run may be repeated: finished parts, replies and batches
+    are in the store, numbers do not change, and no message is sent twice. Judges get requests until
+    the deadline of the settings; then the scores so far are published.
+    Raises CoverageShort, after publishing and alerting, if not everything could be scored, sent or
+    shown; the run ends as `FailedAndTold` if Slack has confirmed the message. Raises
+    StartedTooOften if the run crashed three times.
     """
     log = get_run_logger()
     day = date or _night()
@@ -75,15 +74,15 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
     log.info("%d of %d parts scored", len(wanted) - len(problems), len(wanted))
     manifest = publish(chosen, staged, problems + unjudged)
     delivery = alert(chosen, manifest)
-    unshown, told = show_or_tell(chosen, manifest)
+    unshown, notified = show_or_tell(chosen, manifest)
     for one in incidents([one for one in manifest.findings if one.level != "ok"], manifest):
         log.warning("%s: %s", one.cause.level, one.sentence)
     if missing := shortfalls(manifest, delivery):
-        # What is sent of a night names all that fires, and so what is missing.
-        told = told and delivery.sent
+        # The message of a night names all firing alerts, and so what is missing.
+        notified = notified and delivery.sent
     if missing := [*missing, *unshown, *staged.problems]:
-        told = told and not staged.problems
-        return failed_state(coverage_short(manifest, missing), told=told)  # type: ignore[no-any-return]
+        notified = notified and not staged.problems
+        return failed_state(coverage_short(manifest, missing), told=notified)  # type: ignore[no-any-return]
     log.info("%s", _outcome(manifest, dashboard_link(chosen, open_store(chosen), manifest)))
     return NightResult(manifest, delivery)
 
@@ -110,23 +109,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m flows.nightly", description=__doc__)
     parser.add_argument("--settings", default="ragmetrics.yaml", help="default: %(default)s")
     parser.add_argument("--date", type=dt.date.fromisoformat, help="default: yesterday in UTC")
-    told = parser.parse_args()
-    out, err = Console(highlight=False), Console(stderr=True, highlight=False)
+    args = parser.parse_args()
     try:
-        settings = load_settings(told.settings)
+        settings = load_settings(args.settings)
         check_settings(settings)  # before Prefect's server takes its seconds
         check_runner(settings)
-        result = nightly(told.settings, told.date)
+        result = nightly(args.settings, args.date)
     except CoverageShort as error:
-        err.print(str(error), style="red", markup=False, soft_wrap=True)
+        err.print(str(error), style="red")
         return 1
     except RagmetricsError as error:
-        err.print(str(error), style="red", markup=False, soft_wrap=True)
+        err.print(str(error), style="red")
         return 2
     print_summary(out, result.manifest)
     print_messages(out, [result])
     link = dashboard_link(settings, open_store(settings), result.manifest)
-    out.print(f"Dashboard: {link}", soft_wrap=True)
+    out.print(f"Dashboard: {link}")
     return int(any(finding.state == "firing" for finding in result.manifest.findings))
 
 

@@ -1,4 +1,4 @@
-"""How far a run is, for people: a progress artifact per metric family, and bars on a terminal.
+"""The progress of a run, for people: a progress artifact per metric family, and bars on a terminal.
 
 Nothing hangs on it: where Prefect's server does not take an artifact, that is logged, and the run
 goes on.
@@ -32,25 +32,25 @@ from ragmetrics.scoring import Part
 from tasks.artifacts import artifact_key
 
 EVERY = 5.0
-"""Seconds between two updates of one artifact, but for its last."""
+"""Seconds between two updates of one artifact; the last update comes at once."""
 AGAIN = 60.0
-"""Seconds until the server is tried again that did not take one."""
+"""Seconds until the next attempt after the server refused an update."""
 _terminal = threading.Lock()
-"""Held by the run whose bars are shown: a terminal has room for one of several nights at once."""
+"""Locked by the run whose bars are shown: a terminal shows the bars of one night at a time."""
 
 
 @dataclass(frozen=True)
 class Label:
-    """What people know a run by."""
+    """The name of a run for people."""
 
     dataset: str
     name: str
-    """Of the night, its date; of a gate, the build's."""
+    """The date of a night, or the build of a gate."""
     kind: Literal["night", "gate", "backfill"] = "night"
 
     @property
     def key(self) -> str:
-        """Of its artifacts, which those of another kind do not replace."""
+        """The key of its artifacts; each kind of run has its own."""
         return f"ragmetrics-{artifact_key(self.dataset)}-{self.kind}-progress"
 
 
@@ -88,7 +88,7 @@ class Watch:
             self._tell(family)
 
     def ended(self, part: Part, *, scored: bool) -> None:
-        """A part came to its end; `scored`: and is whole."""
+        """Count a part that ended; `scored` says whether it is complete."""
         family = self._families[tuple(part[0])]
         family.ended += 1
         family.failed += not scored
@@ -117,10 +117,10 @@ class Watch:
 
 @contextmanager
 def watching(label: Label, parts: Sequence[Part]) -> Iterator[Watch]:
-    """Watch the parts of a run, of each family as many as it has shards to score."""
+    """Watch the parts of a run: for each family, one part per shard."""
     console = _console()
     columns = (
-        TextColumn("{task.description}", markup=False),
+        TextColumn("{task.description}"),
         # Prefect's console has no styles by the names that rich has given its own.
         BarColumn(
             style="grey23", complete_style="cyan", finished_style="green", pulse_style="grey50"
@@ -141,7 +141,7 @@ def watching(label: Label, parts: Sequence[Part]) -> Iterator[Watch]:
 
 
 def _console() -> Console:
-    """Prefect's own, so that its log lines go above the bars and not through them."""
+    """Prefect's console, so that log lines stand above the bars."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, PrefectConsoleHandler):
             return handler.console

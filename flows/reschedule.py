@@ -1,8 +1,8 @@
-"""Work that waits for batches: the run gives its worker back, and its deployment runs it again.
+"""Work that waits for batches: the run ends, and its deployment runs it again later.
 
-A batch may take 24 hours. A nightly or gate that a deployment runs waits a moment for its batches,
-then schedules the same work for later and ends as `Waiting`, with nothing published. The next run
-finds rows, finished parts and batches in the store. By hand, it waits in place.
+A batch may take 24 hours. A nightly or gate of a deployment waits a minute for its batches. Then it
+schedules the same work for later and ends as `Waiting`, with nothing published. The next run finds
+rows, finished parts and batches in the store. A run without a deployment waits until the end.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ragmetrics.scoring import Staged
 WAIT_SECONDS = 60.0
 BACK_AFTER = dt.timedelta(minutes=10)
 LONGEST = dt.timedelta(hours=72)
-"""From the start of the night: two waves and the expiry of one batch; then it is published as far
-as it got."""
+"""From the start of the night: time for two waves and one expired batch. Then the scores so far are
+published."""
 
 
 def leaving(settings: Settings) -> Settings:
-    """The settings with which a run leaves batches that take long; unchanged for a run by hand."""
+    """The settings with which a run ends before long batches do; unchanged without a deployment."""
     if not deployment.id:
         return settings
     judges = [
@@ -42,10 +42,10 @@ def leaving(settings: Settings) -> Settings:
 
 
 def come_back(pending: Sequence[JudgePending], settings: str, day: dt.date, staged: Staged) -> Any:
-    """Schedule the night for later where batches are at work, and return the state for the run to
-    end in; None where the night can be published.
+    """Schedule the night for later if batches are open, and return the end state of this run; None
+    if the night can be published.
 
-    Raises the first of `pending` in a run by hand, whose command goes on when it is given again.
+    Without a deployment it raises the first of `pending`; the same command continues the night.
     """
     # The date is fixed: a night that began before midnight is the same after it.
     parameters = {"settings": settings, "date": day.isoformat()}
@@ -55,10 +55,10 @@ def come_back(pending: Sequence[JudgePending], settings: str, day: dt.date, stag
 def run_again(
     pending: Sequence[JudgePending], parameters: dict[str, Any], since: dt.datetime, what: str
 ) -> Any:
-    """Schedule the deployment's flow with these parameters for later, and return the state for the
-    run to end in; None where nothing is pending, or it has been for too long since its start.
+    """Schedule the deployment's flow with these parameters for later, and return the end state of
+    this run; None if nothing is pending, or if the work began too long ago.
 
-    `what` names the work. Raises the first of `pending` in a run by hand.
+    `what` names the work. Without a deployment it raises the first of `pending`.
     """
     if not pending:
         return None

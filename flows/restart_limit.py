@@ -1,4 +1,4 @@
-"""A run that crashes is started again, but not for ever."""
+"""Limits how often a crashed run is started again."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ MOST_STARTS = 3
 
 
 class StartedTooOften(RagmetricsError):
-    """Each attempt at a run crashed or was given up; one more would not mend it."""
+    """Every attempt of a run crashed or was given up."""
 
 
 def bound_starts(again: str) -> None:
     """Fail a run that was started more than three times.
 
-    A crash leaves no time to say why (no memory, a lost node), and the automations start the run
-    again; a failure ends that, and is told. `again` says how to begin afresh once the cause is
-    gone. Raises StartedTooOften.
+    A crash (no memory, a lost node) cannot report its reason, and the automations start the run
+    again. A failure ends that, and people are notified. `again` says how to start a new run when
+    the cause is gone. Raises StartedTooOften.
     """
     if flow_run.run_count > MOST_STARTS:
         raise StartedTooOften(
@@ -31,10 +31,10 @@ def bound_starts(again: str) -> None:
 
 
 def first_start() -> dt.datetime:
-    """When this run was started for the first time, however often it was since.
+    """The first start of this run, also if it was started again since.
 
-    What ended before is left as it is, and rows of it without a verdict are another attempt's;
-    what this run itself has published is its own, and it goes on with that.
+    A night that was published before that start belongs to another run: its rows without a verdict
+    get another attempt. A night that was published later belongs to this run, which continues it.
     """
     context = FlowRunContext.get()
     run = context.flow_run if context else None
@@ -42,8 +42,8 @@ def first_start() -> dt.datetime:
 
 
 def run_deadline(longest: dt.timedelta) -> dt.datetime:
-    """Until when this run asks judges: so long from its first start, or it would end no sooner for
-    its crashes. Who starts it again after that wants it to go on: then it has as long from now.
+    """The time after which this run sends no request to a judge: `longest` after its first start,
+    so that crashes do not extend it. A run that is started again later has `longest` from now.
     """
     now = dt.datetime.now(dt.UTC)
     until = first_start() + longest

@@ -29,16 +29,15 @@ from ragmetrics.scoring import cpu_count
 
 log = logging.getLogger("ragmetrics.flows")
 THREADS = 8
-"""Twice as many as score at once in a process: the next one waits at the door."""
+"""Twice as many parts as a process scores at once, so that the next part is ready."""
 WORKER_SECONDS = 300.0
-"""The longest wait for a cluster's first worker, which may have to wait for a machine itself: of
-Ray, for its first CPU."""
+"""The longest wait for a cluster's first worker, or Ray's first CPU. It may wait for a machine."""
 
 _CHECKOUT = str(Path(__file__).resolve().parents[1])
 
 
 class RunnerFailed(RagmetricsError):
-    """What tasks run on cannot be started or reached, or does not fit this process."""
+    """The runner cannot be started or reached, or does not fit this process."""
 
     transient = True
 
@@ -47,7 +46,7 @@ class RunnerFailed(RagmetricsError):
 def open_runner(settings: Settings, parts: int) -> Iterator[TaskRunner[Any]]:
     """The runner for so many parts, started; its processes end with the block.
 
-    Raises SettingsError where its extra is not installed, RunnerFailed where it cannot be had.
+    Raises SettingsError if its extra is not installed, RunnerFailed if it cannot be started.
     """
     kind = settings.runner.name
     if kind == "threads" or _in_batches(settings):
@@ -70,14 +69,14 @@ def open_runner(settings: Settings, parts: int) -> Iterator[TaskRunner[Any]]:
         except RagmetricsError:
             raise
         except Exception as error:  # whatever a cluster's own classes raise
-            told = f"{type(error).__name__}: {error}"
-            raise RunnerFailed(f"runner: {kind}: {_place(settings.runner)}: {told}") from error
+            text = f"{type(error).__name__}: {error}"
+            raise RunnerFailed(f"runner: {kind}: {_place(settings.runner)}: {text}") from error
         yield runner
 
 
 def sharing_ray(settings: Settings) -> AbstractContextManager[object]:
-    """One Ray for nights at once: a process has room for no second. Of other runners each night
-    opens its own. Raises what `open_runner` does.
+    """Share one Ray between nights: a process cannot have a second one. Other runners are opened by
+    each night. Raises as `open_runner` does.
     """
     if settings.runner.name != "ray":
         return nullcontext()
@@ -85,7 +84,7 @@ def sharing_ray(settings: Settings) -> AbstractContextManager[object]:
 
 
 def check_runner(settings: Settings) -> None:
-    """Raise SettingsError where the runner's extra is not installed."""
+    """Raise SettingsError if the runner's extra is not installed."""
     # Read when Dask is imported, here and in its workers: some thirty lines a cluster.
     os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "warning")
     for name in _LIBRARIES.get(settings.runner.name, ()):
@@ -102,7 +101,7 @@ _LIBRARIES = {"dask": ("prefect_dask",), "ray": ("ray", "prefect_ray.task_runner
 
 
 def lost(error: BaseException) -> bool:
-    """Whether a task is not at fault: what ran it came to an end, or gave it up."""
+    """Whether a task was lost: its process ended, or the cluster gave it up."""
     kinds: list[type[BaseException]] = [BrokenExecutor, CancelledError]
     for name, more in _LOST.items():
         if name in sys.modules:
@@ -124,12 +123,12 @@ _LOST = {
 
 
 def _in_batches(settings: Settings) -> bool:
-    """Whether requests wait for each other, so that all parts are best begun in one process."""
+    """Whether all parts should begin in one process, because their requests wait for each other."""
     return any(one.name == "openai-batch" for one in settings.panel)
 
 
 def _threads(settings: Settings, parts: int) -> int:
-    """With a budget all parts bring their portion of it before the first is refused anything."""
+    """With a budget all parts must begin, each with its share, before one may run out of budget."""
     budgeted = settings.budget.model_dump(exclude_none=True)
     if _in_batches(settings) or (budgeted and not settings.runner.workers):
         return max(1, parts)
@@ -142,7 +141,7 @@ def _place(chosen: RunnerSettings) -> str:
 
 @contextmanager
 def _server() -> Iterator[str]:
-    """Prefect's API, as other processes find it; that of a run by hand lives as long as the run."""
+    """Prefect's API address for other processes. Without a deployment it ends with the run."""
     url = str(get_client(sync_client=True).api_url)
     with temporary_settings({PREFECT_API_URL: url}):
         yield url
@@ -157,7 +156,7 @@ def _workers(chosen: RunnerSettings, parts: int) -> int:
 
 
 def _end_with_parent() -> None:
-    """Let a worker process end with the flow's, which may be killed."""
+    """End a worker process together with the flow's process, which may be killed."""
     parent = parent_process()
     if parent is None:
         raise RuntimeError("not in a process that another one started")
@@ -194,9 +193,7 @@ def _dask(chosen: RunnerSettings, parts: int, url: str) -> TaskRunner[Any]:
 
 
 def _check_workers(client: Any, chosen: RunnerSettings) -> None:
-    """Raise RunnerFailed where no worker comes, or where one could not run our tasks, or would run
-    others.
-    """
+    """Raise RunnerFailed if no worker comes, or if a worker lacks our tasks or has other ones."""
 
     def look() -> str:  # travels by value: a worker that lacks our modules can answer too
         try:
@@ -218,7 +215,7 @@ def _check_workers(client: Any, chosen: RunnerSettings) -> None:
 def _first_worker(
     client: Any, chosen: RunnerSettings, look: Callable[[], str]
 ) -> Mapping[str, str]:
-    """What the first worker to come says; RunnerFailed where none comes in time."""
+    """The answer of the first worker. Raises RunnerFailed if none comes in time."""
     seconds = f"{WORKER_SECONDS:.0f} s"
     log.warning("runner: the Dask cluster has no worker yet: waiting up to %s for one", seconds)
     asked = client.submit(look, pure=False)  # a cluster may grow only as tasks come
@@ -236,7 +233,7 @@ def _first_worker(
 
 
 def _check_cpus(ray: Any, chosen: RunnerSettings) -> None:
-    """Raise RunnerFailed where a Ray has no CPU to run a task on, and none comes."""
+    """Raise RunnerFailed if a Ray cluster gets no CPU for a task in time."""
     if ray.cluster_resources().get("CPU", 0) >= 1:
         return
 
@@ -263,7 +260,7 @@ def _ray(chosen: RunnerSettings, parts: int, url: str) -> TaskRunner[Any]:
     given = dict(chosen.cluster)
     runtime = dict(given.pop("runtime_env", {}))
     variables = {"PREFECT_API_URL": url, **runtime.pop("env_vars", {})}
-    if not chosen.address:  # its workers are told of the working directory, not of our sys.path
+    if not chosen.address:  # its workers know the working directory, not our sys.path
         paths = filter(None, (os.environ.get("PYTHONPATH"), _CHECKOUT))
         variables = {"PYTHONPATH": os.pathsep.join(paths), **variables}
         given = {"num_cpus": _workers(chosen, parts), "include_dashboard": False, **given}

@@ -20,7 +20,7 @@ from ragmetrics.text import sharing_splits
 from tasks.nightly import score
 
 ROUNDS = 2
-"""Times that a part is given to a runner. What a cluster gives up has killed several workers."""
+"""How often a part is submitted. A part that a cluster gave up has killed several workers."""
 
 
 def score_all(
@@ -32,13 +32,12 @@ def score_all(
     kept: str | None = None,
     until: datetime | None = None,
 ) -> list[RagmetricsError]:
-    """Score the parts of a run; return why some could not be scored.
+    """Score the parts of a run; return the errors of parts that could not be scored.
 
-    `label` is what people see it by; None: its night's. `kept` is the store that has the
-    judgements; None: that of the settings. After `until` no judge is asked, wherever the parts are
-    scored. Parts whose process died are scored again, by others.
-    What is no error of ours is a bug, and raised.
-    Raises SettingsError or RunnerFailed where there is nothing to run the parts on.
+    `label` names the run for people; None: its night. `kept` is the store of the replies; None:
+    that of the settings. After `until` no judge gets a request, in any process. Parts whose process
+    died are scored again by another process. Any other exception is a bug, and raised.
+    Raises SettingsError or RunnerFailed if no runner can be started.
     """
     label = label or Label(settings.dataset, str(ref.date))
     with watching(label, parts) as watch, sharing_splits() as splits:
@@ -62,7 +61,7 @@ def score_all(
 
 @dataclass(frozen=True)
 class _Work:
-    """What all parts have in common."""
+    """The values that all parts of a run share."""
 
     settings: Settings
     ref: RunRef
@@ -74,7 +73,7 @@ class _Work:
     def round(
         self, parts: Sequence[Part], watch: Watch
     ) -> tuple[list[RagmetricsError], list[tuple[Part, WorkerDied]]]:
-        """Score parts: the errors of some, and those whose process died."""
+        """Score parts; return errors, and the parts whose process died."""
         errors: list[RagmetricsError] = []
         died: list[tuple[Part, WorkerDied]] = []
         bug: BaseException | None = None
@@ -92,7 +91,7 @@ class _Work:
         return errors, died
 
     def _played(self, parts: Sequence[Part]) -> Iterator[tuple[Part, BaseException | None]]:
-        """The parts as they end, with what went wrong."""
+        """Each part as it ends, with its error."""
         with open_runner(self.settings, len(parts)) as runner:
             futures: dict[PrefectFuture[Any], Part] = {}
             for part in parts:
@@ -120,8 +119,8 @@ class _Work:
         except Exception as error:
             if lost(error):
                 return WorkerDied(
-                    f"{self._name(part)}: the process that scored it died, for lack of memory "
-                    f"perhaps: give workers more of it, or set more `shards:` ({error})"
+                    f"{self._name(part)}: the process that scored it died, perhaps "
+                    f"for lack of memory: give workers more of it, or set more `shards:` ({error})"
                 )
             raise
         return result if isinstance(result, BaseException) else None

@@ -1,4 +1,4 @@
-"""Artifacts of a run, for people who look at it in Prefect."""
+"""Artifacts of a flow run, for people who look at it in Prefect."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from prefect.artifacts import create_markdown_artifact
 
 
 def leave_artifact(markdown: str, *, key: str, description: str) -> None:
-    """Leave a page with the run. Nothing hangs on it: where Prefect does not take it, the run's
-    log says so, and whatever is still to be told is told.
-    """
+    """Add a Markdown artifact to the run. An error is logged and fails nothing."""
     try:
         create_markdown_artifact(markdown, key=key, description=description)
     except Exception as error:  # of the client, the network, the server
@@ -17,5 +15,5 @@ def leave_artifact(markdown: str, *, key: str, description: str) -> None:
 
 
 def artifact_key(dataset: str) -> str:
-    """The dataset's name in the characters that Prefect allows: lower case, digits and dashes."""
+    """The dataset's name in the characters of artifact keys: lower case, digits and dashes."""
     return "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in dataset.lower())

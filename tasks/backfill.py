@@ -1,4 +1,4 @@
-"""A backfill's own tasks: publishing and showing a past night."""
+"""Tasks of the backfill flow: publish and show a past night."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tasks.nightly import RETRIES
 def publish_past(
     settings: Settings, staged: Staged, problems: Sequence[str], *, silent: bool
 ) -> Manifest:
-    """Judge the night by its rules, and write its manifest."""
+    """Evaluate the alert rules of the night, and write its manifest."""
     return publish_night(settings, staged, problems, silent=silent)
 
 
 @task(name="show", task_run_name="show · {manifest.date}", **RETRIES)
 def show_past(settings: Settings, manifest: Manifest) -> None:
-    """Write the night's pages. The artifact of the dataset stays that of last night, and the
-    overview is written once, at the end.
+    """Write the night's pages. The overview is written once, at the end. The artifact of the
+    dataset stays that of the newest night.
     """
     show_night(settings, manifest, overview=False)

@@ -8,8 +8,7 @@ from datetime import datetime
 from prefect import task
 
 from ragmetrics.alerts import page_link
-from ragmetrics.calibration import ATTACKED, load_history
-from ragmetrics.calibration import calibrate as calibrate_judges
+from ragmetrics.calibration import ATTACKED, calibrate as calibrate_judges, load_history
 from ragmetrics.config import Settings
 from ragmetrics.model import Calibration, Drift
 from ragmetrics.pipeline import judge_drift_labels
@@ -23,7 +22,7 @@ from tasks.nightly import RETRIES
 def calibrate(
     settings: Settings, labelled: Sequence[str], metrics: Sequence[str] | None, at: datetime
 ) -> list[Calibration]:
-    """Hold every judge against every set; a later attempt finds the replies of the one before."""
+    """Compare every judge with every set. A retry finds the replies of the attempt before."""
     files = open_store(settings)
     attacks = ATTACKED
     return calibrate_judges(settings, labelled, metrics, now=at, files=files, attacks=attacks)
@@ -35,15 +34,15 @@ def calibrate(
     **RETRIES,
 )
 def judge_labelled(settings: Settings, until: datetime | None = None) -> list[str]:
-    """Judge the labelled set by which judge drift is told; return why it could not be. After
-    `until` nothing is asked.
+    """Judge the labelled set that shows judge drift; return the problems. After `until` no judge
+    gets a request.
     """
     return judge_drift_labels(settings, until)
 
 
 @task(name="find drift", task_run_name="find drift · {settings.dataset}", **RETRIES)
 def find_drifts(settings: Settings, found: Sequence[Calibration]) -> list[Drift | None]:
-    """Say what changed since the calibrations before."""
+    """The changes since the calibrations before."""
     history = load_history(open_store(settings))
     return [history.drift_to(one) for one in found]
 
@@ -52,7 +51,7 @@ def find_drifts(settings: Settings, found: Sequence[Calibration]) -> list[Drift 
 def publish(
     settings: Settings, found: Sequence[Calibration], drifts: Sequence[Drift | None]
 ) -> None:
-    """Leave the figures as an artifact, and refresh the dashboard."""
+    """Add the figures as an artifact, and refresh the dashboard."""
     files = open_store(settings)
     leave_artifact(
         calibration_markdown(found, drifts, page_link(settings, files, CALIBRATION_PAGE)),

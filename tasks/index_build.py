@@ -51,7 +51,7 @@ _MOST = 20
 
 
 def _by_flow_run(step: str) -> Callable[[], str]:
-    """Names a task run by its flow run, where an event need not name a build."""
+    """Names a task run after its flow run: an event may lack the name of a build."""
     return lambda: f"{step} · {flow_run.name}"
 
 
@@ -65,8 +65,8 @@ class NotEmitted(RagmetricsError):
 def replay(
     settings: Settings, build: IndexBuild, until: datetime | None = None
 ) -> ReplayReport | None:
-    """Ask the retriever the golden questions, where the settings name one and there is no log.
-    After `until` nothing is asked.
+    """Ask the retriever the golden questions, if the settings have one and the build has no log.
+    After `until` it gets no request.
     """
     with use_deadline(deadline_at(until)):
         return replay_missing(settings, build)
@@ -74,19 +74,19 @@ def replay(
 
 @task(name="stage gate", task_run_name="stage · {build.build}", **RETRIES)
 def stage(settings: Settings, build: IndexBuild) -> StagedGate:
-    """Stage both builds' logs, or find them staged."""
+    """Stage the logs of both builds, unless they are staged already."""
     return stage_gate(settings, build)
 
 
 @task(name="decide", task_run_name="verdict · {staged.build.build}", **RETRIES)
 def decide(settings: Settings, staged: StagedGate, problems: Sequence[str]) -> Gate:
-    """Compare the builds and write the verdict."""
+    """Compare the builds and store the verdict."""
     return decide_gate(settings, staged, problems)
 
 
 @task(name="publish gate", task_run_name="publish · {gate.build}", **RETRIES)
 def publish(settings: Settings, gate: Gate) -> Gate:
-    """Refresh the dashboard, and leave the verdict as an artifact of the flow run."""
+    """Refresh the dashboard, and add the verdict as an artifact of the flow run."""
     refresh_builds(open_store(settings))
     shown = redacted(gate, settings.redact)
     leave_artifact(
@@ -99,9 +99,8 @@ def publish(settings: Settings, gate: Gate) -> Gate:
 
 @task(name="announce", task_run_name="announce · {gate.build}", **RETRIES)
 def announce(settings: Settings, gate: Gate) -> Gate:
-    """Emit the verdict as an event, for whatever swaps indexes; a repeat emits the same event.
-
-    Raises NotEmitted where the server did not confirm that it took it.
+    """Emit the verdict as an event, for the automation that swaps indexes. A repeat emits the same
+    event. Raises NotEmitted if the server did not confirm it.
     """
     event = {
         "id": str(outcome_id(gate)),
@@ -123,9 +122,9 @@ def announce(settings: Settings, gate: Gate) -> Gate:
 
 
 async def _post(event: dict[str, Any]) -> None:
-    """Post an event with what it has to do with: the run, its flow, deployment and tags.
+    """Post an event with its related resources: the run, its flow, deployment and tags.
 
-    Prefect's `emit_event` returns before it has sent anything, and tells nobody where it fails.
+    Prefect's `emit_event` returns before it sends, and reports no error.
     """
     async with get_client() as client:
         related = await related_resources_from_run_context(client)
@@ -135,7 +134,7 @@ async def _post(event: dict[str, Any]) -> None:
 
 @task(name="tell", task_run_name="tell · {gate.build}", **RETRIES)
 def tell(settings: Settings, gate: Gate) -> Gate:
-    """Tell every channel what people have to hear of a gate, and note who was told."""
+    """Notify every channel of a gate, and record the channels that confirmed it."""
     return notify_gate(settings, gate, run_page())
 
 
@@ -143,7 +142,7 @@ def tell(settings: Settings, gate: Gate) -> Gate:
 def tell_undecided(
     settings: Settings, reason: str, carried: str, event_id: str | None
 ) -> FailedGate:
-    """Tell every channel that a build got no verdict."""
+    """Notify every channel that a build got no verdict."""
     return notify_failed_gate(settings, reason, carried, event_id, run_page())
 
 
@@ -154,7 +153,7 @@ def publish_undecided(settings: Settings) -> None:
 
 
 def essentials(gate: Gate, link: str) -> dict[str, Any]:
-    """What an automation needs of a verdict: the payload of its event."""
+    """The payload of a verdict's event: what an automation needs."""
     return {
         "dataset": gate.dataset,
         "build": gate.build,
@@ -174,8 +173,8 @@ def essentials(gate: Gate, link: str) -> dict[str, Any]:
 
 
 def outcome_id(gate: Gate) -> UUID:
-    """The id of a verdict's event: a repeated gate that comes to the same has the record of the
-    first, with its end; another verdict in between makes it news again.
+    """The id of a verdict's event. A repeated gate with the same result has the id of the first;
+    after another verdict in between the same result is a new event.
     """
-    told = gate.model_dump_json(exclude={"told", "heard", "redact"})
-    return uuid5(NAMESPACE_URL, f"{OUTCOMES[gate.verdict]}:{told}")
+    record = gate.model_dump_json(exclude={"told", "heard", "redact"})
+    return uuid5(NAMESPACE_URL, f"{OUTCOMES[gate.verdict]}:{record}")

@@ -31,11 +31,11 @@ from tasks.urls import run_page
 
 
 def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
-    """Retry what a later attempt may mend: never a wrong key, a wrong setting or a bug."""
+    """Retry only transient errors: never a wrong key, a wrong setting or a bug."""
     try:
         state.result()
     except JudgePending:
-        return False  # batches take hours: the flow comes back for them
+        return False  # batches take hours: the flow is scheduled again
     except RagmetricsError as error:
         return error.transient
     except Exception:
@@ -53,7 +53,7 @@ RETRIES: dict[str, Any] = {
 
 @task(name="stage", task_run_name="stage · {day}", **RETRIES)
 def stage(settings: Settings, day: date, begun: datetime) -> Staged:
-    """Stage the night's logs, or find them staged; `begun` is when the flow was first started."""
+    """Stage the logs of the night, unless they are staged; `begun`: first start of the flow."""
     return stage_night(settings, day, begun)
 
 
@@ -67,11 +67,11 @@ def score(
     splits: str | None = None,
     until: datetime | None = None,
 ) -> int:
-    """Score one family of metrics over one shard; the parts are left in the store.
+    """Score one family of metrics over one shard, and store the part.
 
-    `kept` is the store that has the judgements; None: that of the settings. `splits` is the file
-    in which processes on the flow's machine share the sentences of texts; others have no such
-    folder, and go without. After `until` no judge is asked.
+    `kept` is the store of the replies; None: that of the settings. In the file `splits` processes
+    on the flow's machine share the sentences of texts; other machines do not have its folder. After
+    `until` no judge gets a request.
     """
     files = Files(kept, settings.storage_options) if kept else None
     shared = Path(splits) if splits else None
@@ -81,13 +81,13 @@ def score(
 
 @task(name="publish", task_run_name="publish · {staged.ref.date}", **RETRIES)
 def publish(settings: Settings, staged: Staged, problems: Sequence[str]) -> Manifest:
-    """Judge the night by its rules, and write its manifest."""
+    """Evaluate the alert rules of the night, and write its manifest."""
     return publish_night(settings, staged, problems, flow_run=run_page() or "")
 
 
 @task(name="alert", task_run_name="alert · {manifest.date}", **RETRIES)
 def alert(settings: Settings, manifest: Manifest) -> Delivery:
-    """Tell every channel what changed, before anything is done that people can do without."""
+    """Notify every channel of the changes, before the dashboard is written."""
     return alert_night(settings, manifest, run_page())
 
 
@@ -106,19 +106,22 @@ def show(settings: Settings, manifest: Manifest) -> None:
 
 @task(name="tell of no dashboard", task_run_name="tell of no dashboard · {manifest.date}")
 def tell_unshown(settings: Settings, manifest: Manifest, reason: str) -> bool:
-    """Tell people that the dashboard does not show the night; return whether Slack was told."""
+    """Notify people that the dashboard lacks the night; return whether Slack confirmed it."""
     return notify_unshown_night(settings, manifest, reason, run_page())
 
 
 def show_or_tell(settings: Settings, manifest: Manifest) -> tuple[list[str], bool]:
-    """Show the night, or tell people why not; return why, and whether they know all there is."""
+    """Show the night, or notify people why not; return the reasons, and if all were notified."""
     unshown = failures(show(settings, manifest, return_state=True))
-    told = all(tell_unshown(settings, manifest, reason) for reason in unshown)
-    return unshown, told
+    notified = all(tell_unshown(settings, manifest, reason) for reason in unshown)
+    return unshown, notified
 
 
 def failures(state: State[Any]) -> list[str]:
-    """Why a task failed that a flow can go on without; nothing where it did not. Raises a bug."""
+    """The error of a failed task without which a flow can continue; empty if it did not fail.
+
+    Raises any exception that is a bug.
+    """
     error = state.result(raise_on_failure=False)
     if isinstance(error, RagmetricsError):
         return [str(error)]

@@ -11,8 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck
-from hypothesis import settings as hypothesis_settings
+from hypothesis import HealthCheck, settings as hypothesis_settings
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # flows, tasks and tests are not in the wheel
 

@@ -18,8 +18,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from ragmetrics.calibration.attacks import METRIC as ATTACKED_METRIC
-from ragmetrics.calibration.attacks import Irrelevant, attack, irrelevant_contexts
+from ragmetrics.calibration.attacks import (
+    METRIC as ATTACKED_METRIC,
+    Irrelevant,
+    attack,
+    irrelevant_contexts,
+)
 from ragmetrics.calibration.gold_correlation import GoldScore, gold_metrics
 from ragmetrics.calibration.label_mapping import LabelQuestion, LabelTarget
 from ragmetrics.calibration.labelled import LabelledRow

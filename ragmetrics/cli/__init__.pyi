@@ -1,5 +1,6 @@
 from .app import main as main
-from .output.calibration import print_calibration as print_calibration
+from .options import err as err, out as out
+from .calibrate import print_calibration as print_calibration
 from .output.summary import (
     number as number,
     print_messages as print_messages,

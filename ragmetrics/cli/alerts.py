@@ -1,7 +1,8 @@
-"""`ragmetrics alerts`: which alerts there are, who keeps them quiet, and how a message looks."""
+"""`ragmetrics alerts`: lists, acknowledges and snoozes alerts, and previews messages."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from ragmetrics.alerts import Alert, AlertStore
 from ragmetrics.cli.options import JsonFlag, date_of, err, out, print_json, settings_here
+from ragmetrics.cli.table import print_grid
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.model import Silence
@@ -30,28 +33,34 @@ KeyArgument = Annotated[
 ]
 SettingsFlag = Annotated[
     Path | None,
-    typer.Option("--settings", help="Default: ragmetrics.yaml, where there is one."),
+    typer.Option("--settings", help="The settings file; default: ragmetrics.yaml, if it exists."),
 ]
 StoreFlag = Annotated[
-    str | None, typer.Option("--store", help="The store: a folder or s3://; default: settings.")
+    str | None,
+    typer.Option(
+        "--store", help="The store, a folder or s3:// address; default: that of the settings."
+    ),
 ]
 ByFlag = Annotated[
-    str, typer.Option("--by", envvar=["USER", "USERNAME"], help="Who says so, for the others.")
+    str,
+    typer.Option(
+        "--by", envvar=["USER", "USERNAME"], help="Your name, shown to others; default: $USER."
+    ),
 ]
-NoteFlag = Annotated[str, typer.Option("--note", help="Why, for the others.")]
+NoteFlag = Annotated[str, typer.Option("--note", help="A note, shown to others.")]
 _LONGEST_DAYS = 366
 
 
 @app.command("list")
 def list_alerts(
     everything: Annotated[
-        bool, typer.Option("--all", help="Also those that are ok and that nobody silenced.")
+        bool, typer.Option("--all", help="List all alerts, also those that are ok.")
     ] = False,
     settings: SettingsFlag = None,
     store: StoreFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """List the alerts that are not ok: since when, when last told, and who keeps them quiet."""
+    """List the alerts that are not ok: since when, last notification, and who silenced them."""
     from ragmetrics.alerts import (
         GIVEN_UP,
         LONGEST_DAYS,
@@ -61,7 +70,6 @@ def list_alerts(
         open_alerts,
         silences,
     )
-    from ragmetrics.cli.output.alerts import print_alerts
 
     files = _store(settings_here(settings), store)
     book = load_alerts(files)
@@ -69,14 +77,14 @@ def list_alerts(
     shown = alerts if everything else open_alerts(alerts)
     abandoned = given_up(files)
     if as_json:
-        told = {
+        record = {
             "store": files.uri(),
             "night": book.night.isoformat() if book.night else None,
             "undelivered": len(book.outbox),
             "given_up": abandoned,
             "alerts": [one.as_json() for one in shown],
         }
-        print_json(told)
+        print_json(record)
     else:
         print_alerts(out, book, shown, len(alerts))
         if abandoned:
@@ -92,12 +100,12 @@ def ack(
     settings: SettingsFlag = None,
     store: StoreFlag = None,
 ) -> None:
-    """Acknowledge a firing alert: no reminders until it resolves, escalates or is more severe."""
-    files, book, alert = _meant(settings, store, key)
+    """Acknowledge a firing alert: no reminders until it resolves, escalates or gets more severe."""
+    files, book, alert = _find(settings, store, key)
     if alert.state.state != "firing":
         raise InputError(
             f"{alert.key} is {alert.state.state}: only a firing alert can be acknowledged; "
-            f"to hear nothing of it: ragmetrics alerts snooze {alert.id} --days 7"
+            f"to get no messages of it: ragmetrics alerts snooze {alert.id} --days 7"
         )
     one = Silence(
         key=alert.key,
@@ -107,7 +115,7 @@ def ack(
         since=alert.state.since,
         severity=alert.finding.severity,
     )
-    _keep(files, book, one, alert)
+    _store_silence(files, book, one, alert)
 
 
 @app.command()
@@ -115,39 +123,41 @@ def snooze(
     key: KeyArgument,
     days: Annotated[
         int | None,
-        typer.Option("--days", min=1, max=_LONGEST_DAYS, help="So many nights, from the next on."),
+        typer.Option(
+            "--days", min=1, max=_LONGEST_DAYS, help="How many nights, counted from the next one."
+        ),
     ] = None,
     until: Annotated[
         str | None,
-        typer.Option("--until", metavar="DATE", help="The first night that is told of again."),
+        typer.Option("--until", metavar="DATE", help="The first night with notifications again."),
     ] = None,
     by: ByFlag = "",
     note: NoteFlag = "",
     settings: SettingsFlag = None,
     store: StoreFlag = None,
 ) -> None:
-    """Hear nothing of an alert for some nights, unless it escalates; then what has become of it."""
-    files, book, alert = _meant(settings, store, key)
+    """Get no messages of an alert for some nights, unless it escalates. Then its state is sent."""
+    files, book, alert = _find(settings, store, key)
     one = Silence(
         key=alert.key,
         at=datetime.now(UTC),
         by=clean(by, 80),
         note=clean(note, 300),
-        until=_first_told(book.night, days, date_of(until) if until else None),
+        until=_end_of_snooze(book.night, days, date_of(until) if until else None),
     )
-    _keep(files, book, one, alert)
+    _store_silence(files, book, one, alert)
 
 
 @app.command()
 def unsilence(key: KeyArgument, settings: SettingsFlag = None, store: StoreFlag = None) -> None:
-    """Take an acknowledgement or a snooze back."""
+    """Remove an acknowledgement or a snooze."""
     from ragmetrics.alerts import unsilence
 
-    files, _, alert = _meant(settings, store, key)
+    files, _, alert = _find(settings, store, key)
     if alert.silence is None:
         raise InputError(f"{alert.key} is neither acknowledged nor snoozed")
     unsilence(files, alert.key)
-    _say(out, f"told of again: {alert.message}")
+    _say(out, f"notifications again: {alert.message}")
     _show(files)
 
 
@@ -155,16 +165,19 @@ def unsilence(key: KeyArgument, settings: SettingsFlag = None, store: StoreFlag 
 def preview(
     night: Annotated[
         str | None,
-        typer.Option("--date", metavar="DATE", help="A night; default: the newest."),
+        typer.Option("--date", metavar="DATE", help="The night; default: the newest."),
     ] = None,
     build: Annotated[
         str | None, typer.Option("--build", help="The message of an index build's gate.")
     ] = None,
     sample: Annotated[
-        bool, typer.Option("--sample", help="One message of every kind, of made-up nights.")
+        bool, typer.Option("--sample", help="Show one message of every kind, from made-up nights.")
     ] = False,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Also as Slack would show it.")
+        Path | None,
+        typer.Option(
+            "--html", metavar="FILE", help="Also write an HTML page that looks like Slack."
+        ),
     ] = None,
     settings: SettingsFlag = None,
     store: StoreFlag = None,
@@ -194,15 +207,15 @@ def preview(
 
 
 def _store(settings: Settings, store: str | None) -> Files:
-    """The store; InputError where there is none, rather than a list without alerts."""
+    """The store. Raises InputError if there is none; a list without alerts would mislead."""
     files = Files(store or settings.store, settings.storage_options)
     if not files.exists(""):
         raise InputError(f"{files.uri()}: there is no such store; --store or --settings names it")
     return files
 
 
-def _meant(settings: Path | None, store: str | None, key: str) -> tuple[Files, AlertStore, Alert]:
-    """The alert that a word means, in its store and its book."""
+def _find(settings: Path | None, store: str | None, key: str) -> tuple[Files, AlertStore, Alert]:
+    """The alert that a key names, with its store and the states of all alerts."""
     from ragmetrics.alerts import all_alerts, find_alert, load_alerts, silences
 
     files = _store(settings_here(settings), store)
@@ -210,25 +223,25 @@ def _meant(settings: Path | None, store: str | None, key: str) -> tuple[Files, A
     return files, book, find_alert(all_alerts(book, silences(files)), key)
 
 
-def _first_told(newest: date | None, days: int | None, until: date | None) -> date:
-    """The first night after a snooze; nights that should have been run by now count as past."""
+def _end_of_snooze(newest: date | None, days: int | None, until: date | None) -> date:
+    """The first night after a snooze. Nights that should have run by now count as past."""
     if (days is None) == (until is None):
-        raise InputError("say for how long: --days N or --until DATE, one of them")
+        raise InputError("set either --days N or --until DATE")
     today = datetime.now(UTC).date()
     following = max(newest + timedelta(days=1), today) if newest else today
     if until is None:
         return following + timedelta(days=days or 0)
     if newest and until <= newest:
-        raise InputError(f"--until {until}: the night of {newest} is past; name a later one")
+        raise InputError(f"--until {until}: the night of {newest} is past; use a later date")
     if until > following + timedelta(days=_LONGEST_DAYS):
         raise InputError(
-            f"--until {until} is more than a year away: a rule that nobody wants to hear of is "
-            "better taken out of alerts: rules:"
+            f"--until {until} is more than a year away: remove the rule from `alerts: rules:` "
+            "of the settings instead"
         )
     return until
 
 
-def _keep(files: Files, book: AlertStore, one: Silence, alert: Alert) -> None:
+def _store_silence(files: Files, book: AlertStore, one: Silence, alert: Alert) -> None:
     from ragmetrics.alerts import remove_expired_silences, silence
 
     remove_expired_silences(files, book)
@@ -238,14 +251,49 @@ def _keep(files: Files, book: AlertStore, one: Silence, alert: Alert) -> None:
 
 
 def _show(files: Files) -> None:
-    """Write the dashboard anew; what was said stands where that fails."""
+    """Rewrite the dashboard. If that fails, the silence is stored all the same."""
     from ragmetrics.report import refresh_dashboard
 
     try:
         refresh_dashboard(files)
     except StoreError as error:
-        _say(err, f"the dashboard does not show it yet: {error}")
+        _say(err, f"the dashboard is not up to date: {error}")
 
 
 def _say(console: Console, text: str) -> None:
-    console.print(clean(text, 2_000), markup=False, soft_wrap=True)
+    console.print(clean(text, 2_000))
+
+
+_LONGEST = 300
+
+
+_STYLES = {"firing": "red", "pending": "yellow"}
+
+
+def print_alerts(console: Console, book: AlertStore, shown: Sequence[Alert], known: int) -> None:
+    """Print a line per alert, the number of alerts that are ok, and undelivered messages."""
+    if shown:
+        headers = ("id", "state", "since", "notified", "alert")
+        styles = [_STYLES.get(one.state.state) if not one.silence else None for one in shown]
+        print_grid(console, headers, [_line(one) for one in shown], names=(0, 1, 4), styles=styles)
+    if book.night is None:
+        console.print("No night has been published with alerts yet.")
+    else:
+        rest = f"{len(shown):,} of {known:,} alerts shown" if shown else f"{known:,} alerts are ok"
+        console.print(f"After the night of {book.night}: {rest}.")
+    if book.outbox:
+        nights = ", ".join(dict.fromkeys(str(one.night) for one in book.outbox))
+        console.print(
+            f"Not delivered yet: the messages of {nights}; the next run sends them.",
+            style="yellow",
+        )
+
+
+def _line(one: Alert) -> list[str]:
+    warns = one.state.state == "firing" and one.finding.severity == "warning"
+    state = f"{one.state.state}\n(warning)" if warns else one.state.state
+    parts = [one.key, one.message, *([str(one.silence)] if one.silence else [])]
+    text = "\n".join(clean(line, _LONGEST) for line in parts)
+    mean = "" if one.last_mean is None else f"\n{one.last_mean:.3f}"
+    last = f"{one.state.last_sent or '–'}{mean}"
+    return [one.id, state, str(one.state.since or "–"), last, text]

@@ -1,8 +1,8 @@
 """The command line. Results go to stdout, progress to stderr; `--json` prints one object alone.
 
-Exit codes: 0 fine, 1 findings, 2 usage or input error, 130 Ctrl-C; as in sysexits.h 70 for an
-unexpected error, with its traceback, and 74 where stdout could not be written. A reader that went
-away (`| head`) changes none of them.
+Exit codes: 0 fine, 1 findings, 2 usage or input error, 130 Ctrl-C; as in sysexits.h, 70 for an
+unexpected error, with its traceback, and 74 where stdout could not be written. A reader that goes
+away (`| head`) does not change the exit code.
 """
 
 from __future__ import annotations
@@ -17,50 +17,31 @@ from typer.core import TyperGroup
 
 from ragmetrics.cli import (
     alerts as cli_alerts,
-)
-from ragmetrics.cli import (
     backfill as cli_backfill,
-)
-from ragmetrics.cli import (
     batches as cli_batches,
-)
-from ragmetrics.cli import (
+    calibrate as cli_calibrate,
     compare as cli_compare,
-)
-from ragmetrics.cli import (
     dashboard as cli_dashboard,
-)
-from ragmetrics.cli import (
     gate as cli_gate,
-)
-from ragmetrics.cli import (
     prompts as cli_prompts,
-)
-from ragmetrics.cli import (
     replay as cli_replay,
-)
-from ragmetrics.cli import (
     score as cli_score,
 )
 from ragmetrics.cli.options import (
     INTERRUPTED,
-    BaseUrlFlag,
     ConfigFlag,
     GoldenFlag,
     JsonFlag,
     Logs,
-    MetricsFlag,
-    ModelFlag,
     PresetFlag,
     err,
-    names_of,
     out,
     print_json,
     settings_at,
 )
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.cli.streams import durable_streams
-from ragmetrics.config import judged_by, load_settings, with_preset
+from ragmetrics.config import load_settings, with_preset
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.scoring import collect_seldom
 from ragmetrics.version import __version__
@@ -70,8 +51,8 @@ _UNPRINTED = 74
 
 
 class _Commands(TyperGroup):
-    """The commands, whose errors are not for click: it takes some for a reader or user that went
-    away, and ends with exit code 1.
+    """The commands. Their errors do not reach click, which ends with exit code 1 on some of them,
+    as if the reader of the output had gone away.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -84,7 +65,8 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     name="ragmetrics",
     cls=_Commands,
-    help="Tells whether retrieval got worse, where and why.",
+    help="Evaluate the retrieval of a RAG product from its logs: whether it got "
+    "worse, where and why.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -96,6 +78,7 @@ app.command()(cli_score.score)
 app.command()(cli_compare.compare)
 app.command()(cli_backfill.backfill)
 app.command()(cli_batches.batches)
+app.command()(cli_calibrate.calibrate)
 app.command()(cli_replay.replay)
 app.command()(cli_dashboard.dashboard)
 app.command()(cli_gate.gate)
@@ -105,10 +88,10 @@ app.command()(cli_gate.emit_build)
 @app.command()
 def demo(
     directory: Annotated[
-        Path, typer.Option("--dir", help="Where the demo's logs and store go.")
+        Path, typer.Option("--dir", help="Folder for the demo's logs and store.")
     ] = Path("ragmetrics-demo"),
 ) -> None:
-    """Run ten bundled nights, one by a damaged index build: no key, no server, no network."""
+    """Run ten bundled nights, one with a damaged index build. It needs no key and no network."""
     from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
 
     settings = load_settings(unpack_demo(directory))
@@ -117,7 +100,7 @@ def demo(
         results.append(run_night(settings, day))
     tables.print_nights(out, results)
     tables.print_messages(out, results)
-    out.print(f"Dashboard: {Path(settings.store) / 'dashboard' / 'index.html'}", soft_wrap=True)
+    out.print(f"Dashboard: {Path(settings.store) / 'dashboard' / 'index.html'}")
 
 
 @app.command()
@@ -128,7 +111,7 @@ def check(
     settings: ConfigFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Validate logs: rows, quarantine reasons, and which metrics can run on them."""
+    """Check logs: how many rows can be read, why others cannot, and which metrics can be scored."""
     from ragmetrics.pipeline import check_logs
 
     chosen = with_preset(settings_at(settings), preset)
@@ -144,76 +127,12 @@ def check(
 
 
 @app.command()
-def calibrate(
-    labelled: Annotated[
-        list[str], typer.Argument(help="Labelled sets: files, folders or globs; local or s3://.")
-    ],
-    metrics: MetricsFlag = None,
-    judge: Annotated[
-        str | None,
-        typer.Option(
-            help="embedded (default), local, openai, recorded:PATH, or labels: those in the rows."
-        ),
-    ] = None,
-    model: ModelFlag = None,
-    base_url: BaseUrlFlag = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Read only so many rows a set.")] = None,
-    attacks: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Irrelevant contexts a set to attack: 5 requests each; 0 for none."
-        ),
-    ] = 20,
-    store: Annotated[
-        str | None, typer.Option(help="Where replies and results are kept; default: settings.")
-    ] = None,
-    settings: Annotated[
-        Path | None, typer.Option("--settings", help="A ragmetrics.yaml: its judge and its store.")
-    ] = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Compare a judge with labelled rows: agreement, AUC, reliability; exit code 1 on drift."""
-    from ragmetrics.calibration import calibrate, calibrate_replies, load_history
-    from ragmetrics.cli.output import calibration as calibration_tables
-    from ragmetrics.model import calibrations_json
-    from ragmetrics.report import refresh_dashboard
-    from ragmetrics.storage import Files
-
-    chosen = settings_at(settings)
-    files = None
-    if store or settings:
-        files = Files(store or chosen.store, chosen.storage_options)
-    names = names_of(metrics)
-    with tables.progress(err, "judging", quiet=as_json) as progress:
-        if judge == "labels":
-            found = calibrate_replies(chosen, labelled, names, limit, files=files)
-        else:
-            judged = judged_by(chosen, judge, model, base_url)
-            found = calibrate(
-                judged, labelled, names, limit, files=files, progress=progress, attacks=attacks
-            )
-    history = load_history(files) if files else None
-    drifts = [history.drift_to(one) if history else None for one in found]
-    if as_json:
-        told = calibrations_json(found, drifts)
-        print_json(told)
-    else:
-        for one, drift in zip(found, drifts, strict=True):
-            calibration_tables.print_calibration(out, one, drift)
-    if files:
-        refresh_dashboard(files)
-    if any(one.incomplete for one in found) or any(one and one.drifted for one in drifts):
-        raise typer.Exit(1)
-
-
-@app.command()
 def metrics(
-    name: Annotated[str | None, typer.Argument(help="One metric, to read all about it.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Show one metric in full.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """List the metrics: what each measures, its formula, what it needs and asks."""
-    from ragmetrics.metrics import metrics as all_metrics
-    from ragmetrics.metrics import select
+    """List the metrics: what each one measures, its formula, and the fields that it needs."""
+    from ragmetrics.metrics import metrics as all_metrics, select
 
     chosen = select([name]) if name else list(all_metrics().values())
     if as_json:
@@ -253,14 +172,14 @@ def main() -> None:
         stdout.flush()
         unprinted = stdout.problem
         if unprinted and not isinstance(unprinted, BrokenPipeError):
-            text = f"ragmetrics: what was found could not be printed: {unprinted.strerror}"
-            err.print(text, style="red", markup=False, soft_wrap=True)
+            text = f"ragmetrics: the output could not be written: {unprinted.strerror}"
+            err.print(text, style="red")
             code = _UNPRINTED if code in (0, 1, 2) else code
     sys.exit(code)
 
 
 def _run() -> int:
-    """The exit code; errors meant for people are printed as one line, others with a traceback."""
+    """The exit code. An error of input is printed as one line, any other with its traceback."""
     try:
         app(prog_name="ragmetrics")
     except SystemExit as ended:
@@ -268,9 +187,9 @@ def _run() -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except RagmetricsError as error:
-        err.print(f"ragmetrics: {error}", style="red", markup=False, soft_wrap=True)
+        err.print(f"ragmetrics: {error}", style="red")
         return 2
-    except BaseException:  # some libraries' panics are no Exception
+    except BaseException:  # panics of some libraries are no Exception
         traceback.print_exc()
         return _BROKE
     return 0

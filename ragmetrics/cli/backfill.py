@@ -1,4 +1,4 @@
-"""`ragmetrics backfill`: past nights scored and published, the oldest first."""
+"""`ragmetrics backfill`: scores and publishes past nights, the oldest first."""
 
 from __future__ import annotations
 
@@ -15,37 +15,35 @@ from ragmetrics.config import CLUSTERS, load_settings
 def backfill(
     first: Annotated[str, typer.Option("--first", metavar="DATE", help="The first night.")],
     last: Annotated[
-        str | None, typer.Option("--last", metavar="DATE", help="Default: yesterday in UTC.")
+        str | None,
+        typer.Option("--last", metavar="DATE", help="The last night; default: yesterday in UTC."),
     ] = None,
     settings: Annotated[
-        Path, typer.Option("--settings", help="The settings of the nightly.")
+        Path, typer.Option("--settings", help="The settings file of the nightly flow.")
     ] = Path("ragmetrics.yaml"),
-    at_once: Annotated[int, typer.Option("--at-once", help="Nights scored at a time.")] = 2,
+    at_once: Annotated[
+        int, typer.Option("--at-once", help="How many nights are scored at the same time.")
+    ] = 2,
     alerts: Annotated[
-        bool, typer.Option("--alerts", help="Tell of each night as if it were tonight.")
+        bool,
+        typer.Option("--alerts", help="Send alerts for each night as if it were the current one."),
     ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="Republish nights that are already published.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Score and publish past nights; exit code 1 where some could not be done, 2 without a log."""
-    from ragmetrics.pipeline import BackfillShort, PastNight, run_backfill
+    """Score and publish past nights. Exit code 1 if a night fails, 2 without a log."""
+    from ragmetrics.pipeline import BackfillShort, run_backfill
 
     chosen = load_settings(settings)
     if chosen.runner.name in CLUSTERS:
         err.print(
-            f"runner: {chosen.runner.name} is for the flow, python -m flows.backfill: this command "
-            "scores on this machine, in processes of its own",
-            markup=False,
-            soft_wrap=True,
+            f"runner: {chosen.runner.name} is used by python -m flows.backfill only: this command "
+            "scores on this machine",
         )
     try:
         with tables.progress(err, "nights", quiet=as_json) as bar:
-
-            def tell(one: PastNight, done: int, of: int) -> None:
-                bar(str(one.date), done, of)
-
             done = run_backfill(
                 chosen,
                 date_of(first),
@@ -53,19 +51,19 @@ def backfill(
                 at_once=at_once,
                 alerts=alerts,
                 again=again,
-                tell=tell,
+                tell=lambda night, count, total: bar(str(night.date), count, total),
             )
     except KeyboardInterrupt:
-        err.print("Stopped. The same command goes on where it was", markup=False)
+        err.print("Stopped. The same command continues")
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
         print_json({"nights": [_record(one) for one in done.nights]})
     else:
-        out.print(str(done), markup=False, soft_wrap=True)
+        out.print(str(done))
     try:
         done.check()
     except BackfillShort as short:
-        err.print(str(short), style="red", markup=False, soft_wrap=True)
+        err.print(str(short), style="red")
         raise typer.Exit(1) from None
 
 

@@ -1,44 +1,39 @@
-"""`ragmetrics batches`: what the batch judge has at work, and how to stop it."""
+"""`ragmetrics batches`: lists the open batches of the batch judge, and cancels them."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from ragmetrics.config import JudgeSettings, api_key, judged_by, load_settings, make_settings
+from ragmetrics.cli.options import JsonFlag, out, print_json, settings_at
+from ragmetrics.config import JudgeSettings, api_key, judged_by
 from ragmetrics.errors import InputError
 from ragmetrics.judges import BatchRecord, all_batches
 from ragmetrics.storage import Files
-
-out = Console(highlight=False, emoji=False)
 
 
 def batches(
     store: Annotated[str, typer.Argument(help="The store that the runs use; local or s3://.")],
     cancel: Annotated[
-        str | None, typer.Option("--cancel", metavar="ID", help="Stop this batch; `all`: each one.")
+        str | None,
+        typer.Option("--cancel", metavar="ID", help="Cancel this batch, or `all`."),
     ] = None,
     base_url: Annotated[
-        str | None, typer.Option("--base-url", help="The endpoint, where it is not OpenAI's.")
+        str | None, typer.Option("--base-url", help="URL of the endpoint; default: OpenAI's.")
     ] = None,
     settings: Annotated[
         Path | None,
-        typer.Option("--settings", help="A ragmetrics.yaml: its judge's key and endpoint."),
+        typer.Option("--settings", help="The settings file: key and endpoint of its judge."),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: JsonFlag = False,
 ) -> None:
-    """List the batches whose answers are still waited for, with their state; stop one or all."""
-    chosen = load_settings(settings) if settings else make_settings({})
+    """List the batches whose answers are not read yet, with their state; or cancel one or all."""
+    chosen = settings_at(settings)
     files = Files(store, chosen.storage_options)
     records = list(all_batches(files))
     if not records and not files.exists(""):
@@ -46,24 +41,20 @@ def batches(
     # One of the panel may be the batch judge; without settings, the key of any OpenAI judge.
     judge = next((one for one in chosen.panel if one.name == "openai-batch"), None)
     judge = judge or judged_by(chosen, "openai-batch", base_url=base_url).panel[0]
-    told = asyncio.run(_told(judge, records, cancel)) if records else []
-    if cancel not in (None, "all", *(one["batch"] for one in told)):
-        raise InputError(f"no batch {cancel!r} on record in {files.uri()}")
+    found = asyncio.run(_states(judge, records, cancel)) if records else []
+    if cancel not in (None, "all", *(one["batch"] for one in found)):
+        raise InputError(f"no batch {cancel!r} in the records of {files.uri()}")
     if as_json:
-        sys.stdout.write(json.dumps({"batches": told}) + "\n")
+        print_json({"batches": found})
         return
-    for one in told:
-        out.print(
-            f"{one['batch'] or '(not handed in)'}  {one['requests']} requests  "
-            f"{one['created_at']}  {one['state']}",
-            markup=False,
-            soft_wrap=True,
-        )
-    if not told:
-        out.print("no batch on record")
+    for one in found:
+        name = one["batch"] or "(not submitted)"
+        out.print(f"{name}  {one['requests']} requests  {one['created_at']}  {one['state']}")
+    if not found:
+        out.print("no open batch")
 
 
-async def _told(
+async def _states(
     judge: JudgeSettings, records: Sequence[BatchRecord], cancel: str | None
 ) -> list[dict[str, Any]]:
     from ragmetrics.judges import BatchApi, find_access, make_client
@@ -79,7 +70,7 @@ async def _told(
 async def _one(api: Any, record: BatchRecord, cancel: str | None) -> dict[str, Any]:
     from ragmetrics.judges import ENDED, counted
 
-    # One that was killed before it could write the id down has a batch all the same.
+    # A run that was killed before it could store the id has a batch all the same.
     name = record.batch or (await api.find(record) if record.sent_at else None)
     batch = await api.look(name) if name else None
     if batch is not None and cancel in ("all", name) and batch.status not in ENDED:

@@ -1,11 +1,14 @@
-"""`ragmetrics compare`: is B worse than A, by how much, where and by which questions."""
+"""`ragmetrics compare`: whether B is worse than A, by how much, where and in which questions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
 from ragmetrics.cli.options import (
     BaseUrlFlag,
@@ -21,44 +24,65 @@ from ragmetrics.cli.options import (
     settings_here,
 )
 from ragmetrics.cli.output import summary as tables
+from ragmetrics.cli.output.costs import print_usage
+from ragmetrics.cli.output.summary import number
+from ragmetrics.cli.table import print_grid
+from ragmetrics.model import ComparedSide, Comparison, MetricChange
+from ragmetrics.report import plural
+from ragmetrics.text import clean
 
 if TYPE_CHECKING:
     from ragmetrics.config import Settings
     from ragmetrics.model import Comparison
 
 _SIDES = "a log (file, folder, glob), a date, the id of a run, or build:NAME"
-SideA = Annotated[str, typer.Argument(metavar="A", help=f"What was before: {_SIDES}.")]
-SideB = Annotated[str, typer.Argument(metavar="B", help="What is now: the same.")]
+SideA = Annotated[str, typer.Argument(metavar="A", help=f"The side before: {_SIDES}.")]
+SideB = Annotated[str, typer.Argument(metavar="B", help="The side after, in the same forms.")]
 ByFlag = Annotated[
     str | None,
-    typer.Option("--by", help="Tags, separated by commas: compare each of their values too."),
+    typer.Option(
+        "--by", help="Tags, separated by commas: also compare the rows of each tag value."
+    ),
 ]
 JudgeFlag = Annotated[
-    str | None, typer.Option("--judge", help="Of logs: embedded, local, openai, recorded:PATH.")
+    str | None,
+    typer.Option(
+        "--judge",
+        help="Judge for logs that are not scored yet: embedded, local, openai or recorded:PATH.",
+    ),
 ]
 RowsFlag = Annotated[
-    int, typer.Option("--rows", min=0, help="Most questions shown per metric that moved.")
+    int,
+    typer.Option(
+        "--rows", min=0, help="Show at most this many questions for each metric that moved."
+    ),
 ]
 FailFlag = Annotated[
     float | None,
     typer.Option(
         "--fail-on-drop",
         min=0.0,
-        help="Exit code 1 where B is worse by more than this, and significantly.",
+        help="Exit with code 1 if B is significantly worse, by more than this.",
     ),
 ]
 StoreFlag = Annotated[
-    str | None, typer.Option("--store", help="Where runs and replies are; default: settings.")
+    str | None,
+    typer.Option(
+        "--store",
+        help="Store that holds the runs and the judges' replies; default: that of the settings.",
+    ),
 ]
 PageFlag = Annotated[
-    bool, typer.Option("--page", help="Write it as a page into the store's dashboard too.")
+    bool,
+    typer.Option("--page", help="Also write the comparison as a page of the store's dashboard."),
 ]
 SiteFlag = Annotated[
     Path | None,
-    typer.Option("--site", help="Write the page into this folder, in place of the dashboard."),
+    typer.Option("--site", help="Write the page to this folder instead of the dashboard."),
 ]
 SettingsFlag = Annotated[
-    Path | None, typer.Option("--settings", help="Default: ragmetrics.yaml, where there is one.")
+    Path | None,
+    typer.Option("--settings", help="The settings file; default: ragmetrics.yaml, if it exists."),
 ]
 
 
@@ -80,8 +104,7 @@ def compare(
     settings: SettingsFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Compare two logs, nights, runs or index builds: paired by question where they share them."""
-    from ragmetrics.cli.output.comparison import print_comparison
+    """Compare two logs, nights, runs or index builds; shared questions pair by pair."""
     from ragmetrics.pipeline import compare as compare_sides
 
     chosen = settings_here(settings)
@@ -107,7 +130,7 @@ def compare(
         print_comparison(out, found)
     if page or site:
         place = _write_page(found, (a, b), chosen, store, site)
-        (err if as_json else out).print(f"Page: {place}", markup=False, soft_wrap=True)
+        (err if as_json else out).print(f"Page: {place}")
     if not found.compared:
         err.print("ragmetrics: no metric could be compared", style="red")
         raise typer.Exit(2)
@@ -122,7 +145,7 @@ def _write_page(
     store: str | None,
     site: Path | None,
 ) -> str:
-    """Write a comparison as a page; return where it is."""
+    """Write a comparison as a page; return its address."""
     from ragmetrics.alerts import page_link
     from ragmetrics.report import compare_path, redacted, write_comparison
     from ragmetrics.storage import Files, open_store
@@ -137,15 +160,131 @@ def _write_page(
 
 
 def _fail(found: Any, limit: float) -> None:
-    """End with exit code 1 where something dropped significantly, 2 where nobody can say."""
-    from ragmetrics.cli.output.comparison import print_lost
-
+    """Exit with code 1 if a metric dropped significantly, 2 if that is undecided."""
     lost = found.significantly_worse(limit)
     print_lost(err, lost, limit)
     if lost:
         raise typer.Exit(1)
     if found.undecided:
         names = ", ".join(one.metric for one in found.undecided)
-        text = f"ragmetrics: nothing says whether these dropped: {names}; --metrics leaves them out"
-        err.print(text, style="red", markup=False, soft_wrap=True)
+        err.print(f"ragmetrics: undecided: {names}; choose others with --metrics", style="red")
         raise typer.Exit(2)
+
+
+_HEADERS = ("A", "B", "B - A [95%]", "p", "adjusted", "MDE", "questions")
+
+
+_MOST_SEGMENTS = 20
+
+
+_TEXT = 200
+
+
+def print_comparison(console: Console, found: Comparison) -> None:
+    """Print the sides, and the changes of each metric: overall, by segment and by question."""
+    for letter, side in (("A", found.a), ("B", found.b)):
+        console.print(f"{letter}: {_side(side)}")
+    lines = [(one.metric, *_numbers(one)) for one in found.compared]
+    if lines:
+        print_grid(console, ("metric", *_HEADERS), lines, styles=_styles(found.compared))
+        console.print("A, B: means over these questions, each counted once")
+    _print_segments(console, found)
+    _print_moved(console, found)
+    for one in found.metrics:
+        if one.difference is None:
+            text = f"Not compared: {one.metric}: {clean(one.reason, 300)}"
+            console.print(text, style="red")
+    for notice in (*found.problems, *found.notices):
+        text = f"Note: {clean(notice, 300)}"
+        console.print(text, style="yellow")
+    _print_judges(console, found)
+    print_usage(console, {}, found.usage)
+
+
+def print_lost(console: Console, lost: Sequence[MetricChange], limit: float) -> None:
+    """Print the drops for which `--fail-on-drop` fails."""
+    for one in lost:
+        of = f" of {clean(str(one.segment), 80)}" if one.segment else ""
+        fell = "fell" if one.higher_is_better else "rose"
+        text = f"{one.metric}{of} {fell} significantly, by {number(one.loss)}, more than {limit:g}"
+        console.print(text, style="bold red")
+
+
+def _side(side: ComparedSide) -> str:
+    bad = f", {side.quarantined:,} quarantined" if side.quarantined else ""
+    rows = f"{plural(side.rows, 'row')} of {clean(side.dataset, 80)}{bad}"
+    return f"{clean(side.name, _TEXT)}, {rows}"
+
+
+def _numbers(one: MetricChange) -> tuple[str, ...]:
+    """The cells of a change, also of a change that could not be tested."""
+    if one.difference is None:
+        counts = f"{one.questions_a or 0:,} + {one.questions_b or 0:,}"
+        return number(one.mean_a), number(one.mean_b), "–", "–", "–", "–", counts
+    counts = f"{one.questions:,} paired"
+    if not one.paired:
+        counts = f"{one.questions_a:,} + {one.questions_b:,}"
+    return (
+        number(one.mean_a),
+        number(one.mean_b),
+        f"{_signed(one.difference)} [{_signed(one.low)}, {_signed(one.high)}]",
+        _chance(one.p_value),
+        _chance(one.p_adjusted),
+        number(one.mde),
+        counts,
+    )
+
+
+def _signed(value: float | None) -> str:
+    return "–" if value is None else f"{round(value, 3) + 0.0:+.3f}"
+
+
+def _chance(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _styles(changes: Sequence[MetricChange]) -> list[str | None]:
+    return ["bold red" if one.significantly_worse() else None for one in changes]
+
+
+def _print_segments(console: Console, found: Comparison) -> None:
+    """A table per tag, those that most likely got worse first; of many no others."""
+    by_tag: dict[str, list[MetricChange]] = {}
+    for one in found.segments:
+        if one.segment:
+            by_tag.setdefault(one.segment.tag, []).append(one)
+    for tag, changes in by_tag.items():
+        likely = sorted(changes, key=lambda one: 2.0 if one.p_value is None else one.p_value)
+        shown = likely[:_MOST_SEGMENTS]
+        lines = [(_value(one), one.metric, *_numbers(one)) for one in shown]
+        headers = (clean(tag, 40), "metric", *_HEADERS)
+        print_grid(console, headers, lines, names=(0, 1), styles=_styles(shown))
+        if left := len(changes) - len(shown):
+            console.print(f"and {left:,} that less likely got worse: --json has them all")
+
+
+def _value(one: MetricChange) -> str:
+    return clean(one.segment.value, 60) if one.segment else ""
+
+
+def _print_moved(console: Console, found: Comparison) -> None:
+    for metric, moved in groupby(found.moved, key=lambda one: one.metric):
+        console.print(f"Moved furthest by {metric}:")
+        for one in moved:
+            text = clean(one.user_input, _TEXT) or "(its row is no longer in the store)"
+            line = f"  {one.value_a:.3f} → {one.value_b:.3f}  {text}"
+            console.print(line)
+
+
+def _print_judges(console: Console, found: Comparison) -> None:
+    """Who judged; once where both sides have the same judge."""
+    judges = {"A": found.a.judge, "B": found.b.judge}
+    if found.a.judge == found.b.judge:
+        judges = {"": found.b.judge}
+    for letter, judge in judges.items():
+        of = f" of {letter}" if letter else ""
+        console.print(f"Judge{of}: {clean(judge.name, _TEXT)} ({clean(judge.fingerprint, 40)})")
+        if judge.note:
+            console.print(f"Note: {clean(judge.note, 300)}", style="yellow")

@@ -1,4 +1,4 @@
-"""`ragmetrics dashboard`: the site of a store written anew, served here, or one night in short."""
+"""`ragmetrics dashboard`: rewrites the dashboard of a store, serves it, or prints one night."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from ragmetrics.storage import Files
 def dashboard(
     store: Annotated[str, typer.Argument(help="The store: a folder or s3:// address.")],
     output: Annotated[
-        str | None, typer.Option("--out", help="Where the site goes; default: into the store.")
+        str | None, typer.Option("--out", help="Folder to write the site to; default: the store.")
     ] = None,
     open_it: Annotated[
         bool,
         typer.Option(
             "--open",
-            help="Serve it on this machine until Ctrl-C, and open the browser; a bucket's is "
-            "written into a temporary folder.",
+            help="Serve the site on this machine until Ctrl-C and open it in the "
+            "browser. The site of a bucket is written to a temporary folder.",
         ),
     ] = False,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Of --open; default: one that is free.")
+        int, typer.Option(min=0, max=65535, help="Port for --open; default: a free one.")
     ] = 0,
     summary: Annotated[
         datetime | None,
         typer.Option(
             formats=["%Y-%m-%d"],
             metavar="DATE",
-            help="Only print that night on one page of HTML, for e-mail.",
+            help="Print one night's summary as one HTML page, for e-mail, and write nothing.",
         ),
     ] = None,
 ) -> None:
@@ -46,10 +46,10 @@ def dashboard(
 
     files = Files(store)
     if not any(map(files.exists, ("runs", "calibrations", "gates"))):
-        raise InputError(f"{store}: not a store: there are no runs in it")
+        raise InputError(f"{store}: not a store: it has no runs")
     if summary:
         if output or open_it:
-            raise InputError("--summary writes no site: leave out --out and --open")
+            raise InputError("--summary writes no site: remove --out and --open")
         _print_summary(files, summary)
         return
     with ExitStack() as stack:
@@ -57,7 +57,9 @@ def dashboard(
             output = stack.enter_context(TemporaryDirectory(prefix="ragmetrics-"))
         site = Files(output) if output else files.at("dashboard")
         if open_it and site.local is None:
-            raise InputError(f"{site.uri()}: cannot be served from here; give --out a folder")
+            raise InputError(
+                f"{site.uri()}: cannot be served from this machine; set --out to a folder"
+            )
         if open_it and not err.is_terminal:
             err.print("Rewriting the site …")
         with err.status("Rewriting the site …") as shown:
@@ -66,7 +68,7 @@ def dashboard(
                 shown.update(f"Rewriting the site: night {night:,} of {nights:,} …")
 
             first = site.uri(rebuild_dashboard(files, site, tell))
-        out.print(first, soft_wrap=True)
+        out.print(first)
         if open_it and site.local:
             _serve(site.local, port)
 
@@ -75,8 +77,8 @@ def _serve(folder: Path, port: int) -> None:
     from ragmetrics.cli.serve import serve
 
     def tell(address: str) -> None:
-        out.print(address, soft_wrap=True)
-        err.print("Ctrl-C ends it.")
+        out.print(address)
+        err.print("Press Ctrl-C to stop.")
 
     serve(folder, tell, port)
 
@@ -85,5 +87,5 @@ def _print_summary(files: Files, night: datetime) -> None:
     from ragmetrics.report import night_summary
 
     page = night_summary(files, night.date()).decode()
-    # A terminal or a pipe of another encoding has the same page all the same.
+    # In ASCII the page is the same for a terminal or pipe of any encoding.
     sys.stdout.write(page.encode("ascii", "xmlcharrefreplace").decode())

@@ -1,4 +1,4 @@
-"""Writing scores row by row to a file of the user's choice."""
+"""Writes the scores of each row to a file of the user."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _SCHEMA = pa.schema(
         ("tags", pa.map_(pa.string(), pa.string())),
     ]
 )
-# A spreadsheet runs a cell that begins with one of these signs, of either width. It may take a tab,
-# or where a comma is part of numbers a semicolon, for the end of a cell; then no quotes hold a text
-# together, and its next line begins a cell, too.
+# A spreadsheet runs a cell that begins with one of these signs, of either width. A tab may end a
+# cell, and so may a semicolon where a comma is part of numbers. Then quotes do not hold a text
+# together, and each of its lines may begin a cell.
 _FORMULA = re.compile(r"(?:^|(?<=[;\t\r\n]))(?=[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=[\t\r\n])")
 
 
@@ -39,9 +39,9 @@ def check_name(
     options: Mapping[str, Any] | None = None,
     record: Path | None = None,
 ) -> None:
-    """Raise InputError unless the name says one of the formats, and no other file is lost by it.
+    """Raise InputError if the name has no known format, or if another file would be overwritten.
 
-    Those are the files at the places `read`, and the recording that the run writes.
+    Such files are the inputs at the places `read`, and the recording of the run.
     """
     if path.suffix not in (".parquet", ".jsonl", ".csv"):
         raise InputError(f"--out {path}: the name should end in .parquet, .jsonl or .csv")
@@ -50,7 +50,7 @@ def check_name(
     if not path.parent.is_dir():
         raise InputError(f"--out {path}: there is no folder {path.parent}")
     if path.exists() and any(is_among(path, *find_logs(place, options)) for place in read):
-        raise InputError(f"--out {path}: is one of the files that are read")
+        raise InputError(f"--out {path}: is one of the inputs")
     if record is not None and same_file(path, record):
         raise InputError(f"--out {path}: is the recording too")
 

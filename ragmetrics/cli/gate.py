@@ -1,4 +1,4 @@
-"""`ragmetrics gate`: may an index build serve? `emit-build`: the same, left to Prefect."""
+"""`ragmetrics gate` compares an index build with the serving one; `emit-build` lets Prefect."""
 
 from __future__ import annotations
 
@@ -6,30 +6,36 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from ragmetrics.cli.options import JsonFlag, err, out, print_json, settings_here
+from ragmetrics.cli.output.summary import number, print_source
 from ragmetrics.cli.progress import progress_reporter
+from ragmetrics.cli.table import print_grid
 from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.model import Gate, make_index_build
+from ragmetrics.model import Gate, MetricVerdict, drop_words, make_index_build, movement_text
+from ragmetrics.text import clean
 
 BuildFlag = Annotated[str, typer.Option("--build", help="The new index build.")]
 AgainstFlag = Annotated[
     str | None,
     typer.Option(
         "--against",
-        help="The build that serves; default: the last promoted, or what the newest night names.",
+        help="The build that serves; default: the last one promoted, else the build "
+        "of the newest night.",
     ),
 ]
 LogsFlag = Annotated[
     str | None,
     typer.Option(
-        "--logs", help="The new build's log: a file, folder or glob; default: gate: logs: says."
+        "--logs",
+        help="The new build's log: a file, folder or glob; default: `gate: logs` of the settings.",
     ),
 ]
 SettingsFlag = Annotated[
     Path | None,
-    typer.Option("--settings", help="Default: ragmetrics.yaml, where there is one."),
+    typer.Option("--settings", help="The settings file; default: ragmetrics.yaml, if it exists."),
 ]
 _EXIT_CODES = {"promote": 0, "hold": 1, "inconclusive": 2}
 
@@ -41,11 +47,11 @@ def gate(
     settings: SettingsFlag = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Compare an index build with the one that serves: exit code 0 promote, 1 hold, 2 neither.
+    """Compare an index build with the one that serves.
 
-    It is scored in this process: `runner:` of the settings is for Prefect's flows, and not used.
+    Exit code: 0 promote, 1 hold, 2 inconclusive. The build is scored in this process: the setting
+    `runner:` is for Prefect's flows alone.
     """
-    from ragmetrics.cli.output.gate import print_gate
     from ragmetrics.comparison import run_gate
 
     chosen = settings_here(settings)
@@ -54,7 +60,7 @@ def gate(
     )
     with progress_reporter(err, "staging", quiet=as_json) as progress:
         found = run_gate(chosen, asked, progress)
-    found = _told(chosen, found)
+    found = _notify(chosen, found)
     _show(chosen)
     if as_json:
         print_json(found.model_dump(mode="json"))
@@ -66,20 +72,24 @@ def gate(
 def emit_build(
     build: BuildFlag,
     dataset: Annotated[
-        str | None, typer.Option("--dataset", help="Whose index it is; default: settings.")
+        str | None,
+        typer.Option("--dataset", help="The data set of the index; default: that of the settings."),
     ] = None,
     logs: Annotated[
         str | None,
-        typer.Option("--logs", help="Where its log is, as the flow's worker reaches it."),
+        typer.Option(
+            "--logs", help="The build's log, as a path or address that the flow's worker can read."
+        ),
     ] = None,
     against: AgainstFlag = None,
     settings: SettingsFlag = None,
     api_url: Annotated[
-        str | None, typer.Option("--api-url", help="Prefect's API; default: PREFECT_API_URL.")
+        str | None,
+        typer.Option("--api-url", help="URL of Prefect's API; default: $PREFECT_API_URL."),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Tell Prefect that an index build is there: the index-build flow gates it."""
+    """Send Prefect the event of a new index build, which starts its gate."""
     from ragmetrics.pipeline import built_event, events_api, post_event
 
     asked = make_index_build(
@@ -95,30 +105,77 @@ def emit_build(
     if as_json:
         print_json(event)
     else:
-        told = f"{event['event']} of build {asked.build} ({asked.dataset}): event {event['id']}"
-        out.print(told, markup=False, soft_wrap=True)
+        text = f"{event['event']} of build {asked.build} ({asked.dataset}): event {event['id']}"
+        out.print(text)
 
 
-def _told(settings: Settings, gate: Gate) -> Gate:
-    """Tell of a gate that is news; return it with what became of that."""
+def _notify(settings: Settings, gate: Gate) -> Gate:
+    """Notify of a gate with a new verdict; return the gate with the result."""
     from ragmetrics.alerts import Unconfirmed
     from ragmetrics.comparison import notify_gate
 
     try:
         return notify_gate(settings, gate)
     except (Unconfirmed, StoreError) as error:
-        text = f"{error}; the same command tries again"
-        err.print(text, style="yellow", markup=False, soft_wrap=True)
+        text = f"{error}; run the same command again"
+        err.print(text, style="yellow")
         return gate
 
 
 def _show(settings: Settings) -> None:
-    """Refresh the dashboard; the verdict stands where that fails."""
+    """Refresh the dashboard. If that fails, the verdict is stored all the same."""
     from ragmetrics.report import refresh_builds
     from ragmetrics.storage import open_store
 
     try:
         refresh_builds(open_store(settings))
     except StoreError as error:
-        text = f"the dashboard does not show it: {error}"
-        err.print(text, style="yellow", markup=False, soft_wrap=True)
+        text = f"the dashboard is not up to date: {error}"
+        err.print(text, style="yellow")
+
+
+_STYLES = {"promote": "bold green", "hold": "bold red", "inconclusive": "bold yellow"}
+
+
+_QUESTIONS = 3
+
+
+def print_gate(console: Console, gate: Gate) -> None:
+    """Print the metrics of both builds, the largest drops, and the verdict with its reasons."""
+    against = f" against {gate.serving}" if gate.serving else ""
+    console.print(f"Build {gate.build}{against} ({gate.dataset})")
+    if gate.metrics:
+        headers = ("metric", "before", "after", "drop [95%]", "below", "limit", "questions")
+        styles = [_STYLES[one.verdict] if one.verdict == "hold" else None for one in gate.metrics]
+        print_grid(console, headers, [_line(one) for one in gate.metrics], styles=styles)
+    _print_fallen(console, gate)
+    print_source(console, gate.source.rows, gate.quarantined, gate.source.reasons)
+    if gate.missing:
+        why = ", ".join(f"{count:,} {reason}" for reason, count in gate.missing_why.items())
+        console.print(f"Questions that cannot be compared: {gate.missing:,} ({why})")
+    for note in dict.fromkeys(movement_text(one.movement) for one in gate.metrics):
+        if note:
+            console.print(f"Note: {note}", style="yellow")
+    for problem in gate.problems:
+        console.print(f"Problem: {clean(problem, 300)}", style="red")
+    console.print(f"Judge: {gate.judge.name} ({gate.judge.fingerprint})")
+    if gate.judge.note:
+        console.print(f"Note: {gate.judge.note}", style="yellow")
+    console.print(gate.verdict.upper(), style=_STYLES[gate.verdict])
+    for reason in gate.reasons:
+        console.print(f"  {reason}")
+
+
+def _print_fallen(console: Console, gate: Gate) -> None:
+    """Print the questions with the largest drops, for the metrics that hold the build."""
+    for metric in (one.metric for one in gate.metrics if one.verdict == "hold"):
+        console.print(f"Largest drops of {metric}:")
+        for one in [fallen for fallen in gate.fallen if fallen.metric == metric][:_QUESTIONS]:
+            text = f"  {one.before:.3f} → {one.after:.3f}  {clean(one.user_input, 200)}"
+            console.print(text)
+
+
+def _line(one: MetricVerdict) -> tuple[str, ...]:
+    words = ("–",) if one.drop is None else drop_words(one.drop, one.low, one.high)
+    means = number(one.before), number(one.after), " ".join(words).rstrip()
+    return one.metric, *means, number(one.upper), f"{one.max_drop:g}", f"{one.questions:,}"

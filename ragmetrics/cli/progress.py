@@ -1,4 +1,4 @@
-"""How far a long command is: a bar on a terminal, and lines where its output goes into a log."""
+"""The progress of a long command: a bar on a terminal, lines in a log."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from rich.console import Console
 from ragmetrics.cli.output import summary as tables
 
 EVERY = 60.0
-"""Seconds between two lines of a step, but for its last."""
+"""Least number of seconds between two lines of a step; the last line comes at once."""
 
 
 @contextmanager
 def progress_reporter(
     console: Console, what: str, *, quiet: bool = False
 ) -> Iterator[Callable[[str, int, int], None]]:
-    """Whoever is told what is at work, how much of it is done, and of how much.
+    """A callback `(step, done, total)` that shows progress.
 
-    `what` stands beside the bar until then. A `quiet` one has no bar; lines are for a log, and in
-    nobody's way.
+    `what` stands beside the bar before the first step. `quiet` hides the bar; a log gets its lines
+    all the same.
     """
     if console.is_terminal:
         with tables.progress(console, what, quiet=quiet) as bar:
@@ -31,23 +31,23 @@ def progress_reporter(
 
 
 class _Lines:
-    """A line when a step begins, one now and then, and one when it is done."""
+    """Prints a line when a step begins, one now and then, and one when it is done."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._begun: float | None = None
-        """When the step began that is at work."""
-        self._told = 0.0
+        """When the current step began."""
+        self._printed = 0.0
 
     def __call__(self, name: str, done: int, total: int) -> None:
         now, after = time.monotonic(), ""
         if self._begun is None:
             self._begun = now
-        elif done < total and now - self._told < EVERY:
+        elif done < total and now - self._printed < EVERY:
             return
         else:
             after = f" after {now - self._begun:.0f} s"
-        self._told = now
-        self._console.print(f"{name}: {done:,} of {total:,}{after}", markup=False, soft_wrap=True)
+        self._printed = now
+        self._console.print(f"{name}: {done:,} of {total:,}{after}")
         if done >= total:
             self._begun = None

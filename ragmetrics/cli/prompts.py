@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from ragmetrics.cli.options import print_json
+from ragmetrics.cli.options import out, print_json
 from ragmetrics.config import judged_by, load_settings, make_settings
 from ragmetrics.errors import InputError, Unanswered
 from ragmetrics.metrics import (
@@ -18,25 +17,25 @@ from ragmetrics.metrics import (
     file_name,
     find_file,
     is_tag,
+    metrics as all_metrics,
     prompts_of,
     read_folder,
     select,
 )
-from ragmetrics.metrics import metrics as all_metrics
 from ragmetrics.model import Prompt
 
 app = typer.Typer(
-    help="Write out, check and translate what judges are asked.",
+    help="Export, check and translate the prompts that judges get.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-out = Console(highlight=False)
 
 DirFlag = Annotated[Path, typer.Option("--dir", help="The folder of YAML files.")]
 MetricsFlag = Annotated[
-    str | None, typer.Option("--metrics", help="Only what these ask; names, separated by commas.")
+    str | None,
+    typer.Option("--metrics", help="Only the prompts of these metrics, separated by commas."),
 ]
-ForceFlag = Annotated[bool, typer.Option("--force", help="Write over files that are there.")]
+ForceFlag = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 _FOLDER = Path("prompts")
 
 
@@ -46,7 +45,7 @@ def export(
     metrics: MetricsFlag = None,
     force: ForceFlag = False,
 ) -> None:
-    """Write the built-in prompts to YAML files, one each, to be changed."""
+    """Write each built-in prompt to a YAML file, which you can edit."""
     chosen = select(metrics.split(",")) if metrics else all_metrics().values()
     for prompt in _replaceable(prompts_of(chosen)):
         file = directory / file_name(prompt.name)
@@ -62,19 +61,18 @@ def check(
         Path | None, typer.Option("--dir", help="The folder of YAML files; default: prompts.")
     ] = None,
     settings: Annotated[
-        Path | None, typer.Option("--settings", help="A ragmetrics.yaml that names the folder.")
+        Path | None, typer.Option("--settings", help="The settings file that names the folder.")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
 ) -> None:
-    """Tell of each file whether it can be used, and for which rows; exit code 1 if one cannot."""
+    """Check which prompt files can be used, and for which rows. Exit code 1 if one cannot."""
     folder = _folder(directory, settings)
     files = read_folder(folder, prompts_of(all_metrics().values()))
     records = [_record(one, files) for one in files]
     if as_json:
-        told = {"folder": str(folder), "files": records}
-        print_json(told)
+        print_json({"folder": str(folder), "files": records})
     else:
         for record in records:
             _print(record)
@@ -87,27 +85,31 @@ def adapt(
     language: Annotated[str, typer.Option(help="The language, such as de or pt-BR.")],
     directory: Annotated[
         Path | None,
-        typer.Option("--dir", help="The folder; default: that of the settings, or prompts."),
+        typer.Option(
+            "--dir", help="The folder of YAML files; default: that of the settings, else `prompts`."
+        ),
     ] = None,
     metrics: Annotated[
         str | None,
         typer.Option(
             "--metrics",
-            help="What these ask; names, separated by commas; default: the settings' metrics.",
+            help="Translate the prompts of these metrics, separated by commas; default: "
+            "those of the settings.",
         ),
     ] = None,
-    judge: Annotated[str | None, typer.Option(help="Who translates: openai.")] = None,
+    judge: Annotated[str | None, typer.Option(help="The judge that translates: openai.")] = None,
     model: Annotated[str | None, typer.Option(help="The judge's model.")] = None,
     base_url: Annotated[
-        str | None, typer.Option("--base-url", help="Any OpenAI-compatible endpoint.")
+        str | None,
+        typer.Option("--base-url", help="URL of an OpenAI-compatible endpoint; default: OpenAI's."),
     ] = None,
     settings: Annotated[
         Path | None,
-        typer.Option("--settings", help="A ragmetrics.yaml: its judge, metrics and folder."),
+        typer.Option("--settings", help="The settings file: its judge, metrics and folder."),
     ] = None,
     force: ForceFlag = False,
 ) -> None:
-    """Ask the judge to translate what the settings' metrics ask.
+    """Ask the judge to translate the prompts of the settings' metrics.
 
     Each prompt is taken from the folder, or else as built in. --metrics names other metrics.
     """
@@ -216,4 +218,4 @@ def _write(file: Path, text: str) -> None:
 
 
 def _say(text: str, style: str | None = None) -> None:
-    out.print(text, style=style, markup=False, soft_wrap=True)
+    out.print(text, style=style)

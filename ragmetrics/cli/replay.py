@@ -24,28 +24,34 @@ if TYPE_CHECKING:
 
 
 def replay(
-    build: Annotated[str, typer.Option("--build", help="The index build that is asked.")],
+    build: Annotated[str, typer.Option("--build", help="The index build to ask.")],
     settings: Annotated[
         Path | None,
-        typer.Option("--settings", help="Default: ragmetrics.yaml, where there is one."),
+        typer.Option(
+            "--settings", help="The settings file; default: ragmetrics.yaml, if it exists."
+        ),
     ] = None,
     golden: GoldenFlag = None,
     output: Annotated[
         str | None,
         typer.Option(
-            "--out", help="The log: a folder or .jsonl file, local or s3://; default: gate: logs."
+            "--out",
+            help="Where to write the log: a folder or .jsonl file, local or s3://; "
+            "default: `gate: logs` of the settings.",
         ),
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", min=1, help="Ask only so many questions, for a try; needs --out."),
+        typer.Option(
+            "--limit", min=1, help="Ask at most this many questions, as a trial; needs --out."
+        ),
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Ask again what was answered already.")
+        bool, typer.Option("--again", help="Ask all questions again, also those with an answer.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Ask the golden questions of an index build, and write its log; goes on where it was."""
+    """Ask an index build the golden questions, and write its log. A rerun continues it."""
     from ragmetrics.comparison import run_replay as run
     from ragmetrics.model import ReplayIncomplete
 
@@ -54,22 +60,22 @@ def replay(
         chosen = chosen.model_copy(update={"golden": golden})
     if limit and not output:
         raise InputError(
-            "--limit makes a log that is not the whole build's: say where it goes with --out"
+            "--limit writes a log of a part of the questions: name its place with --out"
         )
     try:
         with progress_reporter(err, "asking", quiet=as_json) as progress:
             replayed = run(chosen, build, output, progress, limit=limit, again=again)
     except ReplayIncomplete as error:
-        _tell(error.replayed, as_json, written=False)
-        err.print(f"ragmetrics: {error}", style="red", markup=False, soft_wrap=True)
+        _print(error.replayed, as_json, written=False)
+        err.print(f"ragmetrics: {error}", style="red")
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        err.print("Stopped. The same command, without --again, goes on where it was", markup=False)
+        err.print("Stopped. The same command, without --again, continues")
         raise typer.Exit(INTERRUPTED) from None
-    _tell(replayed, as_json)
+    _print(replayed, as_json)
 
 
-def _tell(replayed: ReplayReport, as_json: bool, *, written: bool = True) -> None:
+def _print(replayed: ReplayReport, as_json: bool, *, written: bool = True) -> None:
     if as_json:
         print_json({**replayed.model_dump(mode="json"), "written": written})
         return
@@ -87,4 +93,4 @@ def _tell(replayed: ReplayReport, as_json: bool, *, written: bool = True) -> Non
     if written and replayed.failed:
         lines.append(f"Not answered: {replayed.failure_text}")
     for line in lines:
-        out.print(line, markup=False, soft_wrap=True)
+        out.print(line)

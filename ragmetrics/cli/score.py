@@ -1,4 +1,4 @@
-"""`ragmetrics score`: logs in, means with their intervals out; or what that would cost."""
+"""`ragmetrics score`: scores logs and prints means with intervals, or estimates the cost."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ragmetrics.cli.options import (
+    INTERRUPTED,
     BaseUrlFlag,
     GoldenFlag,
     JsonFlag,
@@ -21,8 +22,7 @@ from ragmetrics.cli.options import (
     print_json,
     settings_at,
 )
-from ragmetrics.cli.output import costs as cost_tables
-from ragmetrics.cli.output import summary as tables
+from ragmetrics.cli.output import costs as cost_tables, summary as tables
 from ragmetrics.config import judged_by
 from ragmetrics.errors import InputError
 
@@ -31,25 +31,35 @@ JudgeFlag = Annotated[
     typer.Option("--judge", help="embedded (default), local, openai, openai-batch, recorded:PATH."),
 ]
 OutFlag = Annotated[
-    Path | None, typer.Option("--out", help="Scores row by row: .parquet, .jsonl or .csv.")
+    Path | None,
+    typer.Option(
+        "--out", help="Write the scores of each row to this file: .parquet, .jsonl or .csv."
+    ),
 ]
 RecordFlag = Annotated[
     Path | None,
-    typer.Option("--record", help="Keep the judge's replies, for --judge recorded:PATH."),
+    typer.Option(
+        "--record", help="Record the judge's replies in this file, for --judge recorded:PATH."
+    ),
 ]
-LimitFlag = Annotated[int | None, typer.Option("--limit", min=1, help="Read only so many rows.")]
+LimitFlag = Annotated[
+    int | None, typer.Option("--limit", min=1, help="Read at most this many rows.")
+]
 StoreFlag = Annotated[
     str | None,
-    typer.Option("--store", help="Where replies of paid judges are kept; default: settings."),
+    typer.Option(
+        "--store", help="Store of the replies of paid judges; default: that of the settings."
+    ),
 ]
 DryFlag = Annotated[
-    bool, typer.Option("--dry-run", help="Print what it would ask for and cost; nothing is sent.")
+    bool,
+    typer.Option(
+        "--dry-run", help="Print how many requests would be sent and what they cost; send nothing."
+    ),
 ]
 SettingsFlag = Annotated[
-    Path | None, typer.Option("--settings", help="A ragmetrics.yaml; its logs are not used.")
+    Path | None, typer.Option("--settings", help="The settings file. Its `logs` are not used.")
 ]
-
-_INTERRUPTED = 130  # as shells tell of a command that was stopped by Ctrl-C
 
 
 def score(
@@ -69,6 +79,7 @@ def score(
     as_json: JsonFlag = False,
 ) -> None:
     """Score logs and print the mean of each metric with its interval."""
+    from ragmetrics.cli.export import check_name, export
     from ragmetrics.scoring import is_paid
 
     chosen = settings_at(settings)
@@ -86,21 +97,16 @@ def score(
     }
     if dry_run:
         if output or record:
-            raise InputError("--dry-run scores nothing that --out or --record could keep")
+            raise InputError("--dry-run scores nothing; remove --out and --record")
         _estimate(what, as_json)
         return
     if output:
-        from ragmetrics.cli.export import check_name
-
-        golden_set = golden or chosen.golden
-        read = [*logs, golden_set] if golden_set else logs
-        check_name(output, read, chosen.storage_options, record)
-    keeps = is_paid(judged_by(chosen, judge, model, base_url))
-    kept = f"Replies are kept in {what['store']}" if keeps else ""
-    result = _evaluate(what, record, as_json, kept)
+        inputs = [*logs, golden or chosen.golden or logs[0]]
+        check_name(output, inputs, chosen.storage_options, record)
+    paid = is_paid(judged_by(chosen, judge, model, base_url))
+    stored = f"Replies are stored in {what['store']}" if paid else ""
+    result = _evaluate(what, record, as_json, stored)
     if output:
-        from ragmetrics.cli.export import export
-
         export(result.records(), output)
     if as_json:
         print_json(result.as_json())
@@ -120,18 +126,18 @@ def _estimate(what: dict[str, Any], as_json: bool) -> None:
         cost_tables.print_estimate(out, expected)
 
 
-def _evaluate(what: dict[str, Any], record: Path | None, as_json: bool, kept: str) -> Any:
-    """Score, and say where the replies are `kept`, also where the command is stopped."""
+def _evaluate(what: dict[str, Any], record: Path | None, as_json: bool, stored: str) -> Any:
+    """Score, and print where the replies are `stored`, also if the command is stopped."""
     from ragmetrics.pipeline import evaluate
 
     try:
         with tables.progress(err, "scoring", quiet=as_json) as progress:
             result = evaluate(**what, record=record, progress=progress)
     except KeyboardInterrupt:
-        goes_on = f"{kept}: the same command goes on where it was" if kept else "nothing is kept"
-        err.print(f"Stopped. {goes_on}", markup=False, soft_wrap=True)
-        raise typer.Exit(_INTERRUPTED) from None
+        rest = f"{stored}: the same command continues" if stored else "Nothing is stored"
+        err.print(f"Stopped. {rest}")
+        raise typer.Exit(INTERRUPTED) from None
     usage = result.manifest.usage
-    if kept and usage.requests > sum(usage.failures.values()):
-        err.print(kept, markup=False, soft_wrap=True)
+    if stored and usage.requests > sum(usage.failures.values()):
+        err.print(stored)
     return result

@@ -1,8 +1,8 @@
-"""A site served on this machine alone, for somebody who looks at it now.
+"""Serves a site on this machine alone, for the person who runs the command.
 
-Not for a network: it listens on 127.0.0.1, answers only who asks for it by that name (so no page of
-the web can read it through a name of its own), lends its files to no page of another place (rows
-are scripts, which any page could else load as its own), lists no folder and writes nothing.
+It listens on 127.0.0.1 and answers only requests for that name, so that no web page can read it
+under another name. No page of another origin can load its files: rows are scripts, which any page
+could load otherwise. It lists no folder and writes nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Handler(SimpleHTTPRequestHandler):
     }
 
     def send_head(self) -> BinaryIO | None:
-        host, _, _ = self.headers.get("Host", "").partition(":")  # of a tunnel it has another port
+        host, _, _ = self.headers.get("Host", "").partition(":")  # a tunnel has another port
         if host not in (HOST, "localhost"):
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
             return None
@@ -47,25 +47,25 @@ class _Handler(SimpleHTTPRequestHandler):
         super().end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Nothing: the terminal has the address, and no line per file."""
+        """Log nothing: the terminal shows only the address."""
 
 
 def serve(site: Path, tell: Callable[[str], None], port: int = 0) -> None:
-    """Serve a folder until Ctrl-C, and open it in the browser where there is one.
+    """Serve a folder until Ctrl-C, and open it in the browser if there is one.
 
-    `tell` is given the address, before anything is opened. Port 0 takes one that is free; raises
-    InputError where another one is taken.
+    `tell` gets the address before the browser opens. Port 0 means a free port. Raises InputError if
+    the port is taken.
     """
     try:
         server = ThreadingHTTPServer((HOST, port), partial(_Handler, directory=str(site)))
     except OSError as error:
-        raise InputError(f"port {port}: cannot be served on: {error.strerror}") from None
+        raise InputError(f"port {port}: cannot be used: {error.strerror}") from None
     with server:
         server.daemon_threads = True
         address = f"http://{HOST}:{server.server_port}/index.html"
         try:
             tell(address)
-            # By itself: a browser of the terminal comes back only when it is left.
+            # In a thread: a text browser returns only when it is closed.
             Thread(target=webbrowser.open, args=(address,), daemon=True).start()
             server.serve_forever()
         except KeyboardInterrupt:

@@ -1,7 +1,7 @@
-"""What a command prints never changes how it ends.
+"""Errors of printing never change the exit code of a command.
 
-A reader that went away, a full disk or a character that the terminal lacks raise where something is
-printed, in the midst of a command, and would pass for what the command found.
+A reader that went away, a full disk, or a character that the terminal cannot show raises an error
+in the middle of a command. Without this module the exit code would look like a finding.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from typing import Any, TextIO, cast
 
 
 class DurableStream:
-    """A text stream that takes all that is written, and remembers why it could not pass it on.
+    """A text stream that never raises on writing. `problem` is the first error.
 
-    Characters that its encoding lacks are written as in Python, `\\u2192`.
+    Characters that the encoding lacks are written as in Python, `\\u2192`.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
-        # None: it was closed before the command began (`>&-`), so nobody wants to hear.
+        # None: it was closed before the command began (`>&-`).
         self._stream = stream or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
         self.problem: OSError | None = None
         if reconfigure := getattr(self._stream, "reconfigure", None):
             reconfigure(errors="backslashreplace")
 
     def write(self, text: str) -> int:
-        """Write it, or note why not."""
+        """Write a text, or note the error."""
         self._try(lambda: self._stream.write(text))
         return len(text)
 
     def flush(self) -> None:
-        """Write what is buffered, or note why not."""
+        """Write the buffer, or note the error."""
         self._try(self._stream.flush)
 
     def __getattr__(self, name: str) -> Any:
@@ -44,12 +44,11 @@ class DurableStream:
             act()
         except OSError as error:
             self.problem = self.problem or error
-            with suppress(OSError):  # a stream that is no file has no number
+            with suppress(OSError):  # only a file has a number
                 self._drain(self._stream.fileno())
 
     def _drain(self, number: int) -> None:
-        # What is buffered is written once more as Python ends, which then fails with a code of its
-        # own.
+        # Python writes the buffer again at its end, and would fail with an exit code of its own.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, number)
         os.close(nowhere)
@@ -57,7 +56,7 @@ class DurableStream:
 
 @contextmanager
 def durable_streams() -> Iterator[DurableStream]:
-    """Make stdout and stderr such streams for a while; gives stdout."""
+    """Replace stdout and stderr by durable streams; yields stdout."""
     streams = sys.stdout, sys.stderr
     out, err = map(DurableStream, streams)
     sys.stdout, sys.stderr = cast("TextIO", out), cast("TextIO", err)

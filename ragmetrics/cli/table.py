@@ -1,9 +1,13 @@
-"""Tables on a terminal: where they are too wide names give way, at words; numbers never do."""
+"""The console, and tables on it.
+
+A table that is too wide wraps names, at words. It never wraps numbers.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -17,6 +21,11 @@ _WORDS = re.compile(r"^\s+\S+\s*|\S+\s*")
 _PIECES = re.compile(r"[^_:/+-]*[_:/+-]|[^_:/+-]+")
 
 
+def make_console(**options: Any) -> Console:
+    """A console for plain text: texts of users are no markup, and the terminal wraps long lines."""
+    return Console(highlight=False, emoji=False, markup=False, soft_wrap=True, **options)
+
+
 def print_grid(
     console: Console,
     headers: Sequence[str],
@@ -25,8 +34,10 @@ def print_grid(
     names: Sequence[int] = (0,),
     styles: Sequence[str | None] = (),
 ) -> None:
-    """Print a table of plain text. Columns in `names` stand left and may be wrapped; the others are
-    numbers, and only their headers are. What is too wide all the same runs over the edge.
+    """Print a table of plain text.
+
+    Columns in `names` are left-aligned and may wrap. The others are numbers; only their headers
+    wrap. A table that is still too wide runs over the edge.
     """
     columns = [[header, *(row[at] for row in rows)] for at, header in enumerate(headers)]
     widths = _fitted(columns, names, console.width)

@@ -19,8 +19,8 @@ from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError as UnreadVariable,
 )
-from pydantic_settings import SettingsError as UnreadVariable
 
 from ragmetrics.config.alerts import AlertSettings
 from ragmetrics.config.gate import GateSettings

@@ -14,8 +14,7 @@ from ragmetrics.judges.base import Embedder, Judge, fingerprint
 from ragmetrics.judges.endpoint_config import find_access
 from ragmetrics.judges.fused_prompt import INSTRUCTION
 from ragmetrics.judges.lexical_judge import EmbeddedJudge
-from ragmetrics.judges.local import MODEL as LOCAL_MODEL
-from ragmetrics.judges.local import LocalEmbedder, LocalJudge, model_of
+from ragmetrics.judges.local import MODEL as LOCAL_MODEL, LocalEmbedder, LocalJudge, model_of
 from ragmetrics.judges.replayed import RecordedJudge
 from ragmetrics.judges.unavailable import UnavailableEmbedder, UnavailableJudge
 from ragmetrics.judges.word_frequencies import Corpus

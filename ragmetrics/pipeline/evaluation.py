@@ -190,7 +190,7 @@ def evaluate(
     try:
         inputs = inputs_of(chosen, rows, Path(folder.name), limit)
         if record is not None and overwrites(Path(record), chosen, inputs):
-            raise InputError(f"recording {record}: is one of the files that are read")
+            raise InputError(f"recording {record}: is one of the inputs")
         cache = Files(store, chosen.storage_options) if store else None
         chosen = temporary(chosen, folder.name)
         staged = score_inputs(chosen, inputs, cache, record=record, progress=progress)

@@ -11,8 +11,7 @@ from markupsafe import Markup, escape
 
 from ragmetrics.metrics import metrics
 from ragmetrics.model import compared_words, over_questions
-from ragmetrics.report import assets, costs
-from ragmetrics.report import formatting as words
+from ragmetrics.report import assets, costs, formatting as words
 from ragmetrics.report.coverage import STATUS, needs
 from ragmetrics.report.figure_layout import Figure
 from ragmetrics.report.glossary_terms import TERMS, anchor_of

@@ -17,8 +17,7 @@ import yaml
 
 from flows import restart_limit as attempts
 from ragmetrics.config import load_settings
-from ragmetrics.judges import circuit_breaker as breaker
-from ragmetrics.judges import rate_limiter as gate
+from ragmetrics.judges import circuit_breaker as breaker, rate_limiter as gate
 from ragmetrics.model import Manifest
 from ragmetrics.pipeline import CoverageShort
 from ragmetrics.storage import open_store, run_of

@@ -7,11 +7,11 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from ragmetrics.alerts import Delivery, terminal_text
 from ragmetrics.alerts.slack import compose
 from ragmetrics.cli.output import summary as tables
+from ragmetrics.cli.table import make_console
 from ragmetrics.config import make_settings
 from ragmetrics.model import Manifest
 from ragmetrics.pipeline import CoverageShort, NightResult, run_night
@@ -75,7 +75,7 @@ class Site:
         files = open_store(self.settings)
         message = compose(manifest, manifest.findings, dashboard=None, redact=False)
         out = io.StringIO()
-        console = Console(file=out, width=400)
+        console = make_console(file=out, width=400)
         tables.print_nights(console, [NightResult(manifest, Delivery(None, sent=False))])
         pages = {
             name: files.read(f"dashboard/{path}").decode()

@@ -7,11 +7,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from ragmetrics.alerts import terminal_text
 from ragmetrics.alerts.slack import compose
 from ragmetrics.cli.output import summary as tables
+from ragmetrics.cli.table import make_console
 from ragmetrics.config import make_settings
 from ragmetrics.pipeline import run_night
 from ragmetrics.report import night_markdown, night_summary
@@ -48,7 +48,7 @@ def test_all_views_have_the_same_mean_and_name_what_is_of_other_rows(tmp_path: P
     assert mean != once
     assert found.means.before - found.means.now == pytest.approx(found.drop)
     files, out = open_store(settings), io.StringIO()
-    tables.print_summary(Console(file=out, width=200), manifest)
+    tables.print_summary(make_console(file=out, width=200), manifest)
     message = compose(manifest, manifest.findings, dashboard=None, redact=False)
     assert message is not None
     pages = {

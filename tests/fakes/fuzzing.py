@@ -9,8 +9,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, settings, strategies as st
 
 EXAMPLES = int(os.environ.get("RAGMETRICS_FUZZ_EXAMPLES", "10"))
 

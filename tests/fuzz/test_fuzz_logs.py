@@ -13,8 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragmetrics.calibration.labelled import LabelledRow, read_labelled
 from ragmetrics.logs import GoldenSet, LogSet, find_logs

@@ -14,8 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from ragmetrics.comparison.replay.protocols import NoAnswer
 from ragmetrics.comparison.replay.questions import GoldenQuestion

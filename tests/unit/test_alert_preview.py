@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragmetrics.alerts import (
     Message,
     advance_states,
     load_alerts,
+    message_samples as samples,
     notify_channels,
     spans,
     terminal_text,
 )
-from ragmetrics.alerts import message_samples as samples
 from ragmetrics.alerts.formats.slack_mrkdwn import StyledText
 from ragmetrics.alerts.slack import bullets
 from ragmetrics.alerts.slack_bot import API

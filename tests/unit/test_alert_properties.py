@@ -2,7 +2,7 @@
 
 Of each alert: never `fired` twice without `resolved` between, never `resolved`, `reminded` or
 `escalated` without `fired`; on a snoozed night nothing but an escalation, no reminder of what was
-acknowledged; no fall below what was last told stays untold; reruns change nothing.
+acknowledged; no fall below the last notification stays without a message; reruns change nothing.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ragmetrics.alerts import (
     AlertStore,
     Message,
     advance_states,
+    delivery as deliver,
     load_alerts,
     notifications,
     notify_channels,
@@ -31,7 +31,6 @@ from ragmetrics.alerts import (
     unsilence,
     webhook,
 )
-from ragmetrics.alerts import delivery as deliver
 from ragmetrics.alerts.alert_store import AlertState, Undelivered
 from ragmetrics.alerts.delivery import STATE_FILE
 from ragmetrics.alerts.webhook import SlackError

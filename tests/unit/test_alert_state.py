@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ragmetrics.alerts import AlertStore, Message, advance_states
 from ragmetrics.alerts.alert_store import AlertState

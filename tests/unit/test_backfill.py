@@ -21,8 +21,7 @@ from ragmetrics.alerts import Delivery
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError, JudgePending, RagmetricsError, StoreError
 from ragmetrics.model import Manifest
-from ragmetrics.pipeline import Backfill, BackfillShort, fill, run_backfill
-from ragmetrics.pipeline import nightly as night
+from ragmetrics.pipeline import Backfill, BackfillShort, fill, nightly as night, run_backfill
 from ragmetrics.scoring import Staged, list_parts
 from ragmetrics.storage import nights, open_store
 from tests.fakes.clients import JudgeServer
@@ -467,8 +466,8 @@ def test_the_command_says_that_clusters_are_for_the_flow(
     ended = run("backfill", "--settings", path, "--first", DAYS[0], "--last", DAYS[0])
     assert (ended.code, ended.out) == (0, "1 nights: 1 published\n")
     assert ended.err == (
-        "runner: dask is for the flow, python -m flows.backfill: this command scores on this "
-        "machine, in processes of its own\n"
+        "runner: dask is used by python -m flows.backfill only: this command scores on this "
+        "machine\n"
     )
 
 
@@ -496,7 +495,7 @@ def test_the_command_can_be_stopped(tmp_path: Path, judge_server: JudgeServer) -
         _, err = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert (process.returncode, err) == (130, "Stopped. The same command goes on where it was\n")
+    assert (process.returncode, err) == (130, "Stopped. The same command continues\n")
     assert list((tmp_path / "ragmetrics-store/workers").rglob("*.json")) == []
 
 

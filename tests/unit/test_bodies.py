@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragmetrics.judges import BodyReader, TooLarge
 from ragmetrics.judges.response_body import BadBody

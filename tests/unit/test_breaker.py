@@ -13,8 +13,7 @@ from pydantic import SecretStr
 
 from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges import Answer, Dropped, find_access, use_deadline
-from ragmetrics.judges import circuit_breaker as breaker
+from ragmetrics.judges import Answer, Dropped, circuit_breaker as breaker, find_access, use_deadline
 from ragmetrics.judges.chat_completions import PATH, read_reply
 from ragmetrics.judges.circuit_breaker import MOST_GIVEN_UP, SILENCE
 from ragmetrics.judges.deadline import Deadline

@@ -263,7 +263,7 @@ def test_the_command_names_the_judge_that_refused(
     assert ended.code == 1
     assert "AUC, within row" in ended.out
     assert "towers, judge openai:mine" in ended.out
-    assert "Not calibrated, it refuses: " in ended.out
+    assert "Not calibrated. The judge refuses: " in ended.out
 
 
 def test_rows_of_one_id_are_rows_of_their_own(tmp_path: Path) -> None:
@@ -318,7 +318,7 @@ def test_a_running_event_loop_is_no_hindrance(labelled: Path) -> None:
 def test_a_calibration_repeated_asks_nothing(
     tmp_path: Path, labelled: Path, judge_server: JudgeServer
 ) -> None:
-    """Replies are kept in the store: on the same day nothing is paid for twice."""
+    """Replies are stored in the store: on the same day nothing is paid for twice."""
     judge = {"name": "openai", "model": "mine", "base_url": judge_server.base_url}
     files = Files(str(tmp_path / "store"))
     first = hold(labelled, judge, files=files)

@@ -310,7 +310,7 @@ def test_the_command_tells_drift_and_ends_with_1(run: Run, bench: Bench) -> None
     where = [bench.labelled, "--judge", judge, "--store", bench.files.root]
     ended = run("calibrate", *where)
     assert ended.code == 1
-    assert "Since 2026-11-19 12:00 UTC (its settings or prompts have changed)" in ended.out
+    assert "Since 2026-11-19 12:00 UTC (with changed settings or prompts)" in ended.out
     assert "drifted" in ended.out
     ended = run("calibrate", *where, "--json")
     (told,) = json.loads(ended.out)["calibrations"]

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
+from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from ragmetrics.stats import ChangePoint, date_change, date_change_in_order
 from ragmetrics.stats.change_point import Undated

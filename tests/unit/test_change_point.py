@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragmetrics.stats import ChangePoint, date_change
 from ragmetrics.stats.change_point import Level, Undated, date_change_of_levels

@@ -9,11 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from ragmetrics.alerts import Message, apprise_channel, load_alerts, notify_channels, outbox
-from ragmetrics.alerts import delivery as deliver
+from ragmetrics.alerts import (
+    Message,
+    apprise_channel,
+    delivery as deliver,
+    load_alerts,
+    notify_channels,
+    outbox,
+)
 from ragmetrics.alerts.formats import generic as rendering
 from ragmetrics.alerts.slack import bullets, context, links, plain, section
 from ragmetrics.config import Settings, make_settings

@@ -208,7 +208,7 @@ def test_score_never_writes_over_what_it_reads(
     what = [tmp_path / "log.jsonl", "--golden", tmp_path / "golden.jsonl", flag, file]
     ended = run("score", *what)
     assert (ended.code, ended.out) == (2, "")
-    assert "is one of the files that are read" in ended.err
+    assert "is one of the inputs" in ended.err
     assert file.read_bytes() == before
 
 
@@ -307,7 +307,7 @@ def test_a_folder_that_is_no_store_is_told(run: Run, tmp_path: Path) -> None:
     """Instead of an empty dashboard."""
     ended = run("dashboard", tmp_path)
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err == f"ragmetrics: {tmp_path}: not a store: there are no runs in it\n"
+    assert ended.err == f"ragmetrics: {tmp_path}: not a store: it has no runs\n"
 
 
 @pytest.mark.slow

@@ -15,12 +15,12 @@ from ragmetrics.alerts import (
     Message,
     advance_states,
     alert_id,
+    delivery as deliver,
     load_alerts,
     notify_channels,
     outbox,
     silences,
 )
-from ragmetrics.alerts import delivery as deliver
 from ragmetrics.alerts.alert_store import FOLDER, Undelivered
 from ragmetrics.alerts.delivery import STATE_FILE
 from ragmetrics.config import make_settings
@@ -93,7 +93,7 @@ def test_it_has_help(run: Run) -> None:
 
 
 def test_alerts_that_are_not_ok_are_listed_worst_first(run: Run, files: Files) -> None:
-    """With the id that the other commands take, since when, when last told, and what was found."""
+    """With the id that the other commands take, since when, last message, and what was found."""
     ended = alerts(run, files, "list")
     assert (ended.code, ended.err) == (0, "")
     text = " ".join(ended.out.split())
@@ -203,8 +203,11 @@ def at_noon(monkeypatch: pytest.MonkeyPatch, today: date) -> None:
         (["ack", "helpdesk/context_recall"], "matches 2 alerts"),
         (["ack", BILLING], "is ok: only a firing alert can be acknowledged"),
         (["ack", RELEVANCE], "is pending: only a firing alert can be acknowledged"),
-        (["snooze", RECALL], "--days N or --until DATE, one of them"),
-        (["snooze", RECALL, "--days", "2", "--until", "2026-12-01"], "one of them"),
+        (["snooze", RECALL], "set either --days N or --until DATE"),
+        (
+            ["snooze", RECALL, "--days", "2", "--until", "2026-12-01"],
+            "set either --days N or --until DATE",
+        ),
         (["snooze", RECALL, "--until", "2026-11-10"], "the night of 2026-11-10 is past"),
         (["snooze", RECALL, "--until", "2126-11-10"], "more than a year away"),
         (["snooze", RECALL, "--until", "tomorrow"], "'tomorrow': should be a date like 2026-11-19"),
@@ -236,7 +239,7 @@ def test_what_is_taken_back_is_told_of_again(
     tell(files, 3)
     assert slack_server.delivered == []
     ended = alerts(run, files, "unsilence", RECALL)
-    assert ended.out.startswith("told of again: context_recall fell")
+    assert ended.out.startswith("notifications again: context_recall fell")
     tell(files, 4)
     assert "Reminder" in slack_server.delivered[0]["text"]
 
@@ -307,7 +310,10 @@ def test_no_store_is_no_list_without_alerts(run: Run, tmp_path: Path) -> None:
     assert ended.code == 2
     assert "there is no such store" in ended.err
     (tmp_path / "empty").mkdir()
-    assert "No night was told of yet." in run("alerts", "list", "--store", tmp_path / "empty").out
+    assert (
+        "No night has been published with alerts yet."
+        in run("alerts", "list", "--store", tmp_path / "empty").out
+    )
 
 
 def test_what_is_not_delivered_yet_is_said(
@@ -343,7 +349,7 @@ def test_a_dashboard_that_cannot_be_written_undoes_no_silence(
     monkeypatch.setattr("ragmetrics.report.refresh_dashboard", full)
     ended = alerts(run, files, "ack", RECALL)
     assert ended.code == 0
-    assert "the dashboard does not show it yet: writing dashboard/index.html" in ended.err
+    assert "the dashboard is not up to date: writing dashboard/index.html" in ended.err
     assert silences(files).keys() == {RECALL}
 
 

@@ -78,8 +78,8 @@ def test_a_batch_whose_id_was_never_written_is_found(
 def test_what_is_not_there_is_said(run: Run, at_work: list[Any], tmp_path: Path) -> None:
     """An unknown id is an error, and so is a store that is none; an empty one has no batch."""
     ended = run("batches", *at_work, "--cancel", "batch_7")
-    assert (ended.code, "no batch 'batch_7' on record" in ended.err) == (2, True)
+    assert (ended.code, "no batch 'batch_7' in the records" in ended.err) == (2, True)
     (tmp_path / "empty").mkdir()
-    assert "no batch on record" in run("batches", tmp_path / "empty").out
+    assert "no open batch" in run("batches", tmp_path / "empty").out
     nowhere = run("batches", tmp_path / "nothing")
     assert (nowhere.code, "there is no such store" in nowhere.err) == (2, True)

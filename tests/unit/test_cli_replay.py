@@ -85,7 +85,7 @@ def test_a_refusal_is_exit_code_2(run: Run, settings: Path, search_server: Searc
 def test_a_try_needs_a_place_of_its_own(run: Run, settings: Path, tmp_path: Path) -> None:
     """A log of a few questions is not the build's."""
     ended = run("replay", "--settings", settings, "--build", BUILD, "--limit", 2)
-    assert (ended.code, "say where it goes with --out" in ended.err) == (2, True)
+    assert (ended.code, "name its place with --out" in ended.err) == (2, True)
     out = tmp_path / "try.jsonl"
     assert (
         run("replay", "--settings", settings, "--build", BUILD, "--limit", 2, "--out", out).code
@@ -116,7 +116,7 @@ def test_ctrl_c_keeps_what_was_answered(settings: Path, search_server: SearchSer
         assert process.poll() is None, "the replay ended before it was stopped"
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    assert "\nStopped. The same command, without --again, goes" in process.communicate()[1]
+    assert "\nStopped. The same command, without --again, continues" in process.communicate()[1]
     assert process.returncode == 130
     search_server.faults(fail={})
     done = subprocess.run([*command, "--json"], cwd=ROOT, capture_output=True, check=True)

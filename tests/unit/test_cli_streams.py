@@ -124,7 +124,7 @@ def test_a_full_disk_is_no_verdict(settings: Path, build: str, more: tuple[str, 
         )
     assert ended.returncode == 74
     assert complaints(ended.stderr) == [
-        "ragmetrics: what was found could not be printed: No space left on device"
+        "ragmetrics: the output could not be written: No space left on device"
     ]
 
 

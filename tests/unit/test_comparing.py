@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
 import ragmetrics
 from ragmetrics.comparison import run_gate
 from ragmetrics.comparison.alignment import align_rows
-from ragmetrics.comparison.measure import control
-from ragmetrics.comparison.measure import measure as measure_aligned
+from ragmetrics.comparison.measure import control, measure as measure_aligned
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, RagmetricsError
 from ragmetrics.model import Comparison, IndexBuild, MetricChange

@@ -17,18 +17,14 @@ from ragmetrics.alerts import (
     Message,
     Unconfirmed,
     apprise_channel,
+    delivery as deliver,
     load_alerts,
+    notification_channels as channels,
     notify_channels,
     outbox,
+    timeouts as sending,
     webhook,
     with_timeout,
-)
-from ragmetrics.alerts import (
-    delivery as deliver,
-)
-from ragmetrics.alerts import notification_channels as channels
-from ragmetrics.alerts import (
-    timeouts as sending,
 )
 from ragmetrics.alerts.alert_store import Undelivered
 from ragmetrics.alerts.delivery import STATE_FILE

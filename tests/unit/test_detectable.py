@@ -6,10 +6,10 @@ import io
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from scipy import stats
 
 from ragmetrics.cli import print_summary
+from ragmetrics.cli.table import make_console
 from ragmetrics.model import Manifest, Segment
 from ragmetrics.report.cards import cards
 from ragmetrics.report.site import write_night
@@ -25,7 +25,7 @@ def detects(manifest: Manifest) -> str:
 
 def printed(manifest: Manifest) -> str:
     """The table of a night on a terminal of 80 columns."""
-    console = Console(file=io.StringIO(), width=80)
+    console = make_console(file=io.StringIO(), width=80)
     print_summary(console, manifest)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
@@ -94,5 +94,5 @@ def test_the_table_has_a_column_for_it() -> None:
     shown = printed(night(metrics=[summary("context_recall", 0.9, mde=0.0312)], findings=[]))
     assert shown.split()[:5] == ["metric", "mean", "95%", "interval", "detects"]
     assert "0.031" in shown
-    assert "would be seen on 4 nights of 5" in shown
+    assert "found with a probability of 80%" in shown
     assert "detects" not in printed(night(metrics=[summary("context_recall", 0.9)], findings=[]))

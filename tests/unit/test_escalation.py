@@ -27,7 +27,7 @@ def after(*falls: float, rules: list[Rule] | None = None, **more: Any) -> list[s
 
 
 def test_a_further_fall_is_told_at_once_and_then_is_the_new_level() -> None:
-    """From what was last told, whatever the nights between were; a level that goes up and down
+    """From the last notification, whatever the nights between were; a level that goes up and down
     escalates once.
     """
     assert after(0.1, 0.08, 0.12, 0.3) == ["fired", None, None, "escalated"]

@@ -168,8 +168,8 @@ def test_an_estimate_that_hangs_on_answers_says_about(run: Run, tmp_path: Path) 
     """What is asked in a second wave depends on the replies to the first."""
     logs = write_jsonl(tmp_path / "logs.jsonl", make_rows(4))
     asked = ("score", logs, "--judge", "openai", "--dry-run", "--metrics")
-    assert "Would ask for 4 requests" in run(*asked, "context_recall").out
-    assert "Would ask for about " in run(*asked, "faithfulness").out
+    assert "A run would send 4 requests" in run(*asked, "context_recall").out
+    assert "A run would send about " in run(*asked, "faithfulness").out
 
 
 @pytest.mark.parametrize("flag", ["--out", "--record"])
@@ -178,7 +178,7 @@ def test_an_estimate_has_nothing_to_keep(run: Run, tmp_path: Path, flag: str) ->
     logs = write_jsonl(tmp_path / "logs.jsonl", make_rows(4))
     ended = run("score", logs, "--dry-run", flag, tmp_path / "kept.jsonl")
     assert ended.code == 2
-    assert "--dry-run scores nothing that --out or --record could keep" in ended.err
+    assert "--dry-run scores nothing; remove --out and --record" in ended.err
 
 
 def test_dry_run_prints_a_table_and_sends_nothing(
@@ -192,9 +192,14 @@ def test_dry_run_prints_a_table_and_sends_nothing(
     asked = ("score", logs, "--settings", settings, "--metrics", ",".join(FIRST_WAVE), "--dry-run")
     ended = run(*asked)
     assert (ended.code, ended.err) == (0, "")
-    for text in ("nothing was sent", "80 requests", "Known already: 0", "wanted more often: 40"):
+    for text in (
+        "nothing was sent",
+        "80 requests",
+        "In the store already: 0",
+        "shared with an equal request: 40",
+    ):
         assert text in ended.out
-    assert "The budget (30 requests) is for " in ended.out
+    assert "The budget (30 requests) is enough for " in ended.out
     told = json.loads(run(*asked, "--json").out)
     assert told["dry_run"]
     assert told["usage"]["requests"] == 80

@@ -131,7 +131,7 @@ def test_a_file_that_is_read_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "link.jsonl").symlink_to(log)
     for place in (str(log), str(log.parent), f"{tmp_path}/*/*.jsonl"):
         for path in (log, tmp_path / "link.jsonl"):
-            with pytest.raises(InputError, match="is one of the files that are read"):
+            with pytest.raises(InputError, match="is one of the inputs"):
                 check_name(path, [place])
         check_name(log.with_name("scores.jsonl"), [place])
 

@@ -17,8 +17,7 @@ from botocore.exceptions import (
 from s3fs.errors import translate_boto_error
 
 from ragmetrics.errors import StoreError
-from ragmetrics.storage import Files, do_all, expect
-from ragmetrics.storage import retry as failures
+from ragmetrics.storage import Files, do_all, expect, retry as failures
 from ragmetrics.storage.retry import RetryPolicy, is_transient, translate_errors
 
 URL = "http://127.0.0.1:9"

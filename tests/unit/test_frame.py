@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 from itertools import pairwise
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragmetrics.report.figure_layout import LEAST_DAYS, TICKS, count_axis, days_axis
 

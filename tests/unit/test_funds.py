@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics import evaluate
-from ragmetrics import event_loop as loop
+from ragmetrics import evaluate, event_loop as loop
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import OverBudget
 from ragmetrics.judges import Spend, SpendLimiter

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ragmetrics.judges.adaptive_concurrency import START, AdaptiveConcurrency, Latencies
 from ragmetrics.judges.rate_limiter import Bucket, RateLimiter, shared_rate_limiter

@@ -10,8 +10,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from ragmetrics.cli import gate as cli_gate
-from ragmetrics.cli import progress as cli_progress
+from ragmetrics.cli import gate as cli_gate, progress as cli_progress
 from ragmetrics.cli.progress import progress_reporter
 from ragmetrics.comparison import run_gate, run_replay
 from ragmetrics.model import IndexBuild

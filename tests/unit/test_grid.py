@@ -5,13 +5,12 @@ from __future__ import annotations
 import io
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from rich.console import Console
 
 from ragmetrics.cli import print_summary
 from ragmetrics.cli.output.costs import print_usage
-from ragmetrics.cli.table import print_grid, wrap
+from ragmetrics.cli.table import make_console, print_grid, wrap
 from ragmetrics.model import JudgeInfo
 from ragmetrics.model.manifest import Usage
 from tests.fakes.nights import night, summary
@@ -21,7 +20,7 @@ FUSED = "context_relevance + context_precision_without_reference + response_rele
 
 def console(width: int) -> Console:
     """One that keeps what it prints."""
-    return Console(file=io.StringIO(), width=width)
+    return make_console(file=io.StringIO(), width=width)
 
 
 def printed(on: Console) -> str:

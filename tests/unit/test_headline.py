@@ -6,10 +6,9 @@ import io
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from ragmetrics.alerts import AlertStore, Delivery, advance_states
 from ragmetrics.cli.output import summary as tables
+from ragmetrics.cli.table import make_console
 from ragmetrics.model import Finding, Manifest, Segment
 from ragmetrics.pipeline import NightResult
 from ragmetrics.report.night_status import find_night_status
@@ -37,7 +36,7 @@ def waiting(**change: Any) -> Finding:
 def printed(*nights: Manifest) -> str:
     """What the terminal shows of nights."""
     out = io.StringIO()
-    console = Console(file=out, width=300)
+    console = make_console(file=out, width=300)
     tables.print_nights(console, [NightResult(one, Delivery(None, sent=False)) for one in nights])
     return " ".join(out.getvalue().split())
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ragmetrics.alerts import Incident, incidents
 from ragmetrics.model import Finding, JudgeInfo, Manifest, Segment, Source

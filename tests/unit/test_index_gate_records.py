@@ -6,8 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError, SettingsError

@@ -105,7 +105,7 @@ def test_what_was_told_before_stands_where_nothing_can_be_told() -> None:
 def test_changed_settings_are_named() -> None:
     """A judge that was changed on purpose is another one all the same."""
     (found,) = findings(DRIFTED.model_copy(update={"same_fingerprint": False}))
-    assert found.message.endswith("(its settings or prompts have changed)")
+    assert found.message.endswith("(with changed settings or prompts)")
 
 
 def test_a_night_without_rows_says_nothing_of_the_judge() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from benchmarks.judge_movement import fired
 from benchmarks.moving_world import METRICS, Golden, World
 from ragmetrics.alerts.judge_movement import find_movement
 from ragmetrics.calibration import carried_movement, level_error, moving_share, newest_movement
-from ragmetrics.cli.output.gate import print_gate
+from ragmetrics.cli.gate import print_gate
+from ragmetrics.cli.table import make_console
 from ragmetrics.comparison import compare_with_night_before
 from ragmetrics.comparison.gate.question_scores import find_movements
 from ragmetrics.comparison.gate.verdict import VerdictEvidence, further_to_promote, measure, weigh
@@ -298,7 +298,7 @@ def test_a_gate_says_how_far_its_judge_moves(tmp_path: Path) -> None:
     page = site.read(write_build(site, one, None)).decode()
     assert page.count("his judge moves by 0.012 a night (SD, from 14 nights)") == 1
     out = io.StringIO()
-    print_gate(Console(file=out, width=200), one)
+    print_gate(make_console(file=out, width=200), one)
     assert out.getvalue().count("this judge moves by 0.012 a night (SD, from 14 nights)") == 1
 
 

@@ -19,8 +19,7 @@ import pytest
 
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import ReplyCache
-from ragmetrics.judges.cache import compaction
-from ragmetrics.judges.cache import reply_files as judgement_files
+from ragmetrics.judges.cache import compaction, reply_files as judgement_files
 from ragmetrics.judges.cache.judgements import CachedReply
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import Files

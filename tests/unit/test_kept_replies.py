@@ -33,7 +33,7 @@ def test_a_repeated_score_costs_nothing(run: Run, logs: Path, judge_server: Judg
     what = ("score", logs, "--metrics", METRICS, "--judge", "openai", "--json")
     where = ("--base-url", judge_server.base_url)
     first = run(*what, *where)
-    assert first.err == "Replies are kept in ragmetrics-store\n"
+    assert first.err == "Replies are stored in ragmetrics-store\n"
     assert [path.name for path in Path().iterdir()] == ["ragmetrics-store"]
     files = [path for path in Path("ragmetrics-store").rglob("*") if path.is_file()]
     assert {path.parts[1] for path in files} == {"judgements"}, "its sign among workers is gone"
@@ -52,7 +52,9 @@ def test_the_store_may_be_elsewhere(
     """Where `--store` says, or the settings file."""
     where = ("--judge", "openai", "--base-url", judge_server.base_url)
     what = ("score", logs, "--metrics", "context_recall", *where)
-    assert run(*what, "--store", tmp_path / "mine").err == f"Replies are kept in {tmp_path}/mine\n"
+    assert (
+        run(*what, "--store", tmp_path / "mine").err == f"Replies are stored in {tmp_path}/mine\n"
+    )
     asked = judge_server.stats()["requests"]
     (tmp_path / "ragmetrics.yaml").write_text("store: mine")
     run(*what, "--settings", tmp_path / "ragmetrics.yaml")
@@ -155,5 +157,5 @@ def test_a_command_that_is_stopped_says_how_to_go_on(
     command = [sys.executable, "-m", "ragmetrics", "score", str(logs), "--metrics", METRICS]
     command += ["--judge", "openai", "--base-url", judge_server.base_url]
     code, said = stopped(command, tmp_path, judge_server, 5, signal.SIGINT)
-    kept = "Replies are kept in ragmetrics-store: the same command goes on where it was"
+    kept = "Replies are stored in ragmetrics-store: the same command continues"
     assert (code, said) == (130, f"Stopped. {kept}\n")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import log2
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragmetrics.metrics.bundled.ndcg import ndcg
 from tests.fakes.rankings import CUT_OFFS, Case, a_row, by_ids, cases, play, swapped, trec, value

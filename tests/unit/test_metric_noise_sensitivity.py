@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
 from ragmetrics.metrics import GROUNDED, Support, metric_families

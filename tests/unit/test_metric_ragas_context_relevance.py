@@ -6,8 +6,7 @@ import hashlib
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragmetrics.errors import InputError, Unanswered, UnreadableReply
 from ragmetrics.judges import Corpus

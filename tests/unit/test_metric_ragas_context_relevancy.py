@@ -7,8 +7,7 @@ from typing import Any
 
 import pysbd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ragmetrics.errors import Unanswered
 from ragmetrics.judges import Corpus

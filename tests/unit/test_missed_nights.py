@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import delivery as deliver
-from ragmetrics.alerts import load_alerts, notify_channels
+from ragmetrics.alerts import delivery as deliver, load_alerts, notify_channels
 from ragmetrics.config import make_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Manifest

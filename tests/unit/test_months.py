@@ -21,9 +21,9 @@ from ragmetrics.storage import (
     outlines,
     path_of,
     ref_of,
+    run_index as months_module,
     save_manifest,
 )
-from ragmetrics.storage import run_index as months_module
 from ragmetrics.storage.run_index import outline
 from tests.fakes.clients import Bucket
 from tests.fakes.nights import FIRST, finding, night

@@ -6,9 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
+from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from ragmetrics.model.change_texts import KNOWN_FROM
 from ragmetrics.stats import (

@@ -6,9 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
+from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from ragmetrics.stats import compare, compare_nights
 from ragmetrics.stats.permutation_test import MOST_QUESTIONS, chance_of_order

@@ -10,8 +10,14 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import AlertStore, Message, load_alerts, notify_channels, outbox
-from ragmetrics.alerts import delivery as deliver
+from ragmetrics.alerts import (
+    AlertStore,
+    Message,
+    delivery as deliver,
+    load_alerts,
+    notify_channels,
+    outbox,
+)
 from ragmetrics.alerts.alert_store import Undelivered
 from ragmetrics.alerts.delivery import STATE_FILE
 from ragmetrics.config import make_settings

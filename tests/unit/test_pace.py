@@ -6,8 +6,7 @@ import asyncio
 import random
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from ragmetrics.judges.adaptive_concurrency import START, AdaptiveConcurrency
 from ragmetrics.judges.rate_limiter import RateLimiter

@@ -8,14 +8,12 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragmetrics.config import Aggregate
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges import EmbeddingClient, JudgeClient
-from ragmetrics.metrics import metric as declare
-from ragmetrics.metrics import select
+from ragmetrics.metrics import metric as declare, select
 from ragmetrics.model import Ask, LogRow, Score, Status, Steps
 from ragmetrics.scoring import majority
 from ragmetrics.scoring.driver import drive

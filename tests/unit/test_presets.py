@@ -11,8 +11,7 @@ from typing import Any, get_args
 
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragmetrics.config import make_settings, with_preset
 from ragmetrics.config.settings import PresetName

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from pydantic import BaseModel
 
 from ragmetrics.errors import InputError, JudgeError, JudgeRefused
@@ -22,8 +21,8 @@ from ragmetrics.judges import (
     Judge,
     JudgeClient,
     Recorder,
+    replayed as recorded,
 )
-from ragmetrics.judges import replayed as recorded
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.replayed import RecordedJudge
 from ragmetrics.metrics import metrics, select

@@ -7,8 +7,7 @@ import math
 from datetime import UTC, datetime
 from typing import Any
 
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from ragmetrics.comparison.replay.protocols import NoAnswer
 from ragmetrics.comparison.replay.questions import GoldenQuestion

@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ragmetrics.model import FIELDS, MAX_CONTEXTS, BadRow, LogRow, question_key, read_row
 

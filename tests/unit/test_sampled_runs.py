@@ -18,6 +18,7 @@ from rich.console import Console
 from ragmetrics import Result, evaluate
 from ragmetrics.cli import print_summary
 from ragmetrics.cli.output.costs import print_estimate
+from ragmetrics.cli.table import make_console
 from ragmetrics.comparison import gate_run_settings
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.judges import Corpus
@@ -241,7 +242,7 @@ def test_a_dry_run_tells_of_the_sample_and_of_the_whole(judge_server: JudgeServe
     assert expected.whole.requests == whole.total.requests > 3 * expected.total.requests
     told = told_by(lambda console: print_estimate(console, expected))
     assert "Sample: 10 of 40 rows by context_relevance" in told
-    assert f"All rows would ask for {whole.total.requests:,} requests" in told
+    assert f"All rows would need {whole.total.requests:,} requests" in told
     assert expected.as_json()["sample"]["groups"][0]["judged"] == 10
 
 
@@ -267,7 +268,7 @@ def test_the_table_tells_what_the_sample_cost_and_what_all_would_have(
 def told_by(show: Callable[[Console], None]) -> str:
     """What is printed, on one line."""
     printed = io.StringIO()
-    show(Console(file=printed, width=300))
+    show(make_console(file=printed, width=300))
     return " ".join(printed.getvalue().split())
 
 

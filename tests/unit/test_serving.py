@@ -117,7 +117,7 @@ def test_the_site_is_served_until_ctrl_c(tmp_path: Path) -> None:
         assert seen(tmp_path) == serving.address
         code, told = serving.end()
     assert code == 0
-    assert told.endswith("Ctrl-C ends it.\n")
+    assert told.endswith("Press Ctrl-C to stop.\n")
 
 
 def test_nothing_but_the_site_is_served(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path, run: Run) -> None:
         port = serving.address.split(":")[2].split("/")[0]
         ended = run("dashboard", files.root, "--open", "--port", port)
     assert ended.code == 2
-    assert f"port {port}: cannot be served on" in ended.err
+    assert f"port {port}: cannot be used" in ended.err
 
 
 def test_a_site_in_a_bucket_is_not_served_from_there(tmp_path: Path, run: Run) -> None:
@@ -169,7 +169,7 @@ def test_a_site_in_a_bucket_is_not_served_from_there(tmp_path: Path, run: Run) -
     files = store(str(tmp_path / "store"))
     ended = run("dashboard", files.root, "--out", "memory://site", "--open")
     assert ended.code == 2
-    assert "give --out a folder" in ended.err
+    assert "set --out to a folder" in ended.err
 
 
 @pytest.mark.e2e

@@ -13,8 +13,7 @@ from typing import Any, BinaryIO
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.config.settings import DEFAULT_METRICS

@@ -15,16 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragmetrics import evaluate
 from ragmetrics.judges import quota_sharing as sharing
 from ragmetrics.judges.quota_sharing import Heartbeat, QuotaShare, join_quota
 from ragmetrics.judges.rate_limiter import Bucket, RateLimiter
 from ragmetrics.storage import Files
-from tests.fakes.clients import Bucket as S3Bucket
-from tests.fakes.clients import JudgeServer
+from tests.fakes.clients import Bucket as S3Bucket, JudgeServer
 from tests.fakes.instant import InstantLoop, instantly
 from tests.fakes.logs import make_rows
 from tests.fakes.processes import ROOT

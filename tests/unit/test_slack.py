@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 import slackblocks
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ragmetrics.alerts import Message, terminal_text
 from ragmetrics.alerts.slack import compose

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ragmetrics.alerts import delivery as deliver
-from ragmetrics.alerts import load_alerts, outbox, webhook
+from ragmetrics.alerts import delivery as deliver, load_alerts, outbox, webhook
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.storage import Files

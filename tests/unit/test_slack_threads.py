@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.alerts import delivery as deliver
-from ragmetrics.alerts import notify_channels, outbox
+from ragmetrics.alerts import delivery as deliver, notify_channels, outbox
 from ragmetrics.alerts.alert_store import THREADS
 from ragmetrics.alerts.notification_channels import MOST_THREADS
 from ragmetrics.alerts.slack_bot import API

@@ -7,8 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import special, stats
 
 HEAVY = ("aiohttp", "jinja2", "openai", "pandas", "plotly", "prefect", "s3fs", "scipy", "slack_sdk")

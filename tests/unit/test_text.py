@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pysbd import Segmenter
 
-from ragmetrics.text import SplitCounter, counting_splits, normalise, sentences
-from ragmetrics.text import sentence_splitter as module
+from ragmetrics.text import (
+    SplitCounter,
+    counting_splits,
+    normalise,
+    sentence_splitter as module,
+    sentences,
+)
 from ragmetrics.text.rule_splitter import plain_sentences
 from ragmetrics.text.sentence_splitter import SplitCounts
 from ragmetrics.text.split_cache import Recent, Split

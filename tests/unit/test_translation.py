@@ -12,8 +12,7 @@ from pydantic import BaseModel
 
 from ragmetrics.config import JudgeSettings, make_settings
 from ragmetrics.errors import InputError, Unanswered
-from ragmetrics.judges import prompt_translation as translation
-from ragmetrics.judges import translate
+from ragmetrics.judges import prompt_translation as translation, translate
 from ragmetrics.judges.base import Reply
 from ragmetrics.metrics import GRADE, NEEDED, SUPPORT, metrics, prompts_of
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS

@@ -9,11 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from ragmetrics.alerts import IdReader, notify_channels
-from ragmetrics.alerts import document_ids as seen_ids
+from ragmetrics.alerts import IdReader, document_ids as seen_ids, notify_channels
 from ragmetrics.alerts.document_ids import hashed, pieces
 from ragmetrics.alerts.stale_labels import StaleShare
 from ragmetrics.config import AlertSettings, make_settings

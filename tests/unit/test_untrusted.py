@@ -6,8 +6,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ragmetrics.metrics import GRADE
 from ragmetrics.metrics.bundled.ragas_context_relevance import ragas_context_relevance

@@ -19,8 +19,15 @@ from ragmetrics.config import JudgeSettings, Settings, make_settings
 from ragmetrics.errors import JudgeError, JudgeRefused, RagmetricsError, StoreError, Unanswered
 from ragmetrics.logs import find_inputs
 from ragmetrics.pipeline import evaluate, run_night
-from ragmetrics.scoring import Staged, WorkerDied, list_parts, plan_run, score_parts, stage_run
-from ragmetrics.scoring import process_pool as workers
+from ragmetrics.scoring import (
+    Staged,
+    WorkerDied,
+    list_parts,
+    plan_run,
+    process_pool as workers,
+    score_parts,
+    stage_run,
+)
 from ragmetrics.scoring.process_pool import _LongestFirst
 from ragmetrics.storage import open_store
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

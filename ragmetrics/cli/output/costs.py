@@ -1,4 +1,4 @@
-"""What the command line prints of requests, tokens and money: before a run, and after it."""
+"""Prints requests, tokens and cost: estimated before a run, and used by a run."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _COUNTS = {
     "cached": "cached_tokens",
     "out": "completion_tokens",
 }
-_FREE = "Requests: none that costs anything"
+_FREE = "Requests: no paid requests"
 
 ByMetric = Mapping[str, Mapping[str, Usage]]
 
 
 def print_usage(console: Console, by_metric: ByMetric, usage: Usage) -> None:
-    """What was asked: a line, and where several metrics asked and paid, a table before it."""
+    """Print a line of requests and tokens, after a table if several metrics cost money."""
     if not any(by_metric.values()) and usage == Usage():
         console.print(_FREE)
         return
@@ -53,15 +53,14 @@ def print_usage(console: Console, by_metric: ByMetric, usage: Usage) -> None:
     if usage.prompt_tokens or usage.completion_tokens:
         of_them = f" ({cached_share(usage)} cached)" if usage.cached_tokens else ""
         asked += f"; tokens: {usage.prompt_tokens:,} in{of_them}, {usage.completion_tokens:,} out"
-    told = "; ".join(filter(None, (asked, money_text(usage, by_metric))))
-    console.print(told, markup=False, soft_wrap=True)
+    console.print("; ".join(filter(None, (asked, money_text(usage, by_metric)))))
     if usage.failures:
-        told = ", ".join(f"{clean(kind, 60)} {n:,}" for kind, n in usage.failures.items())
-        console.print(f"Failed attempts (most were retried): {told}", markup=False)
+        text = ", ".join(f"{clean(kind, 60)} {n:,}" for kind, n in usage.failures.items())
+        console.print(f"Failed attempts (most were retried): {text}")
 
 
 def _print_table(console: Console, by_metric: ByMetric) -> None:
-    """Requests, and tokens in and out, of each metric and judge: the columns that say something."""
+    """Print requests and tokens of each metric and judge; columns of zeros are left out."""
     lines = cost_lines(by_metric)
     counts = {
         name: field
@@ -78,37 +77,34 @@ def _print_table(console: Console, by_metric: ByMetric) -> None:
 
 
 def print_budget(console: Console, report: BudgetReport) -> None:
-    """What the budget was, what it let be judged, and what of it was spent."""
-    console.print(
-        f"Budget: {limits_text(report.limits)}; spent: {usage_text(report.spent)}", soft_wrap=True
-    )
+    """Print the budget, its use, and the share of questions that was judged."""
+    console.print(f"Budget: {limits_text(report.limits)}; spent: {usage_text(report.spent)}")
     style = "yellow" if was_over(report) else None
-    console.print(f"  {budget_text(report)}", style=style, soft_wrap=True)
+    console.print(f"  {budget_text(report)}", style=style)
 
 
 def print_sample(console: Console, manifest: Manifest) -> None:
-    """Of a sampled run, how many rows were judged, what that cost and what all would have cost."""
+    """Print the sample of a run: judged rows, their cost, and the cost of all rows."""
     report = manifest.sample
     if report is None:
         return
-    told = f"Sample: {sample_text(report, manifest.source.rows)}; {sample_cost_text(report)}"
-    console.print(told, markup=False, soft_wrap=True)
+    console.print(
+        f"Sample: {sample_text(report, manifest.source.rows)}; {sample_cost_text(report)}"
+    )
     if by := narrowed_text(manifest.metrics):
-        told = f"  intervals are narrower than those of the judged rows alone: {by}"
-        console.print(told, markup=False, soft_wrap=True)
+        console.print(f"  intervals are narrower than those of the judged rows alone: {by}")
     if wide := too_wide(report, manifest.metrics):
-        console.print(f"  intervals {wide}", markup=False, style="yellow", soft_wrap=True)
+        console.print(f"  intervals {wide}", style="yellow")
 
 
 def print_labelled(console: Console, usage: Usage | None) -> None:
-    """What judging the labelled set for judge drift cost, where it was paid for."""
+    """Print the cost of judging the labelled set for judge drift, if there was any."""
     if usage is not None:
-        told = f"Labelled set, in no other figure: {usage_text(usage)}"
-        console.print(told, markup=False, soft_wrap=True)
+        console.print(f"Labelled set (not in the figures above): {usage_text(usage)}")
 
 
 def print_estimate(console: Console, estimate: Estimate) -> None:
-    """What a run would ask for and cost."""
+    """Print the requests and the cost of a run that is not done."""
     total, plan = estimate.total, estimate.plan
     console.print(f"Rows: {estimate.rows:,}; nothing was sent")
     if not estimate.by_metric:
@@ -116,28 +112,23 @@ def print_estimate(console: Console, estimate: Estimate) -> None:
         return
     _print_table(console, estimate.by_metric)
     least = "at least " if estimate.at_least else "about " if estimate.about else ""
-    told = f"Would ask for {least}{total.requests:,} requests, "
-    told += f"{total.prompt_tokens:,} tokens in, {total.completion_tokens:,} out"
-    told = "; ".join(filter(None, (told, money_text(total, estimate.by_metric))))
-    console.print(told, markup=False, soft_wrap=True)
+    text = f"A run would send {least}{total.requests:,} requests: "
+    text += f"{total.prompt_tokens:,} tokens in, {total.completion_tokens:,} out"
+    console.print("; ".join(filter(None, (text, money_text(total, estimate.by_metric)))))
     console.print(
-        f"Known already: {total.answered_from_store:,}; "
-        f"asked once though wanted more often: {total.shared:,}",
-        soft_wrap=True,
+        f"In the store already: {total.answered_from_store:,}; "
+        f"shared with an equal request: {total.shared:,}"
     )
     if estimate.at_least:
         names = ", ".join(estimate.at_least)
-        console.print(
-            f"Lower bound; follow-up requests cannot be estimated for: {names}", soft_wrap=True
-        )
+        console.print(f"Lower bound; follow-up requests cannot be estimated for: {names}")
     if estimate.sample and estimate.whole:
         for group in estimate.sample.groups:
             names = ", ".join(group.metrics)
-            told = f"Sample: {group.judged:,} of {group.rows:,} rows by {names}"
-            console.print(told, markup=False, soft_wrap=True)
-        told = f"All rows would ask for {usage_text(estimate.whole)}"
-        console.print(told, markup=False, soft_wrap=True)
+            console.print(f"Sample: {group.judged:,} of {group.rows:,} rows by {names}")
+        console.print(f"All rows would need {usage_text(estimate.whole)}")
     if plan:
         part = share(plan.share, 1)
-        told = f"The budget ({limits_text(plan.limits)}) is for {part} of the questions"
-        console.print(told, soft_wrap=True)
+        console.print(
+            f"The budget ({limits_text(plan.limits)}) is enough for {part} of the questions"
+        )

@@ -1,4 +1,4 @@
-"""What the command line prints for people."""
+"""Prints runs, nights, checks of logs and metrics for people."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from textwrap import indent
 from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.progress import track as rich_track
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    track as rich_track,
+)
+from rich.text import Text
 
 from ragmetrics.alerts import Incident, incidents, terminal_text
 from ragmetrics.cli.output.costs import print_budget, print_labelled, print_sample, print_usage
@@ -31,7 +37,7 @@ _EXAMPLES = 10
 def progress(
     console: Console, what: str, *, quiet: bool = False
 ) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on a terminal, nothing elsewhere."""
+    """A progress bar on a terminal; nothing elsewhere."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -49,35 +55,37 @@ def progress(
 
 
 def track(items: Sequence[T], what: str, console: Console) -> Iterator[T]:
-    """The items, with a bar on a terminal."""
+    """The items, with a progress bar on a terminal."""
     hidden = not console.is_terminal
     yield from rich_track(items, what, console=console, transient=True, disable=hidden)
 
 
 def print_summary(console: Console, manifest: Manifest) -> None:
-    """Means with intervals, then all that stands behind them."""
+    """Print means with intervals, then rows, judge, requests and cost."""
     source = manifest.source
     lines = [_summary_line(one, manifest) for one in manifest.metrics]
     headers = ("metric", "mean", "95% interval", "detects", "scored", "questions", "not scored")
-    told = [
+    columns = [
         at
         for at, header in enumerate(headers)
         if not (header == "questions" and all(line[5] == line[4] for line in lines))
         and not (header in ("detects", "not scored") and not any(line[at] for line in lines))
     ]
-    names = [place for place, at in enumerate(told) if headers[at] in ("metric", "not scored")]
-    shown = [[line[at] for at in told] for line in lines]
-    print_grid(console, [headers[at] for at in told], shown, names=names)
+    names = [place for place, at in enumerate(columns) if headers[at] in ("metric", "not scored")]
+    shown = [[line[at] for at in columns] for line in lines]
+    print_grid(console, [headers[at] for at in columns], shown, names=names)
     if any(line[3] for line in lines):
-        console.print("detects: a change for the worse by so much would be seen on 4 nights of 5")
+        console.print(
+            "detects: the smallest change for the worse that is found with a probability of 80%"
+        )
     _print_panel(console, manifest)
     print_source(console, source.rows, source.quarantined, source.reasons)
     _print_skipped(console, source.skipped)
     for broken in source.broken:
-        console.print(f"Broken file {broken.file}: {broken.reason}", markup=False, style="red")
-    console.print(f"Judge: {manifest.judge.name} ({manifest.judge.fingerprint})", markup=False)
+        console.print(f"Broken file {broken.file}: {broken.reason}", style="red")
+    console.print(f"Judge: {manifest.judge.name} ({manifest.judge.fingerprint})")
     if manifest.judge.note:
-        console.print(f"Note: {manifest.judge.note}", markup=False, style="yellow")
+        console.print(f"Note: {manifest.judge.note}", style="yellow")
     print_usage(console, manifest.usage_by_metric, manifest.usage)
     print_sample(console, manifest)
     print_labelled(console, manifest.labelled)
@@ -85,7 +93,7 @@ def print_summary(console: Console, manifest: Manifest) -> None:
         print_budget(console, manifest.budget)
     if manifest.splits:
         counts = ", ".join(f"{n:,} {reason}" for reason, n in manifest.splits.items())
-        console.print(f"Texts split by the plain splitter: {counts}", markup=False)
+        console.print(f"Texts split by the plain splitter: {counts}")
 
 
 def _summary_line(one: Summary, manifest: Manifest) -> tuple[str, ...]:
@@ -97,7 +105,7 @@ def _summary_line(one: Summary, manifest: Manifest) -> tuple[str, ...]:
 
 
 def _print_panel(console: Console, manifest: Manifest) -> None:
-    """What each judge of a panel makes of it, how they agree, and how steady they are."""
+    """Print the mean of each judge of a panel, their agreement, and their spread over repeats."""
     panel = manifest.judge.panel
     if panel:
         lines = [
@@ -120,33 +128,33 @@ def _print_panel(console: Console, manifest: Manifest) -> None:
         steady = ", ".join(f"{metric} {spread:.3f}" for metric, spread in spreads.items())
         console.print(f"Spread over repeats: {steady}")
     for problem in manifest.problems:
-        console.print(f"Problem: {clean(problem, 300)}", markup=False, style="red")
+        console.print(f"Problem: {clean(problem, 300)}", style="red")
 
 
 def print_source(console: Console, rows: int, quarantined: int, reasons: dict[str, int]) -> None:
-    """How many rows were read, and why the others were not."""
+    """Print how many rows were read, and why others were quarantined."""
     console.print(f"Rows: {rows:,}, quarantined: {quarantined:,}")
     for reason, count in list(reasons.items())[:_EXAMPLES]:
-        console.print(f"  {count:,}  {clean(reason, 300)}", markup=False)
+        console.print(f"  {count:,}  {clean(reason, 300)}")
 
 
 def _print_skipped(console: Console, skipped: dict[str, int]) -> None:
-    """What a preset passed over, as it is no retrieval."""
+    """Print the records that a preset skipped, because they are no retrieval."""
     if skipped:
         console.print(f"Skipped: {sum(skipped.values()):,}")
     for reason, count in skipped.items():
-        console.print(f"  {count:,}  {clean(reason, 300)}", markup=False)
+        console.print(f"  {count:,}  {clean(reason, 300)}")
 
 
 def print_check(console: Console, report: CheckReport) -> None:
-    """What a check of logs found."""
+    """Print the result of a check of logs."""
     console.print(f"Files: {report.files:,}")
     print_source(console, report.rows, report.quarantined, dict(report.reasons.most_common()))
     for place in list(report.examples.values())[:_EXAMPLES]:
-        console.print(f"    first at {clean(place, 300)}", markup=False)
+        console.print(f"    first at {clean(place, 300)}")
     _print_skipped(console, dict(report.skipped.most_common()))
     for broken in report.broken:
-        console.print(f"Broken file {broken}", markup=False, style="red")
+        console.print(f"Broken file {broken}", style="red")
     filled = [(name, f"{count:,}") for name, count in report.filled.most_common()]
     print_grid(console, ("field", "rows with it"), filled)
     runnable = [
@@ -159,40 +167,37 @@ def print_check(console: Console, report: CheckReport) -> None:
 
 
 def _print_sample_of(console: Console, judged: Mapping[str, int], report: CheckReport) -> None:
-    """What a sampled night of these logs would ask the judge about, a line."""
+    """Print how many rows of these logs a sampled night would send to the judge."""
     kinds: dict[str, list[str]] = {}
     for name, rows in judged.items():
         kinds.setdefault(f"{rows:,} of {report.runnable[name]:,} rows", []).append(name)
-    told = "; ".join(f"{rows} by {', '.join(names)}" for rows, names in kinds.items())
+    parts = "; ".join(f"{rows} by {', '.join(names)}" for rows, names in kinds.items())
     console.print(
         f"Sample: the judge would be asked about {'at most ' if report.judged_at_most else ''}"
-        f"{told}. What that costs: ragmetrics score --dry-run",
-        markup=False,
-        soft_wrap=True,
+        f"{parts}. What that costs: ragmetrics score --dry-run",
     )
 
 
 def print_metrics(console: Console, metrics: Sequence[Metric]) -> None:
-    """The metrics there are: what each measures, how, from what and at what price."""
+    """Print all metrics: title, formula, needed fields, and judge calls."""
     for metric in metrics:
-        text = f"[bold]{escape(metric.name)}[/bold]  {escape(metric.title)}"
-        console.print(text, soft_wrap=True)
-        console.print(indent(metric.formula, "    "), markup=False, style="cyan", soft_wrap=True)
+        console.print(Text(metric.name, "bold").append(f"  {metric.title}", "not bold"))
+        console.print(indent(metric.formula, "    "), style="cyan")
         facts = f"    needs: {', '.join(metric.needs)}\n    judge calls per row: {metric.calls}\n"
-        console.print(facts, markup=False, soft_wrap=True)
-    console.print("One of them in full: ragmetrics metrics NAME")
+        console.print(facts)
+    console.print("One metric in full: ragmetrics metrics NAME")
 
 
 def print_metric(console: Console, metric: Metric) -> None:
-    """All there is to know of one metric."""
+    """Print the whole description of a metric."""
     console.print(metric.name, style="bold")
-    console.print(metric.description, markup=False, soft_wrap=True)
-    console.print(f"\nNeeds: {', '.join(metric.needs)}", markup=False, soft_wrap=True)
-    console.print(f"Judge calls per row: {metric.calls}", markup=False, soft_wrap=True)
+    console.print(metric.description)
+    console.print(f"\nNeeds: {', '.join(metric.needs)}")
+    console.print(f"Judge calls per row: {metric.calls}")
 
 
 def print_nights(console: Console, results: Sequence[NightResult]) -> None:
-    """One line per night: the means that rules watch, what fired, and what nothing watches."""
+    """Print a line per night: the means that rules watch, alerts, and drops without a rule."""
     findings = [one for result in results for one in result.manifest.findings]
     watched = list(dict.fromkeys(one.metric for one in findings if one.kind == "metric"))
     names = [name for name in watched if name]
@@ -201,33 +206,33 @@ def print_nights(console: Console, results: Sequence[NightResult]) -> None:
         manifest = result.manifest
         means = [number(one.mean) if (one := manifest.summary(name)) else "" for name in names]
         news = [one for one in manifest.findings if one.transition or one.level == "no_data"]
-        told = [
-            f"{one.transition}: {told_rule(one)}"
+        texts = [
+            f"{one.transition}: {rule_text(one)}"
             for one in incidents(news, manifest)
             if one.transition
         ]
-        loud = any(one.startswith(("fired", "escalated")) for one in told)
+        loud = any(one.startswith(("fired", "escalated")) for one in texts)
         styles.append("bold red" if loud else None)
-        told += [unwatched_drop_text(fall) for fall in manifest.falls]
+        texts += [unwatched_drop_text(fall) for fall in manifest.falls]
         waiting = dict.fromkeys(one.metric or "" for one in manifest.findings if not one.compared)
-        told += [f"not compared yet: {', '.join(waiting)}"] if waiting else []
+        texts += [f"not compared yet: {', '.join(waiting)}"] if waiting else []
         rows = f"{manifest.source.rows:,}"
-        lines.append([manifest.date.isoformat(), rows, *means, "\n".join(told)])
+        lines.append([manifest.date.isoformat(), rows, *means, "\n".join(texts)])
     headers = ["night", "rows", *names, "alerts"]
     print_grid(console, headers, lines, names=(0, len(headers) - 1), styles=styles)
     if note := results[-1].manifest.judge.note:
-        console.print(f"Judge {note}", markup=False)
+        console.print(f"Judge {note}")
 
 
-def told_rule(incident: Incident) -> str:
-    """The rule of its cause, and what is folded below it."""
+def rule_text(incident: Incident) -> str:
+    """The rule of an incident's cause, and the number of findings that the cause explains."""
     more = len(incident.findings) - 1
-    told = incident.folded if incident.cause.kind == "metric" else f"explains {more} more"
-    return f"{incident.cause.rule} ({told})" if more else incident.cause.rule
+    text = incident.folded if incident.cause.kind == "metric" else f"explains {more} more"
+    return f"{incident.cause.rule} ({text})" if more else incident.cause.rule
 
 
 def print_messages(console: Console, results: Sequence[NightResult]) -> None:
-    """The Slack messages of the nights, as they read there."""
+    """Print the Slack messages of the nights, as Slack would show them."""
     for result in results:
         delivery = result.delivery
         if delivery.message is None:
@@ -235,16 +240,16 @@ def print_messages(console: Console, results: Sequence[NightResult]) -> None:
         said = "sent" if delivery.sent else "not sent: SLACK_WEBHOOK_URL is not set"
         if delivery.errors:
             said = f"not delivered: {delivery.errors[0]}"
-        console.rule(escape(f"Slack message of {result.manifest.date} ({said})"), align="left")
-        console.print(terminal_text(delivery.message), markup=False, soft_wrap=True)
+        console.rule(f"Slack message of {result.manifest.date} ({said})", align="left")
+        console.print(terminal_text(delivery.message))
         console.print()
 
 
 def number(value: float | None) -> str:
-    """Three digits, or a dash where there is none."""
+    """A number with three digits; a dash for None."""
     return "–" if value is None else f"{value:z.3f}"
 
 
 def interval(one: Summary) -> str:
-    """The interval in brackets."""
+    """The interval in brackets; a dash if there is none."""
     return "–" if one.low is None else f"[{number(one.low)}, {number(one.high)}]"

@@ -9,8 +9,7 @@ from ragmetrics.comparison.comparison import make_comparison
 from ragmetrics.comparison.gate.question_scores import SideScores
 from ragmetrics.comparison.gate.staging import BuildSide
 from ragmetrics.comparison.nights import ROWS, shown_tags
-from ragmetrics.comparison.side_scores import ScoredSide as Scored
-from ragmetrics.comparison.side_scores import read_nights, scored_side
+from ragmetrics.comparison.side_scores import ScoredSide as Scored, read_nights, scored_side
 from ragmetrics.config import Settings
 from ragmetrics.model import Comparison, JudgeMovement
 from ragmetrics.storage import find_manifest, open_store

@@ -1,15 +1,29 @@
-"""What `ragmetrics calibrate` prints for people."""
+"""`ragmetrics calibrate`: compares a judge with labelled rows, and prints how well they agree."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from ragmetrics.cli.output.summary import number
+from ragmetrics.cli.options import (
+    BaseUrlFlag,
+    JsonFlag,
+    MetricsFlag,
+    ModelFlag,
+    err,
+    names_of,
+    out,
+    print_json,
+    settings_at,
+)
+from ragmetrics.cli.output.summary import number, progress
+from ragmetrics.config import judged_by
 from ragmetrics.model import (
     ATTACK_WORDS,
     FIGURES,
@@ -26,6 +40,34 @@ from ragmetrics.model import (
 )
 from ragmetrics.text import clean
 
+LabelledSets = Annotated[
+    list[str], typer.Argument(help="Labelled sets: files, folders or globs; local or s3://.")
+]
+JudgeFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--judge",
+        help="embedded (default), local, openai, recorded:PATH, or `labels`: verdicts in the rows.",
+    ),
+]
+LimitFlag = Annotated[
+    int | None, typer.Option("--limit", min=1, help="Read at most this many rows of each set.")
+]
+AttacksFlag = Annotated[
+    int,
+    typer.Option(
+        "--attacks",
+        min=0,
+        help="Irrelevant contexts per set that are attacked, 5 requests each; 0 skips it.",
+    ),
+]
+StoreFlag = Annotated[
+    str | None,
+    typer.Option("--store", help="Store for replies and results; default: that of the settings."),
+]
+SettingsFlag = Annotated[
+    Path | None, typer.Option("--settings", help="The settings file: its judge and its store.")
+]
 _SHORT: dict[FigureName, str] = {
     "auc": "AUC",
     "auc_within": "within row",
@@ -34,42 +76,84 @@ _SHORT: dict[FigureName, str] = {
     "alpha": "α",
     "spearman": "Spearman",
 }
-"""Those shown by segment, where a terminal has less room."""
+"""The figures of a segment; a terminal has no room for more."""
 _STRENGTHS = {
     "evidence": "the strengths that the judge gives",
     "verdict": "its verdicts: this judge gives no strengths",
 }
 
 
+def calibrate(
+    labelled: LabelledSets,
+    metrics: MetricsFlag = None,
+    judge: JudgeFlag = None,
+    model: ModelFlag = None,
+    base_url: BaseUrlFlag = None,
+    limit: LimitFlag = None,
+    attacks: AttacksFlag = 20,
+    store: StoreFlag = None,
+    settings: SettingsFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Compare a judge with labelled rows: agreement, AUC, reliability. Exit code 1 on drift."""
+    from ragmetrics.calibration import calibrate, calibrate_replies, load_history
+    from ragmetrics.model import calibrations_json
+    from ragmetrics.report import refresh_dashboard
+    from ragmetrics.storage import Files
+
+    chosen = settings_at(settings)
+    files = None
+    if store or settings:
+        files = Files(store or chosen.store, chosen.storage_options)
+    names = names_of(metrics)
+    with progress(err, "judging", quiet=as_json) as bar:
+        if judge == "labels":
+            found = calibrate_replies(chosen, labelled, names, limit, files=files)
+        else:
+            judged = judged_by(chosen, judge, model, base_url)
+            found = calibrate(
+                judged, labelled, names, limit, files=files, progress=bar, attacks=attacks
+            )
+    history = load_history(files) if files else None
+    drifts = [history.drift_to(one) if history else None for one in found]
+    if as_json:
+        print_json(calibrations_json(found, drifts))
+    else:
+        for one, drift in zip(found, drifts, strict=True):
+            print_calibration(out, one, drift)
+    if files:
+        refresh_dashboard(files)
+    if any(one.incomplete for one in found) or any(one and one.drifted for one in drifts):
+        raise typer.Exit(1)
+
+
 def print_calibration(console: Console, calibration: Calibration, drift: Drift | None) -> None:
-    """One judge on one set: figures with intervals, then what stands behind them."""
-    who = escape(clean(calibration.judge.name, 100))
+    """Print the calibration of a judge on a set: figures with intervals, then the details."""
+    who = clean(calibration.judge.name, 100)
     console.rule(f"{calibration.name}, judge {who}", align="left")
     if calibration.refused:
         console.print(
-            f"Not calibrated, it refuses: {clean(calibration.refused, 300)}",
-            markup=False,
+            f"Not calibrated. The judge refuses: {clean(calibration.refused, 300)}",
             style="red",
-            soft_wrap=True,
         )
         return
     if calibration.metrics:
-        console.print(_figures(calibration.metrics))
+        _show(console, _figures(calibration.metrics))
     for one in calibration.metrics:
         if one.overall:
             _print_details(console, one, one.overall)
     _print_gold(console, calibration.gold)
     _print_attacks(console, calibration.attacks)
     for metric, reason in calibration.skipped.items():
-        console.print(f"Not calibrated: {metric}: {reason}", markup=False)
+        console.print(f"Not calibrated: {metric}: {reason}")
     _print_source(console, calibration)
     if drift:
         print_drift(console, drift)
 
 
 def print_drift(console: Console, drift: Drift) -> None:
-    """What changed since the calibrations before."""
-    who = "the same judge" if drift.same_fingerprint else "its settings or prompts have changed"
+    """Print the changes since the calibrations before."""
+    who = "the same judge" if drift.same_fingerprint else "with changed settings or prompts"
     console.print(f"Since {drift.earlier:%Y-%m-%d %H:%M} UTC ({who}), later less earlier:")
     if not drift.metrics:
         console.print("No data: no verdict to compare.")
@@ -79,17 +163,17 @@ def print_drift(console: Console, drift: Drift) -> None:
         table.add_row(
             one.metric,
             f"{one.units:,}",
-            _told(one.changed, "\n"),
-            _told(one.figures.get("kappa_quadratic"), "\n"),
-            _told(one.figures.get("auc"), "\n"),
+            _with_interval(one.changed, "\n"),
+            _with_interval(one.figures.get("kappa_quadratic"), "\n"),
+            _with_interval(one.figures.get("auc"), "\n"),
             f"{one.state}{_since(one, drift)}",
             style="bold red" if one.drifted else None,
         )
-    console.print(table)
+    _show(console, table)
 
 
 def _since(one: MetricDrift, drift: Drift) -> str:
-    """Where a metric was compared with an older calibration than the others."""
+    """A note if a metric was compared with an older calibration than the others."""
     return "" if one.earlier in (None, drift.earlier) else f", since {one.earlier:%Y-%m-%d}"
 
 
@@ -102,8 +186,8 @@ def _figures(measured: Sequence[MetricCalibration]) -> Table:
     for name, title in FIGURES.items():
         found = [one.figures.get(name) if one else None for one in shown]
         if any(found):
-            # The interval below, so that four metrics fit a terminal of 80 columns.
-            table.add_row(title, *(_told(one, "\n") for one in found))
+            # The interval stands below, so that four metrics fit into 80 columns.
+            table.add_row(title, *(_with_interval(one, "\n") for one in found))
     errors = [number(one.calibration_error if one else None) for one in shown]
     table.add_row("calibration error", *errors)
     table.add_row("no verdict", *(_unanswered(one) for one in measured))
@@ -112,14 +196,12 @@ def _figures(measured: Sequence[MetricCalibration]) -> Table:
 
 def _print_details(console: Console, measured: MetricCalibration, overall: Agreement) -> None:
     ranked = _STRENGTHS[measured.strengths]
-    console.print(
-        f"{measured.metric}: AUC, Spearman and reliability are of {ranked}.", soft_wrap=True
-    )
-    console.print(_confusion(overall))
+    console.print(f"{measured.metric}: AUC, Spearman and reliability are of {ranked}.")
+    _show(console, _confusion(overall))
     if overall.reliability:
-        console.print(_reliability(overall))
+        _show(console, _reliability(overall))
     if measured.segments:
-        console.print(_segments(measured.segments))
+        _show(console, _segments(measured.segments))
 
 
 def _confusion(overall: Agreement) -> Table:
@@ -134,7 +216,7 @@ def _reliability(overall: Agreement) -> Table:
     table = _table("judged", "units", "positive labels")
     for one in overall.reliability:
         share = Figure(value=one.observed, low=one.observed_low, high=one.observed_high)
-        table.add_row(f"{one.low:.1f}–{one.high:.1f}", f"{one.n:,}", _told(share))
+        table.add_row(f"{one.low:.1f}–{one.high:.1f}", f"{one.n:,}", _with_interval(share))
     return table
 
 
@@ -142,19 +224,15 @@ def _segments(segments: Sequence[Agreement]) -> Table:
     table = _table("segment", "units", *_SHORT.values())
     for one in segments:
         values = (figure.value if (figure := one.figures.get(name)) else None for name in _SHORT)
-        segment = escape(clean(str(one.segment), 60))
+        segment = clean(str(one.segment), 60)
         table.add_row(segment, f"{one.units:,}", *(number(value) for value in values))
     return table
 
 
 def _print_gold(console: Console, gold: Sequence[GoldRank]) -> None:
     for one in gold:
-        console.print(
-            f"Spearman of {one.metric} with gold {clean(one.gold, 60)}: {_told(one.spearman)} "
-            f"({one.rows:,} rows)",
-            markup=False,
-            soft_wrap=True,
-        )
+        figure = f"{_with_interval(one.spearman)} ({one.rows:,} rows)"
+        console.print(f"Spearman of {one.metric} with gold {clean(one.gold, 60)}: {figure}")
 
 
 def _print_attacks(console: Console, attacks: Sequence[AttackResult]) -> None:
@@ -163,22 +241,23 @@ def _print_attacks(console: Console, attacks: Sequence[AttackResult]) -> None:
     console.print("Irrelevant contexts that got a higher grade by an attack:")
     table = _table("attack", "contexts", "lifted")
     for one in attacks:
-        table.add_row(ATTACK_WORDS[one.attack], f"{one.contexts:,}", _told(one.lifted))
-    console.print(table)
+        table.add_row(ATTACK_WORDS[one.attack], f"{one.contexts:,}", _with_interval(one.lifted))
+    _show(console, table)
 
 
 def _print_source(console: Console, calibration: Calibration) -> None:
     rejected, usage = sum(calibration.rejected.values()), calibration.usage
     console.print(f"Rows: {calibration.rows:,}, rejected: {rejected:,}")
     for reason, count in calibration.rejected.items():
-        console.print(f"  {count:,}  {clean(reason, 300)}", markup=False)
+        console.print(f"  {count:,}  {clean(reason, 300)}")
     for broken in calibration.broken:
-        console.print(f"Broken file {broken.file}: {broken.reason}", markup=False, style="red")
+        console.print(f"Broken file {broken.file}: {broken.reason}", style="red")
     judge = calibration.judge
-    console.print(f"Judge: {clean(judge.name, 300)} ({judge.fingerprint})", markup=False)
+    console.print(f"Judge: {clean(judge.name, 300)} ({judge.fingerprint})")
     if judge.note:
-        console.print(f"Note: {judge.note}", markup=False, style="yellow")
-    console.print(f"Requests: {usage.requests:,}, reused from cache: {usage.answered_from_store:,}")
+        console.print(f"Note: {judge.note}", style="yellow")
+    reused = f"{usage.answered_from_store:,}"
+    console.print(f"Requests: {usage.requests:,}, reused from cache: {reused}")
 
 
 def _unanswered(measured: MetricCalibration) -> str:
@@ -194,7 +273,7 @@ def _counts(one: Agreement | None) -> str:
     return f"{one.rows:,}, {one.questions:,}" if one else "0, 0"
 
 
-def _told(figure: Figure | None, between: str = " ") -> str:
+def _with_interval(figure: Figure | None, between: str = " ") -> str:
     if figure is None or figure.low is None:
         return number(figure.value if figure else None)
     return f"{number(figure.value)}{between}[{number(figure.low)}, {number(figure.high)}]"
@@ -205,3 +284,7 @@ def _table(*columns: str) -> Table:
     for place, name in enumerate(columns):
         table.add_column(name, justify="right" if place else "left", no_wrap=not place)
     return table
+
+
+def _show(console: Console, table: Table) -> None:
+    console.print(table, soft_wrap=False)
