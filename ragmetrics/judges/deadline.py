@@ -44,34 +44,34 @@ def deadline_at(until: datetime | None) -> Deadline | None:
     return Deadline(time.monotonic() + left, f"{until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
 
 
-_in_use: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
+_deadline_in_use: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 @contextmanager
 def use_deadline(deadline: Deadline | None) -> Iterator[None]:
     """Apply a deadline to the requests made in this context, and in tasks started in it."""
-    token = _in_use.set(deadline)
+    token = _deadline_in_use.set(deadline)
     try:
         yield
     finally:
-        _in_use.reset(token)
+        _deadline_in_use.reset(token)
 
 
 def deadline_in_use() -> Deadline | None:
     """The deadline of the current context; None if there is none."""
-    return _in_use.get()
+    return _deadline_in_use.get()
 
 
 def seconds_left() -> float:
     """Seconds until the deadline of the current context; inf if there is none."""
-    deadline = _in_use.get()
+    deadline = _deadline_in_use.get()
     return deadline.left if deadline else math.inf
 
 
 @asynccontextmanager
 async def before_deadline() -> AsyncIterator[None]:
     """Run the body before the deadline. Raises OverDeadline when it passes."""
-    deadline = _in_use.get()
+    deadline = _deadline_in_use.get()
     if deadline is None:
         yield
         return

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges import spend_limit
+from ragmetrics.judges.spend_limit import take_attempt
 from ragmetrics.judges.circuit_breaker import SILENCE, Breaker
 from ragmetrics.judges.deadline import seconds_left
 from ragmetrics.judges.http_errors import (
@@ -146,7 +146,7 @@ class Endpoint:
         planned, deadline = limiter.clock(), math.inf
         while True:
             tokens = len(call.body) / 4 + self._completion
-            spend_limit.attempt(embeds=call.kind == "embedding")
+            take_attempt(embeds=call.kind == "embedding")
             sent = await self._enter(limiter, tokens, deadline, again=bool(failures))
             if self._refusal:
                 limiter.lost()

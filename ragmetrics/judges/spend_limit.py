@@ -155,25 +155,25 @@ class Expectation:
         self.completion = self._completion / self._replies
 
 
-_in_use: ContextVar[SpendLimiter | None] = ContextVar("budget", default=None)
+_budget_in_use: ContextVar[SpendLimiter | None] = ContextVar("budget", default=None)
 
 
 @contextmanager
 def use_budget(budget: SpendLimiter | None) -> Iterator[None]:
     """Charge the requests made in this context, and in tasks started in it, to a budget."""
-    token = _in_use.set(budget)
+    token = _budget_in_use.set(budget)
     try:
         yield
     finally:
-        _in_use.reset(token)
+        _budget_in_use.reset(token)
 
 
-def attempt(*, embeds: bool = False) -> None:
+def take_attempt(*, embeds: bool = False) -> None:
     """Take one attempt from the current budget, before sending. Raises OverBudget."""
-    if budget := _in_use.get():
+    if budget := _budget_in_use.get():
         budget.attempt(embeds=embeds)
 
 
 def budget_in_use() -> SpendLimiter | None:
     """The budget of the current context; None if there is none."""
-    return _in_use.get()
+    return _budget_in_use.get()

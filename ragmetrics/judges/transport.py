@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 3.0
 _IDLE_SECONDS = 4.0  # servers close idle connections after 5 or more
 _LEAST_KEY = 8  # characters; a shorter key occurs in texts by chance
-_LARGE = 1 << 20  # bytes that are sent in pieces
+_STREAMED = 1 << 20  # bytes that are sent in pieces
 
 
 class Unreachable(Exception):
@@ -104,7 +104,7 @@ class Transport:
         Raises Unreachable, Dropped, and TooLarge if the answer is larger than allowed.
         """
         session = self._session or await self._open()
-        data = body if len(body) < _LARGE else io.BytesIO(body)
+        data = body if len(body) < _STREAMED else io.BytesIO(body)
         with translate_connection_errors():
             # A redirect could send the logs to another server.
             async with session.post(
