@@ -30,10 +30,9 @@ from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_api import BatchApi
 from ragmetrics.judges.batch_files import Fault, FaultAction, InputFile, write_inputs
 from ragmetrics.judges.batch_lifecycle import BatchGone, BatchRun, ProgressDeadline
-from ragmetrics.judges.batch_registry import Item, Job, Jobs
-from ragmetrics.judges.cache.batches import BatchRecord, BatchRecords
-from ragmetrics.judges.chat_completions import FORMATS, chat_fingerprint, request_body
-from ragmetrics.judges.http_errors import no_model
+from ragmetrics.judges.batch_records import BatchRecord, BatchRecords, Item, Job, Jobs
+from ragmetrics.judges.live import FORMATS, chat_fingerprint, request_body
+from ragmetrics.judges.responses import no_model
 from ragmetrics.model import Ask
 from ragmetrics.storage import temporary_file
 

@@ -20,7 +20,7 @@ from ragmetrics.errors import JudgeError, JudgePending
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_api import ENDED, BatchApi, counted
 from ragmetrics.judges.batch_files import Fault, FaultAction, failed
-from ragmetrics.judges.cache.batches import BatchRecord, BatchRecords
+from ragmetrics.judges.batch_records import BatchRecord, BatchRecords
 
 if TYPE_CHECKING:
     from openai.types import Batch

@@ -24,12 +24,15 @@ from ragmetrics.errors import (
 )
 from ragmetrics.judges.base import Judge, Reply, TracksRequests
 from ragmetrics.judges.cache.judgements import CachedReply, ReplyCache
-from ragmetrics.judges.deadline import before_deadline
-from ragmetrics.judges.embedding_client import EmbeddingClient
+from ragmetrics.judges.client_base import (
+    SingleFlight,
+    SingleFlightScope,
+    UsageCounter,
+    UsageCounters,
+)
+from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.fused_prompt import Fused, fusible
-from ragmetrics.judges.metered_judge import MeteredJudge
-from ragmetrics.judges.single_flight import SingleFlight, SingleFlightScope
-from ragmetrics.judges.usage_counter import UsageCounter, UsageCounters
+from ragmetrics.judges.run_limits import MeteredJudge, before_deadline
 from ragmetrics.model import Answer, Ask, Embed, Request, Status
 from ragmetrics.text import is_refusal, shorten
 

@@ -10,15 +10,15 @@ from pydantic import SecretStr
 
 from ragmetrics.config import JudgeSettings, Settings, api_key
 from ragmetrics.errors import JudgeRefused
-from ragmetrics.judges.base import Embedder, Judge, fingerprint
-from ragmetrics.judges.endpoint_config import find_access
+from ragmetrics.judges.base import Embedder, Judge, Reply, fingerprint
 from ragmetrics.judges.fused_prompt import INSTRUCTION
 from ragmetrics.judges.lexical_judge import EmbeddedJudge
 from ragmetrics.judges.local import MODEL as LOCAL_MODEL
 from ragmetrics.judges.local import LocalEmbedder, LocalJudge, model_of
 from ragmetrics.judges.replayed import RecordedJudge
-from ragmetrics.judges.unavailable import UnavailableEmbedder, UnavailableJudge
+from ragmetrics.judges.transport import find_access
 from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.model import Ask, Vector
 from ragmetrics.storage import Files
 
 
@@ -88,7 +88,7 @@ def _remote(
     made: Judge
     if judge.name == "openai-batch":
         from ragmetrics.judges.batch import BatchJudge
-        from ragmetrics.judges.sdk import make_client
+        from ragmetrics.judges.batch_api import make_client
 
         made = BatchJudge(make_client(access, judge), judge, files)
     else:
@@ -129,3 +129,43 @@ def make_embedder(settings: Settings, corpus: Corpus, files: Files | None = None
             raise
         never_asked = OpenAIEmbedder(find_access(judge, base_url, _NO_KEY), model, judge)
         return UnavailableEmbedder(never_asked, error)
+
+
+class UnavailableJudge:
+    """Replaces `judge`, which lacks its key, with the same name and fingerprint."""
+
+    def __init__(self, judge: Judge, refusal: JudgeRefused) -> None:
+        self.name, self.note = judge.name, judge.note
+        self.fingerprint, self.keeps = judge.fingerprint, judge.keeps
+        self.concurrency = judge.concurrency
+        self.refusal = refusal
+        self._judge = judge
+
+    async def reply(self, request: Ask, attempt: int) -> Reply:
+        """Raises JudgeRefused."""
+        raise JudgeRefused(str(self.refusal))
+
+    def evidence(self, request: Ask) -> None:
+        """None."""
+
+    async def close(self) -> None:
+        """Close the replaced one."""
+        await self._judge.close()
+
+
+class UnavailableEmbedder:
+    """Replaces `embedder`, which lacks its key, with the same name and fingerprint."""
+
+    def __init__(self, embedder: Embedder, refusal: JudgeRefused) -> None:
+        self.name, self.fingerprint = embedder.name, embedder.fingerprint
+        self.concurrency, self.keeps = embedder.concurrency, embedder.keeps
+        self.refusal = refusal
+        self._embedder = embedder
+
+    async def embed(self, text: str) -> Vector:
+        """Raises JudgeRefused."""
+        raise JudgeRefused(str(self.refusal))
+
+    async def close(self) -> None:
+        """Close the replaced one."""
+        await self._embedder.close()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.lexical_judge import VERSION as OVERLAP_VERSION
-from ragmetrics.judges.term_overlap import Overlap
+from ragmetrics.judges.lexical_judge import Overlap
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.model import Ask, Vector
 

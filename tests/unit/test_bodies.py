@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragmetrics.judges import BodyReader, TooLarge
-from ragmetrics.judges.response_body import BadBody
+from ragmetrics.judges.transport import BadBody
 
 
 async def sent(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:

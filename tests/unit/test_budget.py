@@ -17,7 +17,7 @@ from ragmetrics import Result, evaluate
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import OverBudget, SettingsError
 from ragmetrics.judges import SpendLimiter, use_budget
-from ragmetrics.judges.spend_limit import take_attempt
+from ragmetrics.judges.run_limits import take_attempt
 from ragmetrics.model import SpendLimits, Status, question_key
 from ragmetrics.model.manifest import Usage
 from ragmetrics.pipeline import run_night

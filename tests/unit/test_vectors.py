@@ -13,7 +13,7 @@ from ragmetrics.errors import JudgeError, Unanswered
 from ragmetrics.judges import EMBEDDING, Corpus, EmbeddingClient, HashedEmbedder, ReplyCache
 from ragmetrics.judges.base import Embedded
 from ragmetrics.judges.cache.judgements import CachedReply
-from ragmetrics.judges.vector_checks import VectorChecks
+from ragmetrics.judges.embeddings import VectorChecks
 from ragmetrics.model import Answer, Embed
 from ragmetrics.model.manifest import Usage
 from ragmetrics.storage import Files

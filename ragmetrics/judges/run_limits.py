@@ -10,12 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
-from ragmetrics.errors import OverBudget
+from ragmetrics.config import JudgeSettings
+from ragmetrics.errors import OverBudget, OverDeadline
+from ragmetrics.judges.base import Judge, Reply
+from ragmetrics.model import Ask
 
 
 @dataclass(frozen=True)
@@ -177,3 +183,96 @@ def take_attempt(*, embeds: bool = False) -> None:
 def budget_in_use() -> SpendLimiter | None:
     """The budget of the current context; None if there is none."""
     return _budget_in_use.get()
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """A time on a clock, and the same time as text."""
+
+    at: float
+    text: str
+    clock: Callable[[], float] = time.monotonic
+
+    @property
+    def left(self) -> float:
+        """Seconds left; negative after the deadline."""
+        return self.at - self.clock()
+
+    def error(self) -> OverDeadline:
+        """The error for a request that the deadline ends."""
+        return OverDeadline(f"the run's deadline, {self.text}, has passed")
+
+
+def deadline_at(until: datetime | None) -> Deadline | None:
+    """The deadline at an absolute time; None if there is none."""
+    if until is None:
+        return None
+    left = (until - datetime.now(UTC)).total_seconds()
+    return Deadline(time.monotonic() + left, f"{until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
+
+
+_deadline_in_use: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
+
+
+@contextmanager
+def use_deadline(deadline: Deadline | None) -> Iterator[None]:
+    """Apply a deadline to the requests made in this context, and in tasks started in it."""
+    token = _deadline_in_use.set(deadline)
+    try:
+        yield
+    finally:
+        _deadline_in_use.reset(token)
+
+
+def deadline_in_use() -> Deadline | None:
+    """The deadline of the current context; None if there is none."""
+    return _deadline_in_use.get()
+
+
+def seconds_left() -> float:
+    """Seconds until the deadline of the current context; inf if there is none."""
+    deadline = _deadline_in_use.get()
+    return deadline.left if deadline else math.inf
+
+
+@asynccontextmanager
+async def before_deadline() -> AsyncIterator[None]:
+    """Run the body before the deadline. Raises OverDeadline when it passes."""
+    deadline = _deadline_in_use.get()
+    if deadline is None:
+        yield
+        return
+    if deadline.left <= 0:
+        raise deadline.error()
+    try:
+        async with asyncio.timeout(deadline.left) as scope:
+            yield
+    except TimeoutError:
+        if not scope.expired():
+            raise
+        raise deadline.error() from None
+
+
+class MeteredJudge:
+    """Reserves the expected cost of each request, and charges the cost of its reply."""
+
+    def __init__(self, budget: SpendLimiter, settings: JudgeSettings) -> None:
+        self._budget, self._settings = budget, settings
+        self._expected: defaultdict[str, Expectation] = defaultdict(Expectation)
+
+    async def reply(self, judge: Judge, request: Ask, attempt: int) -> Reply:
+        """The judge's reply. Raises OverBudget if the budget is too low, and JudgeError."""
+        expected = self._expected[request.prompt.name]
+        characters = len(request.prompt.system) + len(request.text)
+
+        def expect() -> tuple[float, float]:
+            tokens = characters * expected.per_character, expected.completion
+            return sum(tokens), self._settings.usd(*tokens) or 0.0
+
+        async with self._budget.reserve(expect) as reservation:
+            reply = await judge.reply(request, attempt)
+            tokens = reply.prompt_tokens, reply.completion_tokens
+            reservation.paid_tokens = sum(tokens)
+            reservation.paid_usd = self._settings.usd(*tokens, cached=reply.cached_tokens) or 0.0
+        expected.learn(characters, *tokens)
+        return reply
