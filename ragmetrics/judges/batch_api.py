@@ -20,22 +20,18 @@ from ragmetrics.storage import temporary_file
 from ragmetrics.text import shorten
 
 if TYPE_CHECKING:
-    from ragmetrics.config import JudgeSettings
-    from ragmetrics.judges.transport import Access
-
-if TYPE_CHECKING:
     from openai import APIConnectionError, APIStatusError, AsyncOpenAI
     from openai.pagination import AsyncCursorPage
     from openai.types import Batch
 
+    from ragmetrics.config import JudgeSettings
     from ragmetrics.judges.batch_records import BatchRecord
+    from ragmetrics.judges.transport import Access
 
 NONCE = "ragmetrics"
 """Metadata key of a batch that holds its nonce."""
 ENDED = ("completed", "failed", "expired", "cancelled")
-
 T = TypeVar("T")
-
 _UPLOAD_SECONDS = 600.0
 _VAIN_PAUSE = 0.25  # seconds before the second and last try, before the server was ever reached
 _PAGE = 100
@@ -43,6 +39,8 @@ _MOST_PAGES = 50
 # Most difference between the clocks of two machines.
 _CLOCK = timedelta(hours=1)
 _NO_MOMENT = 1 << 36  # seconds since 1970, in the year 4147
+MOST_FILE_BYTES = 1_000_000_000
+"""Most bytes of a batch's output, decompressed; it is streamed to the disk."""
 
 
 class BatchApi:
@@ -267,10 +265,6 @@ def counted(batch: Any) -> str:
         return str(batch.status)
     failed = f", {counts.failed} failed" if counts.failed else ""
     return f"{batch.status}, {counts.completed} of {counts.total} answered{failed}"
-
-
-MOST_FILE_BYTES = 1_000_000_000
-"""Most bytes of a batch's output, decompressed; it is streamed to the disk."""
 
 
 def make_client(access: Access, settings: JudgeSettings) -> AsyncOpenAI:

@@ -6,9 +6,8 @@ import asyncio
 import base64
 import json
 import math
-import zlib
 from collections import Counter
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate, pairwise
@@ -45,7 +44,6 @@ from ragmetrics.judges.run_limits import (
     use_budget,
     use_deadline,
 )
-from ragmetrics.judges.word_frequencies import Corpus, words
 from ragmetrics.model import Answer, Embed, Status, Vector
 from ragmetrics.text import shorten
 
@@ -59,46 +57,11 @@ _Run: TypeAlias = tuple[SpendLimiter | None, Deadline | None]
 
 OPENAI_MODEL = "text-embedding-3-small"
 
-_DIMENSIONS = 4_096
 _NONE: Vector = np.empty(0, dtype=np.float32)
 _PATH = "/embeddings"
 _BATCH = 128
 _GATHERING_SECONDS = 0.01  # texts requested within it share a request
 _SPARING_SECONDS = 0.5  # the same, if the budget limits requests
-
-
-class HashedEmbedder:
-    """Words and character trigrams, weighted by rarity, hashed into a fixed number of dimensions.
-
-    The default beside the embedded judge: texts are similar if they share words or parts of words.
-    """
-
-    name = "hashed"
-    concurrency = 1
-    keeps = False
-
-    def __init__(self, corpus: Corpus) -> None:
-        self.fingerprint = fingerprint("hashed", 2)
-        self._corpus = corpus
-
-    async def embed(self, text: str) -> Vector:
-        """The vector of one text; zeros for a text without words."""
-        vector = np.zeros(_DIMENSIONS, dtype=np.float32)
-        for feature, weight in self._features(text):
-            vector[zlib.crc32(feature.encode("utf-8", "surrogatepass")) % _DIMENSIONS] += weight
-        return vector
-
-    def _features(self, text: str) -> Iterator[tuple[str, float]]:
-        for word in words(text):
-            weight = self._corpus.weight(word)
-            yield word, weight
-            padded = f"<{word}>"
-            grams = [padded[i : i + 3] for i in range(len(padded) - 2)]
-            for gram in grams:
-                yield f"#{gram}", 0.5 * weight / len(grams)
-
-    async def close(self) -> None:
-        """Nothing to close."""
 
 
 class OpenAIEmbedder:

@@ -1,4 +1,8 @@
-"""Makes judges and embedders from the settings."""
+"""Makes judges and embedders from the settings.
+
+A panel member without credentials becomes an UnavailableJudge: its cached replies are used, and the
+other judges of the panel continue.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,8 @@ from ragmetrics.judges.transport import find_access
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.model import Ask, Vector
 from ragmetrics.storage import Files
+
+_NO_KEY = SecretStr("none")  # of judges that send no request
 
 
 def make_judges(settings: Settings, corpus: Corpus, files: Files | None = None) -> list[Judge]:
@@ -76,9 +82,6 @@ def make_judge(
     return _remote(judge, fuse, files, api_key(judge.api_key_env, os.environ))
 
 
-_NO_KEY = SecretStr("none")  # of judges that send no request
-
-
 def _remote(
     judge: JudgeSettings, fuse: str | None, files: Files | None, key: SecretStr | None
 ) -> Judge:
@@ -104,7 +107,8 @@ def make_embedder(settings: Settings, corpus: Corpus, files: Files | None = None
     Processes that use an endpoint share its limits by the store `files`. Without a key it raises
     JudgeRefused; with a panel of several judges it returns an UnavailableEmbedder.
     """
-    from ragmetrics.judges.embeddings import OPENAI_MODEL, HashedEmbedder, OpenAIEmbedder
+    from ragmetrics.judges.embeddings import OPENAI_MODEL, OpenAIEmbedder
+    from ragmetrics.judges.lexical_judge import HashedEmbedder
 
     chosen = settings.embeddings
     by_kind = {

@@ -1,4 +1,7 @@
-"""The live judge: an OpenAI-compatible endpoint, one call per request."""
+"""The live judge: an OpenAI-compatible endpoint, one chat completion per request.
+
+The batch judge sends the same bodies, and reads the same answers.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,12 @@ if TYPE_CHECKING:
     from ragmetrics.judges.transport import Access
     from ragmetrics.storage import Files
 
-
 _AT_HAND = 4
 """Requests per slot: while one waits before a retry, another one uses its slot."""
+PATH = "/chat/completions"
+FORMATS = ("json_schema", "json_object", "text")
+"""Formats of structured output, best first."""
+_END = '""}]}'  # end of a body with an empty user message
 
 
 class LiveJudge:
@@ -72,30 +78,6 @@ class LiveJudge:
         return envelope
 
 
-PATH = "/chat/completions"
-
-
-FORMATS = ("json_schema", "json_object", "text")
-"""Formats of structured output, best first."""
-
-
-_END = '""}]}'  # end of a body with an empty user message
-
-
-def chat_fingerprint(settings: JudgeSettings, base_url: str) -> str:
-    """Fingerprint of the model and its parameters; the way of asking is not part of it."""
-    return fingerprint(
-        "openai", settings.model, base_url, settings.temperature, settings.max_tokens
-    )
-
-
-def request_body(settings: JudgeSettings, request: Ask, form: str) -> dict[str, Any]:
-    """The body of a request: the prompt, then the data as the user's message."""
-    return _head(settings, request.prompt, form) | {
-        "messages": request.prompt.messages(request.data)
-    }
-
-
 class Envelope:
     """Template of a prompt's requests: all but the data, serialised once."""
 
@@ -131,6 +113,20 @@ class Envelope:
         ]
         body = _head(self._settings, self._prompt, FORMATS[self.form]) | {"messages": messages}
         return _bytes(body).removesuffix(_END.encode())
+
+
+def chat_fingerprint(settings: JudgeSettings, base_url: str) -> str:
+    """Fingerprint of the model and its parameters; the way of asking is not part of it."""
+    return fingerprint(
+        "openai", settings.model, base_url, settings.temperature, settings.max_tokens
+    )
+
+
+def request_body(settings: JudgeSettings, request: Ask, form: str) -> dict[str, Any]:
+    """The body of a request: the prompt, then the data as the user's message."""
+    return _head(settings, request.prompt, form) | {
+        "messages": request.prompt.messages(request.data)
+    }
 
 
 def read_reply(answer: dict[str, Any]) -> Reply:

@@ -1,8 +1,17 @@
-"""Rate and concurrency limiter of an endpoint.
+"""Admission of requests to an endpoint: a limiter of rate and concurrency, and a circuit breaker.
 
 `AdaptiveConcurrency` finds the number of concurrent requests. The limiter also enforces requests
 and tokens per minute, and the pauses that the endpoint asks for. It belongs to one event loop; the
 learned concurrency outlives it.
+
+The circuit breaker refuses requests to an endpoint that has stopped answering:
+
+    closed      requests pass
+    half-open   after 100 requests given up in a row: one request passes at a time
+    open        after no usable reply for `patience` seconds: all requests are refused
+
+One usable reply closes it. An open breaker stays open for its judge. The next judge of this process
+for the same endpoint starts half-open with a short patience: a dead endpoint is refused soon.
 """
 
 from __future__ import annotations
@@ -25,6 +34,14 @@ _SLOW = 10  # timeout, in 95th percentiles of latency
 _KNOWN = 20  # replies from which the percentile is known
 _LONGEST_PAUSE = 60.0  # longest pause, whatever the endpoint asks for
 _STREAK = 3  # refusals without an answer between them after which all requests pause
+_limiters: dict[Hashable, RateLimiter] = {}
+MOST_GIVEN_UP = 100
+"""Requests given up in a row that half-open the breaker."""
+SILENCE = 1.5
+"""Patience in deadlines of one request."""
+_LONGEST_PROBE_PAUSE = 20.0  # seconds between two requests of a half-open breaker
+_dead: set[Hashable] = set()
+"""Endpoints whose breaker opened in this process, without a usable reply since."""
 
 
 class Bucket:
@@ -205,9 +222,6 @@ class RateLimiter:
         self._let_in()
 
 
-_limiters: dict[Hashable, RateLimiter] = {}
-
-
 def shared_rate_limiter(
     endpoint: Hashable,
     ceiling: int,
@@ -223,21 +237,6 @@ def shared_rate_limiter(
             ceiling, requests_per_minute, tokens_per_minute, concurrency=concurrency
         )
     return limiter
-
-
-MOST_GIVEN_UP = 100
-"""Requests given up in a row that half-open the breaker."""
-
-
-SILENCE = 1.5
-"""Patience in deadlines of one request."""
-
-
-_LONGEST_PROBE_PAUSE = 20.0  # seconds between two requests of a half-open breaker
-
-
-_dead: set[Hashable] = set()
-"""Endpoints whose breaker opened in this process, without a usable reply since."""
 
 
 class Breaker:

@@ -1,4 +1,7 @@
-"""Reads error responses and rate-limit headers of an endpoint."""
+"""Reads the answers of an endpoint: errors, rate-limit headers, and reported numbers of tokens.
+
+A missing or impossible number of tokens counts as 0: it must not fail a reply or enter the store.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,6 @@ from ragmetrics.judges.transport import Answer
 from ragmetrics.text import shorten
 
 Headers = Mapping[str, str]
-
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
@@ -23,6 +25,8 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticErro
 _LONGEST_HINT = 60.0
 """Most seconds that the headers of an answer may delay other requests."""
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
+MOST_TOKENS = 10_000_000
+"""More than any model reads or writes in one request."""
 
 
 class RetryableError(Exception):
@@ -159,10 +163,6 @@ def _words(error: Mapping[str, Any]) -> str:
 def _is_quota(error: Mapping[str, Any]) -> bool:
     said = [error.get("code"), error.get("type")]
     return any(isinstance(one, str) and one in _QUOTA for one in said)
-
-
-MOST_TOKENS = 10_000_000
-"""More than any model reads or writes in one request."""
 
 
 class Tokens(NamedTuple):

@@ -1,9 +1,14 @@
-"""Remaining judge budget of a run, per process.
+"""Limits of a run on its requests to judges, embedders and retrievers: budget and deadline.
 
-Each attempt, also a retry, takes one request from the budget before it is sent, so the limit on
-requests holds exactly. Tokens and money are known only afterwards: the expected amount is reserved
-while a request is in flight, and replaced by the amount of the reply. A part of the budget is
-reserved for embeddings, which come last, so that no judged question lacks them.
+Both are passed to requests in context variables, so that requests of different runs can share
+clients and connections.
+
+Budget: each attempt, also a retry, takes one request from the budget before it is sent, so the
+limit on requests holds exactly. Tokens and money are known only afterwards: the expected amount is
+reserved while a request is in flight, and replaced by the amount of the reply. A part of the budget
+is reserved for embeddings, which come last, so that no judged question lacks them.
+
+Deadline: one absolute time for all parts of a run, on all machines. No request continues after it.
 """
 
 from __future__ import annotations
@@ -22,6 +27,9 @@ from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import OverBudget, OverDeadline
 from ragmetrics.judges.base import Judge, Reply
 from ragmetrics.model import Ask
+
+_budget_in_use: ContextVar[SpendLimiter | None] = ContextVar("budget", default=None)
+_deadline_in_use: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 @dataclass(frozen=True)
@@ -161,7 +169,29 @@ class Expectation:
         self.completion = self._completion / self._replies
 
 
-_budget_in_use: ContextVar[SpendLimiter | None] = ContextVar("budget", default=None)
+class MeteredJudge:
+    """Reserves the expected cost of each request, and charges the cost of its reply."""
+
+    def __init__(self, budget: SpendLimiter, settings: JudgeSettings) -> None:
+        self._budget, self._settings = budget, settings
+        self._expected: defaultdict[str, Expectation] = defaultdict(Expectation)
+
+    async def reply(self, judge: Judge, request: Ask, attempt: int) -> Reply:
+        """The judge's reply. Raises OverBudget if the budget is too low, and JudgeError."""
+        expected = self._expected[request.prompt.name]
+        characters = len(request.prompt.system) + len(request.text)
+
+        def expect() -> tuple[float, float]:
+            tokens = characters * expected.per_character, expected.completion
+            return sum(tokens), self._settings.usd(*tokens) or 0.0
+
+        async with self._budget.reserve(expect) as reservation:
+            reply = await judge.reply(request, attempt)
+            tokens = reply.prompt_tokens, reply.completion_tokens
+            reservation.paid_tokens = sum(tokens)
+            reservation.paid_usd = self._settings.usd(*tokens, cached=reply.cached_tokens) or 0.0
+        expected.learn(characters, *tokens)
+        return reply
 
 
 @contextmanager
@@ -174,15 +204,15 @@ def use_budget(budget: SpendLimiter | None) -> Iterator[None]:
         _budget_in_use.reset(token)
 
 
+def budget_in_use() -> SpendLimiter | None:
+    """The budget of the current context; None if there is none."""
+    return _budget_in_use.get()
+
+
 def take_attempt(*, embeds: bool = False) -> None:
     """Take one attempt from the current budget, before sending. Raises OverBudget."""
     if budget := _budget_in_use.get():
         budget.attempt(embeds=embeds)
-
-
-def budget_in_use() -> SpendLimiter | None:
-    """The budget of the current context; None if there is none."""
-    return _budget_in_use.get()
 
 
 @dataclass(frozen=True)
@@ -209,9 +239,6 @@ def deadline_at(until: datetime | None) -> Deadline | None:
         return None
     left = (until - datetime.now(UTC)).total_seconds()
     return Deadline(time.monotonic() + left, f"{until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
-
-
-_deadline_in_use: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 @contextmanager
@@ -251,28 +278,3 @@ async def before_deadline() -> AsyncIterator[None]:
         if not scope.expired():
             raise
         raise deadline.error() from None
-
-
-class MeteredJudge:
-    """Reserves the expected cost of each request, and charges the cost of its reply."""
-
-    def __init__(self, budget: SpendLimiter, settings: JudgeSettings) -> None:
-        self._budget, self._settings = budget, settings
-        self._expected: defaultdict[str, Expectation] = defaultdict(Expectation)
-
-    async def reply(self, judge: Judge, request: Ask, attempt: int) -> Reply:
-        """The judge's reply. Raises OverBudget if the budget is too low, and JudgeError."""
-        expected = self._expected[request.prompt.name]
-        characters = len(request.prompt.system) + len(request.text)
-
-        def expect() -> tuple[float, float]:
-            tokens = characters * expected.per_character, expected.completion
-            return sum(tokens), self._settings.usd(*tokens) or 0.0
-
-        async with self._budget.reserve(expect) as reservation:
-            reply = await judge.reply(request, attempt)
-            tokens = reply.prompt_tokens, reply.completion_tokens
-            reservation.paid_tokens = sum(tokens)
-            reservation.paid_usd = self._settings.usd(*tokens, cached=reply.cached_tokens) or 0.0
-        expected.learn(characters, *tokens)
-        return reply
