@@ -24,7 +24,7 @@ from .embeddings import (
     expected_of as expected_of,
     TEXTS_PER_REQUEST as TEXTS_PER_REQUEST,
 )
-from .embeddings import HashedEmbedder as HashedEmbedder
+from .lexical_judge import HashedEmbedder as HashedEmbedder
 from .transport import find_access as find_access
 from .fused_prompt import Fused as Fused, fusible as fusible
 from .responses import (

@@ -1,4 +1,9 @@
-"""De-duplicates concurrent and repeated requests: single flight, and an LRU cache of answers."""
+"""What the clients of judges and of embedders share.
+
+Concurrent and repeated requests are de-duplicated (single flight, and an LRU cache of answers);
+requests, tokens and failures are counted by metric; an error becomes the status of a row.
+
+"""
 
 from __future__ import annotations
 
@@ -9,14 +14,77 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
-from ragmetrics.errors import Unanswered
-from ragmetrics.judges.base import Embedded, Reply
-from ragmetrics.model import Answer, Usage
+from ragmetrics.errors import (
+    Declined,
+    JudgeError,
+    JudgePending,
+    JudgeRefused,
+    OverBudget,
+    OverDeadline,
+    Unanswered,
+)
+from ragmetrics.judges.base import Embedded, Embedder, Judge, Reply
+from ragmetrics.judges.cache.judgements import ReplyCache
+from ragmetrics.model import Answer, Status, Usage
 
 REMEMBERED = 4_096
 """Most answers in the LRU cache."""
-
 Find = Callable[[], Awaitable[Answer]]
+_NEVER_ANSWERED = (
+    "cancelled",
+    "expired",
+)  # requests of a batch that were neither processed nor charged
+
+
+class ClientBase:
+    """Client of one judge or embedder; all clients of it in this process share `single_flight`."""
+
+    def __init__(
+        self,
+        asked: Judge | Embedder,
+        cache: ReplyCache | None = None,
+        single_flight: SingleFlight | None = None,
+    ) -> None:
+        self.counters = UsageCounters()
+        self.refusal: JudgeRefused | None = None
+        """Why the endpoint refuses. Once this is set, no request is sent."""
+        self.overdue: OverDeadline | None = None
+        """Set when the run's deadline ended a request."""
+        self._cache = cache if asked.keeps else None
+        self._slots = asyncio.Semaphore(asked.concurrency)
+        self._flights = SingleFlightScope(single_flight)
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether there was any answer."""
+        return self._flights.has_answered
+
+    async def stop(self) -> None:
+        """Cancel the requests that have no answer yet."""
+        await self._flights.stop()
+
+    async def _prepare(self) -> None:
+        """Check that a request may be sent. Raises JudgeRefused and StoreError."""
+        if self.refusal:
+            raise JudgeRefused(str(self.refusal))
+        if self._cache:
+            await self._cache.prepare()
+
+    def _failed_answer(self, error: JudgeError, counter: UsageCounter) -> Unanswered:
+        """The status of a row without an answer. Raises what ends the run."""
+        if isinstance(error, JudgeRefused):
+            self.refusal = error
+        if isinstance(error, OverDeadline):
+            self.overdue = error
+        if isinstance(error, JudgeRefused | JudgePending):
+            raise error
+        if isinstance(error, OverBudget):
+            return Unanswered(Status.OVER_BUDGET, str(error))
+        if isinstance(error, Declined):
+            counter.failures["refusal"] += 1
+            return Unanswered(Status.REFUSED, str(error))
+        counter.failures["judge_failed"] += 1
+        return Unanswered(Status.JUDGE_FAILED, str(error))
 
 
 class SingleFlight:
@@ -119,12 +187,6 @@ class _Waiting:
                 if not self._future.cancelled() or (task and task.cancelling()):
                     raise
                 self._future = self._again()
-
-
-_NEVER_ANSWERED = (
-    "cancelled",
-    "expired",
-)  # requests of a batch that were neither processed nor charged
 
 
 @dataclass

@@ -1,4 +1,8 @@
-"""Embeddings: hashed (no network), or any OpenAI-compatible endpoint."""
+"""Embeddings: the client of an embedder, and an embedder at any OpenAI-compatible endpoint.
+
+The client requests each distinct text once, checks each vector and caches it. A valid vector is
+one-dimensional and finite, has a length above 0, and the size of the model's other vectors.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +21,16 @@ import numpy as np
 
 from ragmetrics.config import EmbeddingSettings
 from ragmetrics.errors import (
-    Declined,
     JudgeError,
     JudgeRefused,
-    OverBudget,
-    OverDeadline,
     Unanswered,
 )
 from ragmetrics.judges.base import Embedded, Embedder, Metered, fingerprint
 from ragmetrics.judges.cache.judgements import EMBEDDING, CachedReply, ReplyCache
 from ragmetrics.judges.client_base import (
+    ClientBase,
     SingleFlight,
-    SingleFlightScope,
     UsageCounter,
-    UsageCounters,
 )
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.responses import UNREADABLE, Oversized, RequestRejected, count, mapping
@@ -54,14 +54,132 @@ if TYPE_CHECKING:
 
 _Waiting: TypeAlias = tuple[str, asyncio.Future[Embedded]]
 _Run: TypeAlias = tuple[SpendLimiter | None, Deadline | None]
-
 OPENAI_MODEL = "text-embedding-3-small"
-
 _NONE: Vector = np.empty(0, dtype=np.float32)
 _PATH = "/embeddings"
 _BATCH = 128
 _GATHERING_SECONDS = 0.01  # texts requested within it share a request
 _SPARING_SECONDS = 0.5  # the same, if the budget limits requests
+TEXTS_PER_REQUEST = 16
+"""Expected number of texts that share a request; at most 128 do."""
+_ATTEMPTS = 2
+"""Attempts for a text whose vector is not usable."""
+
+
+class EmbeddingClient(ClientBase):
+    """Client of the embedder, shared by all judges: each distinct text is embedded once."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        cache: ReplyCache | None = None,
+        single_flight: SingleFlight | None = None,
+        prices: EmbeddingSettings | None = None,
+    ) -> None:
+        super().__init__(embedder, cache, single_flight)
+        self._embedder, self._prices = embedder, prices or EmbeddingSettings()
+        self._checks = VectorChecks(self._cache.vector_sizes() if self._cache else None)
+
+    def begin(self, row_key: str, request: Embed, metric: str) -> Awaitable[Answer]:
+        """Start embedding a text now; awaiting the result gives its vector or a failure."""
+        key, text = request.key, request.input
+        self.counters[metric].shared += self._flights.is_asked(key)
+        return self._flights.ask(
+            key, lambda: self._find(row_key + key, text, self.counters[metric])
+        )
+
+    async def _find(self, key: str, text: str, counter: UsageCounter) -> Answer:
+        try:
+            return await self._vector(key, text, counter)
+        except JudgeError as error:
+            counter.fail(error.failures)
+            error.failures = {}  # texts of one request share its error: count it once
+            if isinstance(error, JudgeRefused):
+                self.refusal = error
+                raise JudgeRefused(f"embeddings: {error}") from error
+            return self._failed_answer(error, counter)
+
+    def _cached(self, key: str, counter: UsageCounter) -> Vector | None:
+        """The cached vector, if it is usable."""
+        vector = self._cache.find_vector(key) if self._cache else None
+        if vector is None:
+            return None
+        if self._checks.problem(vector, counted=True):
+            counter.failures["unreadable_in_store"] += 1
+            return None
+        counter.answered_from_store += 1
+        return vector
+
+    async def _vector(self, key: str, text: str, counter: UsageCounter) -> Vector | Unanswered:
+        if (known := self._cached(key, counter)) is not None:
+            return known
+        async with self._slots:
+            await self._prepare()
+            async with before_deadline():
+                return await self._request(key, text, counter)
+
+    async def _request(self, key: str, text: str, counter: UsageCounter) -> Vector | Unanswered:
+        """Request the vector and cache it; or why no usable vector came."""
+        problem = ""
+        for attempt in range(_ATTEMPTS):
+            found = await self._embed(text, counter)
+            # As it is stored: a later run scores with the same numbers.
+            vector: Vector = np.asarray(found.vector, dtype=np.float32)
+            problem = found.problem or self._checks.problem(vector, counted=attempt > 0)
+            if not problem:
+                if self._cache:
+                    await self._cache.add(CachedReply(key, EMBEDDING, vector))
+                return vector
+            if not isinstance(self._embedder, Metered):  # computed locally: the text has no words
+                return Unanswered(Status.NOT_APPLICABLE, f"embedding: {problem}")
+            counter.failures["unreadable"] += 1
+        return Unanswered(Status.UNREADABLE, f"embedding: {problem}")
+
+    async def _embed(self, text: str, counter: UsageCounter) -> Embedded:
+        if not isinstance(self._embedder, Metered):
+            return Embedded(await self._embedder.embed(text))
+        found = await self._embedder.embed_metered(text)
+        if budget := budget_in_use():
+            paid = self._prices.usd(found.tokens) or 0.0
+            budget.charge_embedding(expected_of(text, self._prices), found.tokens, paid)
+        counter.add_embedded(found)
+        return found
+
+
+class VectorChecks:
+    """Checks of one embedder's vectors; `known` has the number of cached vectors by size.
+
+    The expected size is the most frequent one so far.
+    """
+
+    def __init__(self, known: Counter[int] | None = None) -> None:
+        self._sizes = Counter(known or {})
+
+    def problem(self, vector: Vector, *, counted: bool = False) -> str:
+        """Why a vector is invalid; empty if it is valid.
+
+        `counted`: its size is counted already, as for a cached vector.
+        """
+        if vector.ndim != 1:
+            return f"it has {vector.ndim} dimensions, and a vector has one"
+        if not vector.size:
+            return "it is empty"
+        if not np.isfinite(vector).all():
+            return "it holds NaN or infinity"
+        if not 0 < np.linalg.norm(vector) < np.inf:
+            return "it has no direction: its length is 0 or infinite"
+        if not counted:
+            self._sizes[vector.size] += 1
+        (usual, times), *_ = self._sizes.most_common(1)
+        if vector.size != usual and self._sizes[vector.size] < times:
+            return f"it has {vector.size:,} numbers, and the model's vectors have {usual:,}"
+        return ""
+
+
+def expected_of(text: str, prices: EmbeddingSettings) -> Spend:
+    """Expected cost of the vector of a text, with its share of a request."""
+    tokens = -(-len(text) // 4)
+    return Spend(1 / TEXTS_PER_REQUEST, tokens, prices.usd(tokens) or 0.0)
 
 
 class OpenAIEmbedder:
@@ -192,154 +310,3 @@ def _vector(said: Any) -> Vector:
     with np.errstate(over="ignore"):  # a number beyond float32 becomes infinite, which is rejected
         vector: Vector = np.asarray(said, dtype=np.float32)
     return vector
-
-
-TEXTS_PER_REQUEST = 16
-"""Expected number of texts that share a request; at most 128 do."""
-
-
-_ATTEMPTS = 2
-"""Attempts for a text whose vector is not usable."""
-
-
-def expected_of(text: str, prices: EmbeddingSettings) -> Spend:
-    """Expected cost of the vector of a text, with its share of a request."""
-    tokens = -(-len(text) // 4)
-    return Spend(1 / TEXTS_PER_REQUEST, tokens, prices.usd(tokens) or 0.0)
-
-
-class EmbeddingClient:
-    """Client of an embedder; all clients of one embedder share `single_flight`."""
-
-    def __init__(
-        self,
-        embedder: Embedder,
-        cache: ReplyCache | None = None,
-        single_flight: SingleFlight | None = None,
-        prices: EmbeddingSettings | None = None,
-    ) -> None:
-        self.counters = UsageCounters()
-        self.refusal: JudgeRefused | None = None
-        """Why the embedder refuses. Once this is set, no request is sent."""
-        self.overdue: OverDeadline | None = None
-        """Set when the run's deadline ended a request."""
-        self._embedder, self._prices = embedder, prices or EmbeddingSettings()
-        self._cache = cache if embedder.keeps else None
-        self._embedding = asyncio.Semaphore(embedder.concurrency)
-        self._flights = SingleFlightScope(single_flight)
-        self._checks = VectorChecks(self._cache.vector_sizes() if self._cache else None)
-
-    def begin(self, row_key: str, request: Embed, metric: str) -> Awaitable[Answer]:
-        """Start embedding a text now; awaiting the result gives its vector or a failure."""
-        key, text = request.key, request.input
-        self.counters[metric].shared += self._flights.is_asked(key)
-        return self._flights.ask(
-            key, lambda: self._find(row_key + key, text, self.counters[metric])
-        )
-
-    async def _find(self, key: str, text: str, counter: UsageCounter) -> Answer:
-        try:
-            return await self._vector(key, text, counter)
-        except JudgeError as error:
-            counter.fail(error.failures)
-            error.failures = {}  # texts of one request share its error: count it once
-            if isinstance(error, JudgeRefused):
-                self.refusal = error
-                raise JudgeRefused(f"embeddings: {error}") from error
-            if isinstance(error, OverDeadline):
-                self.overdue = error
-            if isinstance(error, OverBudget):
-                return Unanswered(Status.OVER_BUDGET, str(error))
-            if isinstance(error, Declined):
-                counter.failures["refusal"] += 1
-                return Unanswered(Status.REFUSED, str(error))
-            counter.failures["judge_failed"] += 1
-            return Unanswered(Status.JUDGE_FAILED, str(error))
-
-    def _cached(self, key: str, counter: UsageCounter) -> Vector | None:
-        """The cached vector, if it is usable."""
-        vector = self._cache.find_vector(key) if self._cache else None
-        if vector is None:
-            return None
-        if self._checks.problem(vector, counted=True):
-            counter.failures["unreadable_in_store"] += 1
-            return None
-        counter.answered_from_store += 1
-        return vector
-
-    async def _vector(self, key: str, text: str, counter: UsageCounter) -> Vector | Unanswered:
-        if (known := self._cached(key, counter)) is not None:
-            return known
-        async with self._embedding:
-            if self.refusal:
-                raise JudgeRefused(str(self.refusal))
-            if self._cache:
-                await self._cache.prepare()
-            async with before_deadline():
-                return await self._request(key, text, counter)
-
-    async def _request(self, key: str, text: str, counter: UsageCounter) -> Vector | Unanswered:
-        """Request the vector and cache it; or why no usable vector came."""
-        problem = ""
-        for attempt in range(_ATTEMPTS):
-            found = await self._embed(text, counter)
-            # As it is stored: a later run scores with the same numbers.
-            vector: Vector = np.asarray(found.vector, dtype=np.float32)
-            problem = found.problem or self._checks.problem(vector, counted=attempt > 0)
-            if not problem:
-                if self._cache:
-                    await self._cache.add(CachedReply(key, EMBEDDING, vector))
-                return vector
-            if not isinstance(self._embedder, Metered):  # computed locally: the text has no words
-                return Unanswered(Status.NOT_APPLICABLE, f"embedding: {problem}")
-            counter.failures["unreadable"] += 1
-        return Unanswered(Status.UNREADABLE, f"embedding: {problem}")
-
-    async def _embed(self, text: str, counter: UsageCounter) -> Embedded:
-        if not isinstance(self._embedder, Metered):
-            return Embedded(await self._embedder.embed(text))
-        found = await self._embedder.embed_metered(text)
-        if budget := budget_in_use():
-            paid = self._prices.usd(found.tokens) or 0.0
-            budget.charge_embedding(expected_of(text, self._prices), found.tokens, paid)
-        counter.add_embedded(found)
-        return found
-
-    @property
-    def has_answered(self) -> bool:
-        """Whether there was any vector."""
-        return self._flights.has_answered
-
-    async def stop(self) -> None:
-        """Cancel the requests that have no vector yet."""
-        await self._flights.stop()
-
-
-class VectorChecks:
-    """Checks of one embedder's vectors; `known` has the number of cached vectors by size.
-
-    The expected size is the most frequent one so far.
-    """
-
-    def __init__(self, known: Counter[int] | None = None) -> None:
-        self._sizes = Counter(known or {})
-
-    def problem(self, vector: Vector, *, counted: bool = False) -> str:
-        """Why a vector is invalid; empty if it is valid.
-
-        `counted`: its size is counted already, as for a cached vector.
-        """
-        if vector.ndim != 1:
-            return f"it has {vector.ndim} dimensions, and a vector has one"
-        if not vector.size:
-            return "it is empty"
-        if not np.isfinite(vector).all():
-            return "it holds NaN or infinity"
-        if not 0 < np.linalg.norm(vector) < np.inf:
-            return "it has no direction: its length is 0 or infinite"
-        if not counted:
-            self._sizes[vector.size] += 1
-        (usual, times), *_ = self._sizes.most_common(1)
-        if vector.size != usual and self._sizes[vector.size] < times:
-            return f"it has {vector.size:,} numbers, and the model's vectors have {usual:,}"
-        return ""

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges import Answer, Dropped, find_access, use_deadline
-from ragmetrics.judges import circuit_breaker as breaker
+from ragmetrics.judges import rate_limiter as breaker
 from ragmetrics.judges.endpoint import Call, Endpoint
 from ragmetrics.judges.live import PATH, read_reply
 from ragmetrics.judges.rate_limiter import MOST_GIVEN_UP, SILENCE, RateLimiter
