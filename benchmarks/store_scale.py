@@ -25,8 +25,8 @@ import numpy as np
 import pyarrow as pa
 
 from ragmetrics.judges import EMBEDDING, ReplyCache
-from ragmetrics.judges.cache.reply_files import write
-from ragmetrics.judges.cache.reply_index import SCHEMA, ReplyIndex
+from ragmetrics.judges.reply_cache import ReplyIndex
+from ragmetrics.judges.reply_files import SCHEMA, write
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import Files
 

@@ -13,7 +13,7 @@ from .batch_records import (
     BatchRecords as BatchRecords,
     all_batches as all_batches,
 )
-from .cache.judgements import ReplyCache as ReplyCache, EMBEDDING as EMBEDDING
+from .reply_cache import ReplyCache as ReplyCache, EMBEDDING as EMBEDDING
 from .run_limits import (
     before_deadline as before_deadline,
     deadline_at as deadline_at,

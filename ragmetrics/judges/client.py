@@ -20,7 +20,6 @@ from ragmetrics.errors import (
     UnreadableReply,
 )
 from ragmetrics.judges.base import Judge, Reply, TracksRequests
-from ragmetrics.judges.cache.judgements import CachedReply, ReplyCache
 from ragmetrics.judges.client_base import (
     ClientBase,
     SingleFlight,
@@ -28,6 +27,7 @@ from ragmetrics.judges.client_base import (
 )
 from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.fused_prompt import Fused, fusible
+from ragmetrics.judges.reply_cache import CachedReply, ReplyCache
 from ragmetrics.judges.run_limits import MeteredJudge, before_deadline
 from ragmetrics.model import Answer, Ask, Embed, Request, Status
 from ragmetrics.text import is_refusal, shorten

@@ -24,7 +24,7 @@ from ragmetrics.errors import (
     Unanswered,
 )
 from ragmetrics.judges.base import Embedded, Embedder, Judge, Reply
-from ragmetrics.judges.cache.judgements import ReplyCache
+from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.model import Answer, Status, Usage
 
 REMEMBERED = 4_096

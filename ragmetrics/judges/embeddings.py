@@ -26,13 +26,13 @@ from ragmetrics.errors import (
     Unanswered,
 )
 from ragmetrics.judges.base import Embedded, Embedder, Metered, fingerprint
-from ragmetrics.judges.cache.judgements import EMBEDDING, CachedReply, ReplyCache
 from ragmetrics.judges.client_base import (
     ClientBase,
     SingleFlight,
     UsageCounter,
 )
 from ragmetrics.judges.endpoint import Call, Endpoint
+from ragmetrics.judges.reply_cache import EMBEDDING, CachedReply, ReplyCache
 from ragmetrics.judges.responses import UNREADABLE, Oversized, RequestRejected, count, mapping
 from ragmetrics.judges.run_limits import (
     Deadline,

@@ -13,7 +13,7 @@ import pytest
 
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges import ReplyCache
-from ragmetrics.judges.cache.judgements import CachedReply
+from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.metrics import select
 from ragmetrics.model import Ask, LogRow, Status
 from ragmetrics.model.manifest import Usage

@@ -19,9 +19,9 @@ import pytest
 
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import ReplyCache
-from ragmetrics.judges.cache import compaction
-from ragmetrics.judges.cache import reply_files as judgement_files
-from ragmetrics.judges.cache.judgements import CachedReply
+from ragmetrics.judges import reply_cache as compaction
+from ragmetrics.judges import reply_files as judgement_files
+from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import Files
 from tests.fakes.clients import Bucket
@@ -120,7 +120,7 @@ def test_a_full_file_is_merged_no_more(files: Files, monkeypatch: pytest.MonkeyP
     """So that a night's work does not grow with the store; a merge fills one file after another."""
     monkeypatch.setattr(judgement_files, "FULL", 1)
     monkeypatch.setattr(compaction, "FULL", 1)
-    monkeypatch.setattr("ragmetrics.judges.cache.reply_index._BATCH_ROWS", 3)
+    monkeypatch.setattr("ragmetrics.judges.reply_cache._BATCH_ROWS", 3)
     night(files, range(10))
     before = files.below()
     assert len(before) == 4

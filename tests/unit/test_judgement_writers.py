@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragmetrics.judges import ReplyCache
-from ragmetrics.judges.cache import write_ahead_log as journal
-from ragmetrics.judges.cache.judgements import CachedReply
+from ragmetrics.judges import reply_files as journal
+from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import FileInfo, Files
 
@@ -148,7 +148,7 @@ def test_a_journal_torn_at_any_byte_gives_its_whole_lines(cut: int) -> None:
 WRITER = """
 import asyncio, sys
 from ragmetrics.storage.files import Files
-from ragmetrics.judges.cache.judgements import CachedReply, ReplyCache
+from ragmetrics.judges.reply_files import CachedReply, ReplyCache
 async def write():
     judgements = ReplyCache(Files(sys.argv[1]), "f00d", "00000000", "ffffffff")
     for number in range(1_000_000):

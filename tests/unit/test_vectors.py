@@ -12,8 +12,8 @@ import pytest
 from ragmetrics.errors import JudgeError, Unanswered
 from ragmetrics.judges import EMBEDDING, Corpus, EmbeddingClient, HashedEmbedder, ReplyCache
 from ragmetrics.judges.base import Embedded
-from ragmetrics.judges.cache.judgements import CachedReply
 from ragmetrics.judges.embeddings import VectorChecks
+from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.model import Answer, Embed
 from ragmetrics.model.manifest import Usage
 from ragmetrics.storage import Files
