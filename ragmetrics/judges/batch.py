@@ -59,7 +59,7 @@ class BatchJudge:
     """
 
     note = ""
-    keeps = True
+    cacheable = True
     concurrency = 1_000_000
     """All requests of a night may wait at once."""
 

@@ -27,7 +27,8 @@ from ragmetrics.judges.client_base import (
 )
 from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.fused_prompt import Fused, fusible
-from ragmetrics.judges.reply_cache import CachedReply, ReplyCache
+from ragmetrics.judges.reply_cache import ReplyCache
+from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.judges.run_limits import MeteredJudge, before_deadline
 from ragmetrics.model import Answer, Ask, Embed, Request, Status
 from ragmetrics.text import is_refusal, shorten

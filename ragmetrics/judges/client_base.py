@@ -50,7 +50,7 @@ class ClientBase:
         """Why the endpoint refuses. Once this is set, no request is sent."""
         self.overdue: OverDeadline | None = None
         """Set when the run's deadline ended a request."""
-        self._cache = cache if asked.keeps else None
+        self._cache = cache if asked.cacheable else None
         self._slots = asyncio.Semaphore(asked.concurrency)
         self._flights = SingleFlightScope(single_flight)
 

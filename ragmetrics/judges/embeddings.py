@@ -32,7 +32,8 @@ from ragmetrics.judges.client_base import (
     UsageCounter,
 )
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.reply_cache import EMBEDDING, CachedReply, ReplyCache
+from ragmetrics.judges.reply_cache import EMBEDDING, ReplyCache
+from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.judges.responses import UNREADABLE, Oversized, RequestRejected, count, mapping
 from ragmetrics.judges.run_limits import (
     Deadline,
@@ -186,7 +187,7 @@ class OpenAIEmbedder:
     """An OpenAI-compatible embeddings endpoint; texts that wait together share a request."""
 
     concurrency = 256
-    keeps = True
+    cacheable = True
 
     def __init__(
         self, access: Access, model: str, settings: JudgeSettings, files: Files | None = None

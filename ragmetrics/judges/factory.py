@@ -140,7 +140,7 @@ class UnavailableJudge:
 
     def __init__(self, judge: Judge, refusal: JudgeRefused) -> None:
         self.name, self.note = judge.name, judge.note
-        self.fingerprint, self.keeps = judge.fingerprint, judge.keeps
+        self.fingerprint, self.cacheable = judge.fingerprint, judge.cacheable
         self.concurrency = judge.concurrency
         self.refusal = refusal
         self._judge = judge
@@ -162,7 +162,7 @@ class UnavailableEmbedder:
 
     def __init__(self, embedder: Embedder, refusal: JudgeRefused) -> None:
         self.name, self.fingerprint = embedder.name, embedder.fingerprint
-        self.concurrency, self.keeps = embedder.concurrency, embedder.keeps
+        self.concurrency, self.cacheable = embedder.concurrency, embedder.cacheable
         self.refusal = refusal
         self._embedder = embedder
 

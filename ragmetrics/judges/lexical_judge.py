@@ -39,7 +39,7 @@ class EmbeddedJudge:
     name = "embedded"
     note = "a lexical baseline, not an LLM: trust its changes more than its values"
     concurrency = 1
-    keeps = False
+    cacheable = False
 
     def __init__(self, corpus: Corpus) -> None:
         self.fingerprint = fingerprint("embedded", VERSION)
@@ -72,7 +72,7 @@ class HashedEmbedder:
 
     name = "hashed"
     concurrency = 1
-    keeps = False
+    cacheable = False
 
     def __init__(self, corpus: Corpus) -> None:
         self.fingerprint = fingerprint("hashed", 2)

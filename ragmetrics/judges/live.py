@@ -32,7 +32,7 @@ class LiveJudge:
     """Asks one endpoint. `Endpoint` does the retries and keeps to the limits."""
 
     note = ""
-    keeps = True
+    cacheable = True
 
     def __init__(self, access: Access, settings: JudgeSettings, files: Files | None = None) -> None:
         self.name = f"openai:{settings.model}"

@@ -107,7 +107,7 @@ class LocalEmbedder:
 
     concurrency = 2 * _BATCH
     # To recompute a vector takes about 10 ms; to cache it takes 2 KB of the store per night.
-    keeps = False
+    cacheable = False
 
     def __init__(self, model: str = MODEL, threads: int = 1) -> None:
         self._encoder = load_encoder(model, threads)
@@ -216,7 +216,7 @@ class LocalJudge:
 
     note = "a baseline of words and embeddings, not an LLM: trust its changes more than its values"
     concurrency = 1
-    keeps = False
+    cacheable = False
 
     def __init__(self, corpus: Corpus, model: str = MODEL) -> None:
         encoder = load_encoder(model, 1)

@@ -315,7 +315,7 @@ def test_says_that_it_is_a_baseline_and_is_not_kept() -> None:
     """Its numbers carry the note everywhere, and cost too little for a store."""
     judge = EmbeddedJudge(Corpus())
     assert "baseline" in judge.note
-    assert not judge.keeps
+    assert not judge.cacheable
 
 
 # The corpus

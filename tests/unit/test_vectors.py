@@ -52,7 +52,7 @@ class OneBad(CountingEmbedder):
 
     bad: object = None
     times: int = 99
-    keeps: bool = True
+    cacheable: bool = True
 
     async def embed_metered(self, text: str) -> Embedded:
         """As of an endpoint that is paid for."""
