@@ -5,8 +5,6 @@ of its own prompts whose range of keys overlaps its own (see `reply_files`). Eac
 when it comes: `add` returns when the reply is durable; until then the request counts as in flight.
 So a killed run repeats only the requests that were in flight.
 
-The loaded replies are in a temporary file, with an index of 44 bytes of memory each.
-
 At the end of a part its logs become one Parquet file, and many small files are merged into one.
 The merged file is written before its sources are removed. So no reply is lost when a process dies,
 or when two processes compact at the same time.
@@ -17,27 +15,27 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-import tempfile
+import sqlite3
 import time
 import weakref
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ragmetrics.errors import StoreError
 from ragmetrics.judges.reply_files import (
     ALWAYS,
     FULL,
+    LOGGED,
     SCHEMA,
     BucketWriteAheadLog,
     CachedReply,
@@ -64,16 +62,19 @@ MOST_FILES = 8
 """Most Parquet files inside a range, and most that reach beyond it; more are merged into one."""
 _MOST_LOGS = 256
 _AT_ONCE = 16
-_KEY = np.dtype("S16")
-_ENTRY = np.dtype(
-    [
-        ("start", "<u8"),
-        ("length", "<u4"),
-        ("prompt_tokens", "<i4"),
-        ("completion_tokens", "<i4"),
-        ("judged_at", "<i8"),
-    ]
-)
+_TABLE = """
+PRAGMA journal_mode = OFF;
+CREATE TABLE replies (
+    key BLOB PRIMARY KEY, reply BLOB, prompt_tokens INT, completion_tokens INT, judged_at INT
+);
+BEGIN;
+"""  # never committed: the database is not read again
+_ADD = """
+INSERT INTO replies VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET
+    reply = excluded.reply, prompt_tokens = excluded.prompt_tokens,
+    completion_tokens = excluded.completion_tokens, judged_at = excluded.judged_at
+WHERE excluded.judged_at >= judged_at
+"""
 _BATCH_ROWS, _BATCH_BYTES = 32_768, 4 << 20
 
 
@@ -128,7 +129,6 @@ class ReplyCache:
             done.update(read_all(self._files, new, self._index, self._report))
             done |= self._report.damaged
             missed = {one.path for one in new} - done
-        self._index.settle()
 
     def find(self, key: str) -> str | None:
         """The cached reply to a request; None if it is not text."""
@@ -140,10 +140,8 @@ class ReplyCache:
 
     def vector_sizes(self) -> Counter[int]:
         """Number of cached vectors by dimension."""
-        sizes = self._index.lengths()
-        return Counter(
-            {size // 4: times for size, times in sizes.items() if size and size % 4 == 0}
-        )
+        lengths = self._index.lengths()
+        return Counter({size // 4: lengths[size] for size in lengths if size and size % 4 == 0})
 
     def find_vector(self, key: str) -> Vector | None:
         """The cached vector of a text, in float32 bit by bit; None if it is not a vector."""
@@ -199,7 +197,7 @@ class ReplyCache:
         self._written = set()
 
     def close(self) -> None:
-        """Close the open files. Stored replies stay; `find` finds nothing any more."""
+        """Close the open files. Stored replies stay."""
         for writer in self._logs.values():
             self._written.update(writer.close())
         self._logs = {}
@@ -219,140 +217,86 @@ def _now() -> int:
     return time.time_ns() // 1_000
 
 
-@dataclass
 class ReplyIndex:
-    """Replies by key: `add` until `settle`, then `find`, `put` and `batches`.
+    """Wanted replies of many files by key, in a temporary SQLite database on the disk.
 
-    Raises StoreError if the temporary file cannot be written.
+    The newest of several replies to a key counts. Raises StoreError if the disk is full.
     """
 
-    wanted: WantedReply = field(default_factory=WantedReply)
-
-    def __post_init__(self) -> None:
-        # Deleted from the disk when it is closed.
-        with temporary_file():
-            self._replies = tempfile.TemporaryFile(  # noqa: SIM115
-                prefix="ragmetrics-", buffering=0
-            )
-        self._close = weakref.finalize(self, self._replies.close)
-        self._size = 0
-        self._keys: Keys = np.empty(0, _KEY)
-        self._entries: npt.NDArray[np.void] = np.empty(0, _ENTRY)
-        self._more: list[tuple[Keys, npt.NDArray[np.void]]] = []
-        self._new: dict[bytes, tuple[int, int]] = {}
+    def __init__(self, wanted: WantedReply) -> None:
+        self.wanted = wanted
+        with _database_errors():
+            # The database without a name is deleted when it is closed.
+            self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+            self._database.executescript(_TABLE)
+        self._close = weakref.finalize(self, self._database.close)
 
     def close(self) -> None:
-        """Close the temporary file."""
+        """Delete the database."""
         self._close()
 
     def add(self, table: pa.Table) -> int:
         """Add the wanted replies of a table; return how many of its replies have expired."""
         expired = 0
-        for batch in table.to_batches():
-            keys = _fixed(batch, "key", _KEY)
-            judged_at = _fixed(batch, "judged_at", np.dtype("<i8"))
+        for batch in table.cast(LOGGED).to_batches():
+            judged_at = batch["judged_at"].to_numpy()
             expired += int(np.count_nonzero(judged_at < self.wanted.since))
-            mask = self.wanted.mask(keys, judged_at)
-            if mask.any():
-                self._more.append((keys[mask], self._entries_of(batch.filter(pa.array(mask)))))
+            mask = self.wanted.mask(_keys(batch["key"]), judged_at)
+            wanted = batch.filter(pa.array(mask))
+            with _database_errors():
+                rows = zip(*(column.to_pylist() for column in wanted.columns), strict=True)
+                self._database.executemany(_ADD, rows)
         return expired
-
-    def _entries_of(self, batch: pa.RecordBatch) -> npt.NDArray[np.void]:
-        entries = np.empty(len(batch), _ENTRY)
-        for name in ("prompt_tokens", "completion_tokens", "judged_at"):
-            entries[name] = _fixed(batch, name, _ENTRY[name])
-        replies = batch.column("reply")
-        _, offsets, data = replies.buffers()
-        ends = np.frombuffer(offsets, np.int32)[replies.offset : replies.offset + len(batch) + 1]
-        first, last = int(ends[0]), int(ends[-1])
-        entries["start"] = self._size + (ends[:-1] - first).astype(np.uint64)
-        entries["length"] = np.diff(ends)
-        if last > first:
-            self._write(memoryview(data)[first:last])
-        return entries
-
-    def _write(self, data: bytes | memoryview) -> int:
-        start = self._size
-        view = memoryview(data)
-        with temporary_file():
-            self._replies.seek(start)
-            while view:
-                view = view[self._replies.write(view) or 0 :]
-        self._size += len(data)
-        return start
-
-    def settle(self) -> None:
-        """Sort by key, and retain the newest reply to each key."""
-        keys = np.concatenate([self._keys, *(keys for keys, _ in self._more)])
-        entries = np.concatenate([self._entries, *(entries for _, entries in self._more)])
-        self._more = []
-        halves = keys.view(">u8").reshape(-1, 2).astype(np.uint64)
-        order = np.lexsort((entries["judged_at"], halves[:, 1], halves[:, 0]))
-        keys = keys[order]
-        newest = np.ones(len(keys), np.bool_)
-        newest[:-1] = keys[1:] != keys[:-1]
-        self._keys, self._entries = keys[newest], entries[order[newest]]
-
-    def lengths(self) -> Counter[int]:
-        """Number of replies by length in bytes, after `settle`."""
-        found, counts = np.unique(self._entries["length"], return_counts=True)
-        return Counter(dict(zip(found.tolist(), counts.tolist(), strict=True)))
-
-    def find(self, key: bytes) -> bytes | None:
-        """The reply to a key of 16 bytes."""
-        if key in self._new:
-            return self._read(*self._new[key])
-        (sought,) = np.frombuffer(key, _KEY)
-        place = int(self._keys.searchsorted(sought))
-        if place == len(self._keys) or self._keys[place] != sought:
-            return None
-        entry = self._entries[place]
-        return self._read(int(entry["start"]), int(entry["length"]))
-
-    def _read(self, start: int, length: int) -> bytes:
-        self._replies.seek(start)
-        return self._replies.read(length)
 
     def put(self, key: bytes, reply: bytes) -> None:
         """Add a new reply; it replaces older ones."""
-        self._new[key] = self._write(reply), len(reply)
+        with _database_errors():
+            self._database.execute("REPLACE INTO replies VALUES (?, ?, 0, 0, 0)", (key, reply))
 
-    def batches(self, cuts: Sequence[str] = ()) -> Iterator[pa.Table]:
-        """The replies by key, in tables of a few megabytes; no table spans one of the cuts."""
-        total = np.cumsum(self._entries["length"], dtype=np.int64)
-        ends = [
-            int(self._keys.searchsorted(np.frombuffer(bytes.fromhex(cut.ljust(32, "0")), _KEY))[0])
-            for cut in cuts
-        ]
-        start = 0
-        while start < len(self._keys):
-            before = int(total[start - 1]) if start else 0
-            full = int(np.searchsorted(total, before + _BATCH_BYTES)) + 1
-            end = min(full, start + _BATCH_ROWS, len(self._keys))
-            end = min([end, *(one for one in ends if one > start)])
-            yield self._table(start, end)
-            start = end
+    def find(self, key: bytes) -> bytes | None:
+        """The reply to a key of 16 bytes."""
+        found = self._database.execute("SELECT reply FROM replies WHERE key = ?", (key,))
+        row = found.fetchone()
+        return row[0] if row else None
 
-    def _table(self, start: int, end: int) -> pa.Table:
-        entries = self._entries[start:end]
-        keys = pa.py_buffer(np.ascontiguousarray(self._keys[start:end]))
-        places = zip(entries["start"].tolist(), entries["length"].tolist(), strict=True)
-        return pa.Table.from_arrays(
-            [
-                pa.Array.from_buffers(SCHEMA.field("key").type, end - start, [None, keys]),
-                pa.array([self._read(*place) for place in places], pa.binary()),
-                pa.array(entries["prompt_tokens"]),
-                pa.array(entries["completion_tokens"]),
-                pa.array(entries["judged_at"]).cast(SCHEMA.field("judged_at").type),
-            ],
-            schema=SCHEMA,
-        )
+    def lengths(self) -> dict[int, int]:
+        """Number of replies by length in bytes."""
+        query = "SELECT length(reply), count(*) FROM replies GROUP BY 1"
+        return dict(self._database.execute(query).fetchall())
+
+    def tables(self, low: str, high: str) -> Iterator[pa.Table]:
+        """The replies to a range of questions by key, in tables of a few megabytes."""
+        bounds = bytes.fromhex(low.ljust(32, "0")), bytes.fromhex(high.ljust(32, "f"))
+        query = "SELECT * FROM replies WHERE key BETWEEN ? AND ? ORDER BY key"
+        rows: list[tuple[Any, ...]] = []
+        size = 0
+        for row in self._database.execute(query, bounds):
+            rows.append(row)
+            size += len(row[1])
+            if len(rows) >= _BATCH_ROWS or size >= _BATCH_BYTES:
+                yield _table(rows)
+                rows, size = [], 0
+        if rows:
+            yield _table(rows)
 
 
-def _fixed(batch: pa.RecordBatch, name: str, kind: npt.DTypeLike) -> npt.NDArray[Any]:
-    """A column of fixed width, copied: the batch may be freed."""
-    column = batch.column(name)
-    return np.frombuffer(column.buffers()[1], kind)[column.offset :][: len(column)].copy()
+def _keys(column: pa.FixedSizeBinaryArray) -> Keys:
+    return np.frombuffer(column.buffers()[1], "S16")[column.offset :][: len(column)]
+
+
+def _table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(one, of.type) for one, of in zip(columns, LOGGED, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=LOGGED).cast(SCHEMA)
+
+
+@contextmanager
+def _database_errors() -> Iterator[None]:
+    with temporary_file():
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise OSError(str(error)) from error
 
 
 def compact(
@@ -375,7 +319,6 @@ def compact(
         index = ReplyIndex(WantedReply(since=wanted.since))
         try:
             complete = read_all(files, sources, index, report)
-            index.settle()
             write(files, sources[0].folder, index, wanted.low, wanted.high)
         finally:
             index.close()

@@ -67,7 +67,8 @@ SCHEMA = pa.schema(
         pa.field("judged_at", pa.timestamp("us", tz="UTC"), nullable=False),
     ]
 )
-_LOGGED = SCHEMA.set(4, pa.field("judged_at", pa.int64(), nullable=False))
+LOGGED = SCHEMA.set(4, pa.field("judged_at", pa.int64(), nullable=False))
+"""The same, with the time in microseconds since 1970."""
 ALWAYS = -(1 << 62)
 Keys = npt.NDArray[np.bytes_]
 _KEY = 16
@@ -257,9 +258,9 @@ def read_lines(lines: Iterable[bytes]) -> Iterator[pa.Table]:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             damaged += line.endswith(b"\n")
         if len(records) == _LINES:
-            yield pa.Table.from_pylist(records, _LOGGED).cast(SCHEMA)
+            yield pa.Table.from_pylist(records, LOGGED).cast(SCHEMA)
             records = []
-    yield pa.Table.from_pylist(records, _LOGGED).cast(SCHEMA)
+    yield pa.Table.from_pylist(records, LOGGED).cast(SCHEMA)
     if damaged:
         raise ValueError(f"{damaged} of its lines are not replies")
 
@@ -347,26 +348,31 @@ def write(files: Files, folder: str, index: ReplyIndex, low: str, high: str) -> 
 
     Raises StoreError.
     """
-    cuts = [low] if high == "f" * 8 else [low, f"{int(high, 16) + 1:08x}"]
-    tables = index.batches(cuts)
-    table = next(tables, None)
+    below, above = int(low, 16) - 1, int(high, 16) + 1
+    ranges = (0, below), (below + 1, above - 1), (above, 0xFFFFFFFF)
     with temporary_file(), tempfile.TemporaryDirectory(prefix="ragmetrics-") as local:
         made = Path(local) / "made.parquet"
-        while table is not None:
-            first = _question(table, 0)
-            side = first < low, first > high
-            with made.open("wb") as sink, _writer(sink) as writer:
-                while True:
-                    writer.write_table(table)
-                    last = _question(table, -1)
-                    table = next(tables, None)
-                    if table is None or sink.tell() >= FULL:
-                        break
-                    begins = _question(table, 0)
-                    if (begins < low, begins > high) != side:
-                        break
-            # Named by its keys: a killed run may have had another range.
-            files.put(made, new_name(folder, first, last, "parquet"))
+        for first, last in ranges:
+            if first > last:
+                continue
+            tables = index.tables(f"{first:08x}", f"{last:08x}")
+            while keys := _write_file(made, tables):
+                # Named by its keys: a killed run may have had another range.
+                files.put(made, new_name(folder, *keys, "parquet"))
+
+
+def _write_file(path: Path, tables: Iterator[pa.Table]) -> tuple[str, str] | None:
+    """Write tables until the file is full; return its first and last question, if there is any."""
+    table = next(tables, None)
+    if table is None:
+        return None
+    first = _question(table, 0)
+    with path.open("wb") as sink, _writer(sink) as writer:
+        writer.write_table(table)
+        while sink.tell() < FULL and (more := next(tables, None)) is not None:
+            table = more
+            writer.write_table(table)
+    return first, _question(table, -1)
 
 
 def _writer(sink: BinaryIO) -> pq.ParquetWriter:

@@ -7,7 +7,6 @@ import errno
 import json
 import logging
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -330,30 +329,18 @@ def test_replies_that_cannot_be_kept_again_are_told(files: Files) -> None:
 
 @pytest.fixture
 def full_scratch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Temporary files that cannot be written: the disk they are on is full."""
-    real = tempfile.TemporaryFile
-
-    def full(**options: Any) -> Any:
-        file = real(**options)
-
-        class Full:
-            close, seek, read = file.close, file.seek, file.read
-
-            def write(self, data: bytes) -> int:
-                raise OSError(errno.ENOSPC, "No space left on device")
-
-        return Full()
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    """A temporary database that cannot grow: the disk it is on is full."""
+    small = compaction._TABLE.replace("BEGIN;", "PRAGMA max_page_count = 4; BEGIN;")
+    monkeypatch.setattr(compaction, "_TABLE", small)
 
 
 def test_a_full_temporary_disk_is_no_damage(
     files: Files, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What cannot be gathered is not taken for a bad file and asked anew: the run ends."""
-    night(files, [1])
+    night(files, range(500))
     request.getfixturevalue("full_scratch")
-    with pytest.raises(StoreError, match=r"TMPDIR sets their folder.*No space left"):
+    with pytest.raises(StoreError, match=r"TMPDIR sets their folder.*disk is full"):
         load(files)
     assert "is damaged" not in caplog.text
 

@@ -148,7 +148,8 @@ def test_a_journal_torn_at_any_byte_gives_its_whole_lines(cut: int) -> None:
 WRITER = """
 import asyncio, sys
 from ragmetrics.storage.files import Files
-from ragmetrics.judges.reply_files import CachedReply, ReplyCache
+from ragmetrics.judges.reply_cache import ReplyCache
+from ragmetrics.judges.reply_files import CachedReply
 async def write():
     judgements = ReplyCache(Files(sys.argv[1]), "f00d", "00000000", "ffffffff")
     for number in range(1_000_000):
