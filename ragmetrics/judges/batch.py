@@ -215,10 +215,12 @@ class BatchJudge:
         return False
 
     def _take_attempt(self, item: Item) -> bool:
-        """Whether the budget allows one more attempt."""
+        """Take one attempt from the budget, before sending; whether it has one left."""
         try:
-            item.take_attempt()
+            if item.budget:
+                item.budget.attempt()
         except OverBudget as error:
+            error.failures = dict(item.failures)
             self._fail([item], error)
             return False
         return True

@@ -23,7 +23,6 @@ from uuid import uuid4
 
 from pydantic import AwareDatetime, Field, ValidationError
 
-from ragmetrics.errors import OverBudget
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_files import Fault
 from ragmetrics.judges.run_limits import SpendLimiter, budget_in_use
@@ -199,15 +198,6 @@ class Item:
     failures: Counter[str] = field(default_factory=Counter)
     budget: SpendLimiter | None = field(default_factory=budget_in_use)
     """Budget of the part that asked first."""
-
-    def take_attempt(self) -> None:
-        """Take one attempt from the budget, before sending. Raises OverBudget."""
-        try:
-            if self.budget:
-                self.budget.attempt()
-        except OverBudget as error:
-            error.failures = dict(self.failures)
-            raise
 
 
 @dataclass

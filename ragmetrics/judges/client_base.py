@@ -30,10 +30,8 @@ from ragmetrics.model import Answer, Status, Usage
 REMEMBERED = 4_096
 """Most answers in the LRU cache."""
 Find = Callable[[], Awaitable[Answer]]
-_NEVER_ANSWERED = (
-    "cancelled",
-    "expired",
-)  # requests of a batch that were neither processed nor charged
+_NEVER_ANSWERED = ("cancelled", "expired")
+"""Kinds of failures of batches: these requests were neither processed nor charged."""
 
 
 class ClientBase:
@@ -224,15 +222,7 @@ class UsageCounter:
 
     def usage(self) -> Usage:
         """The counts as a record."""
-        return Usage(
-            requests=self.requests,
-            answered_from_store=self.answered_from_store,
-            shared=self.shared,
-            prompt_tokens=self.prompt_tokens,
-            cached_tokens=self.cached_tokens,
-            completion_tokens=self.completion_tokens,
-            failures=dict(sorted(self.failures.items())),
-        )
+        return Usage(**vars(self) | {"failures": dict(sorted(self.failures.items()))})
 
 
 class UsageCounters(defaultdict[str, UsageCounter]):

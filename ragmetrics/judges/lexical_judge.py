@@ -22,7 +22,7 @@ import numpy as np
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.word_frequencies import Corpus, is_unspaced, words
-from ragmetrics.model import Ask, Vector
+from ragmetrics.model import Ask, Lexicon, Vector
 
 _START = "\0"
 _KEPT = 64
@@ -43,22 +43,26 @@ class EmbeddedJudge:
 
     def __init__(self, corpus: Corpus) -> None:
         self.fingerprint = fingerprint("embedded", VERSION)
-        self._overlap = Overlap(corpus)
+        self._lexicon: Lexicon = Overlap(corpus)
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
         """The baseline's verdict. Raises JudgeRefused for a prompt without a baseline."""
+        return self._answer(request)
+
+    def _answer(self, request: Ask) -> Reply:
         baseline = request.prompt.baseline
         if baseline is None:
+            kind = self.name.partition(":")[0]
             raise JudgeRefused(
-                f"the embedded judge cannot answer the prompt {request.prompt.name!r}: "
+                f"the {kind} judge cannot answer the prompt {request.prompt.name!r}: "
                 "it has no baseline; choose another judge"
             )
-        return Reply(verdict=baseline(request.data, self._overlap))
+        return Reply(verdict=baseline(request.data, self._lexicon))
 
     def evidence(self, request: Ask) -> Sequence[float] | None:
         """The baseline's values before thresholding; None for a prompt without any."""
         evidence = request.prompt.evidence
-        return evidence(request.data, self._overlap) if evidence else None
+        return evidence(request.data, self._lexicon) if evidence else None
 
     async def close(self) -> None:
         """Nothing to close."""

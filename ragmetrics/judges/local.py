@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.lexical_judge import VERSION as OVERLAP_VERSION
-from ragmetrics.judges.lexical_judge import Overlap
+from ragmetrics.judges.lexical_judge import EmbeddedJudge, Overlap
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.model import Ask, Vector
 
@@ -211,12 +211,10 @@ def _has_words(text: str) -> bool:
     return any(sign.isalnum() for sign in text)
 
 
-class LocalJudge:
+class LocalJudge(EmbeddedJudge):
     """Answers each request by its prompt's baseline, with similarity beside words."""
 
     note = "a baseline of words and embeddings, not an LLM: trust its changes more than its values"
-    concurrency = 1
-    cacheable = False
 
     def __init__(self, corpus: Corpus, model: str = MODEL) -> None:
         encoder = load_encoder(model, 1)
@@ -225,19 +223,5 @@ class LocalJudge:
         self._lexicon = EmbeddingLexicon(corpus, encoder)
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
-        """The baseline's verdict, computed in a thread. JudgeRefused for a prompt without one."""
-        baseline = request.prompt.baseline
-        if baseline is None:
-            raise JudgeRefused(
-                f"the local judge cannot answer the prompt {request.prompt.name!r}: "
-                "it has no baseline; choose another judge"
-            )
-        return Reply(verdict=await asyncio.to_thread(baseline, request.data, self._lexicon))
-
-    def evidence(self, request: Ask) -> Sequence[float] | None:
-        """The baseline's values before thresholding; None for a prompt without any."""
-        evidence = request.prompt.evidence
-        return evidence(request.data, self._lexicon) if evidence else None
-
-    async def close(self) -> None:
-        """Nothing to close: the whole process shares the model."""
+        """The baseline's verdict, computed in a thread."""
+        return await asyncio.to_thread(self._answer, request)

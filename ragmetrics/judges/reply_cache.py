@@ -25,7 +25,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import numpy as np
@@ -44,7 +44,6 @@ from ragmetrics.judges.reply_files import (
     ReplyFile,
     ScanReport,
     WantedReply,
-    WriteAheadLog,
     listed,
     new_name,
     read_all,
@@ -75,6 +74,7 @@ INSERT INTO replies VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET
     completion_tokens = excluded.completion_tokens, judged_at = excluded.judged_at
 WHERE excluded.judged_at >= judged_at
 """
+_WriteAheadLog: TypeAlias = FileWriteAheadLog | BucketWriteAheadLog
 _BATCH_ROWS, _BATCH_BYTES = 32_768, 4 << 20
 
 
@@ -101,7 +101,7 @@ class ReplyCache:
         since = ALWAYS if ttl_days is None else _now() - ttl_days * _DAY
         self._wanted = WantedReply(low, high, since)
         self._index = ReplyIndex(self._wanted)
-        self._logs: dict[str, WriteAheadLog] = {}
+        self._logs: dict[str, _WriteAheadLog] = {}
         self._written: set[str] = set()
         self._report = ScanReport()
         self._preparing: asyncio.Task[None] | None = None
@@ -168,7 +168,7 @@ class ReplyCache:
         await self._log_for(judgement.prompt).append(judgement.line(_now()))
         self._index.put(key, judgement.data)
 
-    def _log_for(self, prompt: str) -> WriteAheadLog:
+    def _log_for(self, prompt: str) -> _WriteAheadLog:
         writer = self._logs.get(prompt)
         if writer is None or writer.broken:
             if writer:
@@ -176,7 +176,7 @@ class ReplyCache:
             writer = self._logs[prompt] = self._new_log(self._prompt_folder(prompt))
         return writer
 
-    def _new_log(self, folder: str) -> WriteAheadLog:
+    def _new_log(self, folder: str) -> _WriteAheadLog:
         def name() -> str:
             return new_name(folder, self._wanted.low, self._wanted.high, "jsonl")
 

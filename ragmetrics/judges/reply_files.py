@@ -36,7 +36,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -390,28 +390,13 @@ def _question(table: pa.Table, place: int) -> str:
     return str(table["key"][place].as_py()[:4].hex())
 
 
-class WriteAheadLog(Protocol):
-    """Log of one writer for one prompt."""
-
-    broken: bool
-    """Whether a write failed: the last line may be incomplete, so no other may follow."""
-
-    async def append(self, line: bytes) -> None:
-        """Append a line; return when it is durable. Raises StoreError."""
-        ...
-
-    def close(self) -> list[str]:
-        """Close it; return the paths that were written. Raises StoreError."""
-        ...
-
-
 def microseconds(moment: datetime) -> int:
     """Microseconds since 1970."""
     return round(moment.timestamp() * 1e6)
 
 
 class FileWriteAheadLog:
-    """A file that its writer appends to and locks."""
+    """The log of one writer for one prompt: a file that its writer appends to and locks."""
 
     def __init__(self, folder: Path, path: str) -> None:
         self._folder, self._path, self._uri = folder, path, str(folder / path)
@@ -419,9 +404,13 @@ class FileWriteAheadLog:
             self._handle = _open_new(folder / path)
         self._close = weakref.finalize(self, os.close, self._handle)
         self.broken = False
+        """Whether a write failed: the last line may be incomplete, so no other may follow."""
 
     async def append(self, line: bytes) -> None:
-        """Append by one write; after it, a kill of this process does not lose the line."""
+        """Append by one write; after it, a kill of this process does not lose the line.
+
+        Raises StoreError.
+        """
         try:
             with _as_store_error(self._uri):
                 written = os.write(self._handle, line)
