@@ -5,7 +5,7 @@ from .batch_api import (
     counted as counted,
     make_client as make_client,
 )
-from .batch_records import (
+from .batch_lifecycle import (
     BatchRecord as BatchRecord,
     BatchRecords as BatchRecords,
     all_batches as all_batches,

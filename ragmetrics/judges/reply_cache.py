@@ -188,20 +188,22 @@ class ReplyCache:
         """Merge the logs (also those of killed runs) and the small files of each prompt into one
         file; drop expired replies. Raises StoreError.
         """
-        for writer in self._logs.values():
-            self._written.update(writer.close())
-        written, self._logs = list(self._logs), {}
-        found = self._listed(written)
+        prompts = list(self._logs)
+        self._close_logs()
+        found = self._listed(prompts)
         for _, group in groupby(found, key=lambda one: one.folder):
             compact(self._files, list(group), self._written, self._wanted, self._report)
         self._written = set()
 
     def close(self) -> None:
         """Close the open files. Stored replies stay."""
+        self._close_logs()
+        self._index.close()
+
+    def _close_logs(self) -> None:
         for writer in self._logs.values():
             self._written.update(writer.close())
         self._logs = {}
-        self._index.close()
 
     def _listed(self, more: Sequence[str] = ()) -> list[ReplyFile]:
         folders = [self._folder]

@@ -18,16 +18,18 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import OverBudget, OverDeadline
 from ragmetrics.judges.base import Judge, Reply
 from ragmetrics.model import Ask
 
+T = TypeVar("T")
 _budget_in_use: ContextVar[SpendLimiter | None] = ContextVar("budget", default=None)
 _deadline_in_use: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
@@ -195,13 +197,17 @@ class MeteredJudge:
 
 
 @contextmanager
-def use_budget(budget: SpendLimiter | None) -> Iterator[None]:
-    """Charge the requests made in this context, and in tasks started in it, to a budget."""
-    token = _budget_in_use.set(budget)
+def _using(variable: ContextVar[T], value: T) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _budget_in_use.reset(token)
+        variable.reset(token)
+
+
+def use_budget(budget: SpendLimiter | None) -> AbstractContextManager[None]:
+    """Charge the requests made in this context, and in tasks started in it, to a budget."""
+    return _using(_budget_in_use, budget)
 
 
 def budget_in_use() -> SpendLimiter | None:
@@ -241,14 +247,9 @@ def deadline_at(until: datetime | None) -> Deadline | None:
     return Deadline(time.monotonic() + left, f"{until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
 
 
-@contextmanager
-def use_deadline(deadline: Deadline | None) -> Iterator[None]:
+def use_deadline(deadline: Deadline | None) -> AbstractContextManager[None]:
     """Apply a deadline to the requests made in this context, and in tasks started in it."""
-    token = _deadline_in_use.set(deadline)
-    try:
-        yield
-    finally:
-        _deadline_in_use.reset(token)
+    return _using(_deadline_in_use, deadline)
 
 
 def deadline_in_use() -> Deadline | None:
