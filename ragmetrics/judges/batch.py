@@ -250,7 +250,7 @@ class BatchJudge:
                     job.file.unlink()
                     job.file = None
                 outcomes = await run.outcomes()
-            await self._hand_out(job, run.failure, outcomes)
+            await self._set_answers(job, run.failure, outcomes)
         except BatchGone:
             await self._remove_record(job)
             for item in job.waiting.values():
@@ -261,7 +261,7 @@ class BatchJudge:
             job.record = run.record
             job.waiting = {}
 
-    async def _hand_out(
+    async def _set_answers(
         self, job: Job, failure: Fault | None, outcomes: dict[str, Reply | Fault]
     ) -> None:
         job.outcomes = outcomes

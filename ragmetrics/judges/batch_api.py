@@ -33,7 +33,7 @@ NONCE = "ragmetrics"
 ENDED = ("completed", "failed", "expired", "cancelled")
 T = TypeVar("T")
 _UPLOAD_SECONDS = 600.0
-_VAIN_PAUSE = 0.25  # seconds before the second and last try, before the server was ever reached
+_CONNECT_PAUSE = 0.25  # seconds before the second and last try, before the server was ever reached
 _PAGE = 100
 _MOST_PAGES = 50
 # Most difference between the clocks of two machines.
@@ -169,7 +169,7 @@ class BatchApi:
                         break
                     if last or isinstance(error, openai.APITimeoutError):
                         raise
-                    await asyncio.sleep(_VAIN_PAUSE)
+                    await asyncio.sleep(_CONNECT_PAUSE)
             self._reached = True
         return await call(self._client)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ragmetrics.judges.transport import Access
     from ragmetrics.storage import Files
 
-_AT_HAND = 4
+_REQUESTS_PER_SLOT = 4
 """Requests per slot: while one waits before a retry, another one uses its slot."""
 PATH = "/chat/completions"
 FORMATS = ("json_schema", "json_object", "text")
@@ -36,7 +36,7 @@ class LiveJudge:
 
     def __init__(self, access: Access, settings: JudgeSettings, files: Files | None = None) -> None:
         self.name = f"openai:{settings.model}"
-        self.concurrency = _AT_HAND * settings.concurrency
+        self.concurrency = _REQUESTS_PER_SLOT * settings.concurrency
         self.fingerprint = chat_fingerprint(settings, access.address)
         self._endpoint = Endpoint(access, settings, settings.model, files)
         self._settings = settings

@@ -102,7 +102,7 @@ class RateLimiter:
         place: asyncio.Future[float] = self.loop.create_future()
         put = self._waiting.appendleft if again else self._waiting.append
         put((place, tokens))
-        self._let_in()
+        self._admit_waiting()
         try:
             return await place
         except asyncio.CancelledError:
@@ -167,7 +167,7 @@ class RateLimiter:
         if self._alarm:  # it may be late for the new rate
             self._alarm.cancel()
             self._alarm = None
-        self._let_in()
+        self._admit_waiting()
 
     @property
     def latency(self) -> float:
@@ -181,7 +181,7 @@ class RateLimiter:
 
     def _leave(self) -> None:
         self._busy -= 1
-        self._let_in()
+        self._admit_waiting()
 
     def _admit(self, tokens: float) -> float:
         now = self.clock()
@@ -193,10 +193,10 @@ class RateLimiter:
             self._tokens.take(tokens, now)
         return now
 
-    def _let_in(self) -> None:
+    def _admit_waiting(self) -> None:
         while self._waiting and self._busy < self.concurrency.limit:
             if (delay := self._delay()) > 0:
-                self._come_back(delay)
+                self._wake_later(delay)
                 return
             place, tokens = self._waiting.popleft()
             if not place.done():
@@ -213,13 +213,13 @@ class RateLimiter:
                 delay = max(delay, bucket.delay(now))
         return delay
 
-    def _come_back(self, seconds: float) -> None:
+    def _wake_later(self, seconds: float) -> None:
         if self._alarm is None:
             self._alarm = self.loop.call_later(seconds, self._wake)
 
     def _wake(self) -> None:
         self._alarm = None
-        self._let_in()
+        self._admit_waiting()
 
 
 def shared_rate_limiter(
