@@ -25,8 +25,8 @@ import numpy as np
 import pyarrow as pa
 
 from ragmetrics.judges import EMBEDDING, ReplyCache
-from ragmetrics.judges.cache.reply_files import write
-from ragmetrics.judges.cache.reply_index import SCHEMA, ReplyIndex
+from ragmetrics.judges.reply_cache import ReplyIndex
+from ragmetrics.judges.reply_files import SCHEMA, WantedReply, write
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import Files
 
@@ -101,10 +101,9 @@ def _fill(files: Files, prompt: str, count: int, asked: int, draw: np.random.Gen
         low, high = shard_range(shard, _SHARDS)
         part = keys[(first >= int(low, 16)) & (first <= int(high, 16))]
         for some in np.array_split(part, _FILES):
-            gathered = ReplyIndex()
+            gathered = ReplyIndex(WantedReply())
             for start in range(0, len(some), 4_096):
                 gathered.add(_table(some[start : start + 4_096], prompt, draw))
-            gathered.settle()
             write(files, folder, gathered, low, high)
             gathered.close()
 

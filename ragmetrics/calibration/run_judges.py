@@ -142,7 +142,7 @@ def _metrics(settings: Settings) -> dict[str, Metric]:
 
 
 def _reply_cache(files: Files | None, judge: Judge, at: datetime) -> ReplyCache | None:
-    if files is None or not judge.keeps:
+    if files is None or not judge.cacheable:
         return None
     today = files.at(f"calibrations/replies/dt={at:%Y-%m-%d}")
     cache = ReplyCache(today, judge.fingerprint, *_ALL_KEYS)

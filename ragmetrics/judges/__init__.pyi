@@ -1,4 +1,22 @@
 from .base import Embedder as Embedder, Judge as Judge, fingerprint as fingerprint
+from .batch_api import (
+    ENDED as ENDED,
+    BatchApi as BatchApi,
+    counted as counted,
+    make_client as make_client,
+)
+from .batch_lifecycle import (
+    BatchRecord as BatchRecord,
+    BatchRecords as BatchRecords,
+    all_batches as all_batches,
+)
+from .client import JudgeClient as JudgeClient, MetricRequest as MetricRequest, Record as Record
+from .client_base import SingleFlight as SingleFlight, UsageCounters as UsageCounters
+from .embeddings import (
+    TEXTS_PER_REQUEST as TEXTS_PER_REQUEST,
+    EmbeddingClient as EmbeddingClient,
+    expected_of as expected_of,
+)
 from .factory import (
     expect_some as expect_some,
     make_embedder as make_embedder,
@@ -6,55 +24,39 @@ from .factory import (
     make_member as make_member,
     names_of as names_of,
 )
-from .client import JudgeClient as JudgeClient, Record as Record, MetricRequest as MetricRequest
-from .batch_api import BatchApi as BatchApi, counted as counted, ENDED as ENDED
-from .cache.batches import (
-    BatchRecord as BatchRecord,
-    BatchRecords as BatchRecords,
-    all_batches as all_batches,
-)
-from .cache.judgements import ReplyCache as ReplyCache, EMBEDDING as EMBEDDING
-from .deadline import (
-    before_deadline as before_deadline,
-    deadline_at as deadline_at,
-    use_deadline as use_deadline,
-)
-from .embedding_client import (
-    EmbeddingClient as EmbeddingClient,
-    expected_of as expected_of,
-    TEXTS_PER_REQUEST as TEXTS_PER_REQUEST,
-)
-from .embeddings import HashedEmbedder as HashedEmbedder
-from .endpoint_config import find_access as find_access
 from .fused_prompt import Fused as Fused, fusible as fusible
-from .http_errors import (
+from .lexical_judge import EmbeddedJudge as EmbeddedJudge, HashedEmbedder as HashedEmbedder
+from .prompt_translation import translate as translate
+from .quota_sharing import leave_quota as leave_quota
+from .replayed import Recorder as Recorder
+from .reply_cache import EMBEDDING as EMBEDDING, ReplyCache as ReplyCache
+from .responses import (
     RetryableError as RetryableError,
     error_of as error_of,
     retry_after as retry_after,
 )
-from .lexical_judge import EmbeddedJudge as EmbeddedJudge
-from .metered_judge import MeteredJudge as MeteredJudge
-from .prompt_translation import translate as translate
-from .quota_sharing import leave_quota as leave_quota
-from .replayed import Recorder as Recorder
-from .response_body import BodyReader as BodyReader, TooLarge as TooLarge, ENCODINGS as ENCODINGS
-from .sdk import make_client as make_client
-from .single_flight import SingleFlight as SingleFlight
-from .spend_limit import (
+from .run_limits import (
+    MeteredJudge as MeteredJudge,
     Spend as Spend,
     SpendLimiter as SpendLimiter,
+    before_deadline as before_deadline,
     budget_in_use as budget_in_use,
+    deadline_at as deadline_at,
     use_budget as use_budget,
+    use_deadline as use_deadline,
 )
 from .transport import (
+    CONNECT_SECONDS as CONNECT_SECONDS,
+    ENCODINGS as ENCODINGS,
     Answer as Answer,
+    BodyReader as BodyReader,
     Dropped as Dropped,
+    TooLarge as TooLarge,
     Unreachable as Unreachable,
     certificates as certificates,
-    translate_connection_errors as translate_connection_errors,
+    find_access as find_access,
     proxy_of as proxy_of,
     read_answer as read_answer,
-    CONNECT_SECONDS as CONNECT_SECONDS,
+    translate_connection_errors as translate_connection_errors,
 )
-from .usage_counter import UsageCounters as UsageCounters
 from .word_frequencies import Corpus as Corpus

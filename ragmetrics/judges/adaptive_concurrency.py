@@ -147,9 +147,9 @@ class AdaptiveConcurrency:
 
     def successor(self) -> AdaptiveConcurrency:
         """A copy with the learned state, for the next limiter of the same endpoint."""
-        heir = copy(self)
-        heir._in_flight, heir._window, heir._trial, heir._before = 0, None, None, None
-        return heir
+        made = copy(self)
+        made._in_flight, made._window, made._trial, made._before = 0, None, None, None
+        return made
 
     def of(self, kind: str) -> Latencies:
         """The latencies of one kind of request."""

@@ -41,7 +41,7 @@ class Judge(Protocol):
     fingerprint: str
     concurrency: int
     """Most concurrent requests."""
-    keeps: bool
+    cacheable: bool
     """Whether its replies are worth caching."""
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
@@ -93,7 +93,7 @@ class Embedder(Protocol):
     name: str
     fingerprint: str
     concurrency: int
-    keeps: bool
+    cacheable: bool
 
     async def embed(self, text: str) -> Vector:
         """The vector of one text. Raises JudgeError like a judge."""

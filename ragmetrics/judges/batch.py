@@ -3,6 +3,7 @@
 Requests are collected until none comes for a moment, and then sent as one or more batches. Metrics
 that ask in several rounds make successive batches. The store holds a record of each batch: after a
 run that was killed, or that ended first, the next run continues with them and pays nothing twice.
+
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import asyncio
 import copy
 import logging
 import tempfile
-from collections.abc import Coroutine, Iterator, Sequence
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,11 +31,16 @@ from ragmetrics.errors import (
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_api import BatchApi
 from ragmetrics.judges.batch_files import Fault, FaultAction, InputFile, write_inputs
-from ragmetrics.judges.batch_lifecycle import BatchGone, BatchRun, ProgressDeadline
-from ragmetrics.judges.batch_registry import Item, Job, Jobs
-from ragmetrics.judges.cache.batches import BatchRecord, BatchRecords
-from ragmetrics.judges.chat_completions import FORMATS, chat_fingerprint, request_body
-from ragmetrics.judges.http_errors import no_model
+from ragmetrics.judges.batch_lifecycle import (
+    BatchGone,
+    BatchRecord,
+    BatchRecords,
+    BatchRun,
+    ProgressDeadline,
+)
+from ragmetrics.judges.live import FORMATS, chat_fingerprint, request_body
+from ragmetrics.judges.responses import no_model
+from ragmetrics.judges.run_limits import SpendLimiter, budget_in_use
 from ragmetrics.model import Ask
 from ragmetrics.storage import temporary_file
 
@@ -44,7 +51,6 @@ if TYPE_CHECKING:
     from ragmetrics.storage import Files
 
 log = logging.getLogger(__name__)
-
 _AT_ONCE = 1_000
 _ERRORS: dict[FaultAction, type[JudgeError]] = {
     FaultAction.REFUSE: JudgeRefused,
@@ -60,7 +66,7 @@ class BatchJudge:
     """
 
     note = ""
-    keeps = True
+    cacheable = True
     concurrency = 1_000_000
     """All requests of a night may wait at once."""
 
@@ -216,10 +222,12 @@ class BatchJudge:
         return False
 
     def _take_attempt(self, item: Item) -> bool:
-        """Whether the budget allows one more attempt."""
+        """Take one attempt from the budget, before sending; whether it has one left."""
         try:
-            item.take_attempt()
+            if item.budget:
+                item.budget.attempt()
         except OverBudget as error:
+            error.failures = dict(item.failures)
             self._fail([item], error)
             return False
         return True
@@ -242,7 +250,7 @@ class BatchJudge:
                     job.file.unlink()
                     job.file = None
                 outcomes = await run.outcomes()
-            await self._hand_out(job, run.failure, outcomes)
+            await self._set_answers(job, run.failure, outcomes)
         except BatchGone:
             await self._remove_record(job)
             for item in job.waiting.values():
@@ -253,7 +261,7 @@ class BatchJudge:
             job.record = run.record
             job.waiting = {}
 
-    async def _hand_out(
+    async def _set_answers(
         self, job: Job, failure: Fault | None, outcomes: dict[str, Reply | Fault]
     ) -> None:
         job.outcomes = outcomes
@@ -334,3 +342,93 @@ def _log_store_errors() -> Iterator[None]:
         yield
     except StoreError as error:
         log.warning("the record of a batch cannot be updated: %s", error)
+
+
+@dataclass
+class Item:
+    """One request, sent once for all that wait for it."""
+
+    name: str
+    request: Ask
+    answer: asyncio.Future[Reply]
+    failures: Counter[str] = field(default_factory=Counter)
+    budget: SpendLimiter | None = field(default_factory=budget_in_use)
+    """Budget of the part that asked first."""
+
+
+@dataclass
+class Job:
+    """A batch and the items that wait for it."""
+
+    record: BatchRecord
+    requests: frozenset[str]
+    unsettled: set[str]
+    """Requests whose answers are not cached yet."""
+    file: Path | None = None
+    waiting: dict[str, Item] = field(default_factory=dict)
+    outcomes: dict[str, Reply | Fault] | None = None
+    """Outcome of each request; None while the batch is in progress."""
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether a task waits for its end."""
+        return self.task is not None and not self.task.done()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all its answers are cached."""
+        return self.outcomes is not None and not self.unsettled
+
+    @property
+    def rest(self) -> BatchRecord | None:
+        """Record of the requests that are not cached yet; None if these are all."""
+        rest = [name for name in self.record.requests if name in self.unsettled]
+        if self.outcomes is None or len(rest) == len(self.record.requests):
+            return None
+        return self.record.model_copy(update={"requests": rest})
+
+
+class Jobs:
+    """All batches on record. They are few, so a request is searched for in each."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, Job] = {}
+
+    def add(self, record: BatchRecord) -> Job:
+        """Register the batch of a record, and return it."""
+        job = self._jobs.get(record.nonce)
+        if job is None:
+            requests = frozenset(record.requests)
+            job = self._jobs[record.nonce] = Job(record, requests, set(requests))
+        return job
+
+    def all(self) -> list[Job]:
+        """Every batch."""
+        return list(self._jobs.values())
+
+    def forget(self, job: Job) -> None:
+        """Drop a batch."""
+        self._jobs.pop(job.record.nonce, None)
+
+    def reply_to(self, name: str) -> Reply | None:
+        """The reply to a request in a batch that has ended."""
+        for job in self._with(name):
+            outcome = job.outcomes.get(name) if job.outcomes is not None else None
+            if isinstance(outcome, Reply):
+                return outcome
+        return None
+
+    def at_work_on(self, name: str) -> Job | None:
+        """A batch in progress that has the request."""
+        return next((job for job in self._with(name) if job.outcomes is None), None)
+
+    def settle(self, names: Iterable[str]) -> list[Job]:
+        """Note that the answers to requests are cached; return the batches that this settles."""
+        touched = [(job, name) for name in names for job in self._with(name)]
+        for job, name in touched:
+            job.unsettled.discard(name)
+        return [job for job, _ in touched if job.is_settled]
+
+    def _with(self, name: str) -> list[Job]:
+        return [job for job in self._jobs.values() if name in job.requests]

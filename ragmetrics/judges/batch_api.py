@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -13,9 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_files import ENDPOINT, Fault, add_outcome, is_refusing, read_outputs
-from ragmetrics.judges.http_errors import incompatible
-from ragmetrics.judges.response_body import BadBody, TooLarge
-from ragmetrics.judges.transport import CONNECT_SECONDS
+from ragmetrics.judges.responses import incompatible
+from ragmetrics.judges.transport import CONNECT_SECONDS, ENCODINGS, BadBody, TooLarge, Unpacker
 from ragmetrics.storage import temporary_file
 from ragmetrics.text import shorten
 
@@ -24,21 +24,23 @@ if TYPE_CHECKING:
     from openai.pagination import AsyncCursorPage
     from openai.types import Batch
 
-    from ragmetrics.judges.cache.batches import BatchRecord
+    from ragmetrics.config import JudgeSettings
+    from ragmetrics.judges.batch_lifecycle import BatchRecord
+    from ragmetrics.judges.transport import Access
 
 NONCE = "ragmetrics"
 """Metadata key of a batch that holds its nonce."""
 ENDED = ("completed", "failed", "expired", "cancelled")
-
 T = TypeVar("T")
-
 _UPLOAD_SECONDS = 600.0
-_VAIN_PAUSE = 0.25  # seconds before the second and last try, before the server was ever reached
+_CONNECT_PAUSE = 0.25  # seconds before the second and last try, before the server was ever reached
 _PAGE = 100
 _MOST_PAGES = 50
 # Most difference between the clocks of two machines.
 _CLOCK = timedelta(hours=1)
 _NO_MOMENT = 1 << 36  # seconds since 1970, in the year 4147
+MOST_FILE_BYTES = 1_000_000_000
+"""Most bytes of a batch's output, decompressed; it is streamed to the disk."""
 
 
 class BatchApi:
@@ -167,7 +169,7 @@ class BatchApi:
                         break
                     if last or isinstance(error, openai.APITimeoutError):
                         raise
-                    await asyncio.sleep(_VAIN_PAUSE)
+                    await asyncio.sleep(_CONNECT_PAUSE)
             self._reached = True
         return await call(self._client)
 
@@ -263,3 +265,62 @@ def counted(batch: Any) -> str:
         return str(batch.status)
     failed = f", {counts.failed} failed" if counts.failed else ""
     return f"{batch.status}, {counts.completed} of {counts.total} answered{failed}"
+
+
+def make_client(access: Access, settings: JudgeSettings) -> AsyncOpenAI:
+    """A client of the endpoint with a size limit for answers. Raises JudgeRefused if the proxies of
+    the environment, such as `http_proxy`, cannot be used.
+    """
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
+
+    try:
+        return AsyncOpenAI(
+            api_key=access.key,
+            base_url=access.address,
+            timeout=Timeout(settings.timeout_seconds, connect=CONNECT_SECONDS),
+            max_retries=settings.retries,
+            default_headers={"Accept-Encoding": ENCODINGS},
+            http_client=DefaultAsyncHttpxClient(
+                event_hooks={"response": [bounding(settings.max_reply_bytes)]}
+            ),
+        )
+    except (ImportError, ValueError) as error:
+        raise JudgeRefused(
+            f"the proxy that the environment names cannot be used: {error}"
+        ) from error
+
+
+def bounding(most_bytes: int) -> Callable[[Any], Awaitable[None]]:
+    """A response hook that limits the size of the body. Reading raises TooLarge and BadBody."""
+
+    async def bound(response: Any) -> None:
+        most = MOST_FILE_BYTES if response.url.path.endswith("/content") else most_bytes
+        packed = response.headers.pop("Content-Encoding", "")
+        response.stream = _stream(response, Unpacker(packed), most)
+
+    return bound
+
+
+def _stream(response: Any, unpacker: Unpacker, most: int) -> Any:
+    # The SDK uses httpx or httpx2, depending on its version.
+    library = sys.modules[type(response).__module__.partition(".")[0]]
+    raw = response.stream
+
+    class Bounded(library.AsyncByteStream):  # type: ignore[misc, name-defined]
+        """The decompressed body."""
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for piece in raw:
+                for unpacked in unpacker.feed(piece):
+                    size += len(unpacked)
+                    if size > most:
+                        raise TooLarge(most)
+                    yield unpacked
+            unpacker.finish()
+
+        async def aclose(self) -> None:
+            """Release the connection."""
+            await raw.aclose()
+
+    return Bounded()

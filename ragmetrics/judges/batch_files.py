@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ragmetrics.judges.base import Reply
-from ragmetrics.judges.chat_completions import PATH, read_reply
-from ragmetrics.judges.http_errors import UNREADABLE, is_filter
-from ragmetrics.judges.reported_usage import mapping
+from ragmetrics.judges.live import PATH, read_reply
+from ragmetrics.judges.responses import UNREADABLE, is_filter, mapping
 from ragmetrics.text import shorten
 
 ENDPOINT = f"/v1{PATH}"

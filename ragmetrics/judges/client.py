@@ -13,23 +13,23 @@ from dataclasses import dataclass, replace
 from pydantic import BaseModel
 
 from ragmetrics.errors import (
-    Declined,
     JudgeError,
-    JudgePending,
     JudgeRefused,
     OverBudget,
-    OverDeadline,
     Unanswered,
     UnreadableReply,
 )
 from ragmetrics.judges.base import Judge, Reply, TracksRequests
-from ragmetrics.judges.cache.judgements import CachedReply, ReplyCache
-from ragmetrics.judges.deadline import before_deadline
-from ragmetrics.judges.embedding_client import EmbeddingClient
+from ragmetrics.judges.client_base import (
+    ClientBase,
+    SingleFlight,
+    UsageCounter,
+)
+from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.fused_prompt import Fused, fusible
-from ragmetrics.judges.metered_judge import MeteredJudge
-from ragmetrics.judges.single_flight import SingleFlight, SingleFlightScope
-from ragmetrics.judges.usage_counter import UsageCounter, UsageCounters
+from ragmetrics.judges.reply_cache import ReplyCache
+from ragmetrics.judges.reply_files import CachedReply
+from ragmetrics.judges.run_limits import MeteredJudge, before_deadline
 from ragmetrics.model import Answer, Ask, Embed, Request, Status
 from ragmetrics.text import is_refusal, shorten
 
@@ -61,11 +61,10 @@ class _Part:
             self.future.set_result(answer)
 
 
-class JudgeClient:
-    """Client of one judge: sends each distinct request once and caches the reply.
+class JudgeClient(ClientBase):
+    """Sends each distinct request once and caches the reply.
 
-    All clients of one judge in this process share `single_flight`. With `fuse`, the requests that a
-    row makes at one time are sent as one.
+    With `fuse`, the requests that a row makes at one time are sent as one.
     """
 
     def __init__(
@@ -81,20 +80,13 @@ class JudgeClient:
         record: Record | None = None,
         meter: MeteredJudge | None = None,
     ) -> None:
+        super().__init__(judge, cache, single_flight)
         self.judge = judge
-        self._tracker = judge if isinstance(judge, TracksRequests) else None
         self.name = name or judge.name
-        self.counters = UsageCounters()
-        self.refusal: JudgeRefused | None = None
-        """Why the judge refuses. Once this is set, no request is sent."""
-        self.overdue: OverDeadline | None = None
-        """Set when the run's deadline ended a request."""
+        self._tracker = judge if isinstance(judge, TracksRequests) else None
         self._embeddings, self._reasks = embeddings, reasks
-        self._cache = cache if judge.keeps else None
         self._record, self._meter = record, meter
         self._fuse = fuse
-        self._judging = asyncio.Semaphore(judge.concurrency)
-        self._flights = SingleFlightScope(single_flight)
         self._fusing: set[asyncio.Task[None]] = set()
 
     async def answer(self, row_key: str, request: Request, metric: str = "") -> Answer:
@@ -136,16 +128,15 @@ class JudgeClient:
         """Whether a run continues after a refusal: there were answers before it, and their scores
         are worth writing.
         """
-        judge = self.refusal is None or self._flights.has_answered
+        judge = self.refusal is None or self.has_answered
         return judge and (self._embeddings.refusal is None or self._embeddings.has_answered)
 
     async def stop(self) -> None:
         """Cancel the requests that have no answer yet."""
-        await self._flights.stop()
-        if self._fusing:
-            for task in self._fusing:
-                task.cancel()
-            await asyncio.gather(*self._fusing, return_exceptions=True)
+        await super().stop()
+        for task in self._fusing:
+            task.cancel()
+        await asyncio.gather(*self._fusing, return_exceptions=True)
         await self._embeddings.stop()
 
     async def _find(self, key: str, request: Ask, counter: UsageCounter) -> Answer:
@@ -176,7 +167,7 @@ class JudgeClient:
         reason, refusals = "", 0
         try:
             for attempt in range(1 + self._reasks):
-                async with self._judging:
+                async with self._slots:
                     reply = await self._reply(request, attempt, counter)
                     try:
                         verdict = _read(request, reply)
@@ -195,10 +186,7 @@ class JudgeClient:
         return Unanswered(Status.UNREADABLE, reason)
 
     async def _reply(self, request: Ask, attempt: int, counter: UsageCounter) -> Reply:
-        if self.refusal:
-            raise JudgeRefused(str(self.refusal))
-        if self._cache:
-            await self._cache.prepare()
+        await self._prepare()
         try:
             async with before_deadline():
                 if self._meter:
@@ -226,21 +214,6 @@ class JudgeClient:
         if self._tracker:
             self._tracker.settled(request)
 
-    def _failed_answer(self, error: JudgeError, counter: UsageCounter) -> Unanswered:
-        if isinstance(error, JudgeRefused):
-            self.refusal = error
-        if isinstance(error, OverDeadline):
-            self.overdue = error
-        if isinstance(error, JudgeRefused | JudgePending):
-            raise error
-        if isinstance(error, OverBudget):
-            return Unanswered(Status.OVER_BUDGET, str(error))
-        if isinstance(error, Declined):
-            counter.failures["refusal"] += 1
-            return Unanswered(Status.REFUSED, str(error))
-        counter.failures["judge_failed"] += 1
-        return Unanswered(Status.JUDGE_FAILED, str(error))
-
     def _begin_fused(self, row_key: str, wanted: Sequence[MetricRequest]) -> None:
         """Send the requests that are neither pending nor cached as one request per repeat."""
         loop = asyncio.get_running_loop()
@@ -267,7 +240,7 @@ class JudgeClient:
         counter = self.counters[" + ".join(dict.fromkeys(one.metric for one in parts.values()))]
         try:
             fused = Fused([one.ask for one in parts.values()])
-            async with self._judging:
+            async with self._slots:
                 await self._ask_fused(row_key, fused, parts, counter)
             left = [one for one in parts.values() if not one.future.done()]
             await asyncio.gather(*(self._ask_alone(row_key, one) for one in left))

@@ -1,4 +1,8 @@
-"""Embeddings: hashed (no network), or any OpenAI-compatible endpoint."""
+"""Embeddings: the client of an embedder, and an embedder at any OpenAI-compatible endpoint.
+
+The client requests each distinct text once, checks each vector and caches it. A valid vector is
+one-dimensional and finite, has a length above 0, and the size of the model's other vectors.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,8 @@ import asyncio
 import base64
 import json
 import math
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate, pairwise
@@ -15,73 +19,175 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from ragmetrics.judges.base import Embedded, fingerprint
-from ragmetrics.judges.deadline import Deadline, deadline_in_use, use_deadline
+from ragmetrics.config import EmbeddingSettings
+from ragmetrics.errors import (
+    JudgeError,
+    JudgeRefused,
+    Unanswered,
+)
+from ragmetrics.judges.base import Embedded, Embedder, Metered, fingerprint
+from ragmetrics.judges.client_base import (
+    ClientBase,
+    SingleFlight,
+    UsageCounter,
+)
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.http_errors import UNREADABLE, Oversized, RequestRejected
-from ragmetrics.judges.reported_usage import count, mapping
-from ragmetrics.judges.spend_limit import SpendLimiter, budget_in_use, use_budget
-from ragmetrics.judges.word_frequencies import Corpus, words
-from ragmetrics.model import Vector
+from ragmetrics.judges.reply_cache import EMBEDDING, ReplyCache
+from ragmetrics.judges.reply_files import CachedReply
+from ragmetrics.judges.responses import UNREADABLE, Oversized, RequestRejected, count, mapping
+from ragmetrics.judges.run_limits import (
+    Deadline,
+    Spend,
+    SpendLimiter,
+    before_deadline,
+    budget_in_use,
+    deadline_in_use,
+    use_budget,
+    use_deadline,
+)
+from ragmetrics.model import Answer, Embed, Status, Vector
 from ragmetrics.text import shorten
 
 if TYPE_CHECKING:
     from ragmetrics.config import JudgeSettings
-    from ragmetrics.judges.endpoint_config import Access
+    from ragmetrics.judges.transport import Access
     from ragmetrics.storage import Files
 
 _Waiting: TypeAlias = tuple[str, asyncio.Future[Embedded]]
 _Run: TypeAlias = tuple[SpendLimiter | None, Deadline | None]
-
 OPENAI_MODEL = "text-embedding-3-small"
-
-_DIMENSIONS = 4_096
 _NONE: Vector = np.empty(0, dtype=np.float32)
 _PATH = "/embeddings"
 _BATCH = 128
 _GATHERING_SECONDS = 0.01  # texts requested within it share a request
 _SPARING_SECONDS = 0.5  # the same, if the budget limits requests
+TEXTS_PER_REQUEST = 16
+"""Expected number of texts that share a request; at most 128 do."""
+_ATTEMPTS = 2
+"""Attempts for a text whose vector is not usable."""
 
 
-class HashedEmbedder:
-    """Words and character trigrams, weighted by rarity, hashed into a fixed number of dimensions.
+class EmbeddingClient(ClientBase):
+    """Client of the embedder, shared by all judges: each distinct text is embedded once."""
 
-    The default beside the embedded judge: texts are similar if they share words or parts of words.
-    """
+    def __init__(
+        self,
+        embedder: Embedder,
+        cache: ReplyCache | None = None,
+        single_flight: SingleFlight | None = None,
+        prices: EmbeddingSettings | None = None,
+    ) -> None:
+        super().__init__(embedder, cache, single_flight)
+        self._embedder, self._prices = embedder, prices or EmbeddingSettings()
+        self._checks = VectorChecks(self._cache.vector_sizes() if self._cache else None)
 
-    name = "hashed"
-    concurrency = 1
-    keeps = False
+    def begin(self, row_key: str, request: Embed, metric: str) -> Awaitable[Answer]:
+        """Start embedding a text now; awaiting the result gives its vector or a failure."""
+        key, text = request.key, request.input
+        self.counters[metric].shared += self._flights.is_asked(key)
+        return self._flights.ask(
+            key, lambda: self._find(row_key + key, text, self.counters[metric])
+        )
 
-    def __init__(self, corpus: Corpus) -> None:
-        self.fingerprint = fingerprint("hashed", 2)
-        self._corpus = corpus
+    async def _find(self, key: str, text: str, counter: UsageCounter) -> Answer:
+        try:
+            return await self._vector(key, text, counter)
+        except JudgeError as error:
+            counter.fail(error.failures)
+            error.failures = {}  # texts of one request share its error: count it once
+            if isinstance(error, JudgeRefused):
+                self.refusal = error
+                raise JudgeRefused(f"embeddings: {error}") from error
+            return self._failed_answer(error, counter)
 
-    async def embed(self, text: str) -> Vector:
-        """The vector of one text; zeros for a text without words."""
-        vector = np.zeros(_DIMENSIONS, dtype=np.float32)
-        for feature, weight in self._features(text):
-            vector[zlib.crc32(feature.encode("utf-8", "surrogatepass")) % _DIMENSIONS] += weight
+    def _cached(self, key: str, counter: UsageCounter) -> Vector | None:
+        """The cached vector, if it is usable."""
+        vector = self._cache.find_vector(key) if self._cache else None
+        if vector is None:
+            return None
+        if self._checks.problem(vector, counted=True):
+            counter.failures["unreadable_in_store"] += 1
+            return None
+        counter.answered_from_store += 1
         return vector
 
-    def _features(self, text: str) -> Iterator[tuple[str, float]]:
-        for word in words(text):
-            weight = self._corpus.weight(word)
-            yield word, weight
-            padded = f"<{word}>"
-            grams = [padded[i : i + 3] for i in range(len(padded) - 2)]
-            for gram in grams:
-                yield f"#{gram}", 0.5 * weight / len(grams)
+    async def _vector(self, key: str, text: str, counter: UsageCounter) -> Vector | Unanswered:
+        if (known := self._cached(key, counter)) is not None:
+            return known
+        async with self._slots:
+            await self._prepare()
+            async with before_deadline():
+                return await self._request(key, text, counter)
 
-    async def close(self) -> None:
-        """Nothing to close."""
+    async def _request(self, key: str, text: str, counter: UsageCounter) -> Vector | Unanswered:
+        """Request the vector and cache it; or why no usable vector came."""
+        problem = ""
+        for attempt in range(_ATTEMPTS):
+            found = await self._embed(text, counter)
+            # As it is stored: a later run scores with the same numbers.
+            vector: Vector = np.asarray(found.vector, dtype=np.float32)
+            problem = found.problem or self._checks.problem(vector, counted=attempt > 0)
+            if not problem:
+                if self._cache:
+                    await self._cache.add(CachedReply(key, EMBEDDING, vector))
+                return vector
+            if not isinstance(self._embedder, Metered):  # computed locally: the text has no words
+                return Unanswered(Status.NOT_APPLICABLE, f"embedding: {problem}")
+            counter.failures["unreadable"] += 1
+        return Unanswered(Status.UNREADABLE, f"embedding: {problem}")
+
+    async def _embed(self, text: str, counter: UsageCounter) -> Embedded:
+        if not isinstance(self._embedder, Metered):
+            return Embedded(await self._embedder.embed(text))
+        found = await self._embedder.embed_metered(text)
+        if budget := budget_in_use():
+            paid = self._prices.usd(found.tokens) or 0.0
+            budget.charge_embedding(expected_of(text, self._prices), found.tokens, paid)
+        counter.add_embedded(found)
+        return found
+
+
+class VectorChecks:
+    """Checks of one embedder's vectors; `known` has the number of cached vectors by size.
+
+    The expected size is the most frequent one so far.
+    """
+
+    def __init__(self, known: Counter[int] | None = None) -> None:
+        self._sizes = Counter(known or {})
+
+    def problem(self, vector: Vector, *, counted: bool = False) -> str:
+        """Why a vector is invalid; empty if it is valid.
+
+        `counted`: its size is counted already, as for a cached vector.
+        """
+        if vector.ndim != 1:
+            return f"it has {vector.ndim} dimensions, and a vector has one"
+        if not vector.size:
+            return "it is empty"
+        if not np.isfinite(vector).all():
+            return "it holds NaN or infinity"
+        if not 0 < np.linalg.norm(vector) < np.inf:
+            return "it has no direction: its length is 0 or infinite"
+        if not counted:
+            self._sizes[vector.size] += 1
+        (usual, times), *_ = self._sizes.most_common(1)
+        if vector.size != usual and self._sizes[vector.size] < times:
+            return f"it has {vector.size:,} numbers, and the model's vectors have {usual:,}"
+        return ""
+
+
+def expected_of(text: str, prices: EmbeddingSettings) -> Spend:
+    """Expected cost of the vector of a text, with its share of a request."""
+    tokens = -(-len(text) // 4)
+    return Spend(1 / TEXTS_PER_REQUEST, tokens, prices.usd(tokens) or 0.0)
 
 
 class OpenAIEmbedder:
     """An OpenAI-compatible embeddings endpoint; texts that wait together share a request."""
 
     concurrency = 256
-    keeps = True
+    cacheable = True
 
     def __init__(
         self, access: Access, model: str, settings: JudgeSettings, files: Files | None = None

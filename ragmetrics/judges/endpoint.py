@@ -23,10 +23,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges import spend_limit
-from ragmetrics.judges.circuit_breaker import SILENCE, Breaker
-from ragmetrics.judges.deadline import seconds_left
-from ragmetrics.judges.http_errors import (
+from ragmetrics.judges.quota_sharing import Heartbeat, join_quota
+from ragmetrics.judges.rate_limiter import SILENCE, Breaker, RateLimiter, shared_rate_limiter
+from ragmetrics.judges.responses import (
     UNREADABLE,
     Oversized,
     RetryableError,
@@ -34,18 +33,16 @@ from ragmetrics.judges.http_errors import (
     error_of,
     incompatible,
     retry_after,
+    tokens_of,
     used_up,
 )
-from ragmetrics.judges.quota_sharing import Heartbeat, join_quota
-from ragmetrics.judges.rate_limiter import RateLimiter, shared_rate_limiter
-from ragmetrics.judges.reported_usage import tokens_of
-from ragmetrics.judges.response_body import TooLarge
-from ragmetrics.judges.transport import Answer, Dropped, Transport, Unreachable
+from ragmetrics.judges.run_limits import seconds_left, take_attempt
+from ragmetrics.judges.transport import Answer, Dropped, TooLarge, Transport, Unreachable
 from ragmetrics.text import shorten
 
 if TYPE_CHECKING:
     from ragmetrics.config import JudgeSettings
-    from ragmetrics.judges.endpoint_config import Access
+    from ragmetrics.judges.transport import Access
     from ragmetrics.storage import Files
 
 T = TypeVar("T")
@@ -146,7 +143,7 @@ class Endpoint:
         planned, deadline = limiter.clock(), math.inf
         while True:
             tokens = len(call.body) / 4 + self._completion
-            spend_limit.attempt(embeds=call.kind == "embedding")
+            take_attempt(embeds=call.kind == "embedding")
             sent = await self._enter(limiter, tokens, deadline, again=bool(failures))
             if self._refusal:
                 limiter.lost()

@@ -1,4 +1,8 @@
-"""Makes judges and embedders from the settings."""
+"""Makes judges and embedders from the settings.
+
+A panel member without credentials becomes an UnavailableJudge: its cached replies are used, and the
+other judges of the panel continue.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,17 @@ from pydantic import SecretStr
 
 from ragmetrics.config import JudgeSettings, Settings, api_key
 from ragmetrics.errors import JudgeRefused
-from ragmetrics.judges.base import Embedder, Judge, fingerprint
-from ragmetrics.judges.endpoint_config import find_access
+from ragmetrics.judges.base import Embedder, Judge, Reply, fingerprint
 from ragmetrics.judges.fused_prompt import INSTRUCTION
 from ragmetrics.judges.lexical_judge import EmbeddedJudge
 from ragmetrics.judges.local import MODEL as LOCAL_MODEL, LocalEmbedder, LocalJudge, model_of
 from ragmetrics.judges.replayed import RecordedJudge
-from ragmetrics.judges.unavailable import UnavailableEmbedder, UnavailableJudge
+from ragmetrics.judges.transport import find_access
 from ragmetrics.judges.word_frequencies import Corpus
+from ragmetrics.model import Ask, Vector
 from ragmetrics.storage import Files
+
+_NO_KEY = SecretStr("none")  # of judges that send no request
 
 
 def make_judges(settings: Settings, corpus: Corpus, files: Files | None = None) -> list[Judge]:
@@ -75,9 +81,6 @@ def make_judge(
     return _remote(judge, fuse, files, api_key(judge.api_key_env, os.environ))
 
 
-_NO_KEY = SecretStr("none")  # of judges that send no request
-
-
 def _remote(
     judge: JudgeSettings, fuse: str | None, files: Files | None, key: SecretStr | None
 ) -> Judge:
@@ -87,7 +90,7 @@ def _remote(
     made: Judge
     if judge.name == "openai-batch":
         from ragmetrics.judges.batch import BatchJudge
-        from ragmetrics.judges.sdk import make_client
+        from ragmetrics.judges.batch_api import make_client
 
         made = BatchJudge(make_client(access, judge), judge, files)
     else:
@@ -103,7 +106,8 @@ def make_embedder(settings: Settings, corpus: Corpus, files: Files | None = None
     Processes that use an endpoint share its limits by the store `files`. Without a key it raises
     JudgeRefused; with a panel of several judges it returns an UnavailableEmbedder.
     """
-    from ragmetrics.judges.embeddings import OPENAI_MODEL, HashedEmbedder, OpenAIEmbedder
+    from ragmetrics.judges.embeddings import OPENAI_MODEL, OpenAIEmbedder
+    from ragmetrics.judges.lexical_judge import HashedEmbedder
 
     chosen = settings.embeddings
     by_kind = {
@@ -128,3 +132,43 @@ def make_embedder(settings: Settings, corpus: Corpus, files: Files | None = None
             raise
         never_asked = OpenAIEmbedder(find_access(judge, base_url, _NO_KEY), model, judge)
         return UnavailableEmbedder(never_asked, error)
+
+
+class UnavailableJudge:
+    """Replaces `judge`, which lacks its key, with the same name and fingerprint."""
+
+    def __init__(self, judge: Judge, refusal: JudgeRefused) -> None:
+        self.name, self.note = judge.name, judge.note
+        self.fingerprint, self.cacheable = judge.fingerprint, judge.cacheable
+        self.concurrency = judge.concurrency
+        self.refusal = refusal
+        self._judge = judge
+
+    async def reply(self, request: Ask, attempt: int) -> Reply:
+        """Raises JudgeRefused."""
+        raise JudgeRefused(str(self.refusal))
+
+    def evidence(self, request: Ask) -> None:
+        """None."""
+
+    async def close(self) -> None:
+        """Close the replaced one."""
+        await self._judge.close()
+
+
+class UnavailableEmbedder:
+    """Replaces `embedder`, which lacks its key, with the same name and fingerprint."""
+
+    def __init__(self, embedder: Embedder, refusal: JudgeRefused) -> None:
+        self.name, self.fingerprint = embedder.name, embedder.fingerprint
+        self.concurrency, self.cacheable = embedder.concurrency, embedder.cacheable
+        self.refusal = refusal
+        self._embedder = embedder
+
+    async def embed(self, text: str) -> Vector:
+        """Raises JudgeRefused."""
+        raise JudgeRefused(str(self.refusal))
+
+    async def close(self) -> None:
+        """Close the replaced one."""
+        await self._embedder.close()

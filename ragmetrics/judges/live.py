@@ -1,36 +1,42 @@
-"""The live judge: an OpenAI-compatible endpoint, one call per request."""
+"""The live judge: an OpenAI-compatible endpoint, one chat completion per request.
+
+The batch judge sends the same bodies, and reads the same answers.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ragmetrics.judges.base import Reply
-from ragmetrics.judges.chat_completions import PATH, Envelope, chat_fingerprint, read_reply
+from ragmetrics.judges.base import Reply, fingerprint
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.http_errors import RequestRejected
+from ragmetrics.judges.responses import RequestRejected, tokens_of
 from ragmetrics.model import Ask, Prompt
 
 if TYPE_CHECKING:
     from ragmetrics.config import JudgeSettings
-    from ragmetrics.judges.endpoint_config import Access
+    from ragmetrics.judges.transport import Access
     from ragmetrics.storage import Files
 
-
-_AT_HAND = 4
+_REQUESTS_PER_SLOT = 4
 """Requests per slot: while one waits before a retry, another one uses its slot."""
+PATH = "/chat/completions"
+FORMATS = ("json_schema", "json_object", "text")
+"""Formats of structured output, best first."""
+_END = '""}]}'  # end of a body with an empty user message
 
 
 class LiveJudge:
     """Asks one endpoint. `Endpoint` does the retries and keeps to the limits."""
 
     note = ""
-    keeps = True
+    cacheable = True
 
     def __init__(self, access: Access, settings: JudgeSettings, files: Files | None = None) -> None:
         self.name = f"openai:{settings.model}"
-        self.concurrency = _AT_HAND * settings.concurrency
+        self.concurrency = _REQUESTS_PER_SLOT * settings.concurrency
         self.fingerprint = chat_fingerprint(settings, access.address)
         self._endpoint = Endpoint(access, settings, settings.model, files)
         self._settings = settings
@@ -70,3 +76,92 @@ class LiveJudge:
             envelope = Envelope(self._settings, prompt, self._form)
             self._envelopes[prompt.digest] = envelope
         return envelope
+
+
+class Envelope:
+    """Template of a prompt's requests: all but the data, serialised once."""
+
+    def __init__(self, settings: JudgeSettings, prompt: Prompt[Any], form: int) -> None:
+        self.form = form
+        """Index of the requested format."""
+        self.settled = False
+        """Whether the endpoint has accepted that format."""
+        self._settings, self._prompt = settings, prompt
+        self._start = self._write()
+
+    def fill(self, request: Ask) -> bytes:
+        """The body of one request."""
+        if self._prompt.verbatim:
+            return _bytes(request_body(self._settings, request, FORMATS[self.form]))
+        return self._start + _bytes(request.text) + b"}]}"
+
+    def turn(self, form: int, said: str) -> bool:
+        """Switch to the next format after a rejection; whether to send the request again."""
+        if form != self.form:
+            return True  # another request has switched meanwhile
+        named = "response_format" in said or FORMATS[form] in said
+        if self.settled or self._prompt.verbatim or not named or form + 1 == len(FORMATS):
+            return False
+        self.form = form + 1
+        self._start = self._write()
+        return True
+
+    def _write(self) -> bytes:
+        messages = [
+            {"role": "system", "content": self._prompt.system},
+            {"role": "user", "content": ""},
+        ]
+        body = _head(self._settings, self._prompt, FORMATS[self.form]) | {"messages": messages}
+        return _bytes(body).removesuffix(_END.encode())
+
+
+def chat_fingerprint(settings: JudgeSettings, base_url: str) -> str:
+    """Fingerprint of the model and its parameters; the way of asking is not part of it."""
+    return fingerprint(
+        "openai", settings.model, base_url, settings.temperature, settings.max_tokens
+    )
+
+
+def request_body(settings: JudgeSettings, request: Ask, form: str) -> dict[str, Any]:
+    """The body of a request: the prompt, then the data as the user's message."""
+    return _head(settings, request.prompt, form) | {
+        "messages": request.prompt.messages(request.data)
+    }
+
+
+def read_reply(answer: dict[str, Any]) -> Reply:
+    """Read an answer. Raises ValueError, LookupError or TypeError if it is not one."""
+    choice = answer["choices"][0] if answer["choices"] else {"message": {}}
+    message, tokens = choice["message"], tokens_of(answer)
+    refusal, end = message.get("refusal"), choice.get("finish_reason")
+    text = message.get("content") or refusal or ""
+    if not isinstance(text, str):
+        raise TypeError("a reply is text")
+    return Reply(
+        text=text,
+        prompt_tokens=tokens.prompt,
+        cached_tokens=tokens.cached,
+        completion_tokens=tokens.completion,
+        cut_off=end == "length",
+        refused=bool(refusal) or end == "content_filter",
+    )
+
+
+def _head(settings: JudgeSettings, prompt: Prompt[Any], form: str) -> dict[str, Any]:
+    schema = {"name": prompt.name, "schema": prompt.schema, "strict": True}
+    formats: dict[str, dict[str, Any]] = {
+        "json_schema": {"type": "json_schema", "json_schema": schema},
+        "json_object": {"type": "json_object"},
+    }
+    wanted = form in formats and not prompt.verbatim
+    return {
+        "model": settings.model,
+        "temperature": settings.temperature,
+        "max_tokens": settings.max_tokens,
+        **({"response_format": formats[form]} if wanted else {}),
+    }
+
+
+def _bytes(value: Any) -> bytes:
+    # ASCII, so that a lone surrogate of a broken log does not fail a request.
+    return json.dumps(value, separators=(",", ":")).encode("ascii")

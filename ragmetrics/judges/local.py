@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges.base import Reply, fingerprint
-from ragmetrics.judges.lexical_judge import VERSION as OVERLAP_VERSION
-from ragmetrics.judges.term_overlap import Overlap
+from ragmetrics.judges.lexical_judge import VERSION as OVERLAP_VERSION, EmbeddedJudge, Overlap
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.model import Ask, Vector
 
@@ -107,7 +106,7 @@ class LocalEmbedder:
 
     concurrency = 2 * _BATCH
     # To recompute a vector takes about 10 ms; to cache it takes 2 KB of the store per night.
-    keeps = False
+    cacheable = False
 
     def __init__(self, model: str = MODEL, threads: int = 1) -> None:
         self._encoder = load_encoder(model, threads)
@@ -211,12 +210,10 @@ def _has_words(text: str) -> bool:
     return any(sign.isalnum() for sign in text)
 
 
-class LocalJudge:
+class LocalJudge(EmbeddedJudge):
     """Answers each request by its prompt's baseline, with similarity beside words."""
 
     note = "a baseline of words and embeddings, not an LLM: trust its changes more than its values"
-    concurrency = 1
-    keeps = False
 
     def __init__(self, corpus: Corpus, model: str = MODEL) -> None:
         encoder = load_encoder(model, 1)
@@ -225,19 +222,5 @@ class LocalJudge:
         self._lexicon = EmbeddingLexicon(corpus, encoder)
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
-        """The baseline's verdict, computed in a thread. JudgeRefused for a prompt without one."""
-        baseline = request.prompt.baseline
-        if baseline is None:
-            raise JudgeRefused(
-                f"the local judge cannot answer the prompt {request.prompt.name!r}: "
-                "it has no baseline; choose another judge"
-            )
-        return Reply(verdict=await asyncio.to_thread(baseline, request.data, self._lexicon))
-
-    def evidence(self, request: Ask) -> Sequence[float] | None:
-        """The baseline's values before thresholding; None for a prompt without any."""
-        evidence = request.prompt.evidence
-        return evidence(request.data, self._lexicon) if evidence else None
-
-    async def close(self) -> None:
-        """Nothing to close: the whole process shares the model."""
+        """The baseline's verdict, computed in a thread."""
+        return await asyncio.to_thread(self._answer, request)

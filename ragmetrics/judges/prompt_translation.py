@@ -20,7 +20,7 @@ from ragmetrics import event_loop as loop
 from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import InputError, SettingsError, Unanswered, UnreadableReply
 from ragmetrics.judges.client import JudgeClient
-from ragmetrics.judges.embedding_client import EmbeddingClient
+from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.factory import make_embedder, make_judge
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics import reword

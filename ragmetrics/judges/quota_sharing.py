@@ -35,17 +35,17 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-LOOK_SECONDS = 5.0
+REFRESH_SECONDS = 5.0
 """Interval at which a heartbeat is renewed and the others are listed."""
-VOID_SECONDS = 30.0
+EXPIRY_SECONDS = 30.0
 """Age from which the process of a heartbeat counts as dead."""
 GRACE_SECONDS = 7.0
 """Time after which the other processes have seen a new heartbeat."""
 LINGER_SECONDS = 10.0
 """Time that a heartbeat stays after its last user, so that a process keeps it between two parts."""
 _LITTLE = 16  # a new process takes a sixteenth of its share
-_RUBBISH_SECONDS = 10 * VOID_SECONDS  # age from which any process may remove a heartbeat
-_PARTING_SECONDS = 2.0
+_REMOVAL_SECONDS = 10 * EXPIRY_SECONDS  # age from which any process may remove a heartbeat
+_EXIT_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class Heartbeat:
                     return
                 except Exception as error:  # any error: the other processes rely on the heartbeat
                     self._fail(error)
-                wait = LOOK_SECONDS if self._settled else GRACE_SECONDS / 2
+                wait = REFRESH_SECONDS if self._settled else GRACE_SECONDS / 2
                 await asyncio.sleep(wait)
         finally:
             with suppress(_NoThread):  # `_withdraw_all` removes the heartbeat
@@ -174,7 +174,7 @@ class Heartbeat:
         now = asyncio.get_running_loop().time()
         alive = await _in_thread(self._renew)
         self._failed = False
-        if self._seen is None or now - self._seen > VOID_SECONDS - LOOK_SECONDS:
+        if self._seen is None or now - self._seen > EXPIRY_SECONDS - REFRESH_SECONDS:
             # The others may count this process as dead.
             self._since, self._settled = now, False
         self._seen = now
@@ -220,9 +220,9 @@ class Heartbeat:
         alive = [self._path]
         for path, moment in times.items():
             age = abs(own - moment)  # a heartbeat from the future is dead too
-            if age <= VOID_SECONDS:
+            if age <= EXPIRY_SECONDS:
                 alive.append(path)
-            elif age > _RUBBISH_SECONDS:
+            elif age > _REMOVAL_SECONDS:
                 with suppress(StoreError):
                     self._files.remove(path)
         return sorted(alive)
@@ -242,7 +242,7 @@ def join_quota(files: Files, endpoint: Sequence[str], limiter: QuotaSharer) -> H
     heartbeat = heartbeats.get(key)
     if heartbeat is None:
         # Few retries: a failure is tried again at the next refresh.
-        impatient = Files(files.root, {**(files.options or {}), SECONDS: LOOK_SECONDS})
+        impatient = Files(files.root, {**(files.options or {}), SECONDS: REFRESH_SECONDS})
         heartbeat = Heartbeat(
             impatient, f"workers/judge={digest}", lambda: heartbeats.pop(key, None)
         )
@@ -270,4 +270,4 @@ def _register(heartbeat: Heartbeat) -> None:
 
 def _withdraw_all() -> None:
     for heartbeat in list(_registered):
-        heartbeat.withdraw(_PARTING_SECONDS)
+        heartbeat.withdraw(_EXIT_SECONDS)

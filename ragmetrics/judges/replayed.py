@@ -30,7 +30,7 @@ class RecordedJudge:
 
     note = "recorded replies"
     concurrency = 1
-    keeps = False
+    cacheable = False
 
     def __init__(self, path: str) -> None:
         self.name = f"recorded:{path}"

@@ -244,7 +244,7 @@ class _PartScorer:
     def _judgements(
         self, judge: Judge | Embedder, prompts: Sequence[str], ttl_days: int | None = None
     ) -> ReplyCache | None:
-        if not judge.keeps:
+        if not judge.cacheable:
             return None
         low, high = shard_range(self.shard, self.ref.shards)
         judgements = ReplyCache(

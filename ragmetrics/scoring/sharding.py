@@ -38,7 +38,9 @@ _PARTS = 16
 _ROW_SECONDS = 0.0005
 _KB_SECONDS = 0.0005
 """Reading and writing. Metrics that compare ids cost no more than this."""
-_KB_JUDGED = {"embedded": 0.004, "recorded": 0.004, "openai-batch": 0.004, "local": 0.08}
+_KB_JUDGED = 0.004
+_KB_JUDGED_BY = {"local": 0.08}
+"""Judges that compute longer than that."""
 
 # A judge at an endpoint, which answers all parts concurrently.
 _LATENCY = 1.0
@@ -110,7 +112,7 @@ def compute_seconds(settings: Settings, size: Extent) -> float:
         # A batch gets as many shards as a local judge.
         kinds = [one.name.partition(":")[0] for one in settings.panel if one.name != "openai"]
         kinds += ["embedded"] if settings.samples else []
-        a_kb += sum(_KB_JUDGED[kind] for kind in kinds)
+        a_kb += sum(_KB_JUDGED_BY.get(kind, _KB_JUDGED) for kind in kinds)
     return size.rows * a_row + size.text / 1_000 * a_kb
 
 

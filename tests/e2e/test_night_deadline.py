@@ -17,7 +17,7 @@ import yaml
 
 from flows import restart_limit as attempts
 from ragmetrics.config import load_settings
-from ragmetrics.judges import circuit_breaker as breaker, rate_limiter as gate
+from ragmetrics.judges import rate_limiter as gate
 from ragmetrics.model import Manifest
 from ragmetrics.pipeline import CoverageShort
 from ragmetrics.storage import open_store, run_of
@@ -75,7 +75,7 @@ def _as_in_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a process knows of endpoints goes with it: the rerun is another one."""
     monkeypatch.setattr(gate, "_limiters", {})
-    monkeypatch.setattr(breaker, "_dead", set())
+    monkeypatch.setattr(gate, "_dead", set())
 
 
 def run(settings: str) -> Manifest:

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ragmetrics.judges.quota_sharing import VOID_SECONDS
+from ragmetrics.judges.quota_sharing import EXPIRY_SECONDS
 from ragmetrics.model import LogRow
 from ragmetrics.scoring.sharding import shard_of
 from tests.fakes.clients import JudgeServer
@@ -148,7 +148,7 @@ def test_two_share_the_places_and_one_takes_over_from_the_dead(
         first.send_signal(signal.SIGKILL)
         share_out(holding, {"second": CEILING})
         dead, alive = sorted(sign.stat().st_mtime for sign in signs(tmp_path))
-        assert alive - dead > VOID_SECONDS
+        assert alive - dead > EXPIRY_SECONDS
 
 
 def test_three_that_begin_at_once_share_the_places(tmp_path: Path, holding: HoldingServer) -> None:

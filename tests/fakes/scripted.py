@@ -25,7 +25,7 @@ class ScriptedJudge:
 
     answer: Callable[[Ask, int], str] = lambda request, attempt: GOOD
     concurrency: int = 4
-    keeps: bool = False
+    cacheable: bool = False
     pause: Callable[[Ask], float] = lambda request: 0
     """Seconds until the reply."""
     name: str = "scripted"
@@ -60,7 +60,7 @@ class CountingEmbedder:
     name: str = "counting"
     fingerprint: str = "beef"
     concurrency: int = 4
-    keeps: bool = False
+    cacheable: bool = False
     down: bool = False
     refusal: JudgeRefused | None = None
     asked: Counter[str] = field(default_factory=Counter)

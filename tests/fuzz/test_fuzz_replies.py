@@ -24,12 +24,11 @@ from ragmetrics.errors import InputError, JudgeError, UnreadableReply
 from ragmetrics.judges import Answer, Fused, RetryableError, error_of, retry_after
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch_files import Fault, read_outputs
-from ragmetrics.judges.cache.write_ahead_log import CachedReply, read_lines
-from ragmetrics.judges.chat_completions import read_reply
 from ragmetrics.judges.embeddings import _embedded
-from ragmetrics.judges.http_errors import UNREADABLE, error_from_response, used_up
+from ragmetrics.judges.live import read_reply
 from ragmetrics.judges.replayed import RecordedJudge
-from ragmetrics.judges.reported_usage import MOST_TOKENS
+from ragmetrics.judges.reply_files import CachedReply, read_lines
+from ragmetrics.judges.responses import MOST_TOKENS, UNREADABLE, error_from_response, used_up
 from ragmetrics.metrics import GRADE, NEEDED
 from ragmetrics.metrics.bundled.faithfulness import STATEMENTS
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS

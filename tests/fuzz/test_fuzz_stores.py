@@ -19,7 +19,7 @@ from ragmetrics.alerts.delivery import STATE_FILE
 from ragmetrics.calibration import load_history
 from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus, ReplyCache
-from ragmetrics.judges.cache.write_ahead_log import CachedReply
+from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.model import LogRow, Score, Source, SpendLimits, Usage
 from ragmetrics.scoring import BudgetPlan, Staged, load_corpus, staged_runs
 from ragmetrics.scoring.budget.plan import load_plan

@@ -15,7 +15,7 @@ from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges import BatchApi
 from ragmetrics.judges.base import Reply
 from ragmetrics.judges.batch import BatchJudge
-from ragmetrics.judges.usage_counter import UsageCounter
+from ragmetrics.judges.client_base import UsageCounter
 from ragmetrics.storage import Files
 from tests.fakes.batch_judging import (
     answer,

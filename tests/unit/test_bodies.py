@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.judges import BodyReader, TooLarge
-from ragmetrics.judges.response_body import BadBody
+from ragmetrics.judges.transport import BadBody
 
 
 async def sent(pieces: Sequence[bytes]) -> AsyncIterator[bytes]:

@@ -13,12 +13,11 @@ from pydantic import SecretStr
 
 from ragmetrics.config import JudgeSettings
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.judges import Answer, Dropped, circuit_breaker as breaker, find_access, use_deadline
-from ragmetrics.judges.chat_completions import PATH, read_reply
-from ragmetrics.judges.circuit_breaker import MOST_GIVEN_UP, SILENCE
-from ragmetrics.judges.deadline import Deadline
+from ragmetrics.judges import Answer, Dropped, find_access, rate_limiter as breaker, use_deadline
 from ragmetrics.judges.endpoint import Call, Endpoint
-from ragmetrics.judges.rate_limiter import RateLimiter
+from ragmetrics.judges.live import PATH, read_reply
+from ragmetrics.judges.rate_limiter import MOST_GIVEN_UP, SILENCE, RateLimiter
+from ragmetrics.judges.run_limits import Deadline
 from tests.fakes.instant import instantly
 
 DEADLINE = 600.0

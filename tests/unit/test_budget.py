@@ -16,7 +16,7 @@ from ragmetrics import Result, evaluate
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import OverBudget, SettingsError
 from ragmetrics.judges import SpendLimiter, use_budget
-from ragmetrics.judges.spend_limit import attempt
+from ragmetrics.judges.run_limits import take_attempt
 from ragmetrics.model import SpendLimits, Status, question_key
 from ragmetrics.model.manifest import Usage
 from ragmetrics.pipeline import run_night
@@ -117,11 +117,11 @@ def test_a_purse_pays_what_is_spent_and_no_more() -> None:
     """Attempts one by one; tokens as expected at first, then as they were."""
     purse = SpendLimiter(requests=2, tokens=100, usd=1)
     with use_budget(purse):
-        attempt()
-        attempt()
+        take_attempt()
+        take_attempt()
         with pytest.raises(OverBudget, match="requests"):
-            attempt()
-    attempt()  # nobody pays here, so there is no limit
+            take_attempt()
+    take_attempt()  # nobody pays here, so there is no limit
 
 
 def test_what_is_set_aside_is_waited_for() -> None:
@@ -165,7 +165,7 @@ def test_tasks_spend_from_the_purse_of_their_part() -> None:
         with use_budget(purse):
             async with asyncio.TaskGroup() as group:
                 for _ in range(times):
-                    group.create_task(asyncio.to_thread(attempt))
+                    group.create_task(asyncio.to_thread(take_attempt))
 
     async def both() -> None:
         await asyncio.gather(part(one, 3), part(other, 5))

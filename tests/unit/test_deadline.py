@@ -17,8 +17,8 @@ from ragmetrics.comparison import run_replay
 from ragmetrics.config import JudgeSettings, Settings, make_settings
 from ragmetrics.errors import JudgeError, JudgeRefused, OverDeadline
 from ragmetrics.judges import before_deadline, deadline_at, find_access, use_deadline
-from ragmetrics.judges.deadline import Deadline, seconds_left
 from ragmetrics.judges.embeddings import OpenAIEmbedder
+from ragmetrics.judges.run_limits import Deadline, seconds_left
 from ragmetrics.metrics import select
 from ragmetrics.model import Ask, LogRow, ReplayIncomplete, Status
 from ragmetrics.pipeline import CoverageShort, run_night

@@ -13,7 +13,7 @@ import pytest
 
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges import ReplyCache
-from ragmetrics.judges.cache.judgements import CachedReply
+from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.metrics import select
 from ragmetrics.model import Ask, LogRow, Status
 from ragmetrics.model.manifest import Usage
@@ -273,7 +273,7 @@ def kept(folder: Path, fingerprint: str = "f00d") -> ReplyCache:
 
 def test_kept_replies_are_not_asked_again(tmp_path: Path) -> None:
     """A second run gives the same scores, and its judge has nothing to do."""
-    first, second = ScriptedJudge(keeps=True), ScriptedJudge(refuse, keeps=True)
+    first, second = ScriptedJudge(cacheable=True), ScriptedJudge(refuse, cacheable=True)
     before = score(first, rows(5, 2), cache=kept(tmp_path))
     broker = a_broker(second, cache=kept(tmp_path))
     after = run(drive(rows(5, 2), select(["context_relevance"]), alone(broker)))
@@ -284,16 +284,18 @@ def test_kept_replies_are_not_asked_again(tmp_path: Path) -> None:
 
 def test_a_stopped_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     """Only what was not answered before is asked: here, the rows after the third."""
-    score(ScriptedJudge(keeps=True), rows(3), cache=kept(tmp_path))
-    judge = ScriptedJudge(keeps=True)
+    score(ScriptedJudge(cacheable=True), rows(3), cache=kept(tmp_path))
+    judge = ScriptedJudge(cacheable=True)
     score(judge, rows(10), cache=kept(tmp_path))
     assert sum(judge.asked.values()) == 7
 
 
 def test_an_unreadable_reply_is_not_kept(tmp_path: Path) -> None:
     """The next run asks again: what could not be used is no answer."""
-    score(ScriptedJudge(lambda request, attempt: BAD, keeps=True), rows(2), cache=kept(tmp_path))
-    judge = ScriptedJudge(keeps=True)
+    score(
+        ScriptedJudge(lambda request, attempt: BAD, cacheable=True), rows(2), cache=kept(tmp_path)
+    )
+    judge = ScriptedJudge(cacheable=True)
     found = score(judge, rows(2), cache=kept(tmp_path))
     assert sum(judge.asked.values()) == 2
     assert statuses(found) == [Status.SCORED] * 2
@@ -304,7 +306,7 @@ def test_a_kept_reply_that_no_longer_reads_is_asked_anew(tmp_path: Path) -> None
     (row,) = rows(1)
     (request,) = next(select(["context_relevance"])[0].play(row))
     asyncio.run(kept(tmp_path).add(CachedReply(row.question_key + request.key, "grade", BAD)))
-    judge = ScriptedJudge(keeps=True)
+    judge = ScriptedJudge(cacheable=True)
     broker = a_broker(judge, cache=kept(tmp_path))
     found = run(drive([row], select(["context_relevance"]), alone(broker)))
     assert statuses(found) == [Status.SCORED]
@@ -312,8 +314,8 @@ def test_a_kept_reply_that_no_longer_reads_is_asked_anew(tmp_path: Path) -> None
 
 
 def test_replies_of_a_judge_that_costs_nothing_are_not_kept(tmp_path: Path) -> None:
-    """`keeps` says whether a reply is worth a file."""
-    score(ScriptedJudge(keeps=False), rows(2), cache=kept(tmp_path))
+    """`cacheable` says whether a reply is worth a file."""
+    score(ScriptedJudge(cacheable=False), rows(2), cache=kept(tmp_path))
     assert list(tmp_path.rglob("*.jsonl")) == []
 
 
@@ -327,7 +329,7 @@ def test_kept_embeddings_are_the_same_to_the_last_bit(tmp_path: Path) -> None:
                 ScriptedJudge(lambda request, attempt: THREE_QUESTIONS),
                 rows(2, response="Yes."),
                 metrics,
-                embedder=CountingEmbedder(keeps=True, down=down),
+                embedder=CountingEmbedder(cacheable=True, down=down),
                 kept_vectors=kept(tmp_path, "beef"),
             )
         )

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges import Corpus, EmbeddedJudge, HashedEmbedder
-from ragmetrics.judges.term_overlap import Overlap
+from ragmetrics.judges.lexical_judge import Overlap
 from ragmetrics.judges.word_frequencies import words
 from ragmetrics.metrics import GRADE, NEEDED, SUPPORT
 from ragmetrics.model import Ask, Data, Prompt
@@ -174,7 +174,7 @@ def test_both_are_equal_to_the_last_bit_in_every_process() -> None:
     """The order of sets differs between processes; numbers must not."""
     code = (
         "from ragmetrics.judges.word_frequencies import Corpus\n"
-        "from ragmetrics.judges.term_overlap import Overlap\n"
+        "from ragmetrics.judges.lexical_judge import Overlap\n"
         f"corpus = Corpus(); corpus.add([{CLAIM!r}, {PASSAGE!r}, 'the town'], {CLAIM!r})\n"
         f"judge = Overlap(corpus)\n"
         f"print(judge.coverage({CLAIM!r}, {PASSAGE!r}), judge.relevance({CLAIM!r}, {PASSAGE!r}))"
@@ -314,7 +314,7 @@ def test_says_that_it_is_a_baseline_and_is_not_kept() -> None:
     """Its numbers carry the note everywhere, and cost too little for a store."""
     judge = EmbeddedJudge(Corpus())
     assert "baseline" in judge.note
-    assert not judge.keeps
+    assert not judge.cacheable
 
 
 # The corpus

@@ -272,8 +272,8 @@ def test_each_judge_of_a_panel_is_asked_once() -> None:
 
 def test_a_second_night_asks_only_what_is_new(tmp_path: Path) -> None:
     """Verdicts are kept as those of single requests; a row's new ones go together again."""
-    score(alone(fused(ScriptedJudge(sensible, keeps=True), cache=kept(tmp_path))), rows(4))
-    judge = Noting(keeps=True)
+    score(alone(fused(ScriptedJudge(sensible, cacheable=True), cache=kept(tmp_path))), rows(4))
+    judge = Noting(cacheable=True)
     broker = fused(judge, cache=kept(tmp_path))
     changed = [
         LogRow(
@@ -306,7 +306,7 @@ def test_the_request_s_tokens_are_kept_with_one_of_its_parts(tmp_path: Path) -> 
         await add(judgement)
 
     judgements.add = noting  # type: ignore[method-assign]
-    score(alone(fused(ScriptedJudge(sensible, keeps=True), cache=judgements)), rows(1))
+    score(alone(fused(ScriptedJudge(sensible, cacheable=True), cache=judgements)), rows(1))
     assert sorted(tokens) == [(0, 0)] * 4 + [(10, 3)]
 
 

@@ -7,7 +7,6 @@ import errno
 import json
 import logging
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -18,9 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragmetrics.errors import StoreError
-from ragmetrics.judges import ReplyCache
-from ragmetrics.judges.cache import compaction, reply_files as judgement_files
-from ragmetrics.judges.cache.judgements import CachedReply
+from ragmetrics.judges import ReplyCache, reply_cache as compaction, reply_files as judgement_files
+from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import Files
 from tests.fakes.clients import Bucket
@@ -119,7 +117,7 @@ def test_a_full_file_is_merged_no_more(files: Files, monkeypatch: pytest.MonkeyP
     """So that a night's work does not grow with the store; a merge fills one file after another."""
     monkeypatch.setattr(judgement_files, "FULL", 1)
     monkeypatch.setattr(compaction, "FULL", 1)
-    monkeypatch.setattr("ragmetrics.judges.cache.reply_index._BATCH_ROWS", 3)
+    monkeypatch.setattr("ragmetrics.judges.reply_cache._BATCH_ROWS", 3)
     night(files, range(10))
     before = files.below()
     assert len(before) == 4
@@ -329,30 +327,18 @@ def test_replies_that_cannot_be_kept_again_are_told(files: Files) -> None:
 
 @pytest.fixture
 def full_scratch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Temporary files that cannot be written: the disk they are on is full."""
-    real = tempfile.TemporaryFile
-
-    def full(**options: Any) -> Any:
-        file = real(**options)
-
-        class Full:
-            close, seek, read = file.close, file.seek, file.read
-
-            def write(self, data: bytes) -> int:
-                raise OSError(errno.ENOSPC, "No space left on device")
-
-        return Full()
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    """A temporary database that cannot grow: the disk it is on is full."""
+    small = compaction._TABLE.replace("BEGIN;", "PRAGMA max_page_count = 4; BEGIN;")
+    monkeypatch.setattr(compaction, "_TABLE", small)
 
 
 def test_a_full_temporary_disk_is_no_damage(
     files: Files, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What cannot be gathered is not taken for a bad file and asked anew: the run ends."""
-    night(files, [1])
+    night(files, range(500))
     request.getfixturevalue("full_scratch")
-    with pytest.raises(StoreError, match=r"TMPDIR sets their folder.*No space left"):
+    with pytest.raises(StoreError, match=r"TMPDIR sets their folder.*disk is full"):
         load(files)
     assert "is damaged" not in caplog.text
 

@@ -17,9 +17,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragmetrics.judges import ReplyCache
-from ragmetrics.judges.cache import write_ahead_log as journal
-from ragmetrics.judges.cache.judgements import CachedReply
+from ragmetrics.judges import ReplyCache, reply_files as journal
+from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import FileInfo, Files
 
@@ -147,7 +146,8 @@ def test_a_journal_torn_at_any_byte_gives_its_whole_lines(cut: int) -> None:
 WRITER = """
 import asyncio, sys
 from ragmetrics.storage.files import Files
-from ragmetrics.judges.cache.judgements import CachedReply, ReplyCache
+from ragmetrics.judges.reply_cache import ReplyCache
+from ragmetrics.judges.reply_files import CachedReply
 async def write():
     judgements = ReplyCache(Files(sys.argv[1]), "f00d", "00000000", "ffffffff")
     for number in range(1_000_000):

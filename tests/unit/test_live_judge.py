@@ -21,10 +21,9 @@ from ragmetrics.config.judge import make_judge_settings
 from ragmetrics.errors import JudgeError, JudgeRefused, SettingsError
 from ragmetrics.judges import Answer, RetryableError, error_of, find_access, proxy_of, retry_after
 from ragmetrics.judges.base import Reply
-from ragmetrics.judges.chat_completions import Envelope, request_body
 from ragmetrics.judges.embeddings import OpenAIEmbedder
-from ragmetrics.judges.http_errors import error_from_response, seconds_of, used_up
-from ragmetrics.judges.live import LiveJudge
+from ragmetrics.judges.live import Envelope, LiveJudge, request_body
+from ragmetrics.judges.responses import error_from_response, seconds_of, used_up
 from ragmetrics.metrics import GRADE, NEEDED
 from ragmetrics.model import Ask, Prompt, Text
 from ragmetrics.text import shorten

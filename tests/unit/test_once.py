@@ -10,7 +10,7 @@ import pytest
 
 from ragmetrics.errors import JudgeRefused, Unanswered
 from ragmetrics.judges import SingleFlight
-from ragmetrics.judges.single_flight import REMEMBERED, SingleFlightScope
+from ragmetrics.judges.client_base import REMEMBERED, SingleFlightScope
 from ragmetrics.metrics import Grade
 from ragmetrics.model import Answer, Status
 

@@ -16,8 +16,8 @@ import pytest
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import JudgeRefused
 from ragmetrics.judges import Corpus
+from ragmetrics.judges.factory import UnavailableJudge
 from ragmetrics.judges.live import LiveJudge
-from ragmetrics.judges.unavailable import UnavailableJudge
 from ragmetrics.metrics import GRADE
 from ragmetrics.model import Ask
 from ragmetrics.pipeline import CoverageShort, run_night

@@ -185,7 +185,9 @@ def test_the_dead_leave_their_part_when_their_sign_is_void(tmp_path: Path) -> No
         files.write(f"{FOLDER}/dead.json", b"{}")
         _, gate = appear(files)
         await until(lambda: gate.now == WHOLE)
-        assert sharing.VOID_SECONDS < now() <= sharing.VOID_SECONDS + 2 * sharing.LOOK_SECONDS
+        assert (
+            sharing.EXPIRY_SECONDS < now() <= sharing.EXPIRY_SECONDS + 2 * sharing.REFRESH_SECONDS
+        )
 
     instantly(main())
 
@@ -340,7 +342,7 @@ async def halves(folder: Path) -> tuple[Heartbeat, Watched, Watched]:
 
 def test_signs_in_a_bucket(s3: S3Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bucket's own times count there."""
-    for name in ("LOOK_SECONDS", "GRACE_SECONDS"):
+    for name in ("REFRESH_SECONDS", "GRACE_SECONDS"):
         monkeypatch.setattr(sharing, name, 0.2)
 
     async def main() -> None:

@@ -30,7 +30,7 @@ def shouted(texts: list[str]) -> list[str]:
 class Scripted:
     """A judge that translates by one function after the other; the last one stays."""
 
-    name, note, fingerprint, concurrency, keeps = "scripted", "", "scripted", 1, True
+    name, note, fingerprint, concurrency, cacheable = "scripted", "", "scripted", 1, True
 
     def __init__(self, *scripts: Translator) -> None:
         self.scripts = scripts

@@ -12,8 +12,8 @@ import pytest
 from ragmetrics.errors import JudgeError, Unanswered
 from ragmetrics.judges import EMBEDDING, Corpus, EmbeddingClient, HashedEmbedder, ReplyCache
 from ragmetrics.judges.base import Embedded
-from ragmetrics.judges.cache.judgements import CachedReply
-from ragmetrics.judges.vector_checks import VectorChecks
+from ragmetrics.judges.embeddings import VectorChecks
+from ragmetrics.judges.reply_files import CachedReply
 from ragmetrics.model import Answer, Embed
 from ragmetrics.model.manifest import Usage
 from ragmetrics.storage import Files
@@ -52,7 +52,7 @@ class OneBad(CountingEmbedder):
 
     bad: object = None
     times: int = 99
-    keeps: bool = True
+    cacheable: bool = True
 
     async def embed_metered(self, text: str) -> Embedded:
         """As of an endpoint that is paid for."""

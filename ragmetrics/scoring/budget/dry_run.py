@@ -76,7 +76,7 @@ def open_counting_judges(settings: Settings) -> list[CountingJudge]:
     named = zip(names_of(judges), settings.panel, judges, alone, strict=True)
     return [
         # Batches are registered under the fingerprint of the judge without fusing.
-        CountingJudge(name, chosen, judge.fingerprint if judge.keeps else None, one.fingerprint)
+        CountingJudge(name, chosen, judge.fingerprint if judge.cacheable else None, one.fingerprint)
         for name, chosen, judge, one in named
     ]
 
@@ -194,8 +194,8 @@ class CountingEmbedder(_ReplyCacheView):
 
     def __init__(self, settings: Settings) -> None:
         embedder = make_embedder(_without_keys(settings), Corpus())
-        super().__init__(embedder.fingerprint if embedder.keeps else None)
-        self.paid, self._prices = embedder.keeps, settings.embeddings
+        super().__init__(embedder.fingerprint if embedder.cacheable else None)
+        self.paid, self._prices = embedder.cacheable, settings.embeddings
 
     def begin(self, row_key: str, wanted: Sequence[MetricRequest]) -> Iterator[tuple[str, Spend]]:
         """Metric and cost of each text without a cached embedding."""

@@ -1,4 +1,7 @@
-"""Reads error responses and rate-limit headers of an endpoint."""
+"""Reads the answers of an endpoint: errors, rate-limit headers, and reported numbers of tokens.
+
+A missing or impossible number of tokens counts as 0: it must not fail a reply or enter the store.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,13 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from ragmetrics.errors import Declined, JudgeError, JudgeRefused
 from ragmetrics.judges.transport import Answer
 from ragmetrics.text import shorten
 
 Headers = Mapping[str, str]
-
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
@@ -23,6 +25,8 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticErro
 _LONGEST_HINT = 60.0
 """Most seconds that the headers of an answer may delay other requests."""
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
+MOST_TOKENS = 10_000_000
+"""More than any model reads or writes in one request."""
 
 
 class RetryableError(Exception):
@@ -159,3 +163,32 @@ def _words(error: Mapping[str, Any]) -> str:
 def _is_quota(error: Mapping[str, Any]) -> bool:
     said = [error.get("code"), error.get("type")]
     return any(isinstance(one, str) and one in _QUOTA for one in said)
+
+
+class Tokens(NamedTuple):
+    """Tokens of one request."""
+
+    prompt: int = 0
+    cached: int = 0
+    """Tokens of the prompt that were in the server's cache."""
+    completion: int = 0
+
+
+def tokens_of(payload: Any) -> Tokens:
+    """The tokens under `usage` of an answer; 0 for a missing or impossible number."""
+    usage = mapping(mapping(payload).get("usage"))
+    prompt = count(usage.get("prompt_tokens"))
+    cached = count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    return Tokens(prompt, min(cached, prompt), count(usage.get("completion_tokens")))
+
+
+def count(said: Any) -> int:
+    """A number of tokens; 0 if it is not a number, below 0 or above `MOST_TOKENS`."""
+    if isinstance(said, bool) or not isinstance(said, int | float):
+        return 0
+    return int(said) if 0 <= said <= MOST_TOKENS else 0  # false for NaN
+
+
+def mapping(said: Any) -> Mapping[str, Any]:
+    """A JSON object; empty for anything else."""
+    return said if isinstance(said, dict) else {}

@@ -1,21 +1,37 @@
-"""Remaining judge budget of a run, per process.
+"""Limits of a run on its requests to judges, embedders and retrievers: budget and deadline.
 
-Each attempt, also a retry, takes one request from the budget before it is sent, so the limit on
-requests holds exactly. Tokens and money are known only afterwards: the expected amount is reserved
-while a request is in flight, and replaced by the amount of the reply. A part of the budget is
-reserved for embeddings, which come last, so that no judged question lacks them.
+Both are passed to requests in context variables, so that requests of different runs can share
+clients and connections.
+
+Budget: each attempt, also a retry, takes one request from the budget before it is sent, so the
+limit on requests holds exactly. Tokens and money are known only afterwards: the expected amount is
+reserved while a request is in flight, and replaced by the amount of the reply. A part of the budget
+is reserved for embeddings, which come last, so that no judged question lacks them.
+
+Deadline: one absolute time for all parts of a run, on all machines. No request continues after it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeVar
 
-from ragmetrics.errors import OverBudget
+from ragmetrics.config import JudgeSettings
+from ragmetrics.errors import OverBudget, OverDeadline
+from ragmetrics.judges.base import Judge, Reply
+from ragmetrics.model import Ask
+
+T = TypeVar("T")
+_budget_in_use: ContextVar[SpendLimiter | None] = ContextVar("budget", default=None)
+_deadline_in_use: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 @dataclass(frozen=True)
@@ -155,25 +171,111 @@ class Expectation:
         self.completion = self._completion / self._replies
 
 
-_in_use: ContextVar[SpendLimiter | None] = ContextVar("budget", default=None)
+class MeteredJudge:
+    """Reserves the expected cost of each request, and charges the cost of its reply."""
+
+    def __init__(self, budget: SpendLimiter, settings: JudgeSettings) -> None:
+        self._budget, self._settings = budget, settings
+        self._expected: defaultdict[str, Expectation] = defaultdict(Expectation)
+
+    async def reply(self, judge: Judge, request: Ask, attempt: int) -> Reply:
+        """The judge's reply. Raises OverBudget if the budget is too low, and JudgeError."""
+        expected = self._expected[request.prompt.name]
+        characters = len(request.prompt.system) + len(request.text)
+
+        def expect() -> tuple[float, float]:
+            tokens = characters * expected.per_character, expected.completion
+            return sum(tokens), self._settings.usd(*tokens) or 0.0
+
+        async with self._budget.reserve(expect) as reservation:
+            reply = await judge.reply(request, attempt)
+            tokens = reply.prompt_tokens, reply.completion_tokens
+            reservation.paid_tokens = sum(tokens)
+            reservation.paid_usd = self._settings.usd(*tokens, cached=reply.cached_tokens) or 0.0
+        expected.learn(characters, *tokens)
+        return reply
 
 
 @contextmanager
-def use_budget(budget: SpendLimiter | None) -> Iterator[None]:
-    """Charge the requests made in this context, and in tasks started in it, to a budget."""
-    token = _in_use.set(budget)
+def _using(variable: ContextVar[T], value: T) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _in_use.reset(token)
+        variable.reset(token)
 
 
-def attempt(*, embeds: bool = False) -> None:
-    """Take one attempt from the current budget, before sending. Raises OverBudget."""
-    if budget := _in_use.get():
-        budget.attempt(embeds=embeds)
+def use_budget(budget: SpendLimiter | None) -> AbstractContextManager[None]:
+    """Charge the requests made in this context, and in tasks started in it, to a budget."""
+    return _using(_budget_in_use, budget)
 
 
 def budget_in_use() -> SpendLimiter | None:
     """The budget of the current context; None if there is none."""
-    return _in_use.get()
+    return _budget_in_use.get()
+
+
+def take_attempt(*, embeds: bool = False) -> None:
+    """Take one attempt from the current budget, before sending. Raises OverBudget."""
+    if budget := _budget_in_use.get():
+        budget.attempt(embeds=embeds)
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """A time on a clock, and the same time as text."""
+
+    at: float
+    text: str
+    clock: Callable[[], float] = time.monotonic
+
+    @property
+    def left(self) -> float:
+        """Seconds left; negative after the deadline."""
+        return self.at - self.clock()
+
+    def error(self) -> OverDeadline:
+        """The error for a request that the deadline ends."""
+        return OverDeadline(f"the run's deadline, {self.text}, has passed")
+
+
+def deadline_at(until: datetime | None) -> Deadline | None:
+    """The deadline at an absolute time; None if there is none."""
+    if until is None:
+        return None
+    left = (until - datetime.now(UTC)).total_seconds()
+    return Deadline(time.monotonic() + left, f"{until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
+
+
+def use_deadline(deadline: Deadline | None) -> AbstractContextManager[None]:
+    """Apply a deadline to the requests made in this context, and in tasks started in it."""
+    return _using(_deadline_in_use, deadline)
+
+
+def deadline_in_use() -> Deadline | None:
+    """The deadline of the current context; None if there is none."""
+    return _deadline_in_use.get()
+
+
+def seconds_left() -> float:
+    """Seconds until the deadline of the current context; inf if there is none."""
+    deadline = _deadline_in_use.get()
+    return deadline.left if deadline else math.inf
+
+
+@asynccontextmanager
+async def before_deadline() -> AsyncIterator[None]:
+    """Run the body before the deadline. Raises OverDeadline when it passes."""
+    deadline = _deadline_in_use.get()
+    if deadline is None:
+        yield
+        return
+    if deadline.left <= 0:
+        raise deadline.error()
+    try:
+        async with asyncio.timeout(deadline.left) as scope:
+            yield
+    except TimeoutError:
+        if not scope.expired():
+            raise
+        raise deadline.error() from None

@@ -1,0 +1,236 @@
+"""What the clients of judges and of embedders share.
+
+Concurrent and repeated requests are de-duplicated (single flight, and an LRU cache of answers);
+requests, tokens and failures are counted by metric; an error becomes the status of a row.
+
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+from ragmetrics.errors import (
+    Declined,
+    JudgeError,
+    JudgePending,
+    JudgeRefused,
+    OverBudget,
+    OverDeadline,
+    Unanswered,
+)
+from ragmetrics.judges.base import Embedded, Embedder, Judge, Reply
+from ragmetrics.judges.reply_cache import ReplyCache
+from ragmetrics.model import Answer, Status, Usage
+
+REMEMBERED = 4_096
+"""Most answers in the LRU cache."""
+Find = Callable[[], Awaitable[Answer]]
+_NEVER_ANSWERED = ("cancelled", "expired")
+"""Kinds of failures of batches: these requests were neither processed nor charged."""
+
+
+class ClientBase:
+    """Client of one judge or embedder; all clients of it in this process share `single_flight`."""
+
+    def __init__(
+        self,
+        asked: Judge | Embedder,
+        cache: ReplyCache | None = None,
+        single_flight: SingleFlight | None = None,
+    ) -> None:
+        self.counters = UsageCounters()
+        self.refusal: JudgeRefused | None = None
+        """Why the endpoint refuses. Once this is set, no request is sent."""
+        self.overdue: OverDeadline | None = None
+        """Set when the run's deadline ended a request."""
+        self._cache = cache if asked.cacheable else None
+        self._slots = asyncio.Semaphore(asked.concurrency)
+        self._flights = SingleFlightScope(single_flight)
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether there was any answer."""
+        return self._flights.has_answered
+
+    async def stop(self) -> None:
+        """Cancel the requests that have no answer yet."""
+        await self._flights.stop()
+
+    async def _prepare(self) -> None:
+        """Check that a request may be sent. Raises JudgeRefused and StoreError."""
+        if self.refusal:
+            raise JudgeRefused(str(self.refusal))
+        if self._cache:
+            await self._cache.prepare()
+
+    def _failed_answer(self, error: JudgeError, counter: UsageCounter) -> Unanswered:
+        """The status of a row without an answer. Raises what ends the run."""
+        if isinstance(error, JudgeRefused):
+            self.refusal = error
+        if isinstance(error, OverDeadline):
+            self.overdue = error
+        if isinstance(error, JudgeRefused | JudgePending):
+            raise error
+        if isinstance(error, OverBudget):
+            return Unanswered(Status.OVER_BUDGET, str(error))
+        if isinstance(error, Declined):
+            counter.failures["refusal"] += 1
+            return Unanswered(Status.REFUSED, str(error))
+        counter.failures["judge_failed"] += 1
+        return Unanswered(Status.JUDGE_FAILED, str(error))
+
+
+class SingleFlight:
+    """Pending and recent answers of one judge, shared by all its clients.
+
+    Failures are not cached, so that a later request is sent again.
+    """
+
+    def __init__(self) -> None:
+        self._pending: dict[str, asyncio.Future[Answer]] = {}
+        self._recent: OrderedDict[str, asyncio.Future[Answer]] = OrderedDict()
+        self.has_answered = False
+        """Whether there was any answer."""
+
+    def find(self, key: str) -> asyncio.Future[Answer] | None:
+        """The pending or cached answer to a key."""
+        if key in self._recent:
+            self._recent.move_to_end(key)
+            return self._recent[key]
+        return self._pending.get(key)
+
+    def put(self, key: str, future: asyncio.Future[Answer]) -> None:
+        """Register the pending answer to a key."""
+        self._pending[key] = future
+        future.add_done_callback(lambda done: self._settle(key, done))
+
+    def _settle(self, key: str, done: asyncio.Future[Answer]) -> None:
+        if self._pending.get(key) is done:
+            del self._pending[key]
+        # `exception()` marks it as retrieved: the first row that awaits it ends the run.
+        if done.cancelled() or done.exception() or isinstance(done.result(), Unanswered):
+            return
+        self._recent[key] = done
+        self.has_answered = True
+        if len(self._recent) > REMEMBERED:
+            self._recent.popitem(last=False)
+
+
+class SingleFlightScope:
+    """One user of a shared SingleFlight; when it stops, it cancels its own requests only."""
+
+    def __init__(self, single_flight: SingleFlight | None = None) -> None:
+        self._flight = single_flight or SingleFlight()
+        self._own: set[asyncio.Future[Answer]] = set()
+
+    def ask(self, key: str, find: Find) -> Awaitable[Answer]:
+        """Start a request now; awaiting the result gives its answer. `find` is called if the answer
+        is neither pending nor cached.
+        """
+
+        def begin() -> asyncio.Future[Answer]:
+            future = self._flight.find(key)
+            if future is None:
+                future = asyncio.ensure_future(find())
+                self.put(key, future)
+            return future
+
+        return _Waiting(begin(), begin)
+
+    def is_asked(self, key: str) -> bool:
+        """Whether an answer is pending or cached."""
+        return self._flight.find(key) is not None
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether any user of the SingleFlight has had an answer."""
+        return self._flight.has_answered
+
+    def put(self, key: str, future: asyncio.Future[Answer]) -> None:
+        """Register a pending answer, which is cancelled when this scope stops."""
+        self._flight.put(key, future)
+        self._own.add(future)
+        future.add_done_callback(self._own.discard)
+
+    async def stop(self) -> None:
+        """Cancel the pending requests of this scope; others that await them send them again."""
+        waiting = [future for future in self._own if not future.done()]
+        for future in waiting:
+            future.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+
+class _Waiting:
+    """Awaits an answer; sends the request again if the scope that sent it stops."""
+
+    def __init__(
+        self, future: asyncio.Future[Answer], again: Callable[[], asyncio.Future[Answer]]
+    ) -> None:
+        self._future, self._again = future, again
+
+    def __await__(self) -> Generator[Any, None, Answer]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> Answer:
+        while True:
+            try:
+                return await asyncio.shield(self._future)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if not self._future.cancelled() or (task and task.cancelling()):
+                    raise
+                self._future = self._again()
+
+
+@dataclass
+class UsageCounter:
+    """Requests, tokens and failures; equal requests of several metrics count for the first."""
+
+    requests: int = 0
+    answered_from_store: int = 0
+    shared: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+
+    def add(self, reply: Reply) -> None:
+        """Count a reply, and the failed attempts before it."""
+        self.requests += 1
+        self.fail(reply.failures)
+        self.prompt_tokens += reply.prompt_tokens
+        self.cached_tokens += reply.cached_tokens
+        self.completion_tokens += reply.completion_tokens
+
+    def fail(self, failures: Mapping[str, int]) -> None:
+        """Count failed attempts, by kind."""
+        self.requests += sum(
+            times for kind, times in failures.items() if kind not in _NEVER_ANSWERED
+        )
+        self.failures.update(failures)
+
+    def add_embedded(self, embedded: Embedded) -> None:
+        """Count a text's share of a request for vectors."""
+        self.requests += embedded.requests
+        self.fail(embedded.failures)
+        self.prompt_tokens += embedded.tokens
+
+    def usage(self) -> Usage:
+        """The counts as a record."""
+        return Usage(**vars(self) | {"failures": dict(sorted(self.failures.items()))})
+
+
+class UsageCounters(defaultdict[str, UsageCounter]):
+    """The counters of one judge by metric."""
+
+    def __init__(self) -> None:
+        super().__init__(UsageCounter)
+
+    def usage(self) -> Usage:
+        """The sum over all metrics."""
+        return reduce(Usage.__add__, (one.usage() for one in self.values()), Usage())

@@ -1,0 +1,550 @@
+"""Files of cached replies: names, write-ahead logs, and sorted Parquet files.
+
+    judgements/judge=FINGERPRINT/prompt=NAME/LOW-HIGH.ID.parquet     sorted by key
+    judgements/judge=FINGERPRINT/prompt=NAME/LOW-HIGH.ID.jsonl       write-ahead log of a running
+                                                                     or killed run, lines of JSON
+
+Files never change, except the log of an active writer. A file is removed only after its replies
+are in another one. So a reader that has read all listed files has read all replies.
+
+In a folder a writer has one log per prompt, and appends each reply with one write of 10 to 20
+microseconds. The writer holds a lock (flock) on the file while it lives; others may remove the log
+when the lock is free. Without such locks (Windows, some network shares) only the writer removes
+its log; the log of a killed run stays and is read.
+A bucket cannot append: replies that wait together are written as one object. It never changes, so
+any process that has copied it may remove it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import io
+import json
+import logging
+import os
+import re
+import shutil
+import sys
+import tempfile
+import uuid
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ragmetrics.errors import StoreError
+from ragmetrics.model import Vector
+from ragmetrics.storage import FileInfo, Files, temporary_file
+
+if TYPE_CHECKING:
+    from ragmetrics.judges.reply_cache import ReplyIndex
+
+log = logging.getLogger(__name__)
+FULL = 64 << 20
+"""Bytes from which a file is merged only to drop expired replies."""
+_AT_ONCE = 16
+_NAME = re.compile(r"(.+/prompt=[^/]+)/([0-9a-f]{8})-([0-9a-f]{8})\.[0-9a-f]+\.(parquet|jsonl)")
+_UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, EOFError)
+# Replies are bytes: UTF-8 that may hold lone surrogates, which Parquet does not take as text, or
+# the little-endian float32 numbers of a vector.
+SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.binary(16), nullable=False),
+        pa.field("reply", pa.binary(), nullable=False),
+        pa.field("prompt_tokens", pa.int32(), nullable=False),
+        pa.field("completion_tokens", pa.int32(), nullable=False),
+        pa.field("judged_at", pa.timestamp("us", tz="UTC"), nullable=False),
+    ]
+)
+LOGGED = SCHEMA.set(4, pa.field("judged_at", pa.int64(), nullable=False))
+"""The same, with the time in microseconds since 1970."""
+ALWAYS = -(1 << 62)
+Keys = npt.NDArray[np.bytes_]
+_KEY = 16
+_INT32 = 1 << 31
+_LINES = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyFile:
+    """One file of replies, as its name describes it."""
+
+    path: str
+    size: int
+    folder: str
+    low: str
+    high: str
+    kind: str
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it is a write-ahead log, not Parquet."""
+        return self.kind == "jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class WantedReply:
+    """Filter of replies; all keys are hex digits."""
+
+    low: str = "00000000"
+    high: str = "ffffffff"
+    since: int = ALWAYS
+    """Microseconds since 1970; older replies have expired."""
+    questions: npt.NDArray[np.uint32] | None = None
+    """Sorted prefixes of the wanted keys; None: all."""
+
+    def mask(self, keys: Keys, judged_at: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Mask of the replies that pass the filter."""
+        first = keys.view(">u4").reshape(-1, 4)[:, 0].astype(np.uint32)
+        wanted = (first >= int(self.low, 16)) & (first <= int(self.high, 16))
+        wanted &= judged_at >= self.since
+        if self.questions is not None:
+            wanted &= np.isin(first, self.questions)
+        return wanted
+
+
+@dataclass
+class ScanReport:
+    """Problems found while the files of a range were read."""
+
+    damaged: set[str] = field(default_factory=set)
+    foreign: set[str] = field(default_factory=set)
+    expired: set[str] = field(default_factory=set)
+    """Files with more than half of their replies expired."""
+
+
+@dataclass(frozen=True, slots=True)
+class CachedReply:
+    """A reply to cache; its key is 32 hex digits, the first 8 those of the question."""
+
+    key: str
+    prompt: str
+    reply: str | Vector
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    judged_at: datetime | None = None
+    """Time of the reply; None: now."""
+
+    @property
+    def data(self) -> bytes:
+        """The reply as stored bytes."""
+        if isinstance(self.reply, str):
+            return self.reply.encode("utf-8", "surrogatepass")
+        return np.asarray(self.reply, dtype="<f4").tobytes()
+
+    def line(self, now: int) -> bytes:
+        """The reply as a line of a log; `now` in microseconds since 1970."""
+        record: dict[str, Any] = {"key": self.key}
+        if isinstance(self.reply, str):
+            record["reply"] = self.reply
+        else:
+            record["vector"] = base64.b64encode(self.data).decode()
+        record["prompt_tokens"] = _count(self.prompt_tokens)
+        record["completion_tokens"] = _count(self.completion_tokens)
+        record["judged_at"] = microseconds(self.judged_at) if self.judged_at else now
+        return json.dumps(record).encode() + b"\n"
+
+
+def listed(
+    files: Files, folders: Sequence[str], low: str, high: str, report: ScanReport
+) -> list[ReplyFile]:
+    """The files whose range overlaps this one; other files are ignored with a warning."""
+    found = []
+    for info in (info for folder in folders for info in files.below(folder)):
+        if not info.size and not files.local:  # an empty object is a removed one
+            continue
+        if reply_files := _named(info):
+            if reply_files.low <= high and low <= reply_files.high:
+                found.append(reply_files)
+        elif info.path not in report.foreign:
+            report.foreign.add(info.path)
+            log.warning("%s is ignored: it is not a file of replies", files.uri(info.path))
+    return found
+
+
+def _named(info: FileInfo) -> ReplyFile | None:
+    parts = _NAME.fullmatch(info.path)
+    return ReplyFile(info.path, info.size, *parts.groups()) if parts else None
+
+
+def new_name(folder: str, low: str, high: str, kind: str) -> str:
+    """A unique path."""
+    return f"{folder}/{low}-{high}.{_unique()}.{kind}"
+
+
+def _unique() -> str:
+    return uuid.uuid4().hex[:12]
+
+
+def read_all(
+    files: Files, reply_files: Sequence[ReplyFile], into: ReplyIndex, report: ScanReport
+) -> list[str]:
+    """Read the files into an index; return the paths of those that were read completely.
+
+    Removed files are skipped, and damaged ones with a warning. Raises StoreError.
+    """
+    complete = []
+    for one, tables in _open_all(files, reply_files, into.wanted):
+        try:
+            expired = rows = 0
+            for table in tables:
+                expired, rows = expired + into.add(table), rows + len(table)
+        except StoreError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                continue
+            raise
+        except _UNREADABLE as error:
+            report.damaged.add(one.path)
+            text = "%s is damaged (%s): it is ignored, and lost replies are requested again"
+            log.warning(text, files.uri(one.path), error)
+            continue
+        complete.append(one.path)
+        if 2 * expired > rows:
+            report.expired.add(one.path)
+    return complete
+
+
+def _open_all(
+    files: Files, reply_files: Sequence[ReplyFile], wanted: WantedReply
+) -> Iterator[tuple[ReplyFile, Iterator[pa.Table]]]:
+    """Each file with its tables; logs in a bucket are small objects and read in parallel.
+
+    Logs come first: the replies of a removed log are in a file of the next listing.
+    """
+    logs = [one for one in reply_files if one.is_log]
+    if files.local:
+        yield from ((one, _read_log(files, one)) for one in logs)
+    else:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for start in range(0, len(logs), 4 * _AT_ONCE):
+                some = logs[start : start + 4 * _AT_ONCE]
+                reads = [pool.submit(files.read, one.path) for one in some]
+                yield from (
+                    (one, _read_object(read)) for one, read in zip(some, reads, strict=True)
+                )
+    yield from ((one, _parquet(files, one, wanted)) for one in reply_files if not one.is_log)
+
+
+def _read_log(files: Files, one: ReplyFile) -> Iterator[pa.Table]:
+    with files.open(one.path) as file:
+        yield from read_lines(file)
+
+
+def _read_object(read: Future[bytes]) -> Iterator[pa.Table]:
+    yield from read_lines(io.BytesIO(read.result()))
+
+
+def read_lines(lines: Iterable[bytes]) -> Iterator[pa.Table]:
+    """Tables of a log's replies. Raises ValueError at the end if there are damaged lines.
+
+    The last line of a killed writer may be incomplete: that reply was not durable yet.
+    """
+    records: list[dict[str, Any]] = []
+    damaged = 0
+    for line in lines:
+        try:
+            records.append(_record(json.loads(line)))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            damaged += line.endswith(b"\n")
+        if len(records) == _LINES:
+            yield pa.Table.from_pylist(records, LOGGED).cast(SCHEMA)
+            records = []
+    yield pa.Table.from_pylist(records, LOGGED).cast(SCHEMA)
+    if damaged:
+        raise ValueError(f"{damaged} of its lines are not replies")
+
+
+def _record(line: Any) -> dict[str, Any]:
+    key, at = bytes.fromhex(line["key"]), line["judged_at"]
+    if not (len(key) == _KEY and type(at) is int and abs(at) < 1 << 62):
+        raise ValueError("not a reply")
+    tokens = {name: _count(line[name]) for name in ("prompt_tokens", "completion_tokens")}
+    return {"key": key, "reply": _reply(line), "judged_at": at, **tokens}
+
+
+def _count(tokens: int) -> int:
+    """A number of tokens as it is stored; 0 for an impossible one."""
+    if type(tokens) is not int:
+        raise TypeError("not a number of tokens")
+    return tokens if 0 <= tokens < _INT32 else 0
+
+
+def _reply(line: Any) -> bytes:
+    if "reply" in line:
+        reply = line["reply"]
+        if not isinstance(reply, str):
+            raise TypeError("not a reply")
+        return reply.encode("utf-8", "surrogatepass")
+    vector = base64.b64decode(line["vector"], validate=True)
+    if len(vector) % 4:
+        raise binascii.Error("not a vector")
+    return vector
+
+
+def _parquet(files: Files, one: ReplyFile, wanted: WantedReply) -> Iterator[pa.Table]:
+    with files.open(one.path) as file:
+        source = _Source(file, files.uri(one.path))
+        parquet = pq.ParquetFile(source, page_checksum_verification=True)
+        for number in range(parquet.num_row_groups):
+            if _meets(parquet.metadata.row_group(number), wanted):
+                yield parquet.read_row_group(number, columns=SCHEMA.names).cast(SCHEMA)
+
+
+def _meets(group: pq.RowGroupMetaData, wanted: WantedReply) -> bool:
+    """Whether a row group may hold wanted keys, by its statistics."""
+    keys = group.column(0)
+    statistics = keys.statistics if keys.path_in_schema == "key" else None
+    if statistics is None or not statistics.has_min_max:
+        return True
+    low, high = bytes.fromhex(wanted.low), bytes.fromhex(wanted.high)
+    return bool(statistics.min[:4] <= high and low <= statistics.max[:4])
+
+
+class _Source(io.RawIOBase):
+    """A file whose read errors are StoreErrors, unlike errors of Arrow in its content."""
+
+    def __init__(self, file: BinaryIO, uri: str) -> None:
+        self._file, self._uri = file, uri
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """As in any file."""
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        """As in any file."""
+        return self._file.tell()
+
+    def read(self, size: int = -1) -> bytes:
+        """As in any file. Raises StoreError."""
+        try:
+            return self._file.read(size)
+        except StoreError:
+            raise
+        except Exception as error:
+            raise StoreError(f"reading {self._uri}: {error}", transient=True) from error
+
+
+def write(files: Files, folder: str, index: ReplyIndex, low: str, high: str) -> None:
+    """Write the index as sorted files; a file ends when it is full and at the range's bounds.
+
+    Raises StoreError.
+    """
+    below, above = int(low, 16) - 1, int(high, 16) + 1
+    ranges = (0, below), (below + 1, above - 1), (above, 0xFFFFFFFF)
+    with temporary_file(), tempfile.TemporaryDirectory(prefix="ragmetrics-") as local:
+        made = Path(local) / "made.parquet"
+        for first, last in ranges:
+            if first > last:
+                continue
+            tables = index.tables(f"{first:08x}", f"{last:08x}")
+            while keys := _write_file(made, tables):
+                # Named by its keys: a killed run may have had another range.
+                files.put(made, new_name(folder, *keys, "parquet"))
+
+
+def _write_file(path: Path, tables: Iterator[pa.Table]) -> tuple[str, str] | None:
+    """Write tables until the file is full; return its first and last question, if there is any."""
+    table = next(tables, None)
+    if table is None:
+        return None
+    first = _question(table, 0)
+    with path.open("wb") as sink, _writer(sink) as writer:
+        writer.write_table(table)
+        while sink.tell() < FULL and (more := next(tables, None)) is not None:
+            table = more
+            writer.write_table(table)
+    return first, _question(table, -1)
+
+
+def _writer(sink: BinaryIO) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
+        sink,
+        SCHEMA,
+        compression="zstd",
+        use_dictionary=["reply"],
+        write_statistics=["key"],
+        write_page_checksum=True,
+    )
+
+
+def _question(table: pa.Table, place: int) -> str:
+    return str(table["key"][place].as_py()[:4].hex())
+
+
+def microseconds(moment: datetime) -> int:
+    """Microseconds since 1970."""
+    return round(moment.timestamp() * 1e6)
+
+
+class FileWriteAheadLog:
+    """The log of one writer for one prompt: a file that its writer appends to and locks."""
+
+    def __init__(self, folder: Path, path: str) -> None:
+        self._folder, self._path, self._uri = folder, path, str(folder / path)
+        with _as_store_error(self._uri):
+            self._handle = _open_new(folder / path)
+        self._close = weakref.finalize(self, os.close, self._handle)
+        self.broken = False
+        """Whether a write failed: the last line may be incomplete, so no other may follow."""
+
+    async def append(self, line: bytes) -> None:
+        """Append by one write; after it, a kill of this process does not lose the line.
+
+        Raises StoreError.
+        """
+        try:
+            with _as_store_error(self._uri):
+                written = os.write(self._handle, line)
+        except StoreError:
+            self.broken = True
+            raise
+        if written < len(line):
+            self.broken = True
+            raise StoreError(f"writing {self._uri}: no space left", transient=True)
+
+    def close(self) -> list[str]:
+        """Unlock it; if another process removed it, write its content again."""
+        if not self._close.alive:
+            return [self._path]
+        try:
+            if not self._is_there():
+                self._write_again()
+        finally:
+            self._close()
+        return [self._path]
+
+    def _is_there(self) -> bool:
+        try:
+            return os.path.samestat(Path(self._uri).stat(), os.fstat(self._handle))
+        except OSError:
+            return False
+
+    def _write_again(self) -> None:
+        """Copy the content of the removed file, which can be read while it is open."""
+        removed, start = self._uri, self._path.rsplit(".", 2)[0]
+        self._path = f"{start}.{_unique()}.jsonl"
+        self._uri = str(self._folder / self._path)
+        os.lseek(self._handle, 0, os.SEEK_SET)
+        with _as_store_error(self._uri):
+            handle = _open_new(Path(self._uri))
+            with os.fdopen(handle, "wb") as copy, os.fdopen(os.dup(self._handle), "rb") as try_lock:
+                shutil.copyfileobj(try_lock, copy)
+        log.warning("%s was removed while it was open: its replies are written again", removed)
+
+
+class BucketWriteAheadLog:
+    """Objects; each holds the lines that waited together."""
+
+    broken = False
+
+    def __init__(self, files: Files, name: Callable[[], str]) -> None:
+        self._files, self._name = files, name
+        self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
+        self._writer: asyncio.Task[None] | None = None
+        self._paths: list[str] = []
+
+    async def append(self, line: bytes) -> None:
+        """Append a line; return when an object holds it."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        self._waiting.append((line, future))
+        if self._writer is None or self._writer.done():
+            self._writer = loop.create_task(self._write_waiting())
+        await future
+
+    async def _write_waiting(self) -> None:
+        """Write the waiting lines as one object; later lines go in the next one."""
+        while self._waiting:
+            group, self._waiting = self._waiting, []
+            path = self._name()
+            error: Exception | None = None
+            try:
+                data = b"".join(line for line, _ in group)
+                await asyncio.to_thread(self._files.write, path, data)
+                self._paths.append(path)
+            except Exception as raised:
+                error = raised
+            for _, future in group:
+                if future.done():
+                    continue
+                if error:
+                    future.set_exception(error)
+                else:
+                    future.set_result(None)
+
+    def close(self) -> list[str]:
+        """Return the paths of the objects; none is open."""
+        paths, self._paths = self._paths, []
+        return paths
+
+
+def _open_new(path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_BINARY", 0)
+    if sys.platform == "win32":
+        return os.open(path, flags, 0o644)
+    # Hidden until it is locked.
+    hidden = path.with_name(f".{path.name}")
+    handle = os.open(hidden, flags, 0o644)
+    try:
+        lock(handle)
+        hidden.rename(path)
+    except OSError:
+        os.close(handle)
+        hidden.unlink(missing_ok=True)
+        raise
+    return handle
+
+
+def lock(handle: int) -> bool:
+    """Lock an open file; False if another process holds it, or if there are no locks."""
+    if sys.platform == "win32":
+        return False
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def try_lock(path: Path) -> Iterator[bool]:
+    """Try to lock a log: True if its writer is dead. The lock is held within the context."""
+    handle = -1
+    with suppress(OSError):
+        # Network shares give write locks only on files that are open for writing.
+        handle = os.open(path, os.O_RDWR)
+    try:
+        yield handle >= 0 and lock(handle)
+    finally:
+        if handle >= 0:
+            os.close(handle)
+
+
+@contextmanager
+def _as_store_error(uri: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"writing {uri}: {error}", transient=True) from error
