@@ -37,8 +37,7 @@ from ragmetrics.stats import (
     bootstrap_interval,
     spearman_statistic,
 )
-from ragmetrics.stats.agreement import cohen_kappa
-from ragmetrics.stats.ranking import auc, auc_within, spearman
+from ragmetrics.stats.agreement import auc, auc_within, cohen_kappa, spearman
 
 GRADED, NEEDED, SUPPORT = "context_relevance", "context_relevancy", "context_recall"
 TUNINGS = [

@@ -1,10 +1,14 @@
-"""Adjusts the p values of many tests for multiple testing."""
+"""Levels of confidence and significance, and p values adjusted for multiple testing.
 
-from __future__ import annotations
+Other packages read these on their way up, so this module imports no numpy or scipy.
+"""
 
 from collections.abc import Sequence
 
-import numpy as np
+CONFIDENCE = 0.95
+"""Confidence level of intervals."""
+ALPHA = 0.05
+"""Significance level of tests."""
 
 
 def adjust_p_values(p_values: Sequence[float]) -> list[float]:
@@ -18,9 +22,9 @@ def adjust_p_values(p_values: Sequence[float]) -> list[float]:
     Source: Benjamini and Hochberg 1995. As `scipy.stats.false_discovery_control`, whose import
     takes most of a second.
     """
-    chances = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(chances)
-    scaled = chances[order] * len(chances) / np.arange(1, len(chances) + 1)
-    found = np.empty_like(chances)
-    found[order] = np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)
-    return [float(chance) for chance in found]
+    adjusted, least = [0.0] * len(p_values), 1.0
+    ranked = sorted(range(len(p_values)), key=p_values.__getitem__)
+    for rank, place in reversed(list(enumerate(ranked, 1))):
+        least = min(least, float(p_values[place]) * len(p_values) / rank)
+        adjusted[place] = least
+    return adjusted
