@@ -21,7 +21,7 @@ import numpy as np
 from ragmetrics.stats.comparisons import PAIRED_FROM
 from ragmetrics.stats.night_movement import LevelError, widen_difference
 from ragmetrics.stats.permutation_test import MOST_QUESTIONS, NightMeans, Values, share_of_deals
-from ragmetrics.stats.resampling import SEED
+from ragmetrics.stats.resampling import SEED, ratio
 from ragmetrics.stats.significance import CONFIDENCE
 from ragmetrics.stats.t_test import MeanDifference, Numbers, paired_contrast, unpaired_contrast
 
@@ -138,8 +138,7 @@ class _Series:
     def _means(self, start: int, end: int) -> Numbers:
         rows = self._rows[end] - self._rows[start]
         sums = self._sums[end] - self._sums[start]
-        found: Numbers = np.divide(sums, rows, out=np.full_like(sums, np.nan), where=rows > 0)
-        return found
+        return ratio(sums, rows)
 
 
 def date_change_in_order(

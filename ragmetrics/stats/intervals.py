@@ -53,11 +53,6 @@ class IntervalEstimate:
     """Bounds of rarer values."""
 
     @property
-    def bounded(self) -> bool:
-        """Whether all values are in [0, 1]."""
-        return self.rows[0] >= 0 and self.rows[1] <= 1
-
-    @property
     def guarded_error(self) -> float:
         """Standard error with half a question added at either end, so never 0."""
         return math.sqrt(_guarded(self)[1] / self.size)
@@ -125,7 +120,7 @@ def interval(
     added observations.
     """
     t = float(special.stdtrit(freedom, 0.5 + confidence / 2))
-    if not estimate.bounded:
+    if estimate.rows[0] < 0 or estimate.rows[1] > 1:
         half = t * estimate.error
         return estimate.mean - half, estimate.mean + half
     centre, variance = _guarded(estimate)

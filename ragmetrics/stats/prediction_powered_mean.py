@@ -38,15 +38,6 @@ class Powered:
     rows: int
     """Number of all rows."""
 
-    @property
-    def gain(self) -> float | None:
-        """Relative reduction of the interval's width; None without intervals."""
-        best, plain = (
-            None if one.low is None or one.high is None else one.high - one.low
-            for one in (self.best, self.plain)
-        )
-        return None if best is None or not plain else 1 - best / plain
-
 
 @dataclass(frozen=True, slots=True)
 class _Influence:
