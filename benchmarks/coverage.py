@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ragmetrics.stats import ALPHA, CONFIDENCE, compare, mean_interval
-from ragmetrics.stats.mean_difference import paired_contrast
-from ragmetrics.stats.power import POWER
+from ragmetrics.stats.t_test import POWER, paired_contrast
 
 NIGHTS = 2_000
 LEAST, MOST = 0.93, 0.97

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.calibration.label_mapping import LabelTarget
-from ragmetrics.calibration.sets import AskedRow, LabelledSet, targets
+from ragmetrics.calibration.labelled_sets import AskedRow, LabelledSet, LabelTarget, targets
 from ragmetrics.metrics import NEEDED
 from ragmetrics.metrics.bundled.context_relevancy import relevances
 from ragmetrics.model import Ask, Lexicon

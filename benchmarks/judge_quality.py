@@ -17,14 +17,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.judge_evidence import Evidence, Recall, gather, gather_recall
 from benchmarks.plain_overlap import PlainOverlap
-from ragmetrics.calibration.sets import LabelledSet, read_sets
+from ragmetrics.calibration.labelled_sets import LabelledSet, read_sets
 from ragmetrics.config import make_settings
 from ragmetrics.judges import Corpus
 from ragmetrics.judges.lexical_judge import TUNING, Overlap, Tuning
@@ -35,10 +35,11 @@ from ragmetrics.stats import (
     auc_statistic,
     auc_within_statistic,
     bootstrap_interval,
+    kappa_statistic,
     spearman_statistic,
+    unweighted,
 )
-from ragmetrics.stats.agreement import cohen_kappa
-from ragmetrics.stats.ranking import auc, auc_within, spearman
+from ragmetrics.stats.agreement import auc
 
 GRADED, NEEDED, SUPPORT = "context_relevance", "context_relevancy", "context_recall"
 TUNINGS = [
@@ -153,6 +154,23 @@ def _needed(one: Evidence, share: float, cuts: tuple[float, float]) -> NDArray[n
     best: Numbers = np.zeros(codes.max() + 1)
     np.maximum.at(best, codes, strength)
     return np.asarray(strength >= np.maximum(cuts[0], cuts[1] * best[codes]))
+
+
+def cohen_kappa(
+    a: ArrayLike, b: ArrayLike, weights: Literal["quadratic"] | None = None
+) -> float | None:
+    """Cohen's kappa of all units."""
+    return unweighted(kappa_statistic(a, b, weights), np.size(a))
+
+
+def auc_within(rows: ArrayLike, labels: ArrayLike, scores: ArrayLike) -> float | None:
+    """The AUC within rows of all units."""
+    return unweighted(auc_within_statistic(rows, labels, scores), np.size(labels))
+
+
+def spearman(a: ArrayLike, b: ArrayLike) -> float | None:
+    """Spearman's correlation of all units."""
+    return unweighted(spearman_statistic(a, b), np.size(a))
 
 
 def _support_kappa(chosen: Constants, measured: Measured, cut: float) -> float | None:

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 import ragmetrics
-from ragmetrics.calibration.sets import AskedRow, read_sets
+from ragmetrics.calibration.labelled_sets import AskedRow, read_sets
 from ragmetrics.config import make_settings
 from ragmetrics.stats import mean_interval
 

@@ -2,9 +2,9 @@
 
 Tonight's questions may have another mix than those of earlier nights: a Saturday has other users
 than a Monday. So the earlier rows are weighted to tonight's mix, by the tags that explain their
-scores (`stats.strata`). Where tags do not explain the differences between nights, and the level of
-the last weeks depends on the day of the week, the day counts as a tag. The same days of the four
-weeks before are then part of the baseline.
+scores (`stats.choose_strata`). Where tags do not explain the differences between nights, and the
+level of the last weeks depends on the day of the week, the day counts as a tag. The same days of
+the four weeks before are then part of the baseline.
 """
 
 from __future__ import annotations

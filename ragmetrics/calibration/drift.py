@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ragmetrics.calibration.label_mapping import TARGETS, LabelTarget
-from ragmetrics.calibration.store import load_calibrations, load_units
-from ragmetrics.calibration.units import Unit, columns, figure, has_strengths, statistics
+from ragmetrics.calibration.labelled_sets import TARGETS, LabelTarget
+from ragmetrics.calibration.units import Unit, columns, figure, has_strengths, share_of, statistics
 from ragmetrics.errors import InputError
 from ragmetrics.model import (
     DRIFT_VERSION,
     Calibration,
     Drift,
     DriftUnknown,
-    Figure,
     FigureName,
     MetricDrift,
 )
-from ragmetrics.stats import SEED, Floats, Statistic, bootstrap_intervals, mean_interval, unweighted
-from ragmetrics.storage import Files
+from ragmetrics.stats import SEED, Floats, Statistic, bootstrap_intervals, unweighted
 
 TESTED: tuple[FigureName, ...] = ("kappa_quadratic", "auc")
 """The figures whose change is tested for drift."""
@@ -35,15 +32,14 @@ _WORK = 20_000_000
 _FEWEST_SWAPS = 2_000
 _AT_ONCE = 2_000_000
 Pairs = list[tuple[Unit, Unit]]
+LoadUnits = Callable[[Calibration], Mapping[str, Sequence[Unit]]]
+"""Reads every verdict of a calibration, by metric."""
 
 
-def compare_calibrations(files: Files, earlier: Calibration, later: Calibration) -> Drift:
-    """Drift of the judge from one calibration to another: see `compare_last`."""
-    return compare_last(files, [earlier], later)
-
-
-def compare_last(files: Files, earlier: Sequence[Calibration], later: Calibration) -> Drift:
+def compare_last(units: LoadUnits, earlier: Sequence[Calibration], later: Calibration) -> Drift:
     """Drift of the judge since the earlier calibrations, of which there is at least one.
+
+    `units` reads the verdicts of a calibration.
 
     Each metric is compared with the newest earlier calibration that judged enough of the same
     units; where none judged enough, with the newest that judged some. Units are the same where
@@ -53,7 +49,7 @@ def compare_last(files: Files, earlier: Sequence[Calibration], later: Calibratio
     """
     if {(one.name, one.judge.name) for one in earlier} != {(later.name, later.judge.name)}:
         raise InputError("only calibrations of one set and one judge compare")
-    matches = _matches(files, earlier, later)
+    matches = _matches(units, earlier, later)
     chances = {name: _chances(match) for name, match in matches.items() if match.enough}
     tests = sum(len(one) for one in chances.values())
     return Drift(
@@ -77,27 +73,6 @@ def compare_last(files: Files, earlier: Sequence[Calibration], later: Calibratio
     )
 
 
-def calibration_drifts(
-    files: Files, *, name: str | None = None, judge: str | None = None
-) -> list[Drift]:
-    """Each calibration of a store compared with those before it, oldest first."""
-    before: dict[tuple[str, str], list[Calibration]] = {}
-    found = []
-    for one in load_calibrations(files, name=name, judge=judge):
-        earlier = before.setdefault((one.name, one.judge.name), [])
-        if earlier:
-            found.append(compare_last(files, earlier, one))
-        earlier.append(one)
-    return found
-
-
-def since_last(files: Files, calibration: Calibration) -> Drift | None:
-    """A kept calibration against those kept before it, of the same set and judge."""
-    kept = load_calibrations(files, name=calibration.name, judge=calibration.judge.name)
-    before = [one for one in kept if one.at < calibration.at]
-    return compare_last(files, before, calibration) if before else None
-
-
 @dataclass(frozen=True)
 class _Match:
     """The units of a metric that were judged now and at an earlier time."""
@@ -117,9 +92,11 @@ class _Match:
         return len(set(self.questions)) >= FEWEST_QUESTIONS
 
 
-def _matches(files: Files, earlier: Sequence[Calibration], later: Calibration) -> dict[str, _Match]:
+def _matches(
+    units: LoadUnits, earlier: Sequence[Calibration], later: Calibration
+) -> dict[str, _Match]:
     """The units and the earlier calibration that each metric is compared with."""
-    now = load_units(files, later)
+    now = units(later)
     found: dict[str, _Match] = {}
     for one in reversed(earlier):
         wanted = [
@@ -130,7 +107,7 @@ def _matches(files: Files, earlier: Sequence[Calibration], later: Calibration) -
         ]
         if not wanted or not _same_texts(one, later):
             continue
-        before = load_units(files, one)
+        before = units(one)
         for target in wanted:
             name = target.metric
             match = _Match(target, one, _shared(before.get(name, ()), now.get(name, ())))
@@ -174,7 +151,11 @@ def _changes(match: _Match) -> dict[FigureName, Statistic]:
         statistics(columns(side, target.label_from, target.verdict_from, _strong(match)))
         for side in zip(*match.pairs, strict=True)
     )
-    return {name: _change(before[name], after[name]) for name in before if name in after}
+
+    def change(name: FigureName) -> Statistic:
+        return lambda counts: after[name](counts) - before[name](counts)
+
+    return {name: change(name) for name in before if name in after}
 
 
 def _chances(match: _Match) -> list[float]:
@@ -220,7 +201,7 @@ def _drift(match: _Match, chances: Sequence[float], tests: int) -> MetricDrift:
         earlier=match.earlier.at,
         units=len(match.pairs),
         questions=len(set(match.questions)),
-        changed=_changed(match.pairs),
+        changed=share_of([old.verdict != new.verdict for old, new in match.pairs], match.questions),
         figures={
             name: figure(unweighted(change, len(match.pairs)), intervals[name])
             for name, change in changes.items()
@@ -239,16 +220,3 @@ def _shared(before: Sequence[Unit], after: Sequence[Unit]) -> Pairs:
         if old and old.verdict is not None and new.verdict is not None:
             pairs.append((old, new))
     return pairs
-
-
-def _change(earlier: Statistic, later: Statistic) -> Statistic:
-    def statistic(counts: Floats) -> Floats:
-        return later(counts) - earlier(counts)
-
-    return statistic
-
-
-def _changed(pairs: Pairs) -> Figure:
-    changed = np.array([float(old.verdict != new.verdict) for old, new in pairs])
-    share = mean_interval(changed, [new.question for _, new in pairs])
-    return Figure(value=share.mean, low=share.low, high=share.high) if share else Figure()

@@ -13,23 +13,29 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ragmetrics.calibration.label_mapping import LabelQuestion, LabelTarget
+from ragmetrics.calibration.labelled_sets import (
+    AskedRow,
+    LabelledSet,
+    LabelQuestion,
+    LabelTarget,
+    read_sets,
+    targets,
+)
 from ragmetrics.calibration.run import check_metrics, record
-from ragmetrics.calibration.run_judges import JudgedSet, blank_units
-from ragmetrics.calibration.sets import AskedRow, LabelledSet, read_sets, targets
+from ragmetrics.calibration.run_judges import JudgedSet, units_of
 from ragmetrics.calibration.store import save_calibration
 from ragmetrics.calibration.units import Unit
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.judges import fingerprint
-from ragmetrics.model import Calibration, JudgeInfo, Status, Usage
+from ragmetrics.model import Calibration, JudgeInfo, Status
 from ragmetrics.storage import Files
 
 _NOTE = "verdicts recorded in the labelled rows"
+_NO_LABELS = "it rates whole rows, and there are no labels for whole rows"
 _VERDICT = re.compile(r"(not|un|partially|partly)?[\s_-]*supported", re.IGNORECASE)
 _NEGATED = re.compile(
     r"(?:\b(?:not|no|never|neither|nor|hardly|without|cannot)\b|n['’]t\b)(?:[^\w.:;!?<>\n]+\w+){0,4}[^\w.:;!?<>\n]*$",
@@ -56,16 +62,18 @@ def calibrate_replies(
     at = now or datetime.now(UTC)
     found = []
     for one in read_sets(settings, paths, limit):
-        names = _judges(one)
-        if not names:
+        raters = _judges(one)
+        if not raters:
             raise InputError(f"{one.source}: no row has labels.judge")
-        for name in names:
+        for name in sorted(raters):
             judged = _judged(one, name, metrics)
-            found.append(record(one, judged, at, metrics, redact=settings.redact))
-            if name in _raters(one):
-                found[-1] = _passed_over(found[-1])
+            calibration = record(one, judged, at, metrics, redact=settings.redact)
+            if raters[name]:
+                reasons = dict.fromkeys(calibration.skipped, _NO_LABELS)
+                calibration = calibration.model_copy(update={"skipped": reasons})
+            found.append(calibration)
             if files:
-                save_calibration(files, found[-1], judged.units)
+                save_calibration(files, calibration, judged.units)
     return found
 
 
@@ -84,29 +92,14 @@ def read_verdict(reply: str) -> float | None:
     return _WORDS[word]
 
 
-def _judges(labelled: LabelledSet) -> list[str]:
-    return sorted(
-        {
-            name
-            for row in labelled.rows
-            for name, said in row.labelled.labels.judge.items()
-            if isinstance(said, Mapping | int | float)
-        }
-    )
-
-
-def _raters(labelled: LabelledSet) -> set[str]:
-    return {
-        name
-        for row in labelled.rows
-        for name, said in row.labelled.labels.judge.items()
-        if isinstance(said, int | float)
-    }
-
-
-def _passed_over(calibration: Calibration) -> Calibration:
-    reason = "it rates whole rows, and there are no labels for whole rows"
-    return calibration.model_copy(update={"skipped": dict.fromkeys(calibration.skipped, reason)})
+def _judges(labelled: LabelledSet) -> dict[str, bool]:
+    """The recorded judges, and whether each rates whole rows."""
+    found: dict[str, bool] = {}
+    for row in labelled.rows:
+        for name, said in row.labelled.labels.judge.items():
+            if isinstance(said, Mapping | int | float):
+                found[name] = found.get(name, False) or not isinstance(said, Mapping)
+    return found
 
 
 def _judged(labelled: LabelledSet, name: str, wanted: Sequence[str] | None) -> JudgedSet:
@@ -118,7 +111,7 @@ def _judged(labelled: LabelledSet, name: str, wanted: Sequence[str] | None) -> J
                 for question, values in _said(row, target, said):
                     units.setdefault(target.metric, []).extend(_units(row, question, values))
     info = JudgeInfo(name=name, fingerprint=fingerprint("labels", name), note=_NOTE)
-    return JudgedSet(info, units, [], {}, Usage())
+    return JudgedSet(info, units)
 
 
 def _said(
@@ -156,7 +149,6 @@ def _numbers(value: Any, count: int) -> list[float] | None:
 
 
 def _units(row: AskedRow, question: LabelQuestion, values: list[float] | None) -> list[Unit]:
-    blank = blank_units(row, question)
     if values is None or not all(0 <= value <= 1 for value in values):
-        return [replace(one, status=Status.UNREADABLE) for one in blank]
-    return [replace(one, verdict=value) for one, value in zip(blank, values, strict=True)]
+        return units_of(row, question, None, Status.UNREADABLE)
+    return units_of(row, question, values)

@@ -1,34 +1,48 @@
-"""Calibration: compares any judge with labelled rows, set by set."""
+"""Calibration: compares any judge with labelled rows, set by set.
+
+The nightly calibration judges a small labelled set again each day. It measures the judge of today,
+so no reply of an earlier day is used. A second run on the same day finds the verdicts and requests
+nothing, unless the first run got no verdict.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ragmetrics import event_loop as loop
 from ragmetrics.calibration.attacks import METRIC as ATTACKED_METRIC
-from ragmetrics.calibration.gold_correlation import gold_ranks
-from ragmetrics.calibration.label_mapping import LabelTarget
+from ragmetrics.calibration.labelled_sets import (
+    LabelledSet,
+    LabelTarget,
+    read_sets,
+    set_name,
+    targets,
+)
 from ragmetrics.calibration.run_judges import JudgedSet, Progress, judge_set
-from ragmetrics.calibration.sets import LabelledSet, read_sets, targets
-from ragmetrics.calibration.store import save_calibration
+from ragmetrics.calibration.store import load_calibrations, load_units, save_calibration
 from ragmetrics.calibration.units import (
     Unit,
     agreement,
     by_segment,
     by_status,
     columns,
+    gold_ranks,
     has_strengths,
 )
 from ragmetrics.config import Settings
-from ragmetrics.errors import InputError
-from ragmetrics.metrics import metrics
+from ragmetrics.errors import InputError, JudgeError, StoreError
+from ragmetrics.judges import Corpus, make_judges
+from ragmetrics.metrics import BASES, metrics
 from ragmetrics.model import Calibration, MetricCalibration
+from ragmetrics.scoring import chosen_metrics
 from ragmetrics.storage import Files
 from ragmetrics.version import __version__
 
 ATTACKED = 20
 """Contexts of a set that `ragmetrics calibrate` attacks. The nightly attacks none."""
+log = logging.getLogger(__name__)
 
 
 def calibrate(
@@ -132,3 +146,74 @@ def _measured(target: LabelTarget, units: Sequence[Unit], fingerprint: str) -> M
         overall=agreement(columns(units, *cuts)),
         segments=[one for one in segments if one],
     )
+
+
+def judge_drift_set(settings: Settings, files: Files, now: datetime) -> str | None:
+    """Judge the set of `alerts: drift_set`, unless it was judged today.
+
+    Return the reason where the judges could not be asked or the store failed; the night continues
+    without it. A batch judge is asked live. Raises InputError for a set that cannot be read, or
+    that no metric of the night can be compared with.
+    """
+    place = settings.alerts.drift_set
+    if place is None:
+        return None
+    live = _asked_live(settings)
+    wanted = sorted({BASES[one.name] for one in chosen_metrics(live) if one.name in BASES})
+    if not wanted:
+        raise InputError(
+            "alerts: drift_set: none of the metrics that can be compared with labels is scored: "
+            + ", ".join(BASES)
+        )
+    try:
+        if _judged_today(live, files, set_name(place), now):
+            return None
+        found = calibrate(live, [place], wanted, live.alerts.drift_rows, now, files=files)
+    except (JudgeError, StoreError) as error:
+        return _not_judged(place, str(error))
+    problems = dict.fromkeys(why for one in found if (why := _failure(files, one, wanted)))
+    return _not_judged(place, "; ".join(problems)) if problems else None
+
+
+def _asked_live(settings: Settings) -> Settings:
+    """The same models without batches, as a batch may take a day."""
+    live = [
+        one.model_copy(update={"name": "openai"}) if one.name == "openai-batch" else one
+        for one in settings.panel
+    ]
+    several = len(live) > 1
+    return settings.model_copy(
+        update={"judges": tuple(live)} if several else {"judge": live[0], "judges": ()}
+    )
+
+
+def _judged_today(settings: Settings, files: Files, name: str, now: datetime) -> bool:
+    """Whether each judge has given verdicts today."""
+    todays = [
+        one.judge.fingerprint
+        for one in load_calibrations(files, name=name)
+        if one.at.date() == now.date() and _verdicts(files, one)
+    ]
+    return all(one.fingerprint in todays for one in make_judges(settings, Corpus()))
+
+
+def _verdicts(files: Files, calibration: Calibration) -> int | None:
+    """Number of verdicts; None where no row has labels for the wanted metrics."""
+    units = [one for of in load_units(files, calibration).values() for one in of]
+    return sum(one.verdict is not None for one in units) if units else None
+
+
+def _failure(files: Files, calibration: Calibration, wanted: Sequence[str]) -> str:
+    """Why a judge gave no verdict on the set; empty where it gave one."""
+    if calibration.refused:
+        return f"{calibration.judge.name}: {calibration.refused}"
+    count = _verdicts(files, calibration)
+    if count is None:
+        return f"it has no labels for {', '.join(wanted)}"
+    return "" if count else f"{calibration.judge.name}: no verdict"
+
+
+def _not_judged(place: str, reason: str) -> str:
+    message = f"labelled set {set_name(place)} for judge drift: {reason}"
+    log.warning("not judged: %s", message)
+    return message

@@ -14,7 +14,7 @@ import hashlib
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -24,11 +24,15 @@ from ragmetrics.calibration.attacks import (
     attack,
     irrelevant_contexts,
 )
-from ragmetrics.calibration.gold_correlation import GoldScore, gold_metrics
-from ragmetrics.calibration.label_mapping import LabelQuestion, LabelTarget
 from ragmetrics.calibration.labelled import LabelledRow
-from ragmetrics.calibration.sets import AskedRow, LabelledSet, targets
-from ragmetrics.calibration.units import Unit
+from ragmetrics.calibration.labelled_sets import (
+    AskedRow,
+    LabelledSet,
+    LabelQuestion,
+    LabelTarget,
+    targets,
+)
+from ragmetrics.calibration.units import GoldScore, Unit, gold_metrics
 from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import JudgeRefused, Unanswered
 from ragmetrics.judges import (
@@ -52,17 +56,17 @@ _ROWS_AT_ONCE = 16
 _ALL_KEYS = ("00000000", "ffffffff")
 
 
-@dataclass(frozen=True)
+@dataclass
 class JudgedSet:
     """One judge's verdicts on one set."""
 
     judge: JudgeInfo
-    units: dict[str, list[Unit]]
+    units: dict[str, list[Unit]] = field(default_factory=dict)
     """Units by metric."""
-    gold: list[GoldScore]
-    fingerprints: dict[str, str]
+    gold: list[GoldScore] = field(default_factory=list)
+    fingerprints: dict[str, str] = field(default_factory=dict)
     """Fingerprints of judge and prompts, by metric."""
-    usage: Usage
+    usage: Usage = field(default_factory=Usage)
     corpus: str | None = None
     """Digest of the set's texts, where the replies depend on all of them."""
     refused: str = ""
@@ -93,32 +97,31 @@ async def judge_set(
         stack.push_async_callback(embedder.close)
         for judge in judges:
             stack.push_async_callback(judge.close)
+        hostile = irrelevant_contexts(labelled, attacks)
         found: list[JudgedSet] = []
         refusals: list[JudgeRefused] = []
-        names = names_of(judges)
-        for name, judge, chosen in zip(names, judges, settings.panel, strict=True):
+        for name, judge, chosen in zip(names_of(judges), judges, settings.panel, strict=True):
             cache = await asyncio.to_thread(_reply_cache, files, judge, at)
             client = JudgeClient(
                 judge, EmbeddingClient(embedder), reasks=chosen.reasks, cache=cache
             )
-            hostile = irrelevant_contexts(labelled, attacks)
-            session = _Session(client, known, targets(wanted), wanted, hostile)
-            info = JudgeInfo(name=name, fingerprint=judge.fingerprint, note=judge.note)
+            judged = JudgedSet(JudgeInfo(name=name, fingerprint=judge.fingerprint, note=judge.note))
             try:
-                units, gold, attacked = await session.judge_all(labelled, progress)
+                session = _Session(client, known, targets(wanted), wanted)
+                await session.judge_all(labelled, hostile, judged, progress)
             except JudgeRefused as error:
                 refusals.append(error)
-                found.append(JudgedSet(info, {}, [], {}, _usage(client, chosen), None, str(error)))
-                continue
-            if cache:
-                await asyncio.to_thread(cache.compact)
-            prints = {
-                name: metric_fingerprint(one, judge.fingerprint, embedder.fingerprint)
-                for name, one in known.items()
-            }
-            digest = _digest(corpus) if _knows_all(chosen) else None
-            usage = _usage(client, chosen)
-            found.append(JudgedSet(info, units, gold, prints, usage, digest, attacks=attacked))
+                judged = JudgedSet(judged.judge, refused=str(error))
+            else:
+                judged.fingerprints = {
+                    name: metric_fingerprint(one, judge.fingerprint, embedder.fingerprint)
+                    for name, one in known.items()
+                }
+                judged.corpus = _digest(corpus) if _knows_all(chosen) else None
+                if cache:
+                    await asyncio.to_thread(cache.compact)
+            judged.usage = add_price(chosen, client.counters.usage())
+            found.append(judged)
     if len(refusals) == len(found):
         raise refusals[0]
     return found
@@ -150,10 +153,6 @@ def _reply_cache(files: Files | None, judge: Judge, at: datetime) -> ReplyCache 
     return cache
 
 
-def _usage(client: JudgeClient, chosen: JudgeSettings) -> Usage:
-    return add_price(chosen, client.counters.usage())
-
-
 @dataclass(frozen=True)
 class _Session:
     """Judges one set with one judge."""
@@ -162,28 +161,30 @@ class _Session:
     metrics: dict[str, Metric]
     targets: Sequence[LabelTarget]
     wanted: Sequence[str] | None
-    hostile: Sequence[Irrelevant]
 
     async def judge_all(
-        self, labelled: LabelledSet, progress: Progress | None
-    ) -> tuple[dict[str, list[Unit]], list[GoldScore], list[AttackResult]]:
-        units: dict[str, list[Unit]] = {target.metric: [] for target in self.targets}
-        gold: list[GoldScore] = []
+        self,
+        labelled: LabelledSet,
+        hostile: Sequence[Irrelevant],
+        judged: JudgedSet,
+        progress: Progress | None,
+    ) -> None:
+        """Judge the rows, then the attacked contexts, and put all into `judged`."""
+        judged.units |= {target.metric: [] for target in self.targets}
         work = (self._judge_row(row) for row in labelled.rows)
         width = max(_ROWS_AT_ONCE, 2 * self.client.judge.concurrency)
         done = 0
         try:
-            async for row_units, row_gold in _in_order(work, width):
-                for metric, found in row_units.items():
-                    units[metric] += found
-                gold += row_gold
+            async for units, gold in _in_order(work, width):
+                for metric, found in units:
+                    judged.units[metric] += found
+                judged.gold += gold
                 done += 1
                 if progress:
                     progress(labelled.name, done, len(labelled.rows))
-            attacked = await attack(self.hostile, self._grade)
+            judged.attacks = await attack(hostile, self._grade)
         finally:
             await self.client.stop()
-        return units, gold, attacked
 
     async def _grade(self, row: LogRow, ask: Ask) -> int | None:
         """A grade as `context_relevance` requests it; None where there is no verdict."""
@@ -191,14 +192,12 @@ class _Session:
         answer = await self.client.answer(row.question_key, worded)
         return answer.grade if isinstance(answer, Grade) else None
 
-    async def _judge_row(self, row: AskedRow) -> tuple[dict[str, list[Unit]], list[GoldScore]]:
+    async def _judge_row(
+        self, row: AskedRow
+    ) -> tuple[list[tuple[str, list[Unit]]], list[GoldScore]]:
         asked = [(one, question) for one in self.targets for question in row.questions[one.metric]]
-        answers = await asyncio.gather(
-            *(self._units(row, target, question) for target, question in asked)
-        )
-        units: dict[str, list[Unit]] = {}
-        for (target, _), found in zip(asked, answers, strict=True):
-            units.setdefault(target.metric, []).extend(found)
+        found = await asyncio.gather(*(self._units(row, *one) for one in asked))
+        units = [(target.metric, one) for (target, _), one in zip(asked, found, strict=True)]
         return units, await self._gold(row.labelled)
 
     async def _gold(self, labelled: LabelledRow) -> list[GoldScore]:
@@ -220,25 +219,22 @@ class _Session:
     ) -> list[Unit]:
         log_row = row.labelled.row
         ask = self.metrics[target.metric].worded(question.ask, log_row.language)
-        blank = blank_units(row, question)
         answer = await self.client.answer(log_row.question_key, ask)
         if isinstance(answer, Unanswered):
-            return [replace(one, status=Status(answer.status)) for one in blank]
-        verdicts = target.verdicts(answer, question)
-        judged = [
-            replace(one, verdict=verdict) for one, verdict in zip(blank, verdicts, strict=True)
-        ]
+            return units_of(row, question, None, Status(answer.status))
         strengths = self.client.judge.evidence(ask) if isinstance(ask, Ask) else None
-        if strengths is None:
-            return judged
-        return [
-            replace(one, strength=strength) for one, strength in zip(judged, strengths, strict=True)
-        ]
+        return units_of(row, question, target.verdicts(answer, question), strengths=strengths)
 
 
-def blank_units(row: AskedRow, question: LabelQuestion) -> list[Unit]:
-    """The units of a question, without verdicts yet."""
-    labelled = row.labelled
+def units_of(
+    row: AskedRow,
+    question: LabelQuestion,
+    verdicts: Sequence[float] | None,
+    status: Status = Status.SCORED,
+    strengths: Sequence[float] | None = None,
+) -> list[Unit]:
+    """The units of a question with their verdicts; without verdicts, `status` says why."""
+    labelled, nothing = row.labelled, [None] * len(question.units)
     return [
         Unit(
             id=labelled.row.id,
@@ -246,11 +242,15 @@ def blank_units(row: AskedRow, question: LabelQuestion) -> list[Unit]:
             unit=unit,
             content=question.content,
             label=label,
-            verdict=None,
+            verdict=verdict,
+            strength=strength,
+            status=status,
             segments=labelled.segments,
             row=str(row.number),
         )
-        for unit, label in zip(question.units, question.labels, strict=True)
+        for unit, label, verdict, strength in zip(
+            question.units, question.labels, verdicts or nothing, strengths or nothing, strict=True
+        )
     ]
 
 

@@ -1,21 +1,28 @@
-"""Calibrations in the store.
+"""Calibrations in the store, and the drift between them. Each comparison is stored too.
 
-calibrations/set=NAME/judge=FINGERPRINT/TIME.parquet    every verdict beside its label
-                                        TIME.json       the record, written last
+calibrations/set=NAME/judge=FINGERPRINT/TIME.parquet        every verdict beside its label
+                                        TIME.json           the record, written last
+calibrations/drift/set=NAME/judge=FINGERPRINT/TIME.json     drift to that calibration
 """
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import ValidationError
 
+from ragmetrics.calibration.drift import compare_last
 from ragmetrics.calibration.units import Unit
 from ragmetrics.errors import InputError
-from ragmetrics.model import Calibration, Status
+from ragmetrics.model import Calibration, Drift, JudgeInfo, MetricDrift, Status
 from ragmetrics.storage import Files, find_all, parse_record, reading_part
 
 _RECORD = re.compile(r"^calibrations/set=[^/]+/judge=[^/]+/[^/]+\.json$")
@@ -34,6 +41,12 @@ _SCHEMA = pa.schema(
         ("row", pa.string()),
     ]
 )
+log = logging.getLogger(__name__)
+STEPS = 30
+"""Newest calibrations of one set and judge that are compared, each with those before it."""
+RECENT = 100
+"""Calibrations of one set and judge that a night reads: more than it is compared with."""
+_REPEATED = re.compile(r" \((\d+) times\)$")
 
 
 def save_calibration(
@@ -104,3 +117,115 @@ def place_of(calibration: Calibration) -> str:
     judge, number = calibration.judge, _NUMBER.search(calibration.judge.name)
     again = f"-{number[1]}" if number else ""
     return f"set={calibration.name}/judge={judge.fingerprint}/{moment}{again}"
+
+
+@dataclass(frozen=True)
+class History:
+    """The calibrations of a store and the drift between them, both oldest first."""
+
+    calibrations: Sequence[Calibration] = ()
+    drifts: Sequence[Drift] = ()
+
+    def drift_to(self, later: Calibration) -> Drift | None:
+        """Drift from the earlier calibrations to this one, if there are any."""
+        key = later.at, later.name, later.judge.name
+        return next((one for one in self.drifts if (one.later, one.name, one.judge) == key), None)
+
+    def newest_drifts(self, judge: JudgeInfo) -> list[Drift]:
+        """The newest known drift of each metric, for each judge of a night and each labelled set.
+
+        Where the newest drift is not known, the one before it is used. A calibration without
+        verdicts is used as such.
+        """
+        names = judge_names(judge)
+        known: dict[tuple[str, str], dict[str, tuple[Drift, MetricDrift]]] = {}
+        for drift in self.drifts:
+            for one in drift.metrics:
+                if drift.judge in names and one.untold in ("", "no_verdict"):
+                    known.setdefault((drift.judge, drift.name), {})[one.metric] = drift, one
+        return [_merged(list(known[key].values())) for key in sorted(known)]
+
+
+def judge_names(judge: JudgeInfo) -> list[str]:
+    """The names of a night's judges in their calibrations, where each is asked once."""
+    return judge.panel or [_REPEATED.sub("", judge.name)]
+
+
+def repeats(judge: JudgeInfo) -> int:
+    """How often a night's single judge repeated each request."""
+    found = _REPEATED.search(judge.name)
+    return int(found[1]) if found else 1
+
+
+def compare_calibrations(files: Files, earlier: Calibration, later: Calibration) -> Drift:
+    """Drift of the judge from one calibration to another, of the same set and judge.
+
+    Raises InputError for calibrations of different sets or judges, or that are not stored.
+    """
+    return compare_last(partial(load_units, files), [earlier], later)
+
+
+def calibration_drifts(
+    files: Files, *, name: str | None = None, judge: str | None = None
+) -> list[Drift]:
+    """Each calibration of a store compared with those before it, oldest first."""
+    units = partial(load_units, files)
+    return _oldest_first(
+        compare_last(units, own[:number], own[number])
+        for own in _by_judge(load_calibrations(files, name=name, judge=judge))
+        for number in range(1, len(own))
+    )
+
+
+def load_history(files: Files, newest: int | None = RECENT) -> History:
+    """Read the newest calibrations of each set and judge, or all, and the drift between them."""
+    found = load_calibrations(files, newest=newest)
+    return History(
+        found,
+        _oldest_first(one for own in _by_judge(found) for one in _drifts(files, own[-STEPS - 1 :])),
+    )
+
+
+def _by_judge(calibrations: Sequence[Calibration]) -> list[list[Calibration]]:
+    """The calibrations of each set and judge."""
+    found: dict[tuple[str, str], list[Calibration]] = {}
+    for one in calibrations:
+        found.setdefault((one.name, one.judge.name), []).append(one)
+    return list(found.values())
+
+
+def _oldest_first(drifts: Iterable[Drift]) -> list[Drift]:
+    return sorted(drifts, key=lambda one: (one.later, one.name, one.judge))
+
+
+def _drifts(files: Files, calibrations: Sequence[Calibration]) -> Iterator[Drift]:
+    """The drift to each calibration but the first: as stored, else compared now and stored.
+
+    A stored comparison with another earlier calibration is not used.
+    """
+    for number, later in enumerate(calibrations[1:], 1):
+        earlier = calibrations[:number]
+        path = f"calibrations/drift/{place_of(later)}.json"
+        drift = None
+        with suppress(ValidationError):  # missing, or of another version
+            drift = Drift.model_validate_json(files.find(path) or b"")
+        try:
+            if not drift or (drift.before, drift.later) != (earlier[-1].at, later.at):
+                drift = compare_last(partial(load_units, files), earlier, later)
+                files.write(path, drift.model_dump_json(indent=1).encode())
+            yield drift
+        except (InputError, pa.ArrowInvalid) as error:
+            log.error("%s: drift at %s is not known: %s", later.name, later.at, error)
+
+
+def _merged(known: Sequence[tuple[Drift, MetricDrift]]) -> Drift:
+    """One drift record that combines the newest drift of each metric."""
+    found = [drift for drift, _ in known]
+    newest = max(found, key=lambda one: one.later)
+    return newest.model_copy(
+        update={
+            "earlier": min(one.earlier for one in found),
+            "same_fingerprint": all(one.same_fingerprint for one in found),
+            "metrics": [one for _, one in known],
+        }
+    )

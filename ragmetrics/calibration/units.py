@@ -1,4 +1,8 @@
-"""Units: each verdict with its label, and the figures of many units."""
+"""Figures of a judge: its verdicts beside their labels, and row scores beside gold figures.
+
+A unit is one judged item. A gold figure rates a whole row and is compared with the metric of its
+own name; the figures of known labelled sets are compared with the metric that measures the same.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ragmetrics.calibration.labelled import LabelledRow
+from ragmetrics.metrics import metrics
 from ragmetrics.model import (
     Agreement,
     Confusion,
     Figure,
     FigureName,
+    GoldRank,
     ReliabilityBin,
+    Score,
     Segment,
     Status,
 )
@@ -24,9 +32,11 @@ from ragmetrics.stats import (
     alpha_statistic,
     auc_statistic,
     auc_within_statistic,
+    bootstrap_interval,
     bootstrap_intervals,
     confusion,
     kappa_statistic,
+    mean_interval,
     ratio,
     reliability,
     spearman_statistic,
@@ -35,6 +45,14 @@ from ragmetrics.stats import (
 
 _MOST_SEGMENTS = 20
 _FEWEST_UNITS = 10
+GOLD = {
+    "char_recall": "context_recall",
+    "char_precision": "context_relevancy",
+    "context_relevance_sentence": "context_relevancy",
+    "context_relevance_chunk": "context_relevancy_chunks",
+    "chunk_precision": "context_relevancy_chunks",
+}
+"""Gold figure -> metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +185,12 @@ def figure(value: float | None, interval: tuple[float, float] | None) -> Figure:
     return Figure(value=value, low=interval[0], high=interval[1])
 
 
+def share_of(chosen: Sequence[bool], questions: Sequence[str]) -> Figure:
+    """The share of chosen units with its interval, clustered by question."""
+    share = mean_interval(np.array(chosen, dtype=np.float64), questions)
+    return Figure(value=share.mean, low=share.low, high=share.high) if share else Figure()
+
+
 def by_segment(units: Sequence[Unit]) -> list[tuple[Segment, list[Unit]]]:
     """The units by language, run and tag. Only tags with 2 to 20 values and enough units count."""
     values: dict[str, dict[str, list[Unit]]] = {}
@@ -182,6 +206,50 @@ def by_segment(units: Sequence[Unit]) -> list[tuple[Segment, list[Unit]]]:
     ]
 
 
-def by_status(units: Iterable[Unit]) -> dict[str, int]:
-    """Count of units by status."""
+def by_status(units: Iterable[Unit | Score]) -> dict[str, int]:
+    """Count of units, or scores of rows, by status."""
     return dict(Counter(one.status.value for one in units))
+
+
+@dataclass(frozen=True, slots=True)
+class GoldScore:
+    """A row's gold figure and the metric's score of the row."""
+
+    metric: str
+    gold: str
+    value: float
+    question: str
+    score: Score
+
+
+def gold_metrics(
+    labelled: LabelledRow, wanted: Sequence[str] | None
+) -> list[tuple[str, str, float]]:
+    """The row's gold figures as (metric, name of the figure, value)."""
+    found = []
+    for key, value in labelled.labels.gold.items():
+        name = GOLD.get(key, key)
+        if value is not None and name in metrics() and (wanted is None or name in wanted):
+            found.append((name, key, value))
+    return found
+
+
+def gold_ranks(scores: Iterable[GoldScore]) -> list[GoldRank]:
+    """Spearman's correlation of scores and gold figures, by metric and figure."""
+    groups: dict[tuple[str, str], list[GoldScore]] = {}
+    for one in scores:
+        groups.setdefault((one.metric, one.gold), []).append(one)
+    return [_rank(*names, inside) for names, inside in sorted(groups.items())]
+
+
+def _rank(metric: str, gold: str, scores: Sequence[GoldScore]) -> GoldRank:
+    pairs = [(one, one.score.value) for one in scores if one.score.value is not None]
+    statistic = spearman_statistic([one.value for one, _ in pairs], [value for _, value in pairs])
+    interval = bootstrap_interval(statistic, [one.question for one, _ in pairs])
+    return GoldRank(
+        metric=metric,
+        gold=gold,
+        spearman=figure(unweighted(statistic, len(pairs)), interval),
+        rows=len(pairs),
+        status=by_status(one.score for one in scores),
+    )

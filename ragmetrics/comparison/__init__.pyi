@@ -1,5 +1,5 @@
 from .comparison import make_comparison as make_comparison
-from .side_scores import (
+from .sides import (
     ScoredSide as ScoredSide,
     read_nights as read_nights,
     scored_side as scored_side,
@@ -23,9 +23,9 @@ from .gate.decision import (
     run_gate as run_gate,
 )
 from .replay.run import run_replay as run_replay
-from .build_logs import find_build_log as find_build_log
-from .context_diff import moved_contexts as moved_contexts
-from .gate.auto_replay import replay_missing as replay_missing
+from .gate.build_logs import find_build_log as find_build_log
+from .changed_questions import moved_contexts as moved_contexts
+from .gate.build_logs import replay_missing as replay_missing
 from .gate.notifications import (
     builds_link as builds_link,
     gate_message as gate_message,
@@ -33,4 +33,4 @@ from .gate.notifications import (
     notify_failed_gate as notify_failed_gate,
     notify_gate as notify_gate,
 )
-from .gate.rules import gate_run_settings as gate_run_settings
+from .gate.staging import gate_run_settings as gate_run_settings

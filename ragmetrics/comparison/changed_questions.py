@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ragmetrics.comparison.alignment import Aligned
-from ragmetrics.comparison.context_diff import MOST_CONTEXTS, moved_contexts
-from ragmetrics.comparison.side_scores import ScoredSide
-from ragmetrics.model import LogRow, MovedQuestion, MovedRow, OneSided, RowValue, UnmatchedQuestion
+from ragmetrics.comparison.sides import Aligned, ScoredSide
+from ragmetrics.model import (
+    LogRow,
+    MovedContext,
+    MovedQuestion,
+    MovedRow,
+    OneSided,
+    RowValue,
+    UnmatchedQuestion,
+)
 from ragmetrics.stats import Numbers
+
+MOST_CONTEXTS = 20
+LONGEST = 400
+"""Characters of a context in the record."""
+_Key = tuple[str, int]
 
 
 def find_moved(
@@ -53,8 +65,8 @@ def _row(aligned: Sequence[Aligned], question: str, a: LogRow, b: LogRow) -> Mov
 
 def _values(aligned: Sequence[Aligned], question: str) -> Iterator[RowValue]:
     for one in aligned:
-        at = int(one.places_of([question])[0])
-        if at >= 0:
+        at = one.place_of(question)
+        if at is not None:
             yield RowValue(
                 metric=one.metric,
                 value_a=None if np.isnan(one.a[at]) else float(one.a[at]),
@@ -94,32 +106,76 @@ def _asked(side: ScoredSide) -> set[str]:
 
 
 def _one_sided(
-    side: ScoredSide, lone: Sequence[str], aligned: Sequence[tuple[Aligned, Numbers]], count: int
+    side: ScoredSide, lone: list[str], aligned: Sequence[tuple[Aligned, Numbers]], count: int
 ) -> OneSided:
     """The record of one side: `lone` are its questions, `aligned` has all its means."""
-    values: dict[str, Numbers] = {}
-    sums, scored = np.zeros(len(lone)), np.zeros(len(lone))
-    for one, means in aligned:
-        places = one.places_of(lone)
-        own = np.full(len(lone), np.nan)
-        own[places >= 0] = means[places[places >= 0]]
-        if not np.isnan(own).all():
-            values[one.metric] = own
-        sums += np.nan_to_num(own if one.higher_is_better else -own)
-        scored += ~np.isnan(own)
-    known = np.flatnonzero(scored)
-    worst = known[np.argsort(sums[known] / scored[known], kind="stable")][:count]
-    rows = side.rows_of([lone[at] for at in worst])
+    import pandas as pd
+
+    own = pd.DataFrame(
+        {one.metric: pd.Series(means, one.questions).reindex(lone) for one, means in aligned},
+        index=lone,
+    ).dropna(axis=1, how="all")
+    signs = {one.metric: 1 if one.higher_is_better else -1 for one, _ in aligned}
+    goodness = own.mul(pd.Series(signs).reindex(own.columns)).mean(axis=1).dropna()
+    worst = goodness.sort_values(kind="stable").index[:count]
+    rows = side.rows_of(list(worst))
     return OneSided(
         questions=len(lone),
-        means={name: float(np.nanmean(own)) for name, own in values.items()},
-        shown=[_lone(rows.get(lone[at]), int(at), values) for at in worst],
+        means={name: float(np.nanmean(own[name])) for name in own},
+        shown=[
+            UnmatchedQuestion(
+                user_input=row.user_input if row else "",
+                id=row.id if row else "",
+                values={name: float(value) for name, value in values.dropna().items()},
+            )
+            for row, values in ((rows.get(one), own.loc[one]) for one in worst)
+        ],
     )
 
 
-def _lone(row: LogRow | None, at: int, values: Mapping[str, Numbers]) -> UnmatchedQuestion:
-    return UnmatchedQuestion(
-        user_input=row.user_input if row else "",
-        id=row.id if row else "",
-        values={name: float(own[at]) for name, own in values.items() if not np.isnan(own[at])},
+def moved_contexts(a: LogRow, b: LogRow) -> list[MovedContext]:
+    """The contexts of both rows, by rank. A context of both rows appears once, at its new rank.
+
+    Contexts are the same where their ids are equal, if both rows have an id for each context; else
+    where their texts are equal. Repeated contexts are matched in their order.
+    """
+    by_id = _has_ids(a) and _has_ids(b)
+    old, new = _places(a, by_id), _places(b, by_id)
+    found = [_context(key, old, new, a, b) for key in {**new, **old}]
+    return sorted(found, key=lambda one: (one.rank_b or one.rank_a or 0, one.rank_b is None))
+
+
+def _has_ids(row: LogRow) -> bool:
+    ids = row.retrieved_context_ids
+    return ids is not None and len(ids) == len(row.retrieved_contexts)
+
+
+def _places(row: LogRow, by_id: bool) -> dict[_Key, int]:
+    """The position of each context, by its id or text and its repetition number."""
+    names: Sequence[str] = (
+        list(map(str, row.retrieved_context_ids or ())) if by_id else row.retrieved_contexts
+    )
+    seen: Counter[str] = Counter()
+    places: dict[_Key, int] = {}
+    for place, name in enumerate(names):
+        places[name, seen[name]] = place
+        seen[name] += 1
+    return places
+
+
+def _context(
+    key: _Key, old: dict[_Key, int], new: dict[_Key, int], a: LogRow, b: LogRow
+) -> MovedContext:
+    before, now = old.get(key), new.get(key)
+    row, place = (b, now) if now is not None else (a, before or 0)
+    text = row.retrieved_contexts[place]
+    both = before is not None and now is not None
+    return MovedContext(
+        text=text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…",
+        id=str(row.retrieved_context_ids[place])
+        if row.retrieved_context_ids and _has_ids(row)
+        else None,
+        rank_a=None if before is None else before + 1,
+        rank_b=None if now is None else now + 1,
+        rewritten=both and a.retrieved_contexts[before or 0] != text,
     )

@@ -1,19 +1,46 @@
-"""Makes the comparison of two sides from their scores."""
+"""Makes the comparison of two sides: the change of each metric, over all rows and by segment.
+
+Where the sides share too few questions for pairs, the change is like for like: the part that is due
+to another mix of tags is taken out and noted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
 
 from ragmetrics.calibration import carried_movement, level_error, newest_movement
-from ragmetrics.comparison.alignment import align_rows
 from ragmetrics.comparison.changed_questions import find_moved, find_one_sided
-from ragmetrics.comparison.measure import measure_sides
-from ragmetrics.comparison.question_mix import mix_notices
-from ragmetrics.comparison.side_scores import ScoredSide
-from ragmetrics.model import Comparison, JudgeMovement, MetricChange, movement_text
+from ragmetrics.comparison.sides import Aligned, ScoredSide, align_rows
+from ragmetrics.model import (
+    Comparison,
+    JudgeMovement,
+    MetricChange,
+    Segment,
+    mix_text,
+    movement_text,
+)
+from ragmetrics.stats import (
+    Codes,
+    Drop,
+    LevelError,
+    Numbers,
+    Strata,
+    StratifiedRows,
+    adjust_p_values,
+    choose_strata,
+    compare_aligned,
+    like_for_like,
+    with_movement,
+)
 
 LONE = 8
 """Questions of one side alone that are listed, per side."""
+MOST_VALUES = 20
+"""Most values of a chosen tag: one with more values names items, not kinds."""
 
 
 def make_comparison(
@@ -61,7 +88,7 @@ def make_comparison(
 def _notices(
     a: ScoredSide, b: ScoredSide, tags: Sequence[str], segments: Sequence[MetricChange]
 ) -> list[str]:
-    """Notes on the numbers."""
+    """Notes that qualify the numbers."""
     notes = [f"{letter}: {one}" for letter, side in (("A", a), ("B", b)) for one in side.notices]
     if a.about.dataset != b.about.dataset:
         notes.append(f"A is from the data set {a.about.dataset}, B from {b.about.dataset}")
@@ -83,3 +110,151 @@ def _moving(
             text = movement_text(movements.get(metric) or JudgeMovement(sd=None, nights=0))
             by_text.setdefault(text, []).append(metric)
     return [f"{', '.join(names)}: {text}" for text, names in by_text.items() if text]
+
+
+def measure(
+    metric: str,
+    a: Numbers,
+    b: Numbers,
+    *,
+    segment: Segment | None = None,
+    higher_is_better: bool = True,
+    like: Callable[[Drop], Drop] | None = None,
+    level: LevelError | None = None,
+) -> MetricChange:
+    """The change of a metric from A to B, by `stats.compare_aligned`, as B minus A.
+
+    `a` and `b` are the means of each question, NaN where a side has none. Where lower is better, p
+    tests for a rise. With less than two questions to compare, the result has the means and the
+    reason. `like` compares like with like: the difference is then without the mix. `level` is the
+    error that the judge's movement between the sides adds.
+    """
+    asked = int((~np.isnan(a)).sum()), int((~np.isnan(b)).sum())
+    change = MetricChange(
+        metric=metric,
+        segment=segment,
+        mean_a=float(np.nanmean(a)) if asked[0] else None,
+        mean_b=float(np.nanmean(b)) if asked[1] else None,
+        questions_a=asked[0],
+        questions_b=asked[1],
+        higher_is_better=higher_is_better,
+    )
+    drop = compare_aligned(a, b)
+    if drop is None:
+        return change.model_copy(update={"reason": _too_few(*asked)})
+    drop = like(drop) if like else drop
+    drop = with_movement(drop, level)
+    return change.model_copy(
+        update={
+            "mean_a": drop.before,
+            "mean_b": drop.now,
+            "difference": -drop.drop,
+            "low": -drop.high,
+            "high": -drop.low,
+            "p_value": drop.p_value if higher_is_better else 1 - drop.p_value,
+            "mde": drop.mde,
+            "paired": drop.paired,
+            "questions": drop.questions,
+            "mix": None if drop.mix is None else -drop.mix,
+            "mix_tags": list(drop.mix_tags),
+        }
+    )
+
+
+def measure_sides(
+    aligned: Sequence[Aligned], tags: Sequence[str], levels: Mapping[str, LevelError | None]
+) -> tuple[list[MetricChange], list[MetricChange]]:
+    """The changes over all rows, and the changes by segment. Their p values are adjusted together.
+
+    `levels` are the errors that the judge's movement adds, by metric.
+    """
+
+    def change(
+        one: Aligned, a: Numbers, b: Numbers, segment: Segment | None = None
+    ) -> MetricChange:
+        return measure(
+            one.metric,
+            a,
+            b,
+            segment=segment,
+            higher_is_better=one.higher_is_better,
+            like=None if segment else partial(without_mix, aligned=one),
+            level=levels.get(one.metric),
+        )
+
+    whole = [change(one, one.a, one.b) for one in aligned]
+    segments = [
+        change(one, a, b, Segment(tag=tag, value=value))
+        for one in aligned
+        for tag in tags
+        for value, a, b in one.by_value(tag)
+    ]
+    controlled = control([*whole, *segments])
+    return controlled[: len(whole)], controlled[len(whole) :]
+
+
+def control(changes: Sequence[MetricChange]) -> list[MetricChange]:
+    """The changes with their p values adjusted together (Benjamini-Hochberg)."""
+    adjusted = adjust_p_values([one.p_value for one in changes])
+    return [
+        one.model_copy(update={"p_adjusted": p_value})
+        for one, p_value in zip(changes, adjusted, strict=True)
+    ]
+
+
+def _too_few(questions_a: int, questions_b: int) -> str:
+    empty = [letter for letter, asked in (("A", questions_a), ("B", questions_b)) if not asked]
+    if empty:
+        return f"no row of {' and '.join(empty)} was scored"
+    return "less than two questions to compare"
+
+
+def without_mix(plain: Drop, aligned: Aligned) -> Drop:
+    """The drop from A to B without the mix effect, by the tags that explain the scores of A.
+
+    A paired drop stays as it is. So does a drop where no tag explains the scores.
+    """
+    if plain.paired:
+        return plain
+    end = len(aligned.rows[0].values)
+    strata = choose_strata(_rows(aligned, 0), _tags(aligned), slice(0, end))
+    if not strata.tags:
+        return plain
+    sides = (_rows(aligned, side, strata) for side in (0, 1))
+    return replace(like_for_like(plain, *sides), mix_tags=strata.tags)
+
+
+def mix_notices(changes: Sequence[MetricChange]) -> list[str]:
+    """One sentence per metric: the part of its change that is the mix."""
+    found = []
+    for one in changes:
+        if one.mix is None or one.mean_a is None or one.mean_b is None:
+            continue
+        if text := mix_text(one.mean_a - one.mean_b, -one.mix, one.mix_tags):
+            found.append(f"{one.metric}: {text}; B − A is like for like, without it")
+    return found
+
+
+def _rows(aligned: Aligned, side: int, strata: Strata | None = None) -> StratifiedRows:
+    rows = aligned.rows[side]
+    end = len(aligned.rows[0].values)
+    own = slice(end, None) if side else slice(0, end)
+    return StratifiedRows(
+        np.unique(rows.questions, return_inverse=True)[1].astype(np.intp),
+        rows.values,
+        [level[own] for level in strata.levels] if strata else (),
+    )
+
+
+def _tags(aligned: Aligned) -> Mapping[str, Codes]:
+    """The value of each row of both sides as a number, for the tags that both sides have."""
+    import pandas as pd
+
+    old, new = (side.table for side in aligned.rows)
+    found = {}
+    for column in map(str, old.columns):
+        if column.startswith("tag:") and column in new and 1 < old[column].nunique() <= MOST_VALUES:
+            values = pd.concat([old[column], new[column]], ignore_index=True)
+            codes = pd.factorize(values, use_na_sentinel=False)[0]
+            found[column.removeprefix("tag:")] = codes.astype(np.intp)
+    return found

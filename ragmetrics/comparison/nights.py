@@ -9,15 +9,13 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from ragmetrics.calibration import level_error
-from ragmetrics.comparison.comparison import make_comparison
-from ragmetrics.comparison.measure import measure
-from ragmetrics.comparison.side_scores import ScoredSide, scored_side
+from ragmetrics.comparison.comparison import make_comparison, measure
+from ragmetrics.comparison.sides import ScoredSide, scored_side
 from ragmetrics.errors import StoreError
 from ragmetrics.model import BUILDS, ComparedMeans, Comparison, Manifest, MetricChange, Move
 from ragmetrics.scoring import MetricScores
@@ -37,7 +35,7 @@ _MOST_BUILDS = 20
 
 
 def night_before(now: Manifest, earlier: Sequence[Manifest]) -> Manifest | None:
-    """The newest earlier night that compares by some metric; `earlier` has the oldest first."""
+    """The newest earlier night that has a comparable metric; `earlier` has the oldest first."""
     return next((one for one in reversed(earlier) if _comparable(one, now)), None)
 
 
@@ -144,7 +142,7 @@ def _comparable(before: Manifest, now: Manifest) -> list[str]:
 
 
 def _refused(before: Manifest, now: Manifest) -> list[MetricChange]:
-    """The metrics that do not compare, with the reason. At least one night has scores of them."""
+    """The metrics that cannot be compared, with the reason. At least one night has their scores."""
     found = []
     for name in dict.fromkeys(one.metric for night in (now, before) for one in night.metrics):
         old, new = before.summary(name), now.summary(name)
@@ -168,5 +166,4 @@ def _otherwise(before: Manifest, now: Manifest) -> str:
 
 def _side(files: Files, night: Manifest, names: Sequence[str], load: LoadScores) -> ScoredSide:
     scores = {name: load(night, name) for name in names}
-    placed = {name: replace(one, table=one.table.assign(night=0)) for name, one in scores.items()}
-    return scored_side(f"night {night.date} (run {night.run})", files, [night], placed)
+    return scored_side(f"night {night.date} (run {night.run})", files, [night], scores)

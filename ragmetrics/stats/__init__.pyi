@@ -1,6 +1,6 @@
 from .intervals import Mean as Mean, mean_interval as mean_interval
 from .comparisons import Drop as Drop, compare as compare, compare_aligned as compare_aligned
-from .night_comparison import (
+from .comparisons import (
     QuestionValues as QuestionValues,
     compare_nights as compare_nights,
     question_means as question_means,
@@ -23,11 +23,11 @@ from .attribution import (
     attribute_drop as attribute_drop,
 )
 from .change_point import ChangePoint as ChangePoint, date_change as date_change
-from .change_point_paired import date_change_in_order as date_change_in_order
-from .cycles import same_level_chance as same_level_chance, weekly_chance as weekly_chance
-from .levels import ALPHA as ALPHA, CONFIDENCE as CONFIDENCE
-from .mean_difference import MeanDifference as MeanDifference, Numbers as Numbers
-from .multiple_testing import adjust_p_values as adjust_p_values
+from .change_point import date_change_in_order as date_change_in_order
+from .night_movement import same_level_chance as same_level_chance, weekly_chance as weekly_chance
+from .significance import ALPHA as ALPHA, CONFIDENCE as CONFIDENCE
+from .t_test import MeanDifference as MeanDifference, Numbers as Numbers
+from .significance import adjust_p_values as adjust_p_values
 from .night_movement import (
     LevelError as LevelError,
     NightStep as NightStep,
@@ -39,19 +39,19 @@ from .night_movement import (
     with_movement as with_movement,
     FEWEST_STEPS as FEWEST_STEPS,
 )
-from .power import detectable as detectable, smallest_enough as smallest_enough
+from .t_test import detectable as detectable, smallest_enough as smallest_enough
 from .prediction_powered_mean import (
     allocate as allocate,
     prediction_powered as prediction_powered,
     rows_to_judge as rows_to_judge,
     FEWEST_OF_A_STRATUM as FEWEST_OF_A_STRATUM,
 )
-from .ranking import (
+from .agreement import (
     auc_statistic as auc_statistic,
     auc_within_statistic as auc_within_statistic,
     spearman_statistic as spearman_statistic,
 )
-from .reliability_curve import reliability as reliability
+from .agreement import reliability as reliability
 from .resampling import (
     Floats as Floats,
     Statistic as Statistic,
@@ -61,4 +61,4 @@ from .resampling import (
     ratio as ratio,
     SEED as SEED,
 )
-from .strata import Strata as Strata, choose_strata as choose_strata, residuals as residuals
+from .standardised import Strata as Strata, choose_strata as choose_strata, residuals as residuals

@@ -1,15 +1,19 @@
-"""Agreement of raters: chance-corrected statistics and confusion.
+"""Figures of verdicts beside labels: agreement, quality of the ranking, and reliability.
 
-An undefined statistic, as for one class only, is None, never NaN.
+A statistic for resampling is NaN where it is undefined, as for one class only; the figure itself is
+then None.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ragmetrics.stats.intervals import mean_interval
 from ragmetrics.stats.resampling import (
     Floats,
     Statistic,
@@ -22,26 +26,20 @@ from ragmetrics.stats.resampling import (
 )
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
-
-
-def cohen_kappa(
-    a: ArrayLike, b: ArrayLike, weights: Literal["quadratic"] | None = None
-) -> float | None:
-    """Agreement of two raters beyond chance.
-
-        kappa = 1 - sum(w * observed) / sum(w * expected)
-        w = [i != j], or (i - j)^2 with quadratic weights, where i and j are the values
-
-    At most 1, and 0 for the agreement of chance. No unit, or one value only on both sides: None.
-    Sources: Cohen 1960; Cohen 1968.
-    """
-    return unweighted(kappa_statistic(a, b, weights), np.size(a))
+BINS = 10
 
 
 def kappa_statistic(
     a: ArrayLike, b: ArrayLike, weights: Literal["quadratic"] | None = None
 ) -> Statistic:
-    """Cohen's kappa as a statistic for resampling."""
+    """Agreement of two raters beyond chance, as a statistic for resampling.
+
+        kappa = 1 - sum(w * observed) / sum(w * expected)
+        w = [i != j], or (i - j)^2 with quadratic weights, where i and j are the values
+
+    At most 1, and 0 for the agreement of chance; undefined for one value only on both sides.
+    Sources: Cohen 1960; Cohen 1968.
+    """
     x, y = pair(a, b)
     values, codes = np.unique(np.concatenate([x, y]), return_inverse=True)
     size, row, column = len(values), codes[: len(x)], codes[len(x) :]
@@ -131,3 +129,116 @@ def confusion(labels: ArrayLike, verdicts: ArrayLike) -> dict[float, dict[float,
         label: {verdict: int(((x == label) & (y == verdict)).sum()) for verdict in seen}
         for label in np.unique(x).tolist()
     }
+
+
+def spearman_statistic(a: ArrayLike, b: ArrayLike) -> Statistic:
+    """Rank correlation with midranks for ties, in [-1, 1], as a statistic for resampling."""
+    ranks = [midranks(side) for side in pair(a, b)]
+
+    def statistic(counts: Floats) -> Floats:
+        n = counts.sum(1, keepdims=True)
+        x, y = (rank(counts) - (n + 1) / 2 for rank in ranks)
+        spread = np.sqrt((counts * x * x).sum(1) * (counts * y * y).sum(1))
+        return ratio((counts * x * y).sum(1), spread)
+
+    return statistic
+
+
+def auc(labels: ArrayLike, scores: ArrayLike) -> float | None:
+    """Chance that a positive unit scores above a negative one, ties counting half.
+
+    `labels` are true or 1 for positive units. Range [0, 1], 0.5 for random scores.
+    Units of one class only: None. Source: Mann and Whitney 1947; Hanley and McNeil 1982.
+    """
+    return unweighted(auc_statistic(labels, scores), np.size(labels))
+
+
+def auc_statistic(labels: ArrayLike, scores: ArrayLike) -> Statistic:
+    """The pooled AUC as a statistic for resampling."""
+    positive, x = pair(labels, scores)
+    rank = midranks(x)
+
+    def statistic(counts: Floats) -> Floats:
+        good = counts @ positive
+        pairs = good * (counts.sum(1) - good)
+        above = (counts * positive * rank(counts)).sum(1) - good * (good + 1) / 2
+        return ratio(above, pairs)
+
+    return statistic
+
+
+def auc_within_statistic(
+    groups: Sequence[str] | ArrayLike, labels: ArrayLike, scores: ArrayLike
+) -> Statistic:
+    """Mean over the groups (rows) of their own AUC, as a statistic for resampling.
+
+    It measures the ranking within a row, independent of the difficulty of the row. Rows have equal
+    weights for any number of pairs; their units are drawn together. Rows of one class only have no
+    AUC and are left out.
+    """
+    positive, x = pair(labels, scores)
+    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+    order = np.argsort(codes, kind="stable")
+    codes = codes[order]
+    rows = np.split(order, np.flatnonzero(np.diff(codes)) + 1) if len(order) else []
+    found = [(row[0], auc(positive[row], x[row])) for row in rows]
+    first = np.array([unit for unit, area in found if area is not None], dtype=np.int_)
+    areas = np.array([area for _, area in found if area is not None])
+
+    def statistic(counts: Floats) -> Floats:
+        times = counts[:, first]
+        return ratio(times @ areas, times.sum(1))
+
+    return statistic
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationBin:
+    """Units with scores in one bin: mean score and observed share."""
+
+    low: float
+    high: float
+    n: int
+    judged: float
+    """Mean score."""
+    observed: float
+    """Share of positive labels."""
+    observed_low: float | None
+    observed_high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """The bins with units, and the calibration error."""
+
+    bins: tuple[CalibrationBin, ...]
+    error: float
+    """Expected calibration error: mean of |observed - judged|, weighted by units."""
+
+
+def reliability(
+    labels: ArrayLike, scores: ArrayLike, groups: Sequence[str] | ArrayLike, *, bins: int = BINS
+) -> Reliability | None:
+    """Observed share of positive labels by equal bins of the score.
+
+        ECE = sum_b n_b / n * |observed_b - judged_b|
+
+    The intervals of the shares are Wilson's, clustered by group (`mean_interval`). No unit, or
+    scores outside [0, 1]: None.
+    Sources: Wilson 1927; Naeini, Cooper and Hauskrecht 2015.
+    """
+    positive, x = pair(labels, scores)
+    if not len(x) or x.min() < 0 or x.max() > 1:
+        return None
+    names = np.asarray(groups)
+    place = np.minimum((x * bins).astype(int), bins - 1)
+    found = []
+    for number in np.unique(place).tolist():
+        inside = place == number
+        share = mean_interval(positive[inside], names[inside])
+        if share is not None:
+            edges = number / bins, (number + 1) / bins
+            judged = float(x[inside].mean())
+            found.append(CalibrationBin(*edges, share.n, judged, share.mean, share.low, share.high))
+    error = sum(one.n * abs(one.observed - one.judged) for one in found) / len(x)
+    return Reliability(tuple(found), error)

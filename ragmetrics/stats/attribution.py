@@ -17,13 +17,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from ragmetrics.stats.comparisons import PAIRED_FROM
-from ragmetrics.stats.mean_difference import (
-    MeanDifference,
-    Numbers,
-    paired_contrast,
-    unpaired_contrast,
-)
-from ragmetrics.stats.multiple_testing import adjust_p_values
+from ragmetrics.stats.significance import adjust_p_values
+from ragmetrics.stats.t_test import MeanDifference, Numbers, paired_contrast, unpaired_contrast
 
 ALARMS = 0.05
 """False discovery rate among the named values."""
@@ -78,9 +73,7 @@ class Attribution:
         return tuple(one for one in self.carriers if one.named)
 
 
-def attribute_drop(
-    before: TaggedRows, now: TaggedRows, *, alarms: float = ALARMS
-) -> Attribution | None:
+def attribute_drop(before: TaggedRows, now: TaggedRows) -> Attribution | None:
     """Split a drop over the values of each tag, and name the significant contributors.
 
         w_g, m_g   weight and mean of value g; a question has one vote, shared by its rows
@@ -96,7 +89,7 @@ def attribute_drop(
     differences where paired, else on the contrast of four means); and for `mix`, both that its
     weight changed and that its mean differed from the rest's (the larger p). A new value with
     all rows is tested by the whole drop; a value that always had all rows is not tested.
-    Benjamini-Hochberg over all tests controls the share of false names at `alarms`.
+    Benjamini-Hochberg over all tests controls the share of false names at 5%.
     Less than two questions on a side: None.
     Sources: Kitagawa 1955; Oaxaca 1973; Blinder 1973; Berger 1982 for the larger p.
     """
@@ -115,10 +108,11 @@ def attribute_drop(
         for value in sorted(old.values_of(tag) | new.values_of(tag), key=lambda v: (v is None, v))
         if not (paired and value not in new.values_of(tag))
     ]
-    shares = (
-        replace(one, share=(one.within + one.mix) / drop if drop > 1e-12 else None) for one in found
-    )
-    ranked = sorted(_named(list(shares), alarms), key=lambda one: -(one.within + one.mix))
+    tested = [
+        replace(one, p_value=p, named=p is not None and p < ALARMS and one.within + one.mix > 0)
+        for one, p in zip(found, adjust_p_values([one.p_value for one in found]), strict=True)
+    ]
+    ranked = sorted(tested, key=lambda one: -(one.within + one.mix))
     return Attribution(drop, paired, tuple(ranked))
 
 
@@ -190,17 +184,23 @@ def _paired_part(old: _Side, new: _Side, tag: str, value: str | None) -> Contrib
         contrast = unpaired_contrast(lost, rest)
     elif is_new and not len(rest):
         contrast = paired_contrast(lost)
+    within = float(weight @ lost)
     return Contributor(
         tag=tag,
         value=value,
-        within=float(weight @ lost),
+        within=within,
         mix=0.0,
-        share=None,
+        share=_share(old, new, within),
         drop=float(weight @ lost / weight.sum()),
         questions=len(own),
         is_new=is_new,
         p_value=contrast.p_value if contrast else None,
     )
+
+
+def _share(old: _Side, new: _Side, part: float) -> float | None:
+    drop = old.mean - new.mean
+    return part / drop if drop > 1e-12 else None
 
 
 def _losses(was: Numbers, new: _Side, rows: NDArray[np.bool_]) -> Numbers:
@@ -217,17 +217,16 @@ def _unpaired_part(old: _Side, new: _Side, tag: str, value: str | None) -> Contr
     fell = mean_was - new.mean_of(now) if now.any() else None
     # A new value has no earlier rows: it is compared with all of before.
     own = np.ones_like(was) if is_new else was
-    found = [
-        p
-        for p in (_fell_further(old, new, own, now, was), _weighs_otherwise(old, new, was, now))
-        if p is not None
-    ]
+    tests = _fell_further(old, new, own, now, was), _weighs_otherwise(old, new, was, now)
+    found = [p for p in tests if p is not None]
+    within = weight_now * (fell or 0.0)
+    mix = (weight_was - weight_now) * (mean_was - old.mean)
     return Contributor(
         tag=tag,
         value=value,
-        within=weight_now * (fell or 0.0),
-        mix=(weight_was - weight_now) * (mean_was - old.mean),
-        share=None,
+        within=within,
+        mix=mix,
+        share=_share(old, new, within + mix),
         drop=fell,
         questions=len(new.questions_of(now)[0]),
         is_new=is_new,
@@ -281,16 +280,3 @@ def _weighs_otherwise(
     level = unpaired_contrast(own, rest)
     sign = math.copysign(1.0, level.difference)
     return max(level.p_two_sided, float(special.ndtr(-z * sign)))
-
-
-def _named(found: list[Contributor], alarms: float) -> list[Contributor]:
-    """The p values adjusted over the family, and the names."""
-    tested = [i for i, one in enumerate(found) if one.p_value is not None]
-    if not tested:
-        return found
-    family = adjust_p_values([found[i].p_value or 0.0 for i in tested])
-    for i, p_value in zip(tested, family, strict=True):
-        one = found[i]
-        carries = one.within + one.mix > 0 and p_value < alarms
-        found[i] = replace(one, p_value=p_value, named=carries)
-    return found

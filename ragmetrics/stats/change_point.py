@@ -2,29 +2,33 @@
 
 before: m m m m m m | x x x   the split with the largest drop, tested over all splits
                 [       ]     confidence set (95%) of the first lower night
+
+`date_change` uses t tests over the questions. `date_change_in_order` permutes the nights of each
+question: if only a few questions fell, a t test cannot date the first lower night, because for any
+split with all lower nights on one side these questions differ equally from the rest. Compared with
+its own history, each question that fell dates the night.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
 
 import numpy as np
 
 from ragmetrics.stats.comparisons import PAIRED_FROM
-from ragmetrics.stats.levels import CONFIDENCE
-from ragmetrics.stats.mean_difference import (
-    MeanDifference,
-    Numbers,
-    paired_contrast,
-    unpaired_contrast,
-)
 from ragmetrics.stats.night_movement import LevelError, widen_difference
+from ragmetrics.stats.permutation_test import MOST_QUESTIONS, NightMeans, Values, share_of_deals
+from ragmetrics.stats.resampling import SEED, ratio
+from ragmetrics.stats.significance import CONFIDENCE
+from ragmetrics.stats.t_test import MeanDifference, Numbers, paired_contrast, unpaired_contrast
 
 FEWEST_NIGHTS = 3
+_DEALS = 999
+_FIRST_DEALS, _AT_ONCE = 250, 1_000_000
+_ROUNDING = 1e-9
 
 
 class Undated(StrEnum):
@@ -49,31 +53,9 @@ class ChangePoint:
     """p against the hypothesis that the level fell on no night, over all splits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A night of which only the mean is known, from the summary of a manifest."""
-
-    mean: float
-    error: float
-    """Standard error of the mean."""
-    questions: int
-
-
-class _Series(Protocol):
-    """Nights in order; any run of nights can be compared with the run that follows it."""
-
-    @property
-    def size(self) -> int: ...
-
-    def split(self, start: int, first: int, end: int) -> MeanDifference | None:
-        """Nights `start` to `first` (without it) less nights `first` to `end`."""
-        ...
-
-
 def date_change(
     nights: Sequence[Mapping[str, Sequence[float]]],
     *,
-    confidence: float = CONFIDENCE,
     level: LevelError | None = None,
 ) -> ChangePoint | Undated:
     """Date a drop of the level from the rows of each question, night by night, oldest first.
@@ -84,30 +66,15 @@ def date_change(
     Each contrast is that of `compare`: paired by question if half of the later questions are on
     both sides, else unpaired. The confidence set has the nights k for which neither the nights
     before k nor those since k show a change among themselves: no two-sided contrast within
-    either stretch below (1 - confidence) / (T-2). If k is the true night and nothing else changed,
-    it is left out with a chance of at most 1 - confidence (Bonferroni). If no night is left,
+    either stretch below 0.05 / (T-2). If k is the true night and nothing else changed,
+    it is left out with a chance of at most 5% (Bonferroni). If no night is left,
     the level moved more than once or drifts, and no night is named.
     `level` is the standard deviation of the level between nights: for a split of i and j nights
     it adds sd^2 (1/i + 1/j) to the squared error.
     Less than three nights: too few. Sources: Worsley 1986, "Confidence regions and tests for a
     change-point"; Dumbgen 1991, for sets by inversion.
     """
-    return _date(_Questions(nights, level), confidence)
-
-
-def date_change_of_levels(
-    nights: Sequence[Level], *, confidence: float = CONFIDENCE
-) -> ChangePoint | Undated:
-    """Date a drop from the means of the nights alone, as independent and weighted by questions.
-
-    If the nights share their questions this is conservative: the spread between questions, which
-    pairing would remove, counts as error.
-    """
-    return _date(_Levels(nights), confidence)
-
-
-def _date(series: _Series, confidence: float) -> ChangePoint | Undated:
-    size, alarms = series.size, 1 - confidence
+    series, size, alarms = _Series(nights, level), len(nights), 1 - CONFIDENCE
     if size < FEWEST_NIGHTS:
         return Undated.TOO_FEW
     found = {k: series.split(0, k, size) for k in range(1, size)}
@@ -117,18 +84,18 @@ def _date(series: _Series, confidence: float) -> ChangePoint | Undated:
     p_value = min(1.0, (size - 1) * min(one.p_value for one in splits.values()))
     if p_value >= alarms:
         return Undated.NO_DROP
-    level = alarms / (size - 2)
-    nights = tuple(
+    limit = alarms / (size - 2)
+    places = tuple(
         k
         for k, contrast in splits.items()
         if contrast.difference > 0
-        and _steady(series, 0, k, level)
-        and _steady(series, k, size, level)
+        and _steady(series, 0, k, limit)
+        and _steady(series, k, size, limit)
     )
-    if not nights:
+    if not places:
         return Undated.SEVERAL
-    first = max(nights, key=lambda k: splits[k].statistic)
-    return ChangePoint(first, nights, splits[first].difference, p_value)
+    first = max(places, key=lambda k: splits[k].statistic)
+    return ChangePoint(first, places, splits[first].difference, p_value)
 
 
 def _steady(series: _Series, start: int, end: int, level: float) -> bool:
@@ -137,7 +104,7 @@ def _steady(series: _Series, start: int, end: int, level: float) -> bool:
     return all(one is None or one.p_two_sided >= level for one in splits)
 
 
-class _Questions:
+class _Series:
     """Rows by question and night, cumulated, so that a run of nights is a difference of sums."""
 
     def __init__(
@@ -150,11 +117,10 @@ class _Questions:
             for question, values in night.items():
                 sums[number, place[question]] = sum(values)
                 rows[number, place[question]] = len(values)
-        self.size = len(nights)
         self._sums, self._rows = sums.cumsum(axis=0), rows.cumsum(axis=0)
 
     def split(self, start: int, first: int, end: int) -> MeanDifference | None:
-        """See `compare`."""
+        """Nights `start` to `first` (without it) less nights `first` to `end`: see `compare`."""
         found = self._contrast(start, first, end)
         if found is None or self._level is None:
             return found
@@ -172,33 +138,129 @@ class _Questions:
     def _means(self, start: int, end: int) -> Numbers:
         rows = self._rows[end] - self._rows[start]
         sums = self._sums[end] - self._sums[start]
-        found: Numbers = np.divide(sums, rows, out=np.full_like(sums, np.nan), where=rows > 0)
-        return found
+        return ratio(sums, rows)
 
 
-class _Levels:
-    """Means with their errors; a run of nights is weighted by its questions."""
+def date_change_in_order(
+    nights: Sequence[NightMeans],
+    *,
+    level: LevelError | None = None,
+) -> ChangePoint | Undated | None:
+    """Date a drop of the level from the questions asked on all nights, oldest night first.
 
-    def __init__(self, nights: Sequence[Level]) -> None:
-        self.size = len(nights)
-        self._mean = np.array([one.mean for one in nights])
-        self._error = np.array([one.error for one in nights])
-        self._questions = np.array([one.questions for one in nights], dtype=np.float64)
+        W_k = (mean of nights 1..k-1  -  mean of nights k..T) * sqrt((k-1) (T-k+1) / T)
+        first = argmax_k W_k,   p = share of the permutations with a max_k W_k as large
 
-    def split(self, start: int, first: int, end: int) -> MeanDifference | None:
-        """Welch's contrast of two weighted means."""
-        old, a, n = self._stretch(start, first)
-        new, b, m = self._stretch(first, end)
-        if min(n, m) < 2:
-            return None
-        freedom = (a + b) ** 2 / (a**2 / (n - 1) + b**2 / (m - 1)) if a + b > 0 else n + m - 2
-        return MeanDifference(old - new, float(np.sqrt(a + b)), freedom)
+    A permutation shuffles the values of each question over the nights, as in `chance_of_order`.
+    The maximum is compared with maxima, so no correction for the splits is needed. The confidence
+    set has the nights k for which neither the nights before k nor those since k have a max |W| that
+    less than 5% of their permutations reach, halved if both have two nights or more.
+    If k is the true night and nothing else changed, it is left out
+    with a chance of at most 5%. If no night is left, the level moved more than once or drifts.
 
-    def _stretch(self, start: int, end: int) -> tuple[float, float, float]:
-        questions = self._questions[start:end]
-        total = float(questions.sum())
-        if total == 0:
-            return 0.0, 0.0, 0.0
-        weights = questions / total
-        mean = float(weights @ self._mean[start:end])
-        return mean, float(np.square(weights) @ np.square(self._error[start:end])), total
+    `level` is the standard deviation of the level between nights: each permutation also gets a
+    random shift of each night, t-distributed, because the movement is an estimate.
+
+    None if less than half of the last night's questions were asked on all nights, or if more than
+    1,000 of them moved: use `date_change` then. Assumes what `chance_of_order` does.
+    Sources: Page 1954 and Pettitt 1979 for cumulative sums; Worsley 1986 for the set.
+    """
+    if len(nights) < FEWEST_NIGHTS:
+        return Undated.TOO_FEW
+    values = _moved(nights)
+    if values is None:
+        return None
+    alarms = 1 - CONFIDENCE
+    deals = _Deals(np.random.default_rng(SEED), len(_asked_always(nights)), level)
+    contrasts = _contrasts(values.sum(axis=0))
+    p_value = _chance(values, np.max, deals)
+    if p_value >= alarms:
+        return Undated.NO_DROP
+    places = [
+        k
+        for k in range(1, len(nights))
+        if contrasts[k - 1] > 0 and _steady_in_order(values[:, :k], values[:, k:], alarms, deals)
+    ]
+    if not places:
+        return Undated.SEVERAL
+    first = max(places, key=lambda k: float(contrasts[k - 1]))
+    drop = float(values[:, :first].mean() - values[:, first:].mean())
+    share = len(values) / len(_asked_always(nights))
+    return ChangePoint(first, tuple(places), drop * share, p_value)
+
+
+@dataclass(frozen=True)
+class _Deals:
+    """Draws permutations of the questions' values over the nights, and shifts of the nights."""
+
+    random: np.random.Generator
+    questions: int
+    """Number of questions asked on all nights; a shift of the level moves each."""
+    level: LevelError | None
+
+    def sums(self, values: Values) -> Iterator[Values]:
+        """Sums of the nights in batches of permutations, small at first."""
+        left, size = _DEALS, _FIRST_DEALS
+        while left:
+            size = max(1, min(size, left, _AT_ONCE // values.size))
+            dealt = np.broadcast_to(values, (size, *values.shape))
+            yield self.random.permuted(dealt, axis=2).sum(axis=1) + self._moves(
+                size, values.shape[1]
+            )
+            left -= size
+            size *= 4
+
+    def _moves(self, deals: int, nights: int) -> Values | float:
+        if self.level is None or not self.level.error:
+            return 0.0
+        freedom = self.level.freedom
+        sizes = np.sqrt(freedom / self.random.chisquare(freedom, (deals, 1)))
+        moves: Values = self.random.normal(0, self.questions * self.level.error, (deals, nights))
+        return moves * sizes
+
+
+def _asked_always(nights: Sequence[NightMeans]) -> list[str]:
+    return sorted(set.intersection(*(set(night) for night in nights)))
+
+
+def _moved(nights: Sequence[NightMeans]) -> Values | None:
+    """Questions x nights, of questions asked always whose values differ."""
+    always = _asked_always(nights)
+    if len(always) < max(2, PAIRED_FROM * len(nights[-1])):
+        return None
+    values = np.array([[night[question] for night in nights] for question in always])
+    moved: Values = values[np.ptp(values, axis=1) > _ROUNDING]
+    return moved if len(moved) <= MOST_QUESTIONS else None
+
+
+def _contrasts(sums: Values) -> Values:
+    """W of each split, from the nights' sums in the last axis, times the number of questions."""
+    count = sums.shape[-1]
+    ahead = np.arange(1, count)
+    fallen = sums.cumsum(axis=-1)[..., :-1] - ahead / count * sums.sum(axis=-1, keepdims=True)
+    found: Values = fallen / np.sqrt(ahead * (count - ahead) / count)
+    return found
+
+
+def _steady_in_order(before: Values, since: Values, alarms: float, deals: _Deals) -> bool:
+    """Whether neither run of nights shows a change within it."""
+    tested = [one for one in (before, since) if one.shape[1] > 1]
+    return all(_chance(one, _furthest, deals) >= alarms / len(tested) for one in tested)
+
+
+def _furthest(contrasts: Values, axis: int = -1) -> Values:
+    found: Values = np.abs(contrasts).max(axis=axis)
+    return found
+
+
+def _chance(values: Values, extreme: Callable[..., Values], deals: _Deals) -> float:
+    """Share of permutations whose most extreme contrast is at least the observed one.
+
+    1 if no question moved.
+    """
+    moved = values[np.ptp(values, axis=1) > _ROUNDING] if len(values) else values
+    if not len(moved):
+        return 1.0
+    reached = float(extreme(_contrasts(moved.sum(axis=0)), axis=-1))
+    drawn = (extreme(_contrasts(sums), axis=-1) for sums in deals.sums(moved))
+    return share_of_deals(drawn, reached - _ROUNDING * max(1.0, abs(reached)))

@@ -1,27 +1,35 @@
-"""Whether a mean fell between two sets of rows: paired where they share enough questions."""
+"""Whether a mean fell between two sets of rows, or from some nights to others.
+
+Questions are paired where the sides share enough of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from scipy import special
 
-from ragmetrics.stats.intervals import IntervalEstimate
-from ragmetrics.stats.levels import ALPHA, CONFIDENCE
-from ragmetrics.stats.mean_difference import (
+from ragmetrics.stats.intervals import IntervalEstimate, paired_interval
+from ragmetrics.stats.permutation_test import LEAST, chance_of_order
+from ragmetrics.stats.significance import CONFIDENCE
+from ragmetrics.stats.t_test import (
+    POWER,
     MeanDifference,
     Numbers,
+    detectable,
     paired_contrast,
     unpaired_contrast,
 )
-from ragmetrics.stats.paired_intervals import paired_interval
-from ragmetrics.stats.power import POWER, detectable
 
 PAIRED_FROM = 0.5
 """Share of tonight's questions that must be on both sides for a paired comparison."""
+ASKED_ALIKE = 0.9
+"""Ratio of a question's rows now to before from which its nights can be permuted."""
+QuestionValues: TypeAlias = Mapping[str, Sequence[float]]
+"""Values of each question's rows in one night."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +75,6 @@ class Drop:
 def compare(
     before: Mapping[str, Sequence[float]],
     now: Mapping[str, Sequence[float]],
-    *,
-    confidence: float = CONFIDENCE,
-    alpha: float = ALPHA,
 ) -> Drop | None:
     """Compare question means, `{question: values of its rows}` on both sides.
 
@@ -82,12 +87,12 @@ def compare(
     The interval of paired scores in [0, 1] (or turned round) is that of `paired_interval`, which
     has a width even if no question moved; any other is drop +/- t * se. For such scores the
     interval is clipped to [-1, 1], paired or not.
-    `mde` is for a one-sided test at `alpha`, with half a question added at either end of the
+    `mde` is for a one-sided test at 0.05, with half a question added at either end of the
     differences (of the values), so that it is not 0 if they are all equal.
     Less than two questions to compare: None. Unpaired, no spread at all: an interval without width.
     Sources: Miller 2024, "Adding error bars to evals"; Welch 1947; Fisher 1935 for the bound of p.
     """
-    return compare_aligned(*align(before, now), confidence=confidence, alpha=alpha)
+    return compare_aligned(*align(before, now))
 
 
 def align(
@@ -98,9 +103,7 @@ def align(
     return _means(before, questions), _means(now, questions)
 
 
-def compare_aligned(
-    before: Numbers, now: Numbers, *, confidence: float = CONFIDENCE, alpha: float = ALPHA
-) -> Drop | None:
+def compare_aligned(before: Numbers, now: Numbers) -> Drop | None:
     """`compare` for the output of `align`: question means in one order, NaN if missing."""
     asked, still = ~np.isnan(before), ~np.isnan(now)
     shared = asked & still
@@ -109,15 +112,13 @@ def compare_aligned(
         old, new = before[shared], now[shared]
         lost = old - new
         guarded = guarded_error(lost, (-1.0, 1.0))
-        return _drop(paired_contrast(lost), guarded, (old, new), lost, confidence, alpha)
+        return _drop(paired_contrast(lost), guarded, (old, new), lost)
     old, new = before[asked], now[still]
     if len(old) < 2 or len(new) < 2:
         return None
     found = unpaired_contrast(old, new)
-    guarded = max(
-        found.error, math.hypot(*(guarded_error(side, (0.0, 1.0)) for side in (old, new)))
-    )
-    return _drop(found, guarded, (old, new), None, confidence, alpha)
+    guarded = math.hypot(*(guarded_error(side, (0.0, 1.0)) for side in (old, new)))
+    return _drop(found, max(found.error, guarded), (old, new))
 
 
 def guarded_error(values: Numbers, scale: tuple[float, float]) -> float:
@@ -139,16 +140,14 @@ def _drop(
     found: MeanDifference,
     guarded: float,
     means: tuple[Numbers, Numbers],
-    lost: Numbers | None,
-    confidence: float,
-    alpha: float,
+    lost: Numbers | None = None,
 ) -> Drop:
     """`lost` by each question of a pairing, else None."""
-    low, high = found.interval(confidence)
+    low, high = found.interval(CONFIDENCE)
     if of_one_range(means):
         low, high = max(low, -1.0), min(high, 1.0)
         if lost is not None:
-            low, high = paired_interval(lost, confidence=confidence)
+            low, high = paired_interval(lost, confidence=CONFIDENCE)
     return Drop(
         before=float(means[0].mean()),
         now=float(means[1].mean()),
@@ -160,7 +159,7 @@ def _drop(
         paired=lost is not None,
         error=guarded,
         freedom=found.freedom,
-        mde=detectable(guarded, found.freedom, alpha=alpha),
+        mde=detectable(guarded, found.freedom),
     )
 
 
@@ -168,3 +167,44 @@ def of_one_range(means: tuple[Numbers, Numbers]) -> bool:
     """Whether all are in [0, 1], or all in [-1, 0], as scores of lower-is-better metrics."""
     low, high = min(side.min() for side in means), max(side.max() for side in means)
     return bool(-1 <= low <= high <= 0 or 0 <= low <= high <= 1)
+
+
+def compare_nights(before: Sequence[QuestionValues], now: Sequence[QuestionValues]) -> Drop | None:
+    """Drop of a mean from some nights to others.
+
+    If they share their questions, p is that of the permutation test over each question's nights.
+    For too many questions, or below its resolution, p is that of the t test. If questions have
+    fewer rows now, p is the larger of both, because means of fewer rows vary more.
+    """
+    drop = compare(together(before), together(now))
+    if drop is None or not drop.paired:
+        return drop
+    chance = chance_of_order(question_means(before), question_means(now))
+    if chance is None or (chance <= LEAST and drop.p_value < chance):
+        return drop
+    fewer = _rows_each(now, before) < ASKED_ALIKE * _rows_each(before, now)
+    return replace(drop, p_value=max(chance, drop.p_value) if fewer else chance)
+
+
+def _rows_each(nights: Sequence[QuestionValues], others: Sequence[QuestionValues]) -> float:
+    """Mean rows per question and night, over the questions of both."""
+    shared = set[str]().union(*others)
+    rows = [len(values) for night in nights for name, values in night.items() if name in shared]
+    return sum(rows) / len(rows)
+
+
+def together(nights: Sequence[QuestionValues]) -> dict[str, list[float]]:
+    """The values of each question over several nights."""
+    found: dict[str, list[float]] = {}
+    for night in nights:
+        for question, values in night.items():
+            found.setdefault(question, []).extend(values)
+    return found
+
+
+def question_means(nights: Sequence[QuestionValues]) -> list[dict[str, float]]:
+    """The mean of each question's rows, night by night."""
+    return [
+        {question: sum(values) / len(values) for question, values in night.items()}
+        for night in nights
+    ]

@@ -5,7 +5,8 @@
 
 A judge behind an API may be stricter on one night than on another. That moves all questions
 together, so the spread of questions does not show it. Steps between nights do: `estimate_movement`
-estimates the sd, and `with_movement` adds its error to a drop.
+estimates the sd, and `with_movement` adds its error to a drop. `weekly_chance` and
+`same_level_chance` test whether there is movement at all.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 
 import numpy as np
 from scipy import special
 
 from ragmetrics.stats.comparisons import Drop, align
-from ragmetrics.stats.levels import CONFIDENCE
-from ragmetrics.stats.mean_difference import MeanDifference
-from ragmetrics.stats.power import detectable
+from ragmetrics.stats.significance import CONFIDENCE
+from ragmetrics.stats.t_test import MeanDifference, Numbers, detectable
 
 FEWEST_STEPS = 7
 """Eight nights: with fewer the estimate costs too much power."""
@@ -34,6 +35,8 @@ _EXPECTED = float(special.chdtr(3, _MOST) + _MOST * special.chdtrc(1, _MOST))
 _INDEPENDENT = 2 / 3
 """Degrees of freedom per step; less than 1, because adjacent steps share a night."""
 _HALVINGS = 60
+_FEWEST = 2
+"""Fewest nights, or weekdays, and fewest nights per weekday, for a test of equal levels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +171,32 @@ def _together(own: float, freedom: float, level: LevelError) -> tuple[float, flo
     error = math.hypot(own, level.error)
     shares = (own / error) ** 4 / freedom + (level.error / error) ** 4 / level.freedom
     return error, 1 / shares
+
+
+def weekly_chance(days: Sequence[date], levels: Sequence[float]) -> float:
+    """p against the hypothesis that the level does not depend on the day of the week.
+
+    1 if too few nights are known: less than two of some day of the week, on average.
+    """
+    weekdays, values = np.array([day.weekday() for day in days]), np.array(levels, dtype=np.float64)
+    groups = [values[weekdays == day] for day in np.unique(weekdays)]
+    return same_level_chance(groups) if len(values) >= _FEWEST * len(groups) else 1.0
+
+
+def same_level_chance(nights: Sequence[Numbers]) -> float:
+    """p against the hypothesis that all nights have one level, from the questions of each.
+
+    An F test of one-way analysis of variance; 1 for less than two nights, or one question a night.
+    Source: Fisher 1925, "Statistical Methods for Research Workers".
+    """
+    usable = [night for night in nights if len(night)]
+    count = sum(len(night) for night in usable)
+    if len(usable) < _FEWEST or count <= len(usable):
+        return 1.0
+    mean = float(np.concatenate(usable).mean())
+    between = sum(len(night) * (float(night.mean()) - mean) ** 2 for night in usable)
+    within = sum(float(np.square(night - night.mean()).sum()) for night in usable)
+    if within <= 0:
+        return 0.0 if between > 0 else 1.0
+    ratio = between / (len(usable) - 1) / (within / (count - len(usable)))
+    return float(special.fdtrc(len(usable) - 1, count - len(usable), ratio))

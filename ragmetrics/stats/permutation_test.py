@@ -65,7 +65,7 @@ def chance_of_order(
         float((values[:, :old].mean(axis=1) - values[:, old:].mean(axis=1)).sum())
         for (old, _), values in moved.items()
     )
-    deals = _Deals(moved, np.random.default_rng(seed))
+    deals = _deals(moved, np.random.default_rng(seed))
     return share_of_deals(deals, drop - _ROUNDING * max(1.0, abs(drop)))
 
 
@@ -89,40 +89,38 @@ def _by_question(nights: Sequence[NightMeans]) -> dict[str, list[float]]:
     return found
 
 
-class _Deals:
-    """Drops of random permutations, summed over the questions."""
+def _deals(
+    groups: Mapping[tuple[int, int], Values], random: np.random.Generator
+) -> Iterator[Values]:
+    """Drops of random permutations, summed over the questions.
 
-    def __init__(
-        self, groups: Mapping[tuple[int, int], Values], random: np.random.Generator
-    ) -> None:
-        self._random, self._groups = random, groups
-        self._ways = {shape: _ways(*shape, values) for shape, values in groups.items()}
-        self._cells = sum(values.size for values in groups.values())
+    They come in batches that fit into memory, small at first.
+    """
+    ways = {shape: _ways(*shape, values) for shape, values in groups.items()}
+    cells = sum(values.size for values in groups.values())
+    size, left = _FIRST_DEALS, _MOST_DEALS
+    while left:
+        size = max(1, min(size, left, _AT_ONCE // cells))
+        dealt = (_dealt(random, *shape, groups[shape], own, size) for shape, own in ways.items())
+        yield sum(dealt, np.zeros(size))
+        left -= size
+        size *= 4
 
-    def __iter__(self) -> Iterator[Values]:
-        """Batches that fit into memory, small at first."""
-        size, left = _FIRST_DEALS, _MOST_DEALS
-        while left:
-            size = max(1, min(size, left, _AT_ONCE // self._cells))
-            yield sum(
-                (self._dealt(shape, values, size) for shape, values in self._groups.items()),
-                np.zeros(size),
-            )
-            left -= size
-            size *= 4
 
-    def _dealt(self, shape: tuple[int, int], values: Values, size: int) -> Values:
-        ways = self._ways[shape]
-        if ways is None:
-            dealt = np.broadcast_to(values, (size, *values.shape))
-            now = self._random.permuted(dealt, axis=2)[:, :, : shape[1]].sum(axis=2)
-            drops = _drops(values, now, *shape)
-        else:
-            questions, count = ways.shape
-            chosen = self._random.integers(0, count, (size, questions), dtype=np.int32)
-            drops = ways[np.arange(questions), chosen]
-        summed: Values = drops.sum(axis=1)
-        return summed
+def _dealt(
+    random: np.random.Generator, old: int, new: int, values: Values, ways: Values | None, size: int
+) -> Values:
+    """The drops of random permutations of one group of questions."""
+    if ways is None:
+        dealt = np.broadcast_to(values, (size, *values.shape))
+        now = random.permuted(dealt, axis=2)[:, :, :new].sum(axis=2)
+        drops = _drops(values, now, old, new)
+    else:
+        questions, count = ways.shape
+        chosen = random.integers(0, count, (size, questions), dtype=np.int32)
+        drops = ways[np.arange(questions), chosen]
+    summed: Values = drops.sum(axis=1)
+    return summed
 
 
 def _drops(values: Values, now: Values, old: int, new: int) -> Values:

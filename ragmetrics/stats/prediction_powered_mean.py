@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from ragmetrics.stats.intervals import FEWEST_QUESTIONS, IntervalEstimate, Mean, extremes, interval
-from ragmetrics.stats.levels import ALPHA, CONFIDENCE
-from ragmetrics.stats.power import detectable, smallest_enough
+from ragmetrics.stats.significance import CONFIDENCE
+from ragmetrics.stats.t_test import detectable, smallest_enough
 
 FEWEST_OF_A_STRATUM = 2
 """Fewest judged questions per stratum, for an estimate of its spread."""
@@ -37,15 +37,6 @@ class Powered:
     """Weight lambda of the cheap judge; 0 if it does not help."""
     rows: int
     """Number of all rows."""
-
-    @property
-    def gain(self) -> float | None:
-        """Relative reduction of the interval's width; None without intervals."""
-        best, plain = (
-            None if one.low is None or one.high is None else one.high - one.low
-            for one in (self.best, self.plain)
-        )
-        return None if best is None or not plain else 1 - best / plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +79,6 @@ def prediction_powered(
     expensive: ArrayLike,
     clusters: Sequence[str] | NDArray[np.str_] | NDArray[np.int_],
     strata: Sequence[str] | NDArray[np.str_] | None = None,
-    *,
-    confidence: float = CONFIDENCE,
-    alpha: float = ALPHA,
 ) -> Powered | None:
     """The mean of an expensive judge's scores over all rows, from a random sample of rows.
 
@@ -129,8 +117,8 @@ def prediction_powered(
             known = error if math.isfinite(error) else None
             return Mean(mean, None, None, count, found.questions, known)
         one = IntervalEstimate(mean, error, found.size, rows, questions)
-        mde = detectable(one.guarded_error, freedom, alpha=alpha)
-        bounds = interval(one, freedom, confidence=confidence)
+        mde = detectable(one.guarded_error, freedom)
+        bounds = interval(one, freedom, confidence=CONFIDENCE)
         return Mean(mean, *bounds, count, found.questions, error, mde)
 
     weight = found.best_weight()
@@ -161,14 +149,7 @@ def allocate(
     return dict(zip(names, allocated.astype(int).tolist(), strict=True))
 
 
-def rows_to_judge(
-    half_width: float,
-    spread: float,
-    correlation: float,
-    rows: int,
-    *,
-    confidence: float = CONFIDENCE,
-) -> int:
+def rows_to_judge(half_width: float, spread: float, correlation: float, rows: int) -> int:
     """Rows to sample so that the interval of the mean has this half-width.
 
         smallest n with  t_(n-2) * s * sqrt((1 - r^2) / n + r^2 / N) <= half_width
@@ -183,7 +164,7 @@ def rows_to_judge(
 
     def enough(n: int) -> bool:
         variance = spread**2 * ((1 - known) / n + known / rows)
-        t = float(special.stdtrit(n - 2, 0.5 + confidence / 2))
+        t = float(special.stdtrit(n - 2, 0.5 + CONFIDENCE / 2))
         return t * math.sqrt(variance) <= half_width
 
     found = smallest_enough(enough, 3)

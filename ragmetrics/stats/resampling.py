@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ragmetrics.stats.levels import CONFIDENCE
+from ragmetrics.stats.significance import CONFIDENCE
 
 Floats: TypeAlias = NDArray[np.float64]
 Statistic: TypeAlias = Callable[[Floats], Floats]
@@ -49,9 +49,7 @@ def bootstrap_intervals(
     statistics: Mapping[Name, Statistic],
     groups: Sequence[str] | ArrayLike,
     *,
-    resamples: int = RESAMPLES,
     seed: int = SEED,
-    confidence: float = CONFIDENCE,
 ) -> dict[Name, Interval | None]:
     """Percentile intervals of statistics over the same resamples of whole groups (questions).
 
@@ -65,14 +63,12 @@ def bootstrap_intervals(
     count = int(codes.max()) + 1 if len(codes) else 0
     if count < 2:
         return dict.fromkeys(statistics)
-    resamples = min(resamples, max(FEWEST_RESAMPLES, _WORK // len(codes)))
+    resamples = min(RESAMPLES, max(FEWEST_RESAMPLES, _WORK // len(codes)))
     drawn: dict[Name, list[Floats]] = {name: [] for name in statistics}
     for counts in _resampled(codes, count, resamples, np.random.default_rng(seed)):
         for name, statistic in statistics.items():
             drawn[name].append(statistic(counts))
-    return {
-        name: _percentiles(np.concatenate(values), confidence) for name, values in drawn.items()
-    }
+    return {name: _percentiles(np.concatenate(values)) for name, values in drawn.items()}
 
 
 def _resampled(
@@ -85,11 +81,11 @@ def _resampled(
         yield counts[:, codes].astype(np.float64)
 
 
-def _percentiles(values: Floats, confidence: float) -> Interval | None:
+def _percentiles(values: Floats) -> Interval | None:
     defined = values[np.isfinite(values)]
     if 2 * len(defined) < len(values):
         return None
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(defined, [tail, 1 - tail])
     return float(low), float(high)
 

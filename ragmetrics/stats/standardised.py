@@ -1,23 +1,24 @@
 """Direct standardisation: a drop between two sets of rows with different mixes of strata.
 
 The rows of before are weighted by the mix of now. The remaining drop is standardised; the rest of
-the plain drop is the effect of the mix.
+the plain drop is the effect of the mix. The strata are the values of tags, which are chosen by the
+earlier scores alone, so that a drop cannot select the tag that explains it away.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from ragmetrics.stats.comparisons import Drop, guarded_error, of_one_range
-from ragmetrics.stats.levels import ALPHA, CONFIDENCE
-from ragmetrics.stats.mean_difference import MeanDifference, Numbers, least_chance
-from ragmetrics.stats.power import detectable
+from ragmetrics.stats.significance import CONFIDENCE
+from ragmetrics.stats.t_test import MeanDifference, Numbers, detectable, least_chance
 
 Codes = NDArray[np.intp]
 """Number, from 0, of each row's question or stratum."""
@@ -25,6 +26,10 @@ Codes = NDArray[np.intp]
 _CHANCE = 3.0
 FEWEST = 10.0
 """Fewest earlier questions for which a stratum has its own mean."""
+MOST_TAGS = 3
+SURE = 0.01
+"""Family-wise chance to choose a tag that is unrelated to the scores."""
+_ALIKE = 1e-12
 
 
 def _sums(codes: Codes, values: Numbers, count: int) -> Numbers:
@@ -132,8 +137,6 @@ def like_for_like(
     now: StratifiedRows,
     *,
     most: float | None = None,
-    confidence: float = CONFIDENCE,
-    alpha: float = ALPHA,
 ) -> Drop:
     """An unpaired drop, standardised to the mix of now.
 
@@ -155,12 +158,12 @@ def like_for_like(
     if most is not None:
         left += max(0.0, mix - most - _CHANCE * float(found.rows.std()) / math.sqrt(now.count))
     contrast = _contrast(found, left, before.count)
-    low, high = contrast.interval(confidence)
+    low, high = contrast.interval(CONFIDENCE)
     sides = before.by_question(before.values), now.by_question(now.values)
     if of_one_range(sides):
         low, high = max(low, -1.0), min(high, 1.0)
-    residuals = found.influence * math.sqrt(found.size * before.count) + plain.before
-    own = (guarded_error(one, (0.0, 1.0)) for one in (residuals, plain.now + left.mean() - left))
+    apart = found.influence * math.sqrt(found.size * before.count) + plain.before
+    own = (guarded_error(one, (0.0, 1.0)) for one in (apart, plain.now + left.mean() - left))
     error = max(contrast.error, math.hypot(*own))
     return replace(
         plain,
@@ -170,7 +173,7 @@ def like_for_like(
         p_value=contrast.p_value,
         error=error,
         freedom=contrast.freedom,
-        mde=detectable(error, contrast.freedom, alpha=alpha),
+        mde=detectable(error, contrast.freedom),
         mix=plain.before - plain.now - contrast.difference,
         alone=found.alone,
     )
@@ -194,3 +197,87 @@ def _contrast(found: Expected, left: Numbers, count: int) -> MeanDifference:
     common = squares / (found.freedom + m - 1) * (1 / found.size + 1 / m)
     error = math.sqrt(max(old + new, common))
     return MeanDifference(float(left.mean()), error, freedom, least_chance(count, m))
+
+
+@dataclass(frozen=True)
+class Strata:
+    """Tags and their partitions, each finer than the one before."""
+
+    tags: tuple[str, ...]
+    levels: tuple[Codes, ...]
+    """Strata of all rows, of both sides."""
+
+
+def choose_strata(
+    before: StratifiedRows,
+    tags: Mapping[str, Codes],
+    rows: slice,
+    *,
+    first: Sequence[str] = (),
+    choose: bool = True,
+) -> Strata:
+    """The tags that explain the earlier scores, the best one first.
+
+    `tags` number the value of each row of both sides; `rows` are the earlier ones. `first` are
+    always chosen. Each further tag has the smallest p of an F test of the cells into which it
+    splits the strata, as long as p is below `SURE` (Bonferroni over the remaining tags). Only
+    cells of `FEWEST` questions count; smaller ones stay with their stratum.
+    """
+    whole = np.zeros(len(next(iter(tags.values()), ())), dtype=np.intp)
+    names, levels = list(first), list(_refined(whole, [tags[name] for name in first]))
+    while choose and len(names) < MOST_TAGS:
+        left = sorted(tags.keys() - names)
+        codes = levels[-1] if levels else whole
+        tested = [(*_test(before, codes[rows], tags[name][rows]), name) for name in left]
+        best = min(tested, default=None)
+        if best is None or best[0] * len(left) >= SURE:
+            break
+        names.append(best[-1])
+        levels.append(_crossed(codes, tags[best[-1]]))
+    return Strata(tuple(names), tuple(levels))
+
+
+def _refined(codes: Codes, tags: Iterable[Codes]) -> Iterable[Codes]:
+    for one in tags:
+        codes = _crossed(codes, one)
+        yield codes
+
+
+def _crossed(codes: Codes, tag: Codes) -> Codes:
+    """The cells of two partitions, numbered from 0."""
+    cells = codes * (int(tag.max(initial=0)) + 1) + tag
+    numbered: Codes = np.unique(cells, return_inverse=True)[1].astype(np.intp)
+    return numbered
+
+
+def _test(before: StratifiedRows, codes: Codes, tag: Codes) -> tuple[float, float]:
+    """p of the F test of a tag's cells, and minus the variance that they explain."""
+    cells = _crossed(codes, tag)
+    votes = before.stratum_votes(cells, int(cells.max(initial=0)) + 1)
+    # Cells that are too small for an own mean stay together, in their stratum.
+    small = votes[cells] < FEWEST
+    cells = np.where(small, cells.max(initial=0) + 1 + codes, cells)
+    old, new = _scatter(before, codes), _scatter(before, cells)
+    more = len(np.unique(cells)) - len(np.unique(codes))
+    rest = before.count - len(np.unique(cells))
+    gain = old - new
+    if more < 1 or rest < 1 or gain <= _ALIKE:
+        return 1.0, 0.0
+    if new <= _ALIKE:
+        return 0.0, -gain
+    return float(special.fdtrc(more, rest, gain / more / (new / rest))), -gain
+
+
+def _scatter(before: StratifiedRows, codes: Codes) -> float:
+    """The sum of squares within strata."""
+    return float((before.votes * np.square(residuals(before, codes))).sum())
+
+
+def residuals(before: StratifiedRows, codes: Codes) -> Numbers:
+    """Each row minus the mean of its stratum."""
+    count = int(codes.max(initial=0)) + 1
+    votes = before.stratum_votes(codes, count)
+    sums = _sums(codes, before.votes * before.values, count)
+    means = np.divide(sums, votes, out=np.zeros(count), where=votes > 0)
+    found: Numbers = before.values - means[codes]
+    return found

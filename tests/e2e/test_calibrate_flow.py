@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from ragmetrics.calibration import load_calibrations
-from ragmetrics.calibration.label_mapping import LabelQuestion
+from ragmetrics.calibration.labelled_sets import LabelQuestion
 from ragmetrics.storage import Files
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.labelled import make_labelled, right, write_judge, wrong

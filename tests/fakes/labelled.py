@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.calibration.label_mapping import TARGETS, LabelQuestion
 from ragmetrics.calibration.labelled import read_labelled
+from ragmetrics.calibration.labelled_sets import TARGETS, LabelQuestion
 from ragmetrics.config import make_settings
 from ragmetrics.logs import log_set
 from ragmetrics.model import Rejected

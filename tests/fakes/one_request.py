@@ -18,9 +18,8 @@ from pydantic import SecretStr
 from ragmetrics.alerts import Message
 from ragmetrics.alerts.slack_bot import API, Bot
 from ragmetrics.alerts.webhook import send
-from ragmetrics.comparison.replay.endpoint import HttpRetriever
-from ragmetrics.comparison.replay.protocols import NoAnswer
-from ragmetrics.comparison.replay.questions import GoldenQuestion
+from ragmetrics.comparison.replay.questions import GoldenQuestion, NoAnswer
+from ragmetrics.comparison.replay.retrievers import HttpRetriever
 from ragmetrics.config import JudgeSettings, RetrieverSettings
 from ragmetrics.errors import RagmetricsError, Unanswered
 from ragmetrics.judges import BatchApi, EmbeddingClient, JudgeClient, find_access, make_client

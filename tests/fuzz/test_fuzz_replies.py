@@ -16,9 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from ragmetrics.comparison.replay.protocols import NoAnswer
-from ragmetrics.comparison.replay.questions import GoldenQuestion
-from ragmetrics.comparison.replay.response_mapping import read_answer
+from ragmetrics.comparison.replay.questions import GoldenQuestion, NoAnswer, read_answer
 from ragmetrics.config import RetrieverSettings
 from ragmetrics.errors import InputError, JudgeError, UnreadableReply
 from ragmetrics.judges import Answer, Fused, RetryableError, error_of, retry_after

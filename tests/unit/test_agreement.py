@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,10 +25,25 @@ from ragmetrics.stats import (
     krippendorff_alpha,
     reliability,
     spearman_statistic,
+    unweighted,
 )
-from ragmetrics.stats.agreement import Level, cohen_kappa
-from ragmetrics.stats.ranking import auc, auc_within, spearman
-from ragmetrics.stats.reliability_curve import CalibrationBin
+from ragmetrics.stats.agreement import CalibrationBin, Level, auc
+
+
+def cohen_kappa(a: Any, b: Any, weights: Any = None) -> float | None:
+    """Kappa of all units."""
+    return unweighted(kappa_statistic(a, b, weights), np.size(a))
+
+
+def spearman(a: Any, b: Any) -> float | None:
+    """Spearman's correlation of all units."""
+    return unweighted(spearman_statistic(a, b), np.size(a))
+
+
+def auc_within(groups: Any, labels: Any, scores: Any) -> float | None:
+    """The AUC within rows of all units."""
+    return unweighted(auc_within_statistic(groups, labels, scores), np.size(labels))
+
 
 GAP = math.nan
 # Krippendorff 2011, section C/D: four observers, twelve units, with gaps.

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.calibration import calibrate, calibrate_replies, load_calibrations
-from ragmetrics.calibration.label_mapping import LabelQuestion
+from ragmetrics.calibration.labelled_sets import LabelQuestion
 from ragmetrics.calibration.recorded_verdicts import read_verdict
 from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError, JudgeRefused

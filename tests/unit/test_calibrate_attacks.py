@@ -10,7 +10,7 @@ import pytest
 
 from ragmetrics.calibration import calibrate
 from ragmetrics.calibration.attacks import ATTACKS, attack, irrelevant_contexts
-from ragmetrics.calibration.sets import read_sets
+from ragmetrics.calibration.labelled_sets import read_sets
 from ragmetrics.config import make_settings
 from ragmetrics.metrics import GRADE
 from ragmetrics.model import Ask, Calibration, LogRow

@@ -11,9 +11,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ragmetrics.calibration.label_mapping import TARGETS, LabelQuestion, locate
 from ragmetrics.calibration.labelled import LabelledRow, read_labelled
-from ragmetrics.calibration.sets import LabelledSet, read_sets, set_name
+from ragmetrics.calibration.labelled_sets import (
+    TARGETS,
+    LabelledSet,
+    LabelQuestion,
+    locate,
+    read_sets,
+    set_name,
+)
 from ragmetrics.config import make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import log_set

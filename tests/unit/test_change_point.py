@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.stats import ChangePoint, date_change
-from ragmetrics.stats.change_point import Level, Undated, date_change_of_levels
+from ragmetrics.stats.change_point import Undated
 
 Nights = list[dict[str, list[float]]]
 QUESTIONS = 80
@@ -120,24 +120,6 @@ def test_a_level_that_rose_is_no_drop() -> None:
 def test_what_is_no_single_change_is_not_dated(levels: list[float]) -> None:
     """A drift, a drop that came back, and two steps have no one first night."""
     assert date_change(golden(np.random.default_rng(5), levels)) is Undated.SEVERAL
-
-
-# Of means alone
-
-
-def test_means_with_their_errors_are_dated() -> None:
-    """What a trend shows is enough for a large drop."""
-    levels = [Level(0.8 - 0.2 * (night >= 4), 0.02, 200) for night in range(6)]
-    found = date_change_of_levels(levels)
-    assert isinstance(found, ChangePoint)
-    assert (found.first, found.nights, found.drop) == (4, (4,), pytest.approx(0.2))
-
-
-def test_a_night_of_few_questions_weighs_little() -> None:
-    """Ten questions at 0.4 among nights of 200 at 0.8 are no change."""
-    levels = [Level(0.8, 0.02, 200)] * 5 + [Level(0.4, 0.15, 10), Level(0.8, 0.02, 200)]
-    assert date_change_of_levels(levels) is Undated.NO_DROP
-    assert date_change_of_levels([Level(0.0, 0.0, 0)] * 4) is Undated.TOO_FEW
 
 
 # Over many series

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 import ragmetrics
 from ragmetrics.comparison import run_gate
-from ragmetrics.comparison.alignment import align_rows
-from ragmetrics.comparison.measure import control, measure as measure_aligned
+from ragmetrics.comparison.comparison import control, measure as measure_aligned
+from ragmetrics.comparison.sides import align_rows
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, RagmetricsError
 from ragmetrics.model import Comparison, IndexBuild, MetricChange

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from ragmetrics.stats import MeanDifference
-from ragmetrics.stats.mean_difference import paired_contrast, unpaired_contrast
+from ragmetrics.stats.t_test import paired_contrast, unpaired_contrast
 
 FEW = np.array([0.2, 0.9, 0.1, 0.7, 0.4])
 MANY = np.array([0.6, 0.8, 0.7, 0.9, 0.8, 0.7, 0.8, 0.6])

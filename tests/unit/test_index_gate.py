@@ -9,19 +9,12 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.comparison import decide_gate, gate_parts, run_gate
-from ragmetrics.comparison.gate.decision import (
-    gate_run_settings,
-    load_gate,
-    load_gates,
-    save_gate,
-    stage_gate,
-)
+from ragmetrics.comparison import decide_gate, gate_parts, gate_run_settings, run_gate, stage_gate
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, JudgePending, JudgeRefused, StoreError
 from ragmetrics.model import Gate, IndexBuild
 from ragmetrics.pipeline import run_night
-from ragmetrics.storage import Files, open_store
+from ragmetrics.storage import Files, load_gate, load_gates, open_store, save_gate
 from tests.fakes.build_logs import METRICS, damaged, gate_settings, golden, healthy, write_build
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, write_jsonl

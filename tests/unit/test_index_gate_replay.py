@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.comparison import replay_missing, run_gate, run_replay
-from ragmetrics.comparison.gate.auto_replay import check_below
+from ragmetrics.comparison.gate.build_logs import check_below
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError
 from ragmetrics.model import IndexBuild, ReplayIncomplete

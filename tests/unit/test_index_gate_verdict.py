@@ -21,7 +21,7 @@ from ragmetrics.comparison.gate.verdict import (
     weigh,
 )
 from ragmetrics.model import MetricVerdict
-from ragmetrics.stats.paired_intervals import paired_interval
+from ragmetrics.stats.intervals import paired_interval
 
 LIMIT = 0.05
 QUESTIONS = 150

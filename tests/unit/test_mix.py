@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from ragmetrics.alerts import find_unwatched_drops
-from ragmetrics.comparison.alignment import align_rows
-from ragmetrics.comparison.measure import measure_sides
-from ragmetrics.comparison.question_mix import mix_notices
+from ragmetrics.comparison.comparison import measure_sides, mix_notices
+from ragmetrics.comparison.sides import align_rows
 from ragmetrics.config import AlertSettings
 from ragmetrics.model import Finding, mix_text
 from ragmetrics.report.cards import cards

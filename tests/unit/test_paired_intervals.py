@@ -11,8 +11,8 @@ from scipy import stats
 
 from benchmarks.coverage import DROPS, cover_drop
 from ragmetrics.stats import Numbers
-from ragmetrics.stats.mean_difference import paired_contrast
-from ragmetrics.stats.paired_intervals import paired_interval
+from ragmetrics.stats.intervals import paired_interval
+from ragmetrics.stats.t_test import paired_contrast
 
 DIFFERENCES = st.lists(st.floats(-1, 1), min_size=2, max_size=40).map(np.array)
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from benchmarks.coverage import power_of_a_limit
 from ragmetrics.stats import detectable, smallest_enough
-from ragmetrics.stats.power import MOST_QUESTIONS, questions_needed, questions_needed_unpaired
+from ragmetrics.stats.t_test import MOST_QUESTIONS
 
 EFFECTS = st.floats(0.02, 2)
 SPREADS = st.floats(0.01, 2)
@@ -34,45 +34,9 @@ def test_it_is_in_units_of_the_error() -> None:
 
 def test_published_sample_sizes() -> None:
     """Half a standard deviation, one-sided 5%, 80% power: 27 pairs, or 51 on each side."""
-    assert questions_needed(0.5, 1.0) == 27
-    assert questions_needed_unpaired(0.5, 1.0, 1.0) == 51
-
-
-@given(EFFECTS, SPREADS)
-def test_the_number_needed_is_the_smallest_that_detects_it(effect: float, spread: float) -> None:
-    """So many detect it, and one less does not."""
-    needed = questions_needed(effect, spread)
-    if needed is None:
-        assert detectable(spread / math.sqrt(MOST_QUESTIONS), MOST_QUESTIONS - 1) >= effect
-        return
-    assert detectable(spread / math.sqrt(needed), needed - 1) < effect
-    if needed > 2:
-        assert detectable(spread / math.sqrt(needed - 1), needed - 2) >= effect
-
-
-@given(EFFECTS, SPREADS)
-def test_pairing_needs_fewer_where_questions_move_less_than_they_differ(
-    effect: float, spread: float
-) -> None:
-    """Differences as spread as the questions themselves: half of each side's number."""
-    pairs, sides = (
-        questions_needed(effect, spread),
-        questions_needed_unpaired(effect, spread, spread),
-    )
-    if pairs is not None and sides is not None and pairs > 30:
-        assert sides == pytest.approx(2 * pairs, rel=0.1)
-
-
-def test_those_at_hand_are_not_counted_away() -> None:
-    """With 100 questions at hand no fewer are named."""
-    assert questions_needed(0.5, 1.0, fewest=100) == 100
-
-
-@pytest.mark.parametrize("effect", [0.0, -0.1, 1e-9])
-def test_no_number_shows_what_is_no_effect(effect: float) -> None:
-    """Nor one too small for 100,000 questions."""
-    assert questions_needed(effect, 0.3) is None
-    assert questions_needed_unpaired(effect, 0.3, 0.3) is None
+    assert smallest_enough(lambda n: detectable(1 / math.sqrt(n), n - 1) < 0.5, 2) == 27
+    both = math.sqrt(2)
+    assert smallest_enough(lambda n: detectable(both / math.sqrt(n), 2 * n - 2) < 0.5, 2) == 51
 
 
 @given(st.integers(2, 1_000), st.integers(2, 200_000))

@@ -73,7 +73,7 @@ def test_a_cheap_judge_that_does_not_help_is_not_asked(cheap: str) -> None:
     plain = mean_interval(expensive[:400], np.arange(400))
     assert plain is not None
     assert found.weight == 0
-    assert found.gain == 0
+    assert found.best == found.plain
     assert (found.best.low, found.best.high) == pytest.approx((plain.low, plain.high))
     assert (found.rows, found.best.n) == (2_000, 400)
 
@@ -143,10 +143,10 @@ def test_nothing_judged_has_no_mean() -> None:
 
 
 def test_one_judged_question_has_a_mean_without_an_interval() -> None:
-    """And no gain."""
+    """Nor has the plain one."""
     cheap, expensive = night(judged=1)
     found = powered(cheap, expensive)
-    assert found.best.low is found.best.high is found.gain is None
+    assert found.best.low is found.best.high is found.plain.low is None
 
 
 def test_a_row_without_a_cheap_score_is_refused() -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.comparison import run_replay
-from ragmetrics.comparison.replay.questions import GoldenQuestion
-from ragmetrics.comparison.replay.response_mapping import read_answer
+from ragmetrics.comparison.replay.questions import GoldenQuestion, read_answer
 from ragmetrics.config import RetrieverSettings, make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import log_set

@@ -9,10 +9,8 @@ from typing import Any
 
 from hypothesis import example, given, strategies as st
 
-from ragmetrics.comparison.replay.protocols import NoAnswer
-from ragmetrics.comparison.replay.questions import GoldenQuestion
-from ragmetrics.comparison.replay.response_mapping import line_of, read_answer
-from ragmetrics.comparison.replay.template import fill, fill_body, fill_params
+from ragmetrics.comparison.replay.questions import GoldenQuestion, NoAnswer, line_of, read_answer
+from ragmetrics.comparison.replay.retrievers import fill, fill_body, fill_params
 from ragmetrics.config import PLACEHOLDER, RetrieverSettings
 from ragmetrics.model import LogRow, read_row
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, strategies as st
 
 from ragmetrics.comparison import moved_contexts
-from ragmetrics.comparison.context_diff import LONGEST
+from ragmetrics.comparison.changed_questions import LONGEST
 from ragmetrics.model import LogRow
 
 TEXTS = st.lists(st.sampled_from("abcde"), max_size=7)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragmetrics.comparison.gate.rules import gate_rules
+from ragmetrics.comparison.gate.staging import gate_rules
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.metrics import metrics

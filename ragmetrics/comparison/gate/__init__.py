@@ -1,1 +1,1 @@
-"""Gates: an index build held against the one that serves, before it may take its place."""
+"""Gates: compare an index build with the serving one, and decide whether it may serve."""

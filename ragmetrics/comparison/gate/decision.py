@@ -10,26 +10,39 @@ gates/rows/..., gates/scores/...          rows and scores, apart from those of n
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 
-from ragmetrics.comparison.gate.auto_replay import replay_missing
-from ragmetrics.comparison.gate.build_comparison import compare_builds
-from ragmetrics.comparison.gate.golden_checks import never_asked, obstacles_of, read_golden
+from ragmetrics.comparison.comparison import make_comparison
+from ragmetrics.comparison.gate.build_logs import replay_missing
 from ragmetrics.comparison.gate.question_scores import (
-    Compared,
     SideScores,
     compare_sides,
     find_fallen,
     find_movements,
+    golden_obstacles,
     load_side,
+    not_compared,
 )
-from ragmetrics.comparison.gate.reasons import cleaned, reasons, too_much_quarantined, unread
-from ragmetrics.comparison.gate.rules import gate_rules, gate_run_settings
-from ragmetrics.comparison.gate.staging import BuildSide, StagedGate, stage_gate
-from ragmetrics.comparison.gate.verdict import conclude, weigh
+from ragmetrics.comparison.gate.staging import (
+    BuildSide,
+    StagedGate,
+    gate_rules,
+    gate_run_settings,
+    stage_gate,
+)
+from ragmetrics.comparison.gate.verdict import (
+    cleaned,
+    conclude,
+    reasons,
+    too_much_quarantined,
+    unread,
+    weigh,
+)
+from ragmetrics.comparison.nights import ROWS, shown_tags
 from ragmetrics.comparison.replay.run import Progress
+from ragmetrics.comparison.sides import ScoredSide, read_nights, scored_side
 from ragmetrics.config import Settings
 from ragmetrics.errors import (
     InputError,
@@ -39,28 +52,33 @@ from ragmetrics.errors import (
     StoreError,
 )
 from ragmetrics.judges import deadline_at, use_deadline
-from ragmetrics.model import Comparison, Gate, IndexBuild, Source, WorseQuestion
+from ragmetrics.logs import GoldenSet, golden_set
+from ragmetrics.model import Comparison, Gate, IndexBuild, JudgeMovement, Source
 from ragmetrics.scoring import (
     Part,
-    Staged,
     judge_info,
     metric_fingerprints,
     score_families,
     score_parts,
 )
-from ragmetrics.storage import RunRef, load_gate, load_gates, open_store, save_compared, save_gate
+from ragmetrics.storage import (
+    RunRef,
+    load_gate,
+    open_store,
+    save_compared,
+    save_gate,
+)
 
 log = logging.getLogger(__name__)
 
 
 def gate_parts(settings: Settings, staged: StagedGate) -> list[tuple[RunRef, list[Part]]]:
     """The parts to score, per run; none where nothing can be compared."""
-    return [(one.ref, _parts(settings, one)) for one in staged.runs]
-
-
-def _parts(settings: Settings, staged: Staged) -> list[Part]:
     families = score_families(gate_run_settings(settings))
-    return [(family, shard) for family in families for shard in range(staged.ref.shards)]
+    return [
+        (one.ref, [(family, shard) for family in families for shard in range(one.ref.shards)])
+        for one in staged.runs
+    ]
 
 
 def decide_gate(settings: Settings, staged: StagedGate, problems: Sequence[str] = ()) -> Gate:
@@ -79,7 +97,10 @@ def decide_gate(settings: Settings, staged: StagedGate, problems: Sequence[str] 
     known = load_gate(files, gate.build)
     nothing_new = not staged.runs or (known is not None and gate.content == known.content)
     if known and known.is_decided and not gate.is_decided and nothing_new:
-        raise InputError(_verdict_stays(known, gate))
+        raise InputError(
+            f"build {gate.build} has the verdict {known.verdict} against {known.serving}, which "
+            f"stays: nothing can be decided now: {'; '.join(gate.reasons)}"
+        )
     gate = _as_known(gate, known)
     try:
         save_compared(files, gate.build, found)  # first: the verdict triggers the page
@@ -105,11 +126,11 @@ def run_gate(settings: Settings, build: IndexBuild, progress: Progress | None = 
         replay_missing(settings, build, progress)
     staged = stage_gate(settings, build)
     run, main_store = gate_run_settings(settings), open_store(settings)
-    todo = [(one, _parts(settings, one)) for one in staged.runs]
-    report = _part_progress(progress, sum(len(parts) for _, parts in todo))
+    todo = [parts for _, parts in gate_parts(settings, staged)]
+    report = _part_progress(progress, sum(map(len, todo)))
     problems: list[RagmetricsError] = []
     try:
-        for one, parts in todo:
+        for one, parts in zip(staged.runs, todo, strict=True):
             problems += score_parts(run, one, parts, done=report, kept=main_store, until=until)
     except JudgeRefused as error:
         problems.append(error)
@@ -137,16 +158,18 @@ def _compared(
     """The verdict on builds that can be compared, with their detailed comparison."""
     run, now = gate_run_settings(settings), datetime.now(UTC)
     rules, prints = gate_rules(settings), metric_fingerprints(run)
-    metrics = [rule.metric for rule in rules]
-    before, after = (load_side(settings, run, side, metrics, now) for side in _sides(staged))
-    golden, movements = read_golden(settings), find_movements(settings, prints)
+    before, after = (
+        load_side(settings, run, side, [rule.metric for rule in rules], now)
+        for side in (staged.before, staged.now)
+        if side
+    )
+    golden, movements = GoldenSet(golden_set(settings)), find_movements(settings, prints)
     compared = compare_sides(
         rules,
         before,
         after,
         prints,
         by_default=settings.gate.rules is None,
-        whole=_serving_source(staged) is not None,
         golden=golden.questions,
         movements=movements,
     )
@@ -155,19 +178,21 @@ def _compared(
         min_questions=settings.gate.min_questions,
         max_missing=settings.gate.max_missing,
     )
-    scored = list(zip(_sides(staged), (before, after), strict=True))
-    obstacles = [*_obstacles(settings, staged, compared), *obstacles_of(settings, golden, scored)]
+    metrics = [one.metric for one in verdicts]
+    obstacles = [
+        *_obstacles(settings, before.side, after.side, metrics),
+        *golden_obstacles(settings, golden, (before, after)),
+    ]
     verdict, further = conclude(verdicts, obstacles)
     why = reasons(verdict, verdicts, obstacles, compared.missing_why, settings.gate)
-    unasked = never_asked(golden, *scored[0])
     failed = dict.fromkeys([*problems, *before.problems, *after.problems])
     gate = _undecided(settings, staged).model_copy(
         update={
             "verdict": verdict,
-            "reasons": [*why, *cleaned([*_left_out(staged, compared), *unasked])],
+            "reasons": [*why, *cleaned(not_compared(golden, before, compared))],
             "further": further,
             "metrics": verdicts,
-            "fallen": _fallen(run, staged, compared, before, after),
+            "fallen": find_fallen(open_store(run), metrics, before, after),
             "missing": len(compared.missing),
             "missing_why": compared.missing_why,
             "usage": before.usage + after.usage,
@@ -175,87 +200,78 @@ def _compared(
             "finished_at": now,
         }
     )
-    names = [one.metric for one in compared.evidence]
-    sides = _sides(staged)
-    return gate, compare_builds(settings, run, sides, (before, after), names, movements)
+    return gate, _in_detail(settings, run, before, after, metrics, movements)
+
+
+def _obstacles(
+    settings: Settings, before: BuildSide, now: BuildSide, metrics: Sequence[str]
+) -> list[str]:
+    """Reasons in the logs against a promotion; they do not depend on the numbers."""
+    found = [*unread(now.build, now.source), *unread(before.build, before.source)]
+    for name, side in (("new", now), ("serving", before)):
+        found += too_much_quarantined(name, side.source, settings.gate.max_missing)
+    if not metrics:
+        found.append(f"no question of build {before.build} can be scored by the gate's metrics")
+    return found
+
+
+def _in_detail(
+    settings: Settings,
+    run: Settings,
+    before: SideScores,
+    now: SideScores,
+    metrics: Sequence[str],
+    movements: Mapping[str, JudgeMovement | None],
+) -> Comparison | None:
+    """Compare the serving build (A) with the new one (B), by the gate's metrics that both have.
+
+    None where there is no such metric. `run` are the settings of the gate's own runs, `movements`
+    the judge's movement from night to night.
+    """
+    a, b = (_scored(settings, run, one, metrics) for one in (before, now))
+    if a is None or b is None or now.manifest is None:
+        return None
+    names = [one for one in metrics if one in a.scores and one in b.scores]
+    tags = shown_tags(now.manifest)
+    return make_comparison(a, b, names, tags, rows=ROWS, movements=movements) if names else None
+
+
+def _scored(
+    settings: Settings, run: Settings, scores: SideScores, metrics: Sequence[str]
+) -> ScoredSide | None:
+    """A build's run, or its rows in the nights that it served; None where these are not stored."""
+    side = scores.side
+    name = f"build {side.build} ({side.logs})"
+    if scores.manifest:
+        return scored_side(name, open_store(run), [scores.manifest], scores.tables)
+    if not scores.nights:
+        return None
+    files, nights = open_store(settings), scores.nights
+    known = [one for one in metrics if any(night.summary(one) for night in nights)]
+    tables = {one: read_nights(files, nights, one, build=side.build) for one in known}
+    return scored_side(name, files, nights, tables)
 
 
 def _undecided(settings: Settings, staged: StagedGate) -> Gate:
     """The verdict where nothing can be compared."""
     judge, _ = judge_info(gate_run_settings(settings))
+    source = staged.now.source or Source(logs=staged.now.logs, files=0, rows=0)
     return Gate(
         dataset=staged.build.dataset,
         build=staged.build.build,
         serving=staged.serving,
         verdict="inconclusive",
         reasons=cleaned(staged.problems),
-        quarantined=_source(staged.now).quarantined,
+        quarantined=source.quarantined,
         logs=staged.now.logs,
         content=staged.content,
         serving_logs=staged.before.logs if staged.before else None,
         judge=judge,
-        source=_source(staged.now),
-        serving_source=_serving_source(staged),
+        source=source,
+        serving_source=staged.before.source if staged.before else None,
         started_at=staged.started_at,
         finished_at=datetime.now(UTC),
         redact=settings.redact,
-    )
-
-
-def _sides(staged: StagedGate) -> tuple[BuildSide, BuildSide]:
-    """The serving build's side, and the new build's."""
-    if staged.before is None:
-        raise ValueError("no serving build is staged")
-    return staged.before, staged.now
-
-
-def _source(side: BuildSide) -> Source:
-    return side.staged.source if side.staged else Source(logs=side.logs, files=0, rows=0)
-
-
-def _serving_source(staged: StagedGate) -> Source | None:
-    before = staged.before
-    return before.staged.source if before and before.staged else None
-
-
-def _obstacles(settings: Settings, staged: StagedGate, compared: Compared) -> list[str]:
-    """Reasons against a promotion that do not depend on the numbers."""
-    before, now = _sides(staged)
-    found = [*unread(now.build, _source(now)), *unread(before.build, _serving_source(staged))]
-    for side, source in (("new", _source(now)), ("serving", _serving_source(staged))):
-        found += too_much_quarantined(side, source, settings.gate.max_missing)
-    if not compared.evidence:
-        found.append(f"no question of build {before.build} can be scored by the gate's metrics")
-    return found
-
-
-def _left_out(staged: StagedGate, compared: Compared) -> list[str]:
-    if not compared.evidence:
-        return []
-    before, _ = _sides(staged)
-    return [
-        f"{metric} is not compared: no row of build {before.build} has what it needs"
-        for metric in compared.left_out
-    ]
-
-
-def _fallen(
-    run: Settings,
-    staged: StagedGate,
-    compared: Compared,
-    before: SideScores,
-    after: SideScores,
-) -> list[WorseQuestion]:
-    if staged.now.staged is None:
-        return []
-    metrics = [one.metric for one in compared.evidence]
-    return find_fallen(open_store(run), staged.now.staged.ref, metrics, before, after)
-
-
-def _verdict_stays(known: Gate, gate: Gate) -> str:
-    return (
-        f"build {gate.build} has the verdict {known.verdict} against {known.serving}, which stays: "
-        f"nothing can be decided now: {'; '.join(gate.reasons)}"
     )
 
 
@@ -293,16 +309,3 @@ def _dropped_more(known: Gate, gate: Gate) -> bool:
         for one in gate.metrics
         if one.verdict == "hold"
     )
-
-
-__all__ = [
-    "StagedGate",
-    "decide_gate",
-    "gate_parts",
-    "gate_run_settings",
-    "load_gate",
-    "load_gates",
-    "run_gate",
-    "save_gate",
-    "stage_gate",
-]

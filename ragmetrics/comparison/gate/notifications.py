@@ -6,9 +6,10 @@ notifies the remaining channels. Delivery is at least once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
+from typing import TypeVar
 
 from ragmetrics.alerts import (
     CHANNEL_TIMEOUT,
@@ -34,6 +35,7 @@ from ragmetrics.storage import (
 )
 from ragmetrics.text import clean
 
+R = TypeVar("R", Gate, FailedGate)
 _LONGEST = 2_000
 
 
@@ -67,16 +69,13 @@ def notify_gate(settings: Settings, gate: Gate, run_url: str | None = None) -> G
         return gate
     message = gate_message(settings, gate, run_url)
 
-    def save(confirmed: Sequence[str], everyone: bool) -> None:
-        nonlocal gate
-        gate = gate.model_copy(update={"heard": [*confirmed], "told": everyone})
-        stored = load_gate(files, gate.build)
-        if stored and _unsent(stored) == _unsent(gate):  # else a newer verdict, not sent yet
-            save_gate(files, gate)
+    def save(notified: Gate) -> None:
+        stored = load_gate(files, notified.build)
+        if stored and _unsent(stored) == _unsent(notified):  # else a newer verdict, not sent yet
+            save_gate(files, notified)
 
     severity: Severity = "critical" if gate.verdict == "hold" else "warning"
-    _notify(settings, message, severity, gate.heard, save)
-    return gate
+    return _notify(settings, message, severity, gate, save)
 
 
 def notify_failed_gate(
@@ -109,32 +108,25 @@ def notify_failed_gate(
     hide = settings.redacts_messages
     why, payload = (hashed_quote(now.reason), "") if hide else (now.reason, now.carried)
     message = compose_failed_gate(now.dataset, why, payload, now.event_id, run_url)
-
-    def save(confirmed: Sequence[str], everyone: bool) -> None:
-        nonlocal now
-        now = now.model_copy(update={"heard": [*confirmed], "told": everyone})
-        save_failed_gate(files, now)
-
-    _notify(settings, message, "critical", now.heard, save)
-    return now
+    return _notify(settings, message, "critical", now, partial(save_failed_gate, files))
 
 
 def _notify(
     settings: Settings,
     message: Message,
     severity: Severity,
-    confirmed: Sequence[str],
-    save: Callable[[Sequence[str], bool], None],
-) -> None:
-    """Notify the channels that have not confirmed yet.
+    record: R,
+    save: Callable[[R], None],
+) -> R:
+    """Notify the channels that have not confirmed yet, and return the record with them.
 
-    `save` is called after each confirmation with the channels that confirmed, and whether these
-    are all. Raises Unconfirmed, or StoreError where saving failed, after all were notified.
+    `save` is called with the record after each confirmation. Raises Unconfirmed, or StoreError
+    where saving failed, after all were notified.
     """
     left = [
         one
         for one in channels(settings.alerts, open_store(settings))
-        if one.name not in confirmed
+        if one.name not in record.heard
         and one.accepts(severity)
         and not (one.missing_variable and one.name == SLACK)
     ]
@@ -148,9 +140,11 @@ def _notify(
         except Unconfirmed as error:
             errors.append(error)
         else:
-            confirmed = [*confirmed, channel.name]
+            everyone = number == len(left) and not errors
+            heard = [*record.heard, channel.name]
+            record = record.model_copy(update={"heard": heard, "told": everyone})
             try:
-                save(confirmed, number == len(left) and not errors)
+                save(record)
             except StoreError as error:  # the other channels are notified all the same
                 unsaved.append(error)
     if errors:
@@ -158,6 +152,7 @@ def _notify(
         raise Unconfirmed(reasons, transient=any(one.transient for one in errors))
     if unsaved:
         raise unsaved[-1]
+    return record
 
 
 def _unsent(gate: Gate) -> Gate:

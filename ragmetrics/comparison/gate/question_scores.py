@@ -1,10 +1,10 @@
-"""Both builds' scores by question, the questions that can be compared, and those that got worse."""
+"""Both builds' scores by question: what can be compared, what got worse, and golden questions."""
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import fmean
@@ -13,11 +13,12 @@ from ragmetrics.calibration import carried_movement, is_of_one_day, level_error,
 from ragmetrics.comparison.gate.staging import BuildSide
 from ragmetrics.comparison.gate.verdict import VerdictEvidence, measure
 from ragmetrics.config import GateRule, Settings
+from ragmetrics.logs import GoldenSet
 from ragmetrics.model import JudgeMovement, Manifest, Status, Usage, WorseQuestion
 from ragmetrics.scoring import MetricScores, summarise_run
 from ragmetrics.storage import (
     Files,
-    RunRef,
+    by_shard,
     find_manifest,
     open_store,
     outlines,
@@ -63,6 +64,7 @@ class Answers:
 class SideScores:
     """The scores of one build."""
 
+    side: BuildSide
     answers: Mapping[str, Answers]
     """Scores by metric and question."""
     manifest: Manifest | None = None
@@ -88,14 +90,15 @@ def load_side(
     if side.staged is None:
         files = open_store(settings)
         nights = [night for ref in side.nights if (night := find_manifest(files, ref))]
-        return SideScores({one: _of_nights(files, side, one) for one in metrics}, nights=nights)
+        answers = {one: _of_nights(files, side, one) for one in metrics}
+        return SideScores(side, answers, nights=nights)
     manifest, tables = summarise_run(run, open_store(run), side.staged, now)
     answers = {name: Answers() for name in metrics}
     for name, scores in tables.items():
         columns = (scores.table[column] for column in ("question", "value", "status"))
         for question, value, status in zip(*columns, strict=True):
             answers[name].add(question, value, status)
-    return SideScores(answers, manifest, tables, [manifest])
+    return SideScores(side, answers, manifest, tables, [manifest])
 
 
 def find_movements(
@@ -115,25 +118,16 @@ def find_movements(
 
 
 def _of_nights(files: Files, side: BuildSide, metric: str) -> Answers:
-    answers = Answers()
-    for ref in side.nights:
-        for shard in range(ref.shards):
-            for question, value, status, build in _score_records(files, ref, metric, shard):
-                if build == side.build:
-                    answers.add(question, value, status)
+    """The scores of the rows of a build, in the nights that it served."""
+    answers, columns = Answers(), ["question", "value", "status", "index_build"]
+    parts = (ref.scores(metric, shard) for ref in side.nights for shard in range(ref.shards))
+    for path in filter(files.exists, parts):
+        table = read_columns(files, path, columns)
+        records = zip(*(table[name].to_pylist() for name in columns), strict=True)
+        for question, value, status, build in records:
+            if build == side.build:
+                answers.add(question, value, status)
     return answers
-
-
-def _score_records(
-    files: Files, ref: RunRef, metric: str, shard: int
-) -> Iterable[tuple[str, float | None, str, str | None]]:
-    """Question, value, status and build of each row; empty where the night lacks the part."""
-    path = ref.scores(metric, shard)
-    if not files.exists(path):
-        return ()
-    names = ["question", "value", "status", "index_build"]
-    table = read_columns(files, path, names)
-    return zip(*(table[name].to_pylist() for name in names), strict=True)
 
 
 @dataclass(frozen=True)
@@ -159,14 +153,13 @@ def compare_sides(
     fingerprints: Mapping[str, str],
     *,
     by_default: bool,
-    whole: bool,
-    golden: Set[str] = frozenset(),
-    movements: Mapping[str, JudgeMovement | None] | None = None,
+    golden: Set[str],
+    movements: Mapping[str, JudgeMovement | None],
 ) -> Compared:
     """Compare two builds by each rule's metric.
 
     `by_default`: these are the default rules, which apply only where they can.
-    `whole`: all questions of the serving build should be in the new build's log. Where the serving
+    All questions of the serving build's log should be in the new build's log. Where the serving
     build's questions come from nights, only the `golden` ones should; other questions count only
     where both builds have them. `movements` give the judge's movement from night to night.
     """
@@ -179,20 +172,21 @@ def compare_sides(
             left_out.append(rule.metric)
             continue
         asked = old.applicable - old.over_budget - new.over_budget
-        asked = asked if whole else asked & (new.states.keys() | golden)
+        if before.side.staged is None:
+            asked &= new.states.keys() | golden
         lacking = {q: why for q in sorted(asked) if (why := _why_missing(old, new, q))}
         missing = lacking | missing
-        moves = _movement(rule.metric, before, now, movements or {})
+        moves = _movement(rule.metric, before, now, movements)
         level = level_error(moves, rule.metric, before.nights, now.nights)
         evidence.append(
             VerdictEvidence(
-                rule.metric,
-                measure(old.values, new.values, level),
-                rule.max_drop,
-                len(asked),
-                len(lacking),
-                fingerprints[rule.metric],
-                moves,
+                metric=rule.metric,
+                fall=measure(old.values, new.values, level),
+                max_drop=rule.max_drop,
+                asked=len(asked),
+                missing=len(lacking),
+                fingerprint=fingerprints[rule.metric],
+                movement=moves,
             )
         )
     return Compared(evidence, left_out, missing)
@@ -225,44 +219,80 @@ def _why_missing(old: Answers, new: Answers, question: str) -> str | None:
 
 
 def find_fallen(
-    files: Files, ref: RunRef, metrics: Sequence[str], before: SideScores, now: SideScores
+    files: Files, metrics: Sequence[str], before: SideScores, now: SideScores
 ) -> list[WorseQuestion]:
     """The questions with the largest drops, by metric, with the new build's rows."""
+    if now.side.staged is None:
+        return []
     worst = [
-        (metric, question, drop)
+        (metric, question, place)
         for metric in metrics
-        for question, drop in _fallen(before.answers[metric].values, now.answers[metric].values)
+        for question, place in _fallen(metric, before, now).items()
     ]
-    places = {metric: _places(now.tables[metric]) for metric in metrics}
-    wanted: dict[int, set[int]] = {}
-    for metric, question, _ in worst:
-        shard, position = places[metric][question]
-        wanted.setdefault(shard, set()).add(position)
-    rows = scored_rows(files, ref, [], wanted)
+    wanted = by_shard([place for _, _, place in worst])
+    rows = scored_rows(files, now.side.staged.ref, [], wanted)
     return [
         WorseQuestion(
             metric=metric,
-            user_input=rows[places[metric][question]].row.user_input,
-            id=rows[places[metric][question]].row.id,
+            user_input=rows[place].row.user_input,
+            id=rows[place].row.id,
             before=fmean(before.answers[metric].values[question]),
             after=fmean(now.answers[metric].values[question]),
         )
-        for metric, question, _ in worst
+        for metric, question, place in worst
     ]
 
 
-def _fallen(
-    before: Mapping[str, Sequence[float]], now: Mapping[str, Sequence[float]]
-) -> list[tuple[str, float]]:
-    drops = ((q, fmean(before[q]) - fmean(now[q])) for q in before.keys() & now.keys())
-    worse = ((q, drop) for q, drop in drops if drop > 0)
-    return heapq.nsmallest(MOST_FALLEN, worse, key=lambda one: (-one[1], one[0]))
+def _fallen(metric: str, before: SideScores, now: SideScores) -> dict[str, tuple[int, int]]:
+    """The questions with the largest drops, each with the place of its first scored row."""
+    old, new = before.answers[metric].values, now.answers[metric].values
+    gains = ((fmean(new[q]) - fmean(old[q]), q) for q in old.keys() & new.keys())
+    worst = [q for _, q in heapq.nsmallest(MOST_FALLEN, (one for one in gains if one[0] < 0))]
+    rows = now.tables[metric].scored.drop_duplicates("question").set_index("question").loc[worst]
+    places = rows[["shard", "position"]].astype(int).itertuples(index=False, name=None)
+    return dict(zip(worst, places, strict=True))
 
 
-def _places(scores: MetricScores) -> dict[str, tuple[int, int]]:
-    """Shard and position of each question's first scored row."""
-    found: dict[str, tuple[int, int]] = {}
-    columns = (scores.scored[name] for name in ("question", "shard", "position"))
-    for question, shard, position in zip(*columns, strict=True):
-        found.setdefault(question, (int(shard), int(position)))
-    return found
+def golden_obstacles(
+    settings: Settings, golden: GoldenSet, sides: Sequence[SideScores]
+) -> list[str]:
+    """Reasons in the golden set against a promotion; they do not depend on the numbers."""
+    if settings.golden is None:
+        return []
+    if not golden.questions:
+        return [f"golden set {settings.golden}: no question can be read in it"]
+    cut = [bad for bad in golden.rejected if bad.whole_file]
+    broken = len(golden.rejected) - len(cut)
+    rows = broken + len(golden.questions)
+    found = [f"{bad.file} is read in part: {bad.reason}" for bad in cut]
+    if broken > settings.gate.max_missing * rows:
+        found.append(f"{broken:,} of {rows:,} rows of the golden set could not be read")
+    return found + [
+        f"golden set {settings.golden}: build {one.side.build} has no row of any question in it"
+        for one in sides
+        if not _asked(golden, one)
+    ]
+
+
+def not_compared(golden: GoldenSet, before: SideScores, compared: Compared) -> list[str]:
+    """Notes on metrics and golden questions that are not compared, where others are."""
+    build = before.side.build
+    notes = [
+        f"{metric} is not compared: no row of build {build} has what it needs"
+        for metric in (compared.left_out if compared.evidence else ())
+    ]
+    asked, total = _asked(golden, before), len(golden.questions)
+    if 0 < asked < total:
+        notes.append(
+            f"{total - asked:,} of {total:,} golden questions have no row of build {build} and are "
+            "not compared"
+        )
+    return notes
+
+
+def _asked(golden: GoldenSet, scores: SideScores) -> int:
+    """Number of golden questions that a build has rows of."""
+    if scores.side.staged:
+        return scores.side.staged.source.golden_questions
+    nights = {question for one in scores.answers.values() for question in one.states}
+    return len(golden.questions & nights)

@@ -1,4 +1,4 @@
-"""Stages a gate: finds the serving build and both builds' rows, and plans their runs.
+"""Stages a gate: its rules, the serving build, both builds' rows, and their planned runs.
 
 A judge that weights words by frequency (the embedded judge) would score the same row differently in
 another log. So both builds use the word counts of the serving build: equal rows get equal scores,
@@ -12,15 +12,15 @@ from datetime import UTC, date, datetime
 
 from pydantic import Field
 
-from ragmetrics.comparison.build_logs import (
+from ragmetrics.comparison.gate.build_logs import (
     BuildLog,
+    check_dataset,
     content_of,
     find_build_log,
     find_log,
     same_log,
 )
-from ragmetrics.comparison.gate.rules import gate_run_settings
-from ragmetrics.config import Settings
+from ragmetrics.config import GateRule, Settings
 from ragmetrics.errors import InputError
 from ragmetrics.judges import Corpus
 from ragmetrics.logs import NightInputs
@@ -35,9 +35,11 @@ from ragmetrics.scoring import (
     metric_fingerprints,
     plan_budget,
     plan_run,
+    scoring_only,
     stage_run,
 )
 from ragmetrics.storage import (
+    GATES,
     Files,
     RunRef,
     is_whole,
@@ -54,6 +56,7 @@ NO_NIGHT = date(1970, 1, 1)
 _SEARCHED_NIGHTS = 30
 _NIGHTS = 7
 _MOST_ATTEMPTS = 10
+DEFAULT_RULES = (GateRule(metric="context_relevance"), GateRule(metric="context_recall"))
 
 
 class BuildSide(Record):
@@ -61,11 +64,16 @@ class BuildSide(Record):
 
     build: str
     logs: str
-    """Source of its rows: a place, or nights."""
+    """Where its rows come from: a place of logs, or nights."""
     staged: Staged | None = None
-    """Its run in STORE/gates, from its log."""
+    """Its run in STORE/gates, made from its log."""
     nights: list[RunRef] = Field(default_factory=list)
     """The nights with rows of this build, where it has no log."""
+
+    @property
+    def source(self) -> Source | None:
+        """The source of its log's rows; None where it has no log."""
+        return self.staged.source if self.staged else None
 
 
 class StagedGate(Record):
@@ -112,7 +120,8 @@ def stage_gate(settings: Settings, build: IndexBuild) -> StagedGate:
     now = BuildSide(build=build.build, logs=ours.place)
     if before and not problems and ours.inputs:
         now = _stage(settings, run, build.build, ours, *_reference_corpus(settings, run, before))
-        problems += [*_troubles(now), *_same_log(settings, ours, before)]
+        problems += _troubles(now)
+        problems += same_log(settings, ours, before.logs) if before.staged else []
     return StagedGate(
         build=build,
         serving=serving,
@@ -122,15 +131,6 @@ def stage_gate(settings: Settings, build: IndexBuild) -> StagedGate:
         problems=problems,
         started_at=started_at,
     )
-
-
-def check_dataset(settings: Settings, build: IndexBuild) -> None:
-    """Raise InputError for a build of another data set, which has other questions."""
-    if build.dataset != settings.dataset:
-        raise InputError(
-            f"build {build.build} is of the data set {build.dataset}, and the settings are of "
-            f"{settings.dataset}"
-        )
 
 
 def _known(settings: Settings, build: IndexBuild) -> Gate | None:
@@ -226,27 +226,22 @@ def _reference_corpus(
     """
     if not run.reads_corpus:
         return "", None
-    files, ref = _newest(settings, run, before)
+    files = open_store(run if before.staged else settings)
+    ref = before.staged.ref if before.staged else before.nights[0]
     return f"weighed by {ref.date}/{ref.run}", load_corpus(files, ref)
 
 
-def _newest(settings: Settings, run: Settings, side: BuildSide) -> tuple[Files, RunRef]:
-    if side.staged:
-        return open_store(run), side.staged.ref
-    return open_store(settings), side.nights[0]
-
-
 def _judged_alike(night: Manifest, prints: Mapping[str, str]) -> bool:
-    """Whether a night has comparable scores in at least one of these metrics, and no others."""
+    """Whether a night has scores in some of these metrics, and all of them are comparable."""
     scored = [one for one in night.metrics if one.metric in prints and one.scored]
     return bool(scored) and all(one.fingerprint == prints[one.metric] for one in scored)
 
 
 def _troubles(side: BuildSide | None) -> list[str]:
     """Why a staged log cannot represent its build."""
-    if side is None or side.staged is None:
+    source = side.source if side else None
+    if side is None or source is None:
         return []
-    source = side.staged.source
     if source.problem:
         return [f"build {side.build}: {source.problem}{_most_frequent(source)}"]
     others = {name: rows for name, rows in source.index_builds.items() if name != side.build}
@@ -269,10 +264,6 @@ def _most_frequent(source: Source) -> str:
     return ""
 
 
-def _same_log(settings: Settings, ours: BuildLog, before: BuildSide) -> list[str]:
-    return same_log(settings, ours, before.logs) if before.staged else []
-
-
 def find_build_nights(settings: Settings, run: Settings, build: str) -> BuildSide | None:
     """The newest nights with rows of a build that were judged with the settings `run`. For a judge
     that uses word counts it is one night, as each night has its own counts.
@@ -292,3 +283,42 @@ def find_build_nights(settings: Settings, run: Settings, build: str) -> BuildSid
     first, last = found[-1].date, found[0].date
     when = f"night {last}" if first == last else f"nights {first} to {last}"
     return BuildSide(build=build, logs=when, nights=[ref_of(one) for one in found])
+
+
+def gate_rules(settings: Settings) -> tuple[GateRule, ...]:
+    """The rules of the settings, or the default ones whose metrics are scored.
+
+    Raises InputError for a rule on a metric that is not scored, or in which lower is better, and
+    for a limit that no drop can reach.
+    """
+    scored = {metric.name: metric for metric in chosen_metrics(settings)}
+    if settings.gate.rules is None:
+        rules = tuple(rule for rule in DEFAULT_RULES if rule.metric in scored)
+        if not rules:
+            raise InputError(
+                "gate: rules: name a metric, as neither context_relevance nor context_recall is "
+                f"scored; scored are: {', '.join(scored)}"
+            )
+        return rules
+    for rule in settings.gate.rules:
+        if rule.metric not in scored:
+            raise InputError(
+                f"gate: rules: {rule.metric!r} is not scored; scored are: {', '.join(scored)}"
+            )
+        if not scored[rule.metric].higher_is_better:
+            raise InputError(
+                f"gate: rules: in {rule.metric!r} lower is better, and max_drop watches metrics "
+                "in which higher is"
+            )
+        scored[rule.metric].check_limit(rule.max_drop, "gate")
+    return settings.gate.rules
+
+
+def gate_run_settings(settings: Settings) -> Settings:
+    """The settings of a gate's runs: store STORE/gates, the rules' metrics, all rows.
+
+    Judge replies stay in the main store: pass that as `kept`.
+    """
+    store = open_store(settings).at(GATES).root
+    named = settings.model_copy(update={"store": store, "sample": None})
+    return scoring_only(named, {rule.metric for rule in gate_rules(settings)})

@@ -1,4 +1,4 @@
-"""The decision of a gate: the drop of each metric between two builds, and the verdict.
+"""The decision of a gate: the drop of each metric between two builds, the verdict, its reasons.
 
     hold          some drop is above its limit, and significantly above 0
     promote       the upper bound of every drop is below its limit
@@ -12,14 +12,15 @@ needs every metric to pass, which controls the error by itself (an intersection-
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
 from scipy import special
 
-from ragmetrics.model import JudgeMovement, MetricVerdict, Verdict
+from ragmetrics.config import GateSettings
+from ragmetrics.model import JudgeMovement, MetricVerdict, Source, Verdict, drop_text
 from ragmetrics.stats import (
     ALPHA,
     LevelError,
@@ -31,6 +32,11 @@ from ragmetrics.stats import (
     widen_difference,
     with_movement,
 )
+from ragmetrics.text import clean
+
+_LONGEST = 500
+_NUMBERS = ("before", "after", "drop", "low", "high", "upper", "detectable")
+"""Fields of a MeasuredDrop that a MetricVerdict repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,7 @@ class MeasuredDrop:
     upper: float
     """One-sided bound: with 95% confidence the drop is not above it."""
     p_value: float
-    """One-sided, against no drop."""
+    """One-sided p against the hypothesis of no drop."""
     questions: int
     spread: float
     """Standard deviation of the questions' drops."""
@@ -67,7 +73,7 @@ class VerdictEvidence:
 
     metric: str
     fall: MeasuredDrop | None
-    """None: less than two questions are scored in both builds."""
+    """The measured drop; None where less than two questions are scored in both builds."""
     max_drop: float
     asked: int
     """Questions of the serving build to which the metric applies."""
@@ -125,10 +131,9 @@ def weigh(
     evidence: Sequence[VerdictEvidence], *, min_questions: int, max_missing: float
 ) -> list[MetricVerdict]:
     """The verdict of each metric, with p values adjusted over all metrics."""
-    chances = adjust_p_values([one.fall.p_value for one in evidence if one.fall])
+    p_values = adjust_p_values([one.fall.p_value if one.fall else None for one in evidence])
     verdicts = []
-    for one in evidence:
-        p_value = chances.pop(0) if one.fall else None
+    for one, p_value in zip(evidence, p_values, strict=True):
         verdict = _verdict(one, p_value, min_questions, max_missing)
         undecided = verdict == "inconclusive"
         further = _further(one, min_questions, max_missing) if undecided else None
@@ -176,7 +181,7 @@ def further_to_promote(
         centre, found = _guarded(drop, spread, n, level)
         return centre + detectable(found.error, found.freedom) < limit
 
-    return _added(smallest_enough(enough, questions), questions) if drop < limit else None
+    return _added(enough, questions) if drop < limit else None
 
 
 def further_to_hold(
@@ -184,18 +189,18 @@ def further_to_hold(
 ) -> int | None:
     """Questions to add so that a drop is significantly above 0, with 80% power.
 
-    For a judge that does not move, the number is that of `questions_needed`. None where there is no
-    drop, or more than 100,000 questions are needed.
+    None where there is no drop, or more than 100,000 questions are needed.
     """
 
     def enough(n: int) -> bool:
         found = widen_difference(MeanDifference(drop, spread / math.sqrt(n), n - 1), level)
         return detectable(found.error, found.freedom) < drop
 
-    return _added(smallest_enough(enough, questions), questions)
+    return _added(enough, questions)
 
 
-def _added(needed: int | None, questions: int) -> int | None:
+def _added(enough: Callable[[int], bool], questions: int) -> int | None:
+    needed = smallest_enough(enough, questions)
     return None if needed is None else needed - questions
 
 
@@ -227,22 +232,16 @@ def _further(one: VerdictEvidence, min_questions: int, max_missing: float) -> in
 def _metric_verdict(
     one: VerdictEvidence, p_value: float | None, verdict: Verdict, further: int | None
 ) -> MetricVerdict:
-    fall = one.fall
+    numbers = {name: getattr(one.fall, name) if one.fall else None for name in _NUMBERS}
     return MetricVerdict(
+        **numbers,
         metric=one.metric,
-        before=fall.before if fall else None,
-        after=fall.after if fall else None,
-        drop=fall.drop if fall else None,
-        low=fall.low if fall else None,
-        high=fall.high if fall else None,
-        upper=fall.upper if fall else None,
         p_value=p_value,
-        questions=fall.questions if fall else 0,
+        questions=one.fall.questions if one.fall else 0,
         asked=one.asked,
         missing=one.missing,
-        paired=fall is not None,
+        paired=one.fall is not None,
         max_drop=one.max_drop,
-        detectable=fall.detectable if fall else None,
         verdict=verdict,
         further=further,
         fingerprint=one.fingerprint,
@@ -264,3 +263,87 @@ def _guarded(
 def _bound(found: MeanDifference) -> float:
     """The one-sided upper bound."""
     return found.difference + float(special.stdtrit(found.freedom, 1 - ALPHA)) * found.error
+
+
+def reasons(
+    verdict: Verdict,
+    metrics: Sequence[MetricVerdict],
+    obstacles: Sequence[str],
+    missing_why: Mapping[str, int],
+    settings: GateSettings,
+) -> list[str]:
+    """The reasons of a verdict: for a hold the metrics that fell, else all that counted."""
+    if verdict == "hold":
+        found = [_fell(one) for one in metrics if one.verdict == "hold"]
+    elif verdict == "promote":
+        found = [_passed(one) for one in metrics]
+    else:
+        undecided = (one for one in metrics if one.verdict == "inconclusive")
+        why = ", ".join(f"{count:,} {reason}" for reason, count in missing_why.items())
+        found = [*obstacles, *(_undecided(one, why, settings) for one in undecided)]
+    return cleaned(found)
+
+
+def cleaned(sentences: Sequence[str]) -> list[str]:
+    """Sentences without line breaks and escape codes, which may come from a log."""
+    return [clean(one, _LONGEST) for one in sentences]
+
+
+def unread(side: str, source: Source | None) -> list[str]:
+    """The files of a log that were read in part."""
+    return [
+        f"build {side}: {one.file} is read in part: {one.reason}"
+        for one in (source.broken if source else [])
+    ]
+
+
+def too_much_quarantined(side: str, source: Source | None, most: float) -> list[str]:
+    """The problem of a log with too many unreadable rows; `side` is `new` or `serving`."""
+    bad = source.quarantined if source else 0
+    rows = bad + (source.rows if source else 0)
+    if bad <= most * rows:
+        return []
+    return [f"{bad:,} of {rows:,} rows of the {side} build could not be read"]
+
+
+def _fell(one: MetricVerdict) -> str:
+    return (
+        f"{one.metric} fell significantly from {one.before:.3f} to {one.after:.3f} over the same "
+        f"{one.questions:,} questions: drop {one.drop:.3f} [{one.low:.3f}, {one.high:.3f}], limit "
+        f"{one.max_drop:g}"
+    )
+
+
+def _passed(one: MetricVerdict) -> str:
+    change = drop_text(one.drop or 0.0, None, None)
+    return (
+        f"{one.metric}: {change} over the same {one.questions:,} questions; with 95% confidence "
+        f"any drop is below {one.upper:.3f}, limit {one.max_drop:g}"
+    )
+
+
+def _undecided(one: MetricVerdict, why: str, settings: GateSettings) -> str:
+    if not one.paired:
+        return f"{one.metric}: the builds have less than two scored questions in common"
+    if too_much_missing(one.asked, one.missing, settings.max_missing):
+        return (
+            f"{one.metric}: {one.missing:,} of {one.asked:,} questions of the serving build cannot "
+            f"be compared ({why}), at most {settings.max_missing:.1%} may be"
+        )
+    if one.questions < settings.min_questions:
+        return (
+            f"{one.metric}: {one.questions:,} questions are scored in both builds, "
+            f"{settings.min_questions:,} needed{_further_text(one)}"
+        )
+    drop = f"{one.metric}: drop {one.drop:z.3f} over the same {one.questions:,} questions"
+    if one.drop is not None and one.drop > one.max_drop:
+        return (
+            f"{drop} is above the limit {one.max_drop:g}, but not significant{_further_text(one)}"
+        )
+    return f"{drop} may be up to {one.upper:.3f}, limit {one.max_drop:g}{_further_text(one)}"
+
+
+def _further_text(one: MetricVerdict) -> str:
+    if one.further is None:
+        return "; no number of questions would decide it"
+    return f"; {one.further:,} further questions would decide it"

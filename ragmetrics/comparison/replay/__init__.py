@@ -1,1 +1,1 @@
-"""Replays: the golden questions asked of an index build that has no log yet."""
+"""Replays: ask an index build without a log the golden questions, and write its log."""

@@ -60,14 +60,11 @@ class ReplayTarget:
 
     def state(self) -> ReplayState | None:
         """The stored state; None where there is none, or this version cannot read it."""
-        data = self.files.find(f"{self.folder}/state.json")
-        if data is None:
-            return None
-        try:
+        with suppress(ValidationError):
+            data = self.files.find(f"{self.folder}/state.json") or b""
             state = ReplayState.model_validate_json(data)
-        except ValidationError:
-            return None
-        return state if state.version == STATE_VERSION else None
+            return state if state.version == STATE_VERSION else None
+        return None
 
     def write_state(self, digest: str, replayed: ReplayReport | None = None) -> None:
         """Store the digest of the replay's input, and its result at the end."""
@@ -138,7 +135,7 @@ class ReplayCheckpoint:
         self._wanted = {question.key: question for question in questions}
         self._path, self._merged = folder / "answers.jsonl", folder / "log.jsonl"
         self.empty = 0
-        """Answers without contexts."""
+        """Number of answers without contexts."""
         self._places: dict[str, tuple[int, int]] = {}  # question -> offset and length of its line
         self._pending: list[bytes] = []
         self._lines = self._written = 0

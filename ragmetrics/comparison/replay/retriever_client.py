@@ -10,15 +10,30 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from typing import Any
+from typing import Any, Protocol
 
-from ragmetrics.comparison.replay.protocols import NoAnswer, Retriever, RetryableError
-from ragmetrics.comparison.replay.questions import GoldenQuestion
+from ragmetrics.comparison.replay.questions import GoldenQuestion, NoAnswer
 from ragmetrics.config import RetrieverSettings
+from ragmetrics.judges import RetryableError
 
 _FIRST_PAUSE = 0.5  # seconds
 _LONGEST_PAUSE = 20.0
-_SPREAD = 1.0  # seconds over which questions that waited together set out again
+_SPREAD = 1.0  # seconds over which questions that waited together are sent again
+
+
+class Retriever(Protocol):
+    """A retriever that answers golden questions."""
+
+    async def ask(self, question: GoldenQuestion) -> Any:
+        """The answer to one question, as decoded JSON. The caller enforces the time-out.
+
+        Raises RetryableError, NoAnswer or RetrieverRefused.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release the connections."""
+        ...
 
 
 class RetrieverClient:
@@ -53,6 +68,10 @@ class RetrieverClient:
                 if setback.wait:
                     self._closed_until = max(self._closed_until, time() + setback.wait)
                 await asyncio.sleep(pause)
+
+    async def close(self) -> None:
+        """Close the retriever's connections."""
+        await self._retriever.close()
 
     async def _attempt(self, question: GoldenQuestion, left: float) -> Any:
         seconds = min(self._settings.timeout_seconds, max(left, 1.0))

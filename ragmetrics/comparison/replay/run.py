@@ -8,20 +8,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from ragmetrics import event_loop as loop
-from ragmetrics.comparison.replay.checkpoint import ReplayCheckpoint, ReplayTarget, target_of
-from ragmetrics.comparison.replay.protocols import NoAnswer, Retriever
+from ragmetrics.comparison.replay.checkpoint import ReplayCheckpoint, target_of
 from ragmetrics.comparison.replay.questions import (
     GoldenQuestion,
     GoldenQuestions,
+    NoAnswer,
     digest_of,
     golden_questions,
+    line_of,
+    read_answer,
 )
-from ragmetrics.comparison.replay.response_mapping import line_of, read_answer
-from ragmetrics.comparison.replay.retriever_client import RetrieverClient
+from ragmetrics.comparison.replay.retriever_client import Retriever, RetrieverClient
 from ragmetrics.config import RetrieverSettings, Settings
 from ragmetrics.errors import InputError, OverDeadline
 from ragmetrics.judges import before_deadline
@@ -33,7 +33,7 @@ Progress = Callable[[str, int, int], None]
 
 _FORMAT = 1
 """Changes when the rows that a replay writes do."""
-_HOW = {  # what changes how a retriever is asked, and not what
+_HOW = {  # settings that do not change what a retriever is asked
     "headers_env",
     "concurrency",
     "requests_per_second",
@@ -86,8 +86,18 @@ def run_replay(
         seconds = time.monotonic() - started
         return done.model_copy(update={"asked": 0, "found": done.rows, "seconds": seconds})
     with workspace() as folder:
-        run = _Run(settings, retriever, build, target, questions, progress)
-        return run.all(_open(retriever, build), digest, folder, started, again=again)
+        client = RetrieverClient(_open(retriever, build), retriever)
+        target.begin(digest, state, again=again)
+        answers = ReplayCheckpoint(target, digest, questions.asked, folder)
+        answers.load()
+        run = _Run(settings, retriever, build, questions.asked, client, answers, progress)
+        loop.run(run.ask_all())
+        replayed = run.report(target.uri, questions.unreadable, time.monotonic() - started)
+        if run.too_many_failed():
+            raise ReplayIncomplete(replayed, retriever.max_failed)
+        target.check_free(target.state())
+        target.finish(digest, replayed, answers.merge())
+        return replayed
 
 
 class _Run:
@@ -98,108 +108,85 @@ class _Run:
         settings: Settings,
         retriever: RetrieverSettings,
         build: str,
-        target: ReplayTarget,
-        questions: GoldenQuestions,
+        questions: Sequence[GoldenQuestion],
+        client: RetrieverClient,
+        answers: ReplayCheckpoint,
         progress: Progress | None,
     ) -> None:
-        self._row_bytes = settings.limits.row_bytes
-        self._retriever, self._build, self._target = retriever, build, target
-        self._questions, self._progress = questions, progress
+        self._row_bytes, self._retriever, self._build = settings.limits.row_bytes, retriever, build
+        self._questions, self._client, self._answers = questions, client, answers
+        self._progress, self._found = progress, len(answers)
         self._failed: Counter[str] = Counter()
         self._examples: dict[str, str] = {}
-        self._asked = self._done = self._found = 0
+        self._asked = self._done = 0
 
-    def all(
-        self, retriever: Retriever, digest: str, folder: Path, started: float, *, again: bool
-    ) -> ReplayReport:
-        """Ask all missing questions, and write the log."""
-        target = self._target
-        target.begin(digest, target.state(), again=again)
-        answers = ReplayCheckpoint(target, digest, self._questions.asked, folder)
-        answers.load()
-        self._found = self._done = len(answers)
-        client = RetrieverClient(retriever, self._retriever)
-        missing = [question for question in self._questions.asked if question not in answers]
-        self._report()
-        loop.run(self._ask_all(retriever, client, answers, missing))
-        replayed = ReplayReport(
+    async def ask_all(self) -> None:
+        """Ask all missing questions."""
+        missing = [question for question in self._questions if question not in self._answers]
+        self._show()
+        try:
+            async with before_deadline():
+                # The first question alone: one request is enough to find a wrong configuration.
+                await self._work(missing[:1])
+                rest = iter(missing[1:])
+                count = min(self._retriever.concurrency, len(missing))
+                await _together([self._work(rest) for _ in range(count)])
+        except _TooManyFailed:
+            pass
+        except OverDeadline as error:
+            self._failed["deadline"] += len(missing) - self._done
+            self._examples["deadline"] = str(error)
+        finally:
+            await self._client.close()
+            await self._answers.flush()
+
+    def report(self, place: str, unreadable: int, seconds: float) -> ReplayReport:
+        """The result of the replay."""
+        return ReplayReport(
             build=self._build,
-            place=target.uri,
-            questions=len(self._questions.asked),
-            rows=len(answers),
-            empty=answers.empty,
+            place=place,
+            questions=len(self._questions),
+            rows=len(self._answers),
+            empty=self._answers.empty,
             failed=dict(self._failed.most_common()),
             examples=self._examples,
             asked=self._asked,
             found=self._found,
-            setbacks=dict(client.setbacks.most_common()),
-            unreadable=self._questions.unreadable,
-            seconds=time.monotonic() - started,
+            setbacks=dict(self._client.setbacks.most_common()),
+            unreadable=unreadable,
+            seconds=seconds,
         )
-        if self._too_many_failed():
-            raise ReplayIncomplete(replayed, self._retriever.max_failed)
-        target.check_free(target.state())
-        target.finish(digest, replayed, answers.merge())
-        return replayed
 
-    async def _ask_all(
-        self,
-        retriever: Retriever,
-        client: RetrieverClient,
-        answers: ReplayCheckpoint,
-        missing: Sequence[GoldenQuestion],
-    ) -> None:
-        try:
-            async with before_deadline():
-                # The first question alone: one request is enough to find a wrong configuration.
-                await self._work(client, answers, missing[:1])
-                rest = iter(missing[1:])
-                count = min(self._retriever.concurrency, len(missing))
-                await _together([self._work(client, answers, rest) for _ in range(count)])
-        except _TooManyFailed:
-            pass
-        except OverDeadline as error:
-            self._failed["deadline"] += len(missing) - self._done + self._found
-            self._examples["deadline"] = str(error)
-        finally:
-            await retriever.close()
-            await answers.flush()
+    def too_many_failed(self) -> bool:
+        """Whether more questions failed than `max_failed` allows, or all of them."""
+        count = len(self._questions)
+        return self._failed.total() > min(self._retriever.max_failed * count, count - 1)
 
-    async def _work(
-        self,
-        client: RetrieverClient,
-        answers: ReplayCheckpoint,
-        questions: Iterable[GoldenQuestion],
-    ) -> None:
+    async def _work(self, questions: Iterable[GoldenQuestion]) -> None:
         for question in questions:
             self._asked += 1
             try:
-                answer = await client.ask(question)
+                answer = await self._client.ask(question)
                 now = datetime.now(UTC)
                 row = read_answer(self._retriever, question, self._build, answer, now)
                 line = line_of(row, self._row_bytes)
             except NoAnswer as error:
                 self._fail(error)
             else:
-                await answers.save(question, line, empty=not row.retrieved_contexts)
+                await self._answers.save(question, line, empty=not row.retrieved_contexts)
             self._done += 1
-            self._report()
+            self._show()
 
-    def _report(self) -> None:
+    def _show(self) -> None:
         if self._progress:
-            self._progress("asking", self._done, len(self._questions.asked))
+            self._progress("asking", self._found + self._done, len(self._questions))
 
     def _fail(self, error: NoAnswer) -> None:
-        if not self._too_many_failed():
+        if not self.too_many_failed():
             self._failed[error.kind] += 1
             self._examples.setdefault(error.kind, shorten(error))
-        if self._too_many_failed():
+        if self.too_many_failed():
             raise _TooManyFailed
-
-    def _too_many_failed(self) -> bool:
-        """Whether more questions failed than `max_failed` allows, or all of them."""
-        count = len(self._questions.asked)
-        return self._failed.total() > min(self._retriever.max_failed * count, count - 1)
 
 
 class _TooManyFailed(Exception):
@@ -219,15 +206,13 @@ async def _together(work: Sequence[Coroutine[Any, Any, None]]) -> None:
 
 def _open(settings: RetrieverSettings, build: str) -> Retriever:
     """The retriever of the settings."""
+    from ragmetrics.comparison.replay.retrievers import HttpRetriever, PythonRetriever
+
     if settings.url:
-        from ragmetrics.comparison.replay.endpoint import HttpRetriever
-
         return HttpRetriever(settings, build, os.environ)
-    from ragmetrics.comparison.replay.function import PythonRetriever
-
     return PythonRetriever(settings, build)
 
 
 def _digest(settings: RetrieverSettings, build: str, questions: GoldenQuestions) -> str:
-    how = settings.model_dump(mode="json", exclude=_HOW)
-    return digest_of([_FORMAT, build, how, questions.digest])
+    what = settings.model_dump(mode="json", exclude=_HOW)
+    return digest_of([_FORMAT, build, what, questions.digest])

@@ -1,8 +1,9 @@
-"""Differences of two means, with standard error, p value and interval."""
+"""Student's t tests of means: differences with error, p and interval, and detectable effects."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -10,9 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from ragmetrics.stats.significance import ALPHA
+
 Numbers: TypeAlias = NDArray[np.float64]
 
 _ROUNDING = 1e-12
+POWER = 0.8
+"""Power: share of nights on which an effect of the detectable size is found."""
+MOST_QUESTIONS = 100_000
+"""Most questions that are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +36,8 @@ class MeanDifference:
     def statistic(self) -> float:
         """The difference in standard errors; infinite if the error is 0."""
         if self.error < _ROUNDING:
-            return (
-                0.0
-                if abs(self.difference) < _ROUNDING
-                else math.copysign(math.inf, self.difference)
-            )
+            alike = abs(self.difference) < _ROUNDING
+            return 0.0 if alike else math.copysign(math.inf, self.difference)
         return self.difference / self.error
 
     @property
@@ -83,3 +87,31 @@ def unpaired_contrast(old: Numbers, new: Numbers) -> MeanDifference:
 def least_chance(n: int, m: int) -> float:
     """Chance that m of n + m values are the lowest ones, if the sides do not differ."""
     return 1 / float(special.binom(n + m, m))
+
+
+def detectable(
+    error: float, freedom: float, *, alpha: float = ALPHA, power: float = POWER
+) -> float:
+    """Minimum detectable effect of a one-sided t test, in units of the score.
+
+        (t_(1-alpha) + t_power) * se
+
+    `error` is the standard error of the tested mean or difference, `freedom` its
+    degrees of freedom. Source: Julious 2004, "Sample sizes for clinical trials with normal data".
+    """
+    quantiles = float(special.stdtrit(freedom, 1 - alpha)) + float(special.stdtrit(freedom, power))
+    return quantiles * error
+
+
+def smallest_enough(enough: Callable[[int], bool], fewest: int) -> int | None:
+    """The smallest sufficient number from `fewest` on; `enough` must be monotonic.
+
+    None if 100,000 are not enough.
+    """
+    if not enough(max(fewest, MOST_QUESTIONS)):
+        return None
+    low, high = fewest, max(fewest, MOST_QUESTIONS)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+    return low

@@ -1,4 +1,7 @@
-"""The logs of index builds: finds a build's log, and checks whether two logs are the same."""
+"""The logs of index builds: finds a build's log, or writes one by a replay of the golden questions.
+
+It also compares the logs of two builds: each build needs its own.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ragmetrics.comparison.replay.run import Progress, run_replay
 from ragmetrics.config import BUILD, Settings
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs import LogSet, NightInputs, find_logs, golden_set, log_of
-from ragmetrics.model import LogRow
+from ragmetrics.model import IndexBuild, LogRow, ReplayReport
 from ragmetrics.storage import FileInfo, Files, load_gate, open_store
 
 _CHUNK = 1 << 20
@@ -54,8 +58,8 @@ def find_log(settings: Settings, logs: str, build: str) -> BuildLog:
 
 
 def _read_as(settings: Settings, files: Files, infos: tuple[FileInfo, ...]) -> LogSet:
-    """A log in our own layout is read as such, whatever the layout of the nights' logs: a replay
-    of the golden questions writes our layout.
+    """The log in its own layout. A replay writes our layout, so a log in our layout is read as such
+    even where the settings name another one for the nights' logs.
     """
     ours = log_of(settings, files, infos)
     mapped = settings.preset or {"user_input", "retrieved_contexts"} & set(settings.columns)
@@ -103,3 +107,57 @@ def _whole(files: Files, infos: Sequence[FileInfo]) -> set[str]:
     if files.local:
         return {str((files.local / info.path).resolve()) for info in infos}
     return {files.uri(info.path).replace("s3a://", "s3://", 1) for info in infos}
+
+
+def check_dataset(settings: Settings, build: IndexBuild) -> None:
+    """Raise InputError for a build of another data set, which has other questions."""
+    if build.dataset != settings.dataset:
+        raise InputError(
+            f"build {build.build} is of the data set {build.dataset}, and the settings are of "
+            f"{settings.dataset}"
+        )
+
+
+def replay_missing(
+    settings: Settings, build: IndexBuild, progress: Progress | None = None
+) -> ReplayReport | None:
+    """Ask a build the golden questions, and write its log.
+
+    None where the build has a log, or the settings name no retriever. `progress` is called for
+    each question.
+
+    Raises InputError for a build of another data set, and for a place outside the folder of
+    `gate: logs:`: an event must not decide where the worker writes. Raises what `run_replay`
+    raises: InputError, and a transient ReplayIncomplete where too many questions have no answer.
+    """
+    if settings.retriever is None:
+        return None
+    check_dataset(settings, build)
+    place = (build.logs or settings.gate.logs).replace(BUILD, build.build)
+    _, infos = find_logs(place, settings.storage_options)
+    if infos:
+        return None
+    if build.logs:
+        check_below(settings, place)
+    return run_replay(settings, build.build, build.logs, progress)
+
+
+def check_below(settings: Settings, place: str) -> None:
+    """Raise InputError where the place is not below the folder of `gate: logs:`."""
+    head = settings.gate.logs.partition(BUILD)[0]
+    folder = head[: head.rfind("/") + 1] or "./"
+    base, there = (Files(one, settings.storage_options) for one in (folder, place))
+    if base.local and there.local:  # links and `..` followed
+        below = there.local.resolve().is_relative_to(base.local.resolve())
+    else:
+        below = "://" in folder and place.startswith(folder) and not _leads_elsewhere(place)
+    if not below:
+        raise InputError(
+            f"no log at {place}, and a gate writes logs below {folder} only, the folder of "
+            "`gate: logs:`: name a place there, or none, or write it with `ragmetrics replay --out`"
+        )
+
+
+def _leads_elsewhere(place: str) -> bool:
+    """Whether an address may lead outside the folder that it begins with."""
+    return "::" in place or ".." in place.split("/")

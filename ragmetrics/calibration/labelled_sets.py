@@ -1,4 +1,4 @@
-"""Targets: the requests to a judge for a labelled row, and the label of each verdict.
+"""Labelled sets: reads the files at a place, and makes the requests to a judge for each row.
 
     metric              request                        unit        label
     context_relevance   a grade per context            context     chunk_relevance
@@ -12,16 +12,24 @@ Labels and verdicts are scaled to [0, 1]: a grade of 1, or partial support, is 0
 from __future__ import annotations
 
 import hashlib
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from ragmetrics.calibration.labelled import LabelledRow, Span
+from ragmetrics.calibration.labelled import LabelledRow, Span, read_labelled
+from ragmetrics.config import Settings
+from ragmetrics.errors import InputError
+from ragmetrics.logs import FORMATS, log_set
 from ragmetrics.metrics import GRADE, GROUNDED, NEEDED, SUPPORT, Support
-from ragmetrics.model import Ask, BadRow, Prompt
+from ragmetrics.model import Ask, BadRow, BrokenFile, Prompt, Rejected
 from ragmetrics.text import sentences
 
 _WHOLE = 1.0
+_ODD = re.compile(r"[^A-Za-z0-9_.-]+")
+_WILD = re.compile(r"[*?\[]")
+_MOST_REASONS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +70,18 @@ class LabelTarget:
 
 
 def _grades(labelled: LabelledRow) -> list[LabelQuestion]:
-    if not labelled.row.user_input.strip():
+    row, labels = labelled.row, labelled.labels
+    if not row.user_input.strip():
         return []
-    low, high = labelled.labels.chunk_relevance_scale
+    low, high = labels.chunk_relevance_scale
+    pairs = zip(row.retrieved_contexts, labels.chunk_relevance or (), strict=False)
     return [
         LabelQuestion(
-            Ask(GRADE, {"question": labelled.row.user_input, "context": context}),
+            Ask(GRADE, {"question": row.user_input, "context": context}),
             (str(number),),
             ((label - low) / (high - low),),
         )
-        for number, (context, label) in enumerate(
-            zip(
-                labelled.row.retrieved_contexts,
-                labelled.labels.chunk_relevance or (),
-                strict=False,
-            )
-        )
+        for number, (context, label) in enumerate(pairs)
         if context.strip()
     ]
 
@@ -189,3 +193,90 @@ def locate(parts: Sequence[str], text: str) -> list[Span]:
 
 def _overlap(one: Span, other: Span) -> bool:
     return one[0] < other[1] and other[0] < one[1]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRow:
+    """A labelled row with the requests to a judge, by metric."""
+
+    labelled: LabelledRow
+    questions: dict[str, list[LabelQuestion]]
+    number: int
+    """Position in the set."""
+
+
+@dataclass
+class LabelledSet:
+    """Everything that was read at one place."""
+
+    name: str
+    source: str
+    rows: list[AskedRow] = field(default_factory=list)
+    rejected: Counter[str] = field(default_factory=Counter)
+    broken: list[BrokenFile] = field(default_factory=list)
+
+    def reasons(self) -> dict[str, int]:
+        """Why rows were rejected, the most frequent reasons first."""
+        return dict(self.rejected.most_common(_MOST_REASONS))
+
+    def reject(self, bad: Rejected) -> None:
+        """Count a row or file that could not be read."""
+        if bad.whole_file:
+            self.broken.append(BrokenFile(file=bad.file, line=bad.line, reason=bad.reason))
+        else:
+            self.rejected[bad.reason] += 1
+
+
+def read_sets(
+    settings: Settings, places: Sequence[str], limit: int | None = None
+) -> list[LabelledSet]:
+    """Read the labelled sets, one per place, at most `limit` rows of each.
+
+    Raises InputError for a place without usable rows, or for two sets with one name.
+    """
+    found = [_read_set(settings, place, limit) for place in places]
+    names = Counter(one.name for one in found)
+    for name, count in names.items():
+        if count > 1:
+            raise InputError(
+                f"two labelled sets are named {name}: rename one, or run them separately"
+            )
+    return found
+
+
+def _read_set(settings: Settings, place: str, limit: int | None) -> LabelledSet:
+    found = LabelledSet(set_name(place), place)
+    # Labelled rows have our own layout, whatever the layout of the logs is.
+    plain = settings.model_copy(update={"preset": None, "columns": {}})
+    for item in read_labelled(log_set(plain, place)):
+        if isinstance(item, Rejected):
+            found.reject(item)
+            continue
+        try:
+            questions = {target.metric: target.questions(item) for target in TARGETS}
+        except BadRow as error:
+            found.rejected[str(error)] += 1
+            continue
+        found.rows.append(AskedRow(item, questions, len(found.rows)))
+        if len(found.rows) == limit:
+            break
+    if not found.rows:
+        reason = next(iter(found.rejected), "") or next((one.reason for one in found.broken), "")
+        raise InputError(f"{place}: no labelled row{f'; {reason}' if reason else ''}")
+    return found
+
+
+def set_name(place: str) -> str:
+    """The name of the set at a place: that of its file or folder, without the ending.
+
+    A glob is named after the last folder before its first wildcard.
+    """
+    parts = place.rstrip("/").split("/")
+    wild = next((number for number, part in enumerate(parts) if _WILD.search(part)), None)
+    last = parts[-1] if wild is None else "".join(parts[:wild][-1:])
+    return _ODD.sub("-", FORMATS.sub("", last)).strip("-.") or "labelled"
+
+
+def targets(wanted: Sequence[str] | None) -> list[LabelTarget]:
+    """The targets of the wanted metrics; None means all metrics."""
+    return [one for one in TARGETS if wanted is None or one.metric in wanted]
