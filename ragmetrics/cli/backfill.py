@@ -11,6 +11,20 @@ from ragmetrics.cli.options import INTERRUPTED, JsonFlag, date_of, err, out, pri
 from ragmetrics.cli.output import summary as tables
 from ragmetrics.config import CLUSTERS, load_settings
 
+SettingsFlag = Annotated[
+    Path, typer.Option("--settings", help="The settings file of the nightly flow.")
+]
+AtOnceFlag = Annotated[
+    int, typer.Option("--at-once", help="How many nights are scored at the same time.")
+]
+AlertsFlag = Annotated[
+    bool,
+    typer.Option("--alerts", help="Send alerts for each night as if it were the current one."),
+]
+AgainFlag = Annotated[
+    bool, typer.Option("--again", help="Republish nights that are already published.")
+]
+
 
 def backfill(
     first: Annotated[str, typer.Option("--first", metavar="DATE", help="The first night.")],
@@ -18,19 +32,10 @@ def backfill(
         str | None,
         typer.Option("--last", metavar="DATE", help="The last night; default: yesterday in UTC."),
     ] = None,
-    settings: Annotated[
-        Path, typer.Option("--settings", help="The settings file of the nightly flow.")
-    ] = Path("ragmetrics.yaml"),
-    at_once: Annotated[
-        int, typer.Option("--at-once", help="How many nights are scored at the same time.")
-    ] = 2,
-    alerts: Annotated[
-        bool,
-        typer.Option("--alerts", help="Send alerts for each night as if it were the current one."),
-    ] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Republish nights that are already published.")
-    ] = False,
+    settings: SettingsFlag = Path("ragmetrics.yaml"),
+    at_once: AtOnceFlag = 2,
+    alerts: AlertsFlag = False,
+    again: AgainFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Score and publish past nights. Exit code 1 if a night fails, 2 without a log."""

@@ -15,31 +15,36 @@ from ragmetrics.cli.options import err, out
 from ragmetrics.errors import InputError
 from ragmetrics.storage import Files
 
+OutFlag = Annotated[
+    str | None, typer.Option("--out", help="Folder to write the site to; default: the store.")
+]
+OpenFlag = Annotated[
+    bool,
+    typer.Option(
+        "--open",
+        help="Serve the site on this machine until Ctrl-C and open it in the "
+        "browser. The site of a bucket is written to a temporary folder.",
+    ),
+]
+PortFlag = Annotated[
+    int, typer.Option(min=0, max=65535, help="Port for --open; default: a free one.")
+]
+SummaryFlag = Annotated[
+    datetime | None,
+    typer.Option(
+        formats=["%Y-%m-%d"],
+        metavar="DATE",
+        help="Print one night's summary as one HTML page, for e-mail, and write nothing.",
+    ),
+]
+
 
 def dashboard(
     store: Annotated[str, typer.Argument(help="The store: a folder or s3:// address.")],
-    output: Annotated[
-        str | None, typer.Option("--out", help="Folder to write the site to; default: the store.")
-    ] = None,
-    open_it: Annotated[
-        bool,
-        typer.Option(
-            "--open",
-            help="Serve the site on this machine until Ctrl-C and open it in the "
-            "browser. The site of a bucket is written to a temporary folder.",
-        ),
-    ] = False,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port for --open; default: a free one.")
-    ] = 0,
-    summary: Annotated[
-        datetime | None,
-        typer.Option(
-            formats=["%Y-%m-%d"],
-            metavar="DATE",
-            help="Print one night's summary as one HTML page, for e-mail, and write nothing.",
-        ),
-    ] = None,
+    output: OutFlag = None,
+    open_it: OpenFlag = False,
+    port: PortFlag = 0,
+    summary: SummaryFlag = None,
 ) -> None:
     """Rewrite the dashboard of a store."""
     from ragmetrics.report import rebuild_dashboard
