@@ -15,7 +15,7 @@ from ragmetrics.report.formatting import duration
 from ragmetrics.report.templating import render_page
 from ragmetrics.storage import Files, build_path
 
-PAGE = "builds.html"
+BUILDS = "builds.html"
 _MOST_LINES = 100
 _MOST_UNDECIDED = 20
 
@@ -60,8 +60,8 @@ def write_builds(
         build_path=build_path,
         lowest=_lowest,
     )
-    site.write(PAGE, page)
-    return PAGE
+    site.write(BUILDS, page)
+    return BUILDS
 
 
 def write_build(site: Files, gate: Gate, found: Comparison | None) -> str:

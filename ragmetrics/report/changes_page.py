@@ -12,7 +12,7 @@ from ragmetrics.report.compare_view import Means, compare_view
 from ragmetrics.report.templating import render_page
 from ragmetrics.storage import Files
 
-NAME = "changes.html"
+CHANGES = "changes.html"
 
 
 def write_changes(
@@ -34,7 +34,7 @@ def write_changes(
         view=compare_view(found, _of_rows(before, manifest)) if found else None,
         lacking="" if found else _lacking(manifest, earlier),
     )
-    path = f"{manifest.date}/{NAME}"
+    path = f"{manifest.date}/{CHANGES}"
     site.write(path, page)
     return path
 

@@ -36,7 +36,7 @@ def summary_markdown(manifest: Manifest, dashboard: str, earlier: Sequence[Manif
     lines += _listed((*state.told, *state.notes))
     if metrics := headline(manifest, earlier, _MOST):
         lines += ["| metric | state | mean | interval | change | rows | not scored |"]
-        lines += ["|:--|:--|--:|:--|:--|--:|--:|", *map(_line, metrics), ""]
+        lines += ["|:--|:--|--:|:--|:--|--:|--:|", *map(_metric_row, metrics), ""]
     judge = " - ".join(filter(None, (manifest.judge.name, manifest.judge.note)))
     lines += [
         f"{count(manifest.source.rows)} rows, {count(manifest.source.quarantined)} quarantined. "
@@ -114,7 +114,7 @@ def _figure(found: Figure | None) -> str:
     return f"{number(found.value)} {interval(found.low, found.high, 2)}" if found else number(None)
 
 
-def _line(one: MetricLine) -> str:
+def _metric_row(one: MetricLine) -> str:
     against = f"against {_text(one.against)}" if one.against else ""
     change = " ".join(filter(None, (one.change, one.change_interval, against)))
     cells = (

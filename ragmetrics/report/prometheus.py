@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ragmetrics.alerts import alert_id
@@ -107,7 +107,7 @@ def _night(manifest: Manifest) -> Iterator[Family]:
     def one(name: str, told: str, value: float) -> Family:
         return _family(manifest, name, told, (), [((), value)])
 
-    begun = datetime.combine(manifest.date, time(), UTC).timestamp()
+    begun = datetime.combine(manifest.date, datetime.min.time(), UTC).timestamp()
     yield one("night_timestamp_seconds", "The newest night: its day at 00:00 UTC.", begun)
     finished = manifest.finished_at.timestamp()
     yield one("run_finished_timestamp_seconds", "When the run of that night ended.", finished)

@@ -14,10 +14,10 @@ from ragmetrics.report.row_detail import RowDetail
 from ragmetrics.text import finite
 
 MOST_FILES = 3
-MOST_BYTES = 1_000_000
+MOST_FILE_BYTES = 1_000_000
 """Of one file."""
 _HEAD = "(globalThis.ROWS ??= []).push("
-_MOST_TAGS = 30
+_MOST_ROW_TAGS = 30
 _LONGEST_NAME = 200
 _LONGEST_QUESTION = 1_000
 _SIGNS = {sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
@@ -55,7 +55,7 @@ def entry(found: RowDetail, article: str) -> bytes:
 
 def shown_tags(found: RowDetail) -> dict[str, str]:
     """The tags of a row that it can be found by, as far as names and values are shown."""
-    tags = list(found.row.tags.items())[:_MOST_TAGS]
+    tags = list(found.row.tags.items())[:_MOST_ROW_TAGS]
     return {_short(tag): _short(value) for tag, value in tags}
 
 
@@ -68,7 +68,7 @@ def pages_of(entries: Sequence[bytes]) -> list[list[bytes]]:
             if len(pages) == MOST_FILES:
                 break
             pages.append([])
-            room = MOST_BYTES
+            room = MOST_FILE_BYTES
         pages[-1].append(one)
         room -= len(one) + 1
     return pages

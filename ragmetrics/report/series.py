@@ -21,7 +21,7 @@ def traces(trend: Trend) -> list[Figure]:
     runs = trend.runs
     data = [_band(run) for run in runs if len(run) > 1]
     data += [_whisker(run[0]) for run in runs if len(run) == 1]
-    return [*data, _means(runs), *_marks(trend), *_builds(trend)]
+    return [*data, _means(runs), *_marks(trend), *_build_marks(trend)]
 
 
 def _means(runs: list[list[TrendPoint]]) -> Figure:
@@ -125,7 +125,7 @@ def _mark(label: str, points: list[TrendPoint], symbol: str, colour: str, place:
     }
 
 
-def _builds(trend: Trend) -> list[Figure]:
+def _build_marks(trend: Trend) -> list[Figure]:
     """What to hover over for the name of a new index build, in signs that are no markup."""
     new = [point for point in trend.points if point.builds]
     if not new:

@@ -15,7 +15,7 @@ from ragmetrics.report.night_status import LABELS, find_night_status
 from ragmetrics.report.summary_lines import headline, lowest_segments
 from ragmetrics.report.templating import render_page, web
 
-NAME = "summary.html"
+SUMMARY = "summary.html"
 _MOST_TOLD = 12
 _MOST_METRICS = 30
 _LONGEST = 600

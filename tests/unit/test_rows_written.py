@@ -13,7 +13,7 @@ import pytest
 from ragmetrics.model import MovedContext, Score, Status
 from ragmetrics.report.earlier_retrieval import EarlierNights
 from ragmetrics.report.row_selection import SAMPLED, KeptRow, SelectionReason
-from ragmetrics.report.rows_js import MOST_BYTES
+from ragmetrics.report.rows_js import MOST_FILE_BYTES
 from ragmetrics.report.rows_page import write_rows
 from tests.fakes.nights import FIRST, HOSTILE, as_worst, night, worst_row
 from tests.fakes.pages import Outline, Site, text
@@ -258,7 +258,7 @@ class TestData:
         site.night(night(worst=as_worst(*rows[:10])), rows)
         sizes = [one.stat().st_size for one in (site.folder / str(FIRST)).glob("rows-*.js")]
         assert len(sizes) == 3
-        assert max(sizes) < MOST_BYTES + 100
+        assert max(sizes) < MOST_FILE_BYTES + 100
         kept = len(data(site))
         assert 100 < kept < 400
         assert f"{kept} of 200 rows are kept" in text(site.html(f"{FIRST}/rows.html"))
