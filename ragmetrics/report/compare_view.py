@@ -12,8 +12,8 @@ from statistics import median
 from typing import TypeAlias
 
 from ragmetrics.model import Comparison, MetricChange, MovedContext, MovedRow, RowValue
-from ragmetrics.report.earlier_retrieval import became
 from ragmetrics.report.formatting import digits, number, plural
+from ragmetrics.report.row_selection import became
 from ragmetrics.report.truncation import MarkedText, TextBudget
 from ragmetrics.text import finite
 

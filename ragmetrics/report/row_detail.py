@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ragmetrics.model import LogRow, MovedContext, Score
-from ragmetrics.report.earlier_retrieval import EarlierNights, became
 from ragmetrics.report.formatting import LONGEST
 from ragmetrics.report.judge_details import (
     Claims,
@@ -23,7 +22,7 @@ from ragmetrics.report.judge_details import (
     opinions,
     relevant_to,
 )
-from ragmetrics.report.row_selection import KeptRow, SelectionReason
+from ragmetrics.report.row_selection import EarlierNights, KeptRow, SelectionReason, became
 from ragmetrics.report.truncation import MarkedText, TextBudget, spans
 
 MOST_CONTEXTS = 50

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from ragmetrics.comparison import moved_contexts
 from ragmetrics.errors import StoreError
 from ragmetrics.model import LogRow, Manifest, question_key
-from ragmetrics.report.earlier_retrieval import NIGHTS, EarlierNights
 from ragmetrics.report.redacting import redacted
+from ragmetrics.report.row_selection import NIGHTS, EarlierNights
 from ragmetrics.storage import (
     Files,
     RowLocation,

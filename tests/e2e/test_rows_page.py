@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.model import MovedContext, Score
-from ragmetrics.report.earlier_retrieval import EarlierNights
-from ragmetrics.report.row_selection import SAMPLED, KeptRow, SelectionReason
+from ragmetrics.report.row_selection import SAMPLED, EarlierNights, KeptRow, SelectionReason
 from ragmetrics.report.site import write_assets, write_night, write_overview
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options

@@ -24,8 +24,8 @@ from ragmetrics.model import (
 )
 from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
 from ragmetrics.report import rebuild_dashboard, redacted, refresh_builds, refresh_dashboard
-from ragmetrics.report.earlier_retrieval import EarlierNights
 from ragmetrics.report.redacting import hashed, redacted_row
+from ragmetrics.report.row_selection import EarlierNights
 from ragmetrics.storage import Files, nights, read_rows
 from tasks import index_build as gate_tasks
 from tests.fakes.build_logs import damaged, gate_settings, golden, write_build

@@ -14,9 +14,15 @@ from hypothesis import strategies as st
 
 from ragmetrics.errors import StoreError
 from ragmetrics.model import LogRow, Manifest, MovedContext, Score, Status, WorstRow
-from ragmetrics.report.earlier_retrieval import EarlierNights, became
 from ragmetrics.report.row_loader import load_rows
-from ragmetrics.report.row_selection import FELL, RowTable, pick_rows, unique_keys
+from ragmetrics.report.row_selection import (
+    FELL,
+    EarlierNights,
+    RowTable,
+    became,
+    pick_rows,
+    unique_keys,
+)
 from ragmetrics.scoring import load_scores
 from ragmetrics.storage import (
     ROW_SCHEMA,

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.model import MovedContext, Score, Status
-from ragmetrics.report.earlier_retrieval import EarlierNights
-from ragmetrics.report.row_selection import SAMPLED, KeptRow, SelectionReason
+from ragmetrics.report.row_selection import SAMPLED, EarlierNights, KeptRow, SelectionReason
 from ragmetrics.report.rows_js import MOST_FILE_BYTES
 from ragmetrics.report.rows_page import write_rows
 from tests.fakes.nights import FIRST, HOSTILE, as_worst, night, worst_row
