@@ -12,8 +12,7 @@ import pytest
 
 from ragmetrics.model import MovedContext, Score, Status
 from ragmetrics.report.row_selection import SAMPLED, EarlierNights, KeptRow, SelectionReason
-from ragmetrics.report.rows_js import MOST_FILE_BYTES
-from ragmetrics.report.rows_page import write_rows
+from ragmetrics.report.rows_page import MOST_FILE_BYTES, write_rows
 from tests.fakes.nights import FIRST, HOSTILE, as_worst, night, worst_row
 from tests.fakes.pages import Outline, Site, text
 
