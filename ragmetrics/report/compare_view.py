@@ -12,9 +12,8 @@ from statistics import median
 from typing import TypeAlias
 
 from ragmetrics.model import Comparison, MetricChange, MovedContext, MovedRow, RowValue
-from ragmetrics.report.formatting import digits, number, plural
+from ragmetrics.report.formatting import MarkedText, TextBudget, digits, number, plural
 from ragmetrics.report.row_selection import became
-from ragmetrics.report.truncation import MarkedText, TextBudget
 from ragmetrics.text import finite
 
 Means: TypeAlias = tuple[float | None, float | None]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragmetrics.model import LogRow, Score
-from ragmetrics.report.truncation import MarkedText, TextBudget
+from ragmetrics.report.formatting import MarkedText, TextBudget
 from ragmetrics.storage import ScoredRow
 from ragmetrics.text import NO_VALUE, sentences
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ragmetrics.model import LogRow, MovedContext, Score
-from ragmetrics.report.formatting import LONGEST
+from ragmetrics.report.formatting import LONGEST, MarkedText, TextBudget, spans
 from ragmetrics.report.judge_details import (
     Claims,
     Offered,
@@ -23,7 +23,6 @@ from ragmetrics.report.judge_details import (
     relevant_to,
 )
 from ragmetrics.report.row_selection import EarlierNights, KeptRow, SelectionReason, became
-from ragmetrics.report.truncation import MarkedText, TextBudget, spans
 
 MOST_CONTEXTS = 50
 _LONGEST_QUESTION = 1_000  # it is a heading

@@ -13,12 +13,11 @@ import pytest
 
 from ragmetrics.model import BrokenFile, JudgeInfo, Segment, Source, WorstRow
 from ragmetrics.report.cards import MOST_DRAWN
-from ragmetrics.report.formatting import LONGEST, clean, interval, number, signed
+from ragmetrics.report.formatting import LONGEST, TextBudget, clean, interval, number, signed, spans
 from ragmetrics.report.night_status import find_night_status
 from ragmetrics.report.site import summary_markdown, write_assets, write_night
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import change, trends
-from ragmetrics.report.truncation import TextBudget, spans
 from ragmetrics.text import share
 from tests.fakes.nights import (
     FIRST,
