@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import date
 
 from ragmetrics.model import Manifest
 from ragmetrics.report.calendar import WEEKDAYS, months
+from ragmetrics.report.costs import paid
+from ragmetrics.report.coverage import STATUS
+from ragmetrics.report.figure_layout import BAND, SERIES, Figure, count_axis, days_axis, frame
 from ragmetrics.report.night_status import (
     LABELS,
+    NightStatus,
     explained_rules,
     find_night_status,
     metric_states,
     shown_rules,
 )
-from ragmetrics.report.overview_table import by_night, money_figure, requests_figure, rows_figure
 from ragmetrics.report.templating import render_page
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import trends
@@ -75,3 +79,140 @@ def write_overview(
     site.write("nights.js", f"const NIGHTS = {dates};\nconst STATES = {states};\n".encode())
     site.write(PAGE, page)
     return PAGE
+
+
+NIGHTS = 60
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Rows without a score for one reason, in the metric that has the most of them."""
+
+    status: str
+    rows: int
+    metric: str
+
+
+@dataclass(frozen=True)
+class NightLine:
+    """One night's data and costs."""
+
+    manifest: Manifest
+    condition: NightStatus
+    lost: dict[str, Lost]
+
+    @property
+    def reason(self) -> str:
+        """The commonest reason of quarantine."""
+        reasons = self.manifest.source.reasons
+        return max(reasons, key=lambda reason: (reasons[reason], reason), default="")
+
+    @property
+    def money(self) -> str:
+        """What the night cost; a dash where no price is set."""
+        return paid(self.manifest.usage)
+
+
+@dataclass(frozen=True)
+class ByNight:
+    """The newest nights, oldest first."""
+
+    lines: tuple[NightLine, ...]
+
+    @property
+    def statuses(self) -> list[str]:
+        """Why rows have no score in any of these nights."""
+        return [name for name in STATUS if any(name in line.lost for line in self.lines)]
+
+    @property
+    def asked(self) -> bool:
+        """Whether anything was asked over a network."""
+        return any(
+            one.manifest.usage.requests or one.manifest.usage.answered_from_store
+            for one in self.lines
+        )
+
+    @property
+    def priced(self) -> bool:
+        """Whether the price of anything is known."""
+        return any(one.manifest.usage.usd for one in self.lines)
+
+    @property
+    def unpriced(self) -> bool:
+        """Whether something was asked whose price is not set."""
+        usages = [one.manifest.usage for one in self.lines]
+        return any(usage.usd is None and usage.tokens for usage in usages)
+
+    @property
+    def read(self) -> bool:
+        """Whether there was any row, of whatever kind."""
+        sources = [one.manifest.source for one in self.lines]
+        return any(source.rows or source.quarantined for source in sources)
+
+
+def by_night(nights: Sequence[tuple[Manifest, NightStatus]]) -> ByNight:
+    """The newest nights of those given, which are oldest first."""
+    return ByNight(tuple(_line(*one) for one in nights[-NIGHTS:]))
+
+
+def _line(manifest: Manifest, condition: NightStatus) -> NightLine:
+    lost: dict[str, Lost] = {}
+    for summary in manifest.metrics:
+        for status, rows in summary.status.items():
+            most = lost[status].rows if status in lost else 0
+            if status != "scored" and rows > most:
+                lost[status] = Lost(status, rows, summary.metric)
+    return NightLine(manifest, condition, lost)
+
+
+def rows_figure(nights: ByNight) -> Figure:
+    """Rows read, with those in quarantine on top of them."""
+    sources = [one.manifest.source for one in nights.lines]
+    rows, lost = [one.rows for one in sources], [one.quarantined for one in sources]
+    above = _bars(nights, lost, "var(--firing)", "quarantined")
+    return _stacked(nights, _bars(nights, rows, SERIES, "rows"), above)
+
+
+def requests_figure(nights: ByNight) -> Figure:
+    """Requests asked, with those answered from the store on top of them."""
+    usages = [one.manifest.usage for one in nights.lines]
+    asked, kept = [one.requests for one in usages], [one.answered_from_store for one in usages]
+    above = _bars(nights, kept, BAND, "from the store")
+    return _stacked(nights, _bars(nights, asked, SERIES, "asked"), above)
+
+
+def money_figure(nights: ByNight) -> Figure:
+    """Dollars per night, where they are known."""
+    dollars = [one.manifest.usage.usd or 0.0 for one in nights.lines]
+    told = [one.money for one in nights.lines]
+    bars = _bars(nights, dollars, "var(--series-2)", "")
+    hover = {"customdata": told, "hovertemplate": "%{x|%Y-%m-%d}<br>%{customdata}<extra></extra>"}
+    return _figure(
+        nights, [bars | hover], {"rangemode": "tozero", "nticks": 4, "tickformat": "$~g"}
+    )
+
+
+def _stacked(nights: ByNight, below: Figure, above: Figure) -> Figure:
+    """Counts, and others on top of them where there are any."""
+    bars = [below, above] if any(above["y"]) else [below]
+    top = max(map(sum, zip(below["y"], above["y"], strict=True)))
+    return _figure(nights, bars, count_axis(top))
+
+
+def _bars(nights: ByNight, values: Sequence[float], colour: str, noun: str) -> Figure:
+    return {
+        "type": "bar",
+        "x": [str(one.manifest.date) for one in nights.lines],
+        "y": list(values),
+        "width": 0.76 * 86_400_000,
+        "marker": {"color": colour},
+        "hovertemplate": f"%{{x|%Y-%m-%d}}<br>%{{y:,}} {noun}<extra></extra>",
+    }
+
+
+def _figure(nights: ByNight, bars: list[Figure], axis: Figure) -> Figure:
+    layout = frame(margin={"l": 40, "r": 8, "t": 8, "b": 24})
+    layout["barmode"] = "stack"
+    layout["xaxis"] |= days_axis([one.manifest.date for one in nights.lines])
+    layout["yaxis"] |= axis
+    return {"data": bars, "layout": layout}
