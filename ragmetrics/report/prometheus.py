@@ -7,6 +7,8 @@ own, so that a sum or a mean over all series of a name makes sense.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,9 +23,8 @@ from ragmetrics.report.night_status import (
     find_night_status,
     rule_state,
 )
-from ragmetrics.report.prometheus_labels import label
 from ragmetrics.storage import Files
-from ragmetrics.text import finite
+from ragmetrics.text import clean, finite
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -227,3 +228,31 @@ def _asked(manifest: Manifest) -> Iterator[Family]:
         ("cost_usd", "What the night cost; absent without a price.", 0.0 if free else usage.usd),
     ):
         yield _family(manifest, name, told, (), [((), value)])
+
+
+LONGEST = 120
+
+
+_DIGEST_BYTES = 16
+"""So many that nobody finds two texts of one digest, who may write what is logged."""
+
+
+_ROOM_FOR_DIGEST = 2 * _DIGEST_BYTES + 2
+
+
+_WITH_DIGEST = re.compile(rf"~[0-9a-f]{{{2 * _DIGEST_BYTES}}}\Z")
+
+
+def label(text: str) -> str:
+    """A text without controls and direction marks, of at most 120 characters.
+
+    One that is changed by that, or ends as if it had been, gets a digest of what it was, so that
+    two texts never become one series: Prometheus refuses a whole file for that. Quotes and
+    backslashes are escaped where the file is written.
+    """
+    told = clean(text, LONGEST)
+    if told == text and not _WITH_DIGEST.search(text):
+        return told
+    whole = text.encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(whole, digest_size=_DIGEST_BYTES).hexdigest()
+    return f"{clean(text, LONGEST - _ROOM_FOR_DIGEST)} ~{digest}".strip()

@@ -16,8 +16,7 @@ from urllib.error import HTTPError
 
 from ragmetrics.config import PushSettings, fill_headers
 from ragmetrics.model import Manifest
-from ragmetrics.report.prometheus import NightMetrics
-from ragmetrics.report.prometheus_labels import label
+from ragmetrics.report.prometheus import NightMetrics, label
 from ragmetrics.text import clean
 
 PAUSES = (1.0, 4.0)

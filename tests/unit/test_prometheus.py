@@ -15,8 +15,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from ragmetrics.model import JudgeInfo, Manifest, Segment, Silence, Source
 from ragmetrics.model.manifest import Usage
 from ragmetrics.report import redacted, refresh_dashboard
-from ragmetrics.report.prometheus import MOST_ALERTS, MOST_SEGMENTS, PATH, families, metrics_text
-from ragmetrics.report.prometheus_labels import LONGEST, label
+from ragmetrics.report.prometheus import (
+    LONGEST,
+    MOST_ALERTS,
+    MOST_SEGMENTS,
+    PATH,
+    families,
+    label,
+    metrics_text,
+)
 from ragmetrics.storage import CONTENT_TYPES, Files, save_manifest
 from tests.fakes.nights import HOSTILE, as_worst, finding, night, summary, ten_nights, worst_row
 from tests.fakes.processes import ROOT
