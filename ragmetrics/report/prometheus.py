@@ -8,13 +8,19 @@ own, so that a sum or a mean over all series of a name makes sense.
 from __future__ import annotations
 
 import hashlib
+import logging
+import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http.client import HTTPException
 from typing import TYPE_CHECKING
+from urllib.error import HTTPError
 
 from ragmetrics.alerts import alert_id
+from ragmetrics.config import PushSettings, fill_headers
 from ragmetrics.model import Finding, Manifest, Summary
 from ragmetrics.report.night_status import (
     LABELS,
@@ -256,3 +262,73 @@ def label(text: str) -> str:
     whole = text.encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(whole, digest_size=_DIGEST_BYTES).hexdigest()
     return f"{clean(text, LONGEST - _ROOM_FOR_DIGEST)} ~{digest}".strip()
+
+
+PAUSES = (1.0, 4.0)
+"""Seconds before the second and the third attempt."""
+
+
+log = logging.getLogger(__name__)
+
+
+def push_metrics(
+    settings: PushSettings, newest: Manifest, environment: Mapping[str, str] = os.environ
+) -> str | None:
+    """Push the newest night; return why it could not be, which is logged as an error.
+
+    Lost connections and server errors are tried again after each of the PAUSES. No value of an
+    environment variable is in the reason.
+    """
+    secrets: set[str] = set()
+    try:
+        own, secrets = fill_headers(settings.headers_env, environment)
+        _until_taken(lambda: _push(settings, newest, own))
+    except (OSError, HTTPException, ValueError) as error:
+        reason = clean(_without(secrets, str(error)), 300) or type(error).__name__
+        problem = f"metrics of {newest.date} are not pushed to {settings.url}: {reason}"
+        log.error("%s", problem)
+        return problem
+    log.info("metrics of %s pushed to %s", newest.date, settings.url)
+    return None
+
+
+def _until_taken(send: Callable[[], None]) -> None:
+    for pause in PAUSES:
+        try:
+            return send()
+        except (OSError, HTTPException) as error:
+            if isinstance(error, HTTPError) and error.code < 500 and error.code != 429:
+                raise
+        time.sleep(pause)
+    return send()
+
+
+def _push(settings: PushSettings, newest: Manifest, own: Mapping[str, str]) -> None:
+    from prometheus_client import push_to_gateway
+    from prometheus_client.exposition import default_handler
+    from prometheus_client.openmetrics import exposition as openmetrics
+
+    night = NightMetrics(newest)
+
+    def handler(
+        url: str, method: str, timeout: float | None, headers: list[tuple[str, str]], data: bytes
+    ) -> Callable[[], None]:
+        if settings.format == "openmetrics":
+            headers = [("Content-Type", openmetrics.CONTENT_TYPE_LATEST)]
+            data = openmetrics.generate_latest(night)  # type: ignore[no-untyped-call]
+        return default_handler(url, method, timeout, [*headers, *own.items()], data)
+
+    push_to_gateway(
+        settings.url,
+        job=settings.job,
+        registry=night,
+        grouping_key={"dataset": label(newest.dataset)},
+        timeout=settings.timeout_seconds,
+        handler=handler,
+    )
+
+
+def _without(secrets: set[str], text: str) -> str:
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text
