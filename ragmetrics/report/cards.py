@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from ragmetrics.model import ComparedMeans, Manifest, Summary, mix_text, movement_text
 from ragmetrics.report.coverage import STATUS
+from ragmetrics.report.figure_layout import bin_label
 from ragmetrics.report.formatting import brief, number, plural
-from ragmetrics.report.histogram import bin_label
 from ragmetrics.report.night_status import metric_states, needing_reader
 from ragmetrics.report.trends import change, scored
 from ragmetrics.text import share

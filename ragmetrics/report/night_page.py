@@ -17,8 +17,8 @@ from ragmetrics.report.calibration_page import CALIBRATION_PAGE as CALIBRATIONS
 from ragmetrics.report.cards import cards
 from ragmetrics.report.costs import costs
 from ragmetrics.report.coverage import coverage
+from ragmetrics.report.figure_layout import histogram_figure
 from ragmetrics.report.formatting import clean, duration
-from ragmetrics.report.histogram import histogram_figure
 from ragmetrics.report.night_status import (
     explained_rules,
     find_night_status,
