@@ -19,7 +19,12 @@ from ragmetrics.report.changes_page import CHANGES, write_changes
 from ragmetrics.report.prometheus import write_metrics
 from ragmetrics.report.redacting import redacted, redacted_history, redacted_row
 from ragmetrics.report.render_cache import PATH as MADE_OF
-from ragmetrics.report.render_cache import RenderCache
+from ragmetrics.report.render_cache import (
+    RenderCache,
+    StoreSnapshot,
+    render_until_stable,
+    take_snapshot,
+)
 from ragmetrics.report.row_loader import load_rows
 from ragmetrics.report.row_selection import KeptRow
 from ragmetrics.report.site import (
@@ -29,7 +34,6 @@ from ragmetrics.report.site import (
     write_night,
     write_overview,
 )
-from ragmetrics.report.store_snapshot import StoreSnapshot, render_until_stable, take_snapshot
 from ragmetrics.scoring import load_scores
 from ragmetrics.storage import (
     BUILD_PAGES,

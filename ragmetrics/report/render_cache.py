@@ -10,12 +10,12 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from ragmetrics.report.assets import own_name
-from ragmetrics.storage import FileInfo, Files
+from ragmetrics.storage import RUNS, FileInfo, Files
 from ragmetrics.version import __version__
 
 PATH = "made-of.json"
@@ -84,3 +84,46 @@ def _digest(infos: Sequence[FileInfo], beside: Beside) -> str:
     listed = [[one.path, one.size, one.version] for one in infos]
     text = json.dumps([look, list(beside), listed])
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+T = TypeVar("T")
+
+
+_MOST_ROUNDS = 10
+
+
+@dataclass(frozen=True)
+class StoreSnapshot:
+    """What pages are made of, as the store lists it at a moment."""
+
+    runs: Sequence[FileInfo]
+    gates: Sequence[FileInfo]
+    """With those that came to no verdict."""
+    calibrations: Sequence[FileInfo]
+
+
+def take_snapshot(files: Files, runs: Sequence[FileInfo] | None = None) -> StoreSnapshot:
+    """What there is now; `runs` where they are listed already."""
+    calibrations = files.below("calibrations")
+    return StoreSnapshot(
+        runs=files.below(RUNS) if runs is None else runs,
+        gates=files.glob("gates/*.json") + files.glob("gates/undecided/*.json"),
+        calibrations=[one for one in calibrations if one.path.startswith("calibrations/set=")],
+    )
+
+
+def render_until_stable(
+    files: Files, write: Callable[[StoreSnapshot], T], runs: Sequence[FileInfo] | None = None
+) -> T:
+    """Write pages of what is saved, and again where something was saved meanwhile.
+
+    So whoever of two that write at the same time comes last has seen what both have saved. `runs`
+    may be of a moment ago: what was saved since then was saved meanwhile.
+    """
+    now = take_snapshot(files, runs)
+    for _ in range(_MOST_ROUNDS):
+        written = write(now)
+        before, now = now, take_snapshot(files)
+        if now == before:
+            break
+    return written
