@@ -8,7 +8,7 @@ from .refresh import (
 )
 from .calibration_page import CALIBRATION_PAGE as CALIBRATION_PAGE
 from .cards import detectable as detectable
-from .compare_page import compare_path as compare_path, write_comparison as write_comparison
+from .builds_page import compare_path as compare_path, write_comparison as write_comparison
 from .costs import (
     money_text as money_text,
     budget_text as budget_text,
