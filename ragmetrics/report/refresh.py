@@ -13,9 +13,8 @@ from ragmetrics.calibration import History, load_history
 from ragmetrics.comparison import LoadScores, cached_load, compare_with_night_before, night_before
 from ragmetrics.errors import StoreError
 from ragmetrics.model import Gate, Manifest
-from ragmetrics.report.builds_page import BUILDS, shown_gates, write_build
+from ragmetrics.report.builds_page import BUILDS, CHANGES, shown_gates, write_build, write_changes
 from ragmetrics.report.calibration_page import CALIBRATION_PAGE as CALIBRATIONS
-from ragmetrics.report.changes_page import CHANGES, write_changes
 from ragmetrics.report.prometheus import write_metrics
 from ragmetrics.report.redacting import redacted, redacted_history, redacted_row
 from ragmetrics.report.render_cache import PATH as MADE_OF

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.report import write_comparison
-from ragmetrics.report.builds_page import write_build, write_builds
-from ragmetrics.report.changes_page import write_changes
+from ragmetrics.report.builds_page import write_build, write_builds, write_changes
 from ragmetrics.report.site import write_assets, write_night, write_overview
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options

@@ -8,8 +8,7 @@ from pathlib import Path
 from ragmetrics.model import JudgeInfo, Source
 from ragmetrics.pipeline import of_samples, write_page
 from ragmetrics.report import write_comparison
-from ragmetrics.report.builds_page import write_build
-from ragmetrics.report.changes_page import write_changes
+from ragmetrics.report.builds_page import write_build, write_changes
 from ragmetrics.report.site import (
     write_assets,
     write_builds,
