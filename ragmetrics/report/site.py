@@ -27,7 +27,7 @@ from ragmetrics.report.night_page import night_page
 from ragmetrics.report.overview_page import write_overview
 from ragmetrics.report.row_selection import KeptRow
 from ragmetrics.report.rows_page import write_rows
-from ragmetrics.report.summary_page import SUMMARY, summary_page
+from ragmetrics.report.summary_lines import SUMMARY, summary_page
 from ragmetrics.storage import Files
 
 __all__ = [
