@@ -23,7 +23,10 @@ from .costs import (
     was_over as was_over,
 )
 from .formatting import plural as plural
-from .markdown import calibration_markdown as calibration_markdown, gate_markdown as gate_markdown
+from .summary_lines import (
+    calibration_markdown as calibration_markdown,
+    gate_markdown as gate_markdown,
+)
 from .night_status import by_state as by_state, rule_state as rule_state, LABELS as LABELS
 from .prometheus import push_metrics as push_metrics
 from .redacting import redacted as redacted

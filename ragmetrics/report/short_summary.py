@@ -7,9 +7,8 @@ from datetime import date
 from ragmetrics.alerts import silences, with_silences
 from ragmetrics.errors import InputError
 from ragmetrics.model import Manifest
-from ragmetrics.report.markdown import summary_markdown
 from ragmetrics.report.redacting import redacted
-from ragmetrics.report.summary_lines import summary_page
+from ragmetrics.report.summary_lines import summary_markdown, summary_page
 from ragmetrics.storage import Files, in_full, outlines, run_of
 
 _EARLIER = 60

@@ -22,12 +22,11 @@ from ragmetrics.report import assets
 from ragmetrics.report.builds_page import write_builds
 from ragmetrics.report.calibration_page import write_calibrations
 from ragmetrics.report.glossary import write_glossary
-from ragmetrics.report.markdown import summary_markdown
 from ragmetrics.report.night_page import night_page
 from ragmetrics.report.overview_page import write_overview
 from ragmetrics.report.row_selection import KeptRow
 from ragmetrics.report.rows_page import write_rows
-from ragmetrics.report.summary_lines import SUMMARY, summary_page
+from ragmetrics.report.summary_lines import SUMMARY, summary_markdown, summary_page
 from ragmetrics.storage import Files
 
 __all__ = [
