@@ -30,5 +30,5 @@ from .summary_lines import (
 from .night_status import by_state as by_state, rule_state as rule_state, LABELS as LABELS
 from .prometheus import push_metrics as push_metrics
 from .redacting import redacted as redacted
-from .short_summary import night_markdown as night_markdown, night_summary as night_summary
+from .summary_lines import night_markdown as night_markdown, night_summary as night_summary
 from .templating import render_page as render_page

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from urllib.parse import quote
 
+from ragmetrics.alerts import silences, with_silences
+from ragmetrics.errors import InputError
 from ragmetrics.model import (
     Calibration,
     Drift,
@@ -21,8 +24,10 @@ from ragmetrics.report.cards import Card, cards
 from ragmetrics.report.costs import money_text
 from ragmetrics.report.formatting import brief, count, drop, interval, moved, number, plain, plural
 from ragmetrics.report.night_status import LABELS, find_night_status
+from ragmetrics.report.redacting import redacted
 from ragmetrics.report.templating import render_page, web
 from ragmetrics.scoring import worse_segments
+from ragmetrics.storage import Files, in_full, outlines, run_of
 
 _NO_RULE = "no rule"
 _NAME = 80
@@ -336,3 +341,30 @@ def _link(dashboard: str) -> str:
         target = re.sub(r"[<>\s\\]", lambda sign: f"%{ord(sign[0]):02X}", dashboard)
         return f"[Open the dashboard](<{target}>)"
     return f"Dashboard: {_text(dashboard)}"
+
+
+_EARLIER = 60
+"""Nights in which the newest one that compares is looked for."""
+
+
+def night_markdown(files: Files, manifest: Manifest, link: str) -> str:
+    """The headline of a run as markdown, with a link to its page."""
+    told = redacted(manifest, manifest.redacts)
+    return summary_markdown(told, link, _before(files, manifest.date))
+
+
+def night_summary(files: Files, day: date) -> bytes:
+    """The page of a night that can be sent by e-mail; raises InputError where it is not there."""
+    found = run_of(files, day)
+    if found is None:
+        known = outlines(files, last=1)
+        newest = f"; the newest is {known[-1].date}" if known else ""
+        raise InputError(f"{files.uri()}: there is no night {day}{newest}")
+    last = in_full(files, outlines(files, last=1))
+    hide = any(one.redacts for one in [found, *last])
+    told = redacted(with_silences(found, silences(files)), hide)
+    return summary_page(told, _before(files, day))
+
+
+def _before(files: Files, day: date) -> list[Manifest]:
+    return outlines(files, before=day, last=_EARLIER)
