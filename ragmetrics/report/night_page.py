@@ -16,7 +16,7 @@ from ragmetrics.report.calibration import trusted
 from ragmetrics.report.calibration_page import CALIBRATION_PAGE as CALIBRATIONS
 from ragmetrics.report.cards import cards
 from ragmetrics.report.costs import costs
-from ragmetrics.report.coverage import coverage
+from ragmetrics.report.coverage import STEPS, coverage, tag_tables
 from ragmetrics.report.figure_layout import histogram_figure
 from ragmetrics.report.formatting import clean, duration
 from ragmetrics.report.night_status import (
@@ -29,7 +29,6 @@ from ragmetrics.report.night_status import (
 )
 from ragmetrics.report.row_selection import KeptRow
 from ragmetrics.report.rows_page import PAGE as ROWS
-from ragmetrics.report.segments import STEPS, tag_tables
 from ragmetrics.report.templating import render_page
 
 _SHOWN = 5

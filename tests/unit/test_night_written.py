@@ -9,9 +9,9 @@ import pytest
 
 from ragmetrics.model import BrokenFile, ComparedMeans, Manifest, Move, Segment, Source, Summary
 from ragmetrics.report.cards import moved
+from ragmetrics.report.coverage import tag_tables
 from ragmetrics.report.night_page import night_page
 from ragmetrics.report.row_selection import SelectionReason
-from ragmetrics.report.segments import tag_tables
 from tests.fakes.nights import FIRST, as_worst, fall, finding, night, summary, ten_nights, worst_row
 from tests.fakes.pages import Outline, Site, text
 
