@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from ragmetrics.calibration import History
 from ragmetrics.model import ATTACK_WORDS, FIGURES, FigureName
-from ragmetrics.report.calibration import Standing, standings, unanswered
+from ragmetrics.report.calibration import Standing, segment_tables, standings, unanswered
 from ragmetrics.report.calibration_figure import MAIN, drift_figure, reliability_figure
-from ragmetrics.report.calibration_segments import segment_tables
 from ragmetrics.report.templating import render_page
 from ragmetrics.storage import Files
 
