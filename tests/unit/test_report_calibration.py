@@ -26,8 +26,12 @@ from ragmetrics.model import (
 from ragmetrics.pipeline import publish, run_night
 from ragmetrics.report import calibration_markdown, refresh_dashboard
 from ragmetrics.report.calibration import segment_tables, standings, trusted
-from ragmetrics.report.calibration_figure import drift_figure, reliability_figure
-from ragmetrics.report.calibration_page import MOST_IN_FULL, write_calibrations
+from ragmetrics.report.calibration_page import (
+    MOST_IN_FULL,
+    drift_figure,
+    reliability_figure,
+    write_calibrations,
+)
 from ragmetrics.report.site import write_night, write_overview
 from ragmetrics.scoring.panel import panel_fingerprint
 from ragmetrics.storage import Files, open_store
