@@ -21,8 +21,8 @@ from ragmetrics.model import (
     MetricDrift,
     Status,
 )
-from ragmetrics.report.coverage import STATUS
 from ragmetrics.report.formatting import count
+from ragmetrics.report.night_tables import STATUS
 from ragmetrics.text import slug
 
 

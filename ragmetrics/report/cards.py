@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ragmetrics.model import ComparedMeans, Manifest, Summary, mix_text, movement_text
-from ragmetrics.report.coverage import STATUS
 from ragmetrics.report.figure_layout import bin_label
 from ragmetrics.report.formatting import brief, number, plural
 from ragmetrics.report.night_status import metric_states, needing_reader
+from ragmetrics.report.night_tables import STATUS
 from ragmetrics.report.trends import change, scored
 from ragmetrics.text import share
 

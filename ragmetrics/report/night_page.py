@@ -5,18 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from urllib.parse import quote
 
 import yaml
 
 from ragmetrics.model import Calibration, Manifest, WorstRow
 from ragmetrics.report.calibration import trusted
-from ragmetrics.report.calibration_page import CALIBRATION_PAGE as CALIBRATIONS
+from ragmetrics.report.calibration_page import CALIBRATION_PAGE
 from ragmetrics.report.cards import cards
 from ragmetrics.report.costs import costs
-from ragmetrics.report.coverage import STEPS, coverage, tag_tables
 from ragmetrics.report.figure_layout import histogram_figure
 from ragmetrics.report.formatting import clean, duration
 from ragmetrics.report.night_status import (
@@ -27,9 +27,13 @@ from ragmetrics.report.night_status import (
     needing_reader,
     shown_rules,
 )
+from ragmetrics.report.night_tables import STEPS, coverage, tag_tables
 from ragmetrics.report.row_selection import KeptRow
 from ragmetrics.report.rows_page import PAGE as ROWS
+from ragmetrics.report.rows_page import write_rows
+from ragmetrics.report.summaries import SUMMARY, summary_page
 from ragmetrics.report.templating import render_page
+from ragmetrics.storage import Files
 
 _SHOWN = 5
 """Rows of a metric that the night's page names; all of them are on the page of rows."""
@@ -55,20 +59,40 @@ class RowGroup:
     fell: tuple[RowLine, ...]
 
 
+def write_night(
+    site: Files,
+    manifest: Manifest,
+    earlier: Sequence[Manifest],
+    rows: Sequence[KeptRow],
+    calibrations: Sequence[Calibration] = (),
+    *,
+    changed_since: date | None = None,
+    raw: str = "",
+) -> str:
+    """Write the pages of a night; return the path of its first page, relative to the site.
+
+    `earlier` are the nights before, oldest first; `rows` are the rows of this night to show. Of the
+    `calibrations`, the page shows those of the night's judges. `changed_since` is the night that
+    changes.html compares with, if there is such a page. `raw` is the folder of the night's scores.
+    """
+    write_rows(site, manifest, rows)
+    site.write(f"{manifest.date}/{SUMMARY}", summary_page(manifest, earlier))
+    page = night_page(manifest, earlier, rows, calibrations, changed_since=changed_since, raw=raw)
+    path = f"{manifest.date}/index.html"
+    site.write(path, page)
+    return path
+
+
 def night_page(
     manifest: Manifest,
     earlier: Sequence[Manifest],
     rows: Sequence[KeptRow] = (),
     calibrations: Sequence[Calibration] = (),
-    pages: Mapping[str, str] | None = None,
+    *,
+    changed_since: date | None = None,
     raw: str = "",
 ) -> bytes:
-    """The page of a night; `earlier` are the nights before, oldest first, `rows` those that are
-    shown of this one.
-
-    `pages` are the night's other pages, by what a link to them says; `raw` is where its scores lie
-    as Parquet.
-    """
+    """The first page of a night; for the parameters see `write_night`."""
     numbers, rules = has_numbers(manifest), shown_rules(manifest, earlier)
     return render_page(
         "night.html",
@@ -87,13 +111,13 @@ def night_page(
         rows_page=ROWS if rows else "",
         previous=earlier[-1].date if earlier else None,
         earlier_nights=len(earlier),
-        pages=pages or {},
+        changed_since=changed_since,
         raw=raw,
         settings=settings_text(manifest),
         took=duration(manifest.finished_at - manifest.started_at),
         trusted=trusted(manifest, calibrations),
         costs=costs(manifest),
-        calibration_page=CALIBRATIONS,
+        calibration_page=CALIBRATION_PAGE,
     )
 
 

@@ -14,11 +14,11 @@ from typing import TypeAlias, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragmetrics.report.assets import own_name
+from ragmetrics.report.templating import own_name
 from ragmetrics.storage import RUNS, FileInfo, Files
 from ragmetrics.version import __version__
 
-PATH = "made-of.json"
+MADE_OF = "made-of.json"
 Beside: TypeAlias = Sequence[str | bool | None]
 """What a page depends on beside the files: its data set's name, and whether texts are hidden."""
 _DIGESTS = TypeAdapter(dict[str, str])
@@ -68,10 +68,10 @@ class RenderCache:
             self._note({**known, **made})
 
     def _note(self, known: Mapping[str, str]) -> None:
-        self.site.write(PATH, json.dumps(known, indent=1, sort_keys=True).encode())
+        self.site.write(MADE_OF, json.dumps(known, indent=1, sort_keys=True).encode())
 
     def _known(self) -> Mapping[str, str]:
-        data = self.site.find(PATH)
+        data = self.site.find(MADE_OF)
         try:
             return {} if data is None else _DIGESTS.validate_json(data)
         except ValidationError:

@@ -1,26 +1,51 @@
-"""Templates to HTML: everything printed is cleaned and escaped here, whoever prints it."""
+"""Pages from templates, and the files that all pages share: style, scripts, Plotly, the glossary.
+
+All text that a template prints is cleaned and escaped here.
+
+assets/            file names contain a hash, so older pages keep the version that they need
+glossary.html
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
 from ragmetrics.metrics import metrics
 from ragmetrics.model import compared_words, over_questions
-from ragmetrics.report import assets, costs
+from ragmetrics.report import costs
 from ragmetrics.report import formatting as words
-from ragmetrics.report.coverage import STATUS, needs
 from ragmetrics.report.figure_layout import Figure
-from ragmetrics.report.glossary_terms import TERMS, anchor_of
+from ragmetrics.report.glossary import GROUPS, TERMS, anchor_of
 from ragmetrics.report.night_status import LABELS, rule_state
+from ragmetrics.report.night_tables import STATUS, needs
+from ragmetrics.storage import Files
 from ragmetrics.text import share, slug
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+_STYLES = (
+    "tokens.css",
+    "base.css",
+    "parts.css",
+    "plotly.css",
+    "nights.css",
+    "rows.css",
+    "calibration.css",
+    "compare.css",
+    "print.css",
+)
+_SCRIPTS = {"js": "charts.js", "rows": "rows.js"}
+"""Scripts by their names in templates. All pages load `js`."""
+_MAP_STYLE = re.compile(r'if\(!document\.getElementById\("[0-9a-f]{64}"\)\)')
 
 
 def render_page(template: str, depth: int, **values: Any) -> bytes:
@@ -118,10 +143,9 @@ def _environment(depth: int) -> Environment:
     )
     environment.filters |= _FILTERS
     environment.tests["fine"] = lambda finding: rule_state(finding) == "ok"
-    names = {one: assets.own_name(one) for one in ("css", "js", "rows")}
     environment.globals |= _GLOBALS | {
         "up": "../" * depth,
-        "assets": {**names, "plotly": assets.plotly_name()},
+        "assets": {one: own_name(one) for one in _own_files()} | {"plotly": _plotly_name()},
     }
     return environment
 
@@ -131,3 +155,47 @@ def _finalize(value: Any) -> Any:
     if isinstance(value, str) and not isinstance(value, Markup):
         return words.clean(value[: words.LONGEST])
     return value
+
+
+def write_assets(site: Files, *, charts: bool = True) -> None:
+    """Write what all pages share and the site lacks; Plotly only if a page has charts."""
+    for kind, data in _own_files().items():
+        if not site.exists(f"assets/{own_name(kind)}"):
+            site.write(f"assets/{own_name(kind)}", data)
+    if charts and not site.exists(f"assets/{_plotly_name()}"):
+        site.write(f"assets/{_plotly_name()}", _plotly().encode())
+    glossary = render_page("glossary.html", 0, groups=GROUPS, metrics=metrics())
+    if site.find("glossary.html") != glossary:
+        site.write("glossary.html", glossary)
+
+
+def own_name(kind: str) -> str:
+    """File name of our `css`, of the `js` of all pages, or of the script of `rows`."""
+    suffix = "js" if kind in _SCRIPTS else kind
+    return f"dashboard-{hashlib.sha256(_own_files()[kind]).hexdigest()[:10]}.{suffix}"
+
+
+@cache
+def _own_files() -> dict[str, bytes]:
+    """Our style and scripts, by their names in templates."""
+    folder = files("ragmetrics.report") / "assets"
+    style = "\n".join((folder / name).read_text("utf-8") for name in _STYLES)
+    scripts = {kind: (folder / name).read_bytes() for kind, name in _SCRIPTS.items()}
+    return {"css": style.encode(), **scripts}
+
+
+def _plotly_name() -> str:
+    """File name of Plotly's script, without importing Plotly."""
+    return f"plotly-{version('plotly')}-strict.min.js"
+
+
+def _plotly() -> str:
+    """Plotly's script without the style element that it adds for maps.
+
+    The pages' content security policy forbids that element, and no chart is a map. plotly.css has
+    the rest of Plotly's style.
+    """
+    from plotly.offline import get_plotlyjs  # 5 MB of text: only where it is written
+
+    script: str = get_plotlyjs()
+    return _MAP_STYLE.sub("if(0)", script)

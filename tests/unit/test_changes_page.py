@@ -15,7 +15,7 @@ from ragmetrics.config import Settings
 from ragmetrics.model import JudgeInfo, Manifest, SampledMean, Source
 from ragmetrics.pipeline import publish, run_backfill, run_night
 from ragmetrics.report import rebuild_dashboard, refresh_dashboard
-from ragmetrics.report.builds_page import write_changes
+from ragmetrics.report.comparison_pages import write_changes
 from ragmetrics.report.trends import change
 from ragmetrics.scoring import MetricScores, load_scores
 from ragmetrics.storage import Files, RunRef, nights, open_store, ref_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ import pytest
 
 from ragmetrics.model import BrokenFile, ComparedMeans, Manifest, Move, Segment, Source, Summary
 from ragmetrics.report.cards import moved
-from ragmetrics.report.coverage import tag_tables
 from ragmetrics.report.night_page import night_page
+from ragmetrics.report.night_tables import tag_tables
 from ragmetrics.report.row_selection import SelectionReason
 from tests.fakes.nights import FIRST, as_worst, fall, finding, night, summary, ten_nights, worst_row
 from tests.fakes.pages import Outline, Site, text
@@ -280,9 +281,10 @@ class TestMadeOf:
         assert "Settings of this run" not in page(night())
 
     def test_other_pages_are_linked(self) -> None:
-        """Those that the night has."""
-        html = page(night(), pages={"What changed": "changes.html"})
-        assert '<a class="go" href="changes.html">What changed</a>' in html
+        """The page of changes, if the night has one."""
+        html = page(night(), changed_since=date(2026, 11, 18))
+        assert '<a class="go" href="changes.html">What changed since 2026-11-18</a>' in html
+        assert "changes.html" not in page(night())
 
 
 def _segment(tag: str, value: str, mean: float) -> Summary:

@@ -13,7 +13,7 @@ from ragmetrics.model import JudgeInfo, Manifest, Source
 from ragmetrics.model.manifest import Usage
 from ragmetrics.report import refresh_builds
 from ragmetrics.report.night_status import find_night_status
-from ragmetrics.report.overview_page import months, write_overview
+from ragmetrics.report.overview import months, write_overview
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import LEAST_NIGHTS, NIGHTS, change, trends
 from ragmetrics.storage import Files, save_manifest

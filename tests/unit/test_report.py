@@ -14,8 +14,10 @@ import pytest
 from ragmetrics.model import BrokenFile, JudgeInfo, Segment, Source, WorstRow
 from ragmetrics.report.cards import MOST_DRAWN
 from ragmetrics.report.formatting import LONGEST, TextBudget, clean, interval, number, signed, spans
+from ragmetrics.report.night_page import write_night
 from ragmetrics.report.night_status import find_night_status
-from ragmetrics.report.site import summary_markdown, write_assets, write_night
+from ragmetrics.report.summaries import summary_markdown
+from ragmetrics.report.templating import write_assets
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import change, trends
 from ragmetrics.text import share

@@ -32,7 +32,8 @@ from ragmetrics.report.calibration_page import (
     reliability_figure,
     write_calibrations,
 )
-from ragmetrics.report.site import write_night, write_overview
+from ragmetrics.report.night_page import write_night
+from ragmetrics.report.overview import write_overview
 from ragmetrics.scoring.panel import panel_fingerprint
 from ragmetrics.storage import Files, open_store
 from tests.fakes.calibrations import (

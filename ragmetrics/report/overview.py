@@ -12,7 +12,6 @@ from datetime import date, timedelta
 
 from ragmetrics.model import Manifest
 from ragmetrics.report.costs import paid
-from ragmetrics.report.coverage import STATUS
 from ragmetrics.report.figure_layout import BAND, SERIES, Figure, count_axis, days_axis, frame
 from ragmetrics.report.night_status import (
     LABELS,
@@ -23,6 +22,7 @@ from ragmetrics.report.night_status import (
     metric_states,
     shown_rules,
 )
+from ragmetrics.report.night_tables import STATUS
 from ragmetrics.report.templating import render_page
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import trends

@@ -21,11 +21,9 @@ from ragmetrics.model import (
     Verdict,
     movement_text,
 )
-from ragmetrics.report.assets import write_assets
 from ragmetrics.report.compare_view import Means, compare_view
 from ragmetrics.report.formatting import duration
-from ragmetrics.report.glossary import write_glossary
-from ragmetrics.report.templating import render_page
+from ragmetrics.report.templating import render_page, write_assets
 from ragmetrics.storage import Files, build_path
 from ragmetrics.version import __version__
 
@@ -140,7 +138,6 @@ def write_comparison(site: Files, path: str, found: Comparison) -> str:
     its path.
     """
     write_assets(site, charts=False)
-    write_glossary(site)
     page = render_page(
         "compare.html",
         1,
