@@ -69,6 +69,12 @@ class Card:
     bins: tuple[HistogramBin, ...]
     """Empty where the page has no room for more distributions."""
 
+    @property
+    def not_scored(self) -> int:
+        """Rows that should have a score and have none."""
+        counts = self.summary.status.items()
+        return sum(rows for status, rows in counts if status not in ("scored", "not_sampled"))
+
 
 def cards(manifest: Manifest, earlier: Sequence[Manifest]) -> list[Card]:
     """One card per metric: those that need a reader first, then in the manifest's order."""

@@ -14,7 +14,7 @@ from ragmetrics.model import (
     Summary,
     Usage,
 )
-from ragmetrics.report.formatting import brief, plain, plural
+from ragmetrics.report.formatting import one_line, plural
 from ragmetrics.text import NO_VALUE, share
 
 _TOLERATED = 1.1
@@ -94,7 +94,7 @@ def money_text(total: Usage, by_metric: Mapping[str, Mapping[str, Usage]]) -> st
     known = [one.usd for _, one in asked if one.usd is not None]
     if not missing:
         return "money not known: a price is not set" if total.tokens else ""
-    unknown = f"no price is set for {', '.join(brief(plain(name), 200) for name in missing)}"
+    unknown = f"no price is set for {', '.join(one_line(name, 200) for name in missing)}"
     return f"{money(sum(known))} and more: {unknown}" if known else f"money not known: {unknown}"
 
 

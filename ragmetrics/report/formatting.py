@@ -107,9 +107,9 @@ def brief(text: object, longest: int = 160) -> str:
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
 
 
-def plain(text: str) -> str:
-    """One line without direction marks, for places that cannot isolate them."""
-    return _BIDI.sub("", clean(" ".join(text.split())))
+def one_line(text: object, longest: int = 160) -> str:
+    """As `brief`, without direction marks, for places that cannot isolate them."""
+    return _BIDI.sub("", clean(brief(text, longest)))
 
 
 def anchor(name: str) -> str:

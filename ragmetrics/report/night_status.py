@@ -61,7 +61,7 @@ class NightStatus:
         return tuple(one.cause for one in self.incidents)
 
     @property
-    def told(self) -> list[str]:
+    def messages(self) -> list[str]:
         """`firing: context_recall is 0.660, limit 0.8`: each incident in a line."""
         return [f"{LABELS[rule_state(one.cause)]}: {one.sentence}" for one in self.incidents]
 

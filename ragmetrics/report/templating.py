@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
@@ -53,6 +54,11 @@ def render_page(template: str, depth: int, **values: Any) -> bytes:
     return _environment(depth).get_template(template).render(**values).encode()
 
 
+def render_markdown(template: str, **values: Any) -> str:
+    """Markdown in which every text stays text."""
+    return _markdown_environment().get_template(template).render(**values) + "\n"
+
+
 def meaning(metric: str) -> str:
     """What a metric measures, in one line; nothing for one that is not installed."""
     known = metrics().get(metric)
@@ -92,6 +98,7 @@ _FILTERS = {
     "count": words.count,
     "plural": words.plural,
     "brief": words.brief,
+    "one_line": words.one_line,
     "slug": slug,
     "anchor": words.anchor,
     "island": island,
@@ -128,33 +135,56 @@ _GLOBALS = {
 }
 
 
+def markdown_text(text: str) -> str:
+    """Text without effect in Markdown: no table cell, markup, code, link or HTML begins or ends."""
+    escaped = re.sub(r"[\\`*|\[\]]", r"\\\g<0>", words.one_line(text, 500))
+    return str(escape(escaped)).replace("&#39;", "'").replace("&#34;", '"')
+
+
 @cache
 def _environment(depth: int) -> Environment:
-    """Templates for pages so many folders below the site's root: macros know the way up, too."""
+    """The environment of pages that stand `depth` folders below the site's root."""
+    return _new_environment(_clean_text, up="../" * depth, assets=_asset_names())
+
+
+@cache
+def _markdown_environment() -> Environment:
+    return _new_environment(_inert_text)
+
+
+def _new_environment(finalize: Callable[[Any], Any], **values: Any) -> Environment:
+    """An environment whose templates print through `finalize`, and whose macros know `values`."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
         loader=PackageLoader("ragmetrics", "report/templates"),
         autoescape=True,
-        finalize=_finalize,
+        finalize=finalize,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= _FILTERS
     environment.tests["fine"] = lambda finding: rule_state(finding) == "ok"
-    environment.globals |= _GLOBALS | {
-        "up": "../" * depth,
-        "assets": {one: own_name(one) for one in _own_files()} | {"plotly": _plotly_name()},
-    }
+    environment.globals |= _GLOBALS | values
     return environment
 
 
-def _finalize(value: Any) -> Any:
-    """Clean and bound what a template prints; markup of macros passes as it is."""
+def _clean_text(value: Any) -> Any:
+    """Clean and bound a text that a template prints; the markup of macros stays as it is."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return words.clean(value[: words.LONGEST])
     return value
+
+
+def _inert_text(value: Any) -> Any:
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return Markup(markdown_text(value))  # noqa: S704 - escaped
+    return value
+
+
+def _asset_names() -> dict[str, str]:
+    return {one: own_name(one) for one in _own_files()} | {"plotly": _plotly_name()}
 
 
 def write_assets(site: Files, *, charts: bool = True) -> None:
