@@ -1,4 +1,4 @@
-"""The page of all calibrations: every judge on every labelled set, the first of them in full.
+"""The page of all calibrations, and its figures: reliability, and the main figures over time.
 
 calibration.html
 """
@@ -6,8 +6,7 @@ calibration.html
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import pairwise
 
 from ragmetrics.calibration import History
@@ -19,16 +18,32 @@ from ragmetrics.report.calibration import (
     standings,
     unanswered,
 )
-from ragmetrics.report.figure_layout import QUIET, SERIES, Figure, frame, rounded, upright
+from ragmetrics.report.figure_layout import (
+    ALARM,
+    LEAST_DAYS,
+    QUIET,
+    SECOND,
+    SERIES,
+    TICKS,
+    Figure,
+    frame,
+    padded,
+    scatter,
+    segment,
+    symbols,
+    tick_label,
+    upright,
+    whiskers,
+)
 from ragmetrics.report.formatting import interval, number, plural
 from ragmetrics.report.templating import render_page
 from ragmetrics.storage import Files
 
 CALIBRATION_PAGE = "calibration.html"
 MOST_IN_FULL = 12
-"""Judges on sets that are shown with charts and tables; of the others the main figures stand."""
+"""Judges on sets with charts and tables; the others have one line with the main figures."""
 _MOST_LINES = 200
-TERMS_OF: dict[FigureName, str] = {
+_TERMS: dict[FigureName, str] = {
     "auc": "AUC",
     "auc_within": "AUC",
     "kappa": "kappa",
@@ -38,39 +53,41 @@ TERMS_OF: dict[FigureName, str] = {
     "spearman": "Spearman",
     "accuracy": "accuracy",
 }
-"""What the glossary calls each figure."""
-
-
-@dataclass(frozen=True)
-class _Group:
-    """The judges of one labelled set."""
-
-    name: str
-    standings: tuple[Standing, ...]
+"""The glossary's term for each figure."""
+_MAIN: dict[FigureName, tuple[str, str, str]] = {
+    "kappa_quadratic": ("kappa, quadratic", SERIES, "solid"),
+    "auc": ("AUC, pooled", SECOND, "dot"),
+}
+"""The figures that can drift: name, colour and dash."""
+_LEAST_SPAN = 0.2
+_WHISKERS = {"thickness": 1.25, "width": 3}
+_HOVER = "%{customdata}<extra></extra>"
 
 
 def write_calibrations(site: Files, history: History, dataset: str | None = None) -> str | None:
-    """Write the page; return its path, or None where nothing has been calibrated.
+    """Write the page; return its path, or None if nothing has been calibrated.
 
-    `dataset` names the site's first page.
+    `dataset` is the name of the site's first page.
     """
     found = standings(history)
     if not found:
         return None
-    shown = found[:_MOST_LINES]
+    sets: dict[str, list[Standing]] = {}
+    for one in found[:MOST_IN_FULL]:
+        sets.setdefault(one.newest.name, []).append(one)
     page = render_page(
-        "calibration.html",
+        CALIBRATION_PAGE,
         0,
         dataset=dataset,
-        standings=shown,
-        more=len(found) - len(shown),
-        groups=_groups(found[:MOST_IN_FULL]),
+        standings=found[:_MOST_LINES],
+        more=max(0, len(found) - _MOST_LINES),
+        sets=sets,
         in_full=MOST_IN_FULL,
         drifted=sum(one.drifted for one in found),
         names=FIGURES,
         attack_words=ATTACK_WORDS,
-        terms_of=TERMS_OF,
-        main=MAIN,
+        terms_of=_TERMS,
+        main=_MAIN,
         reliability=reliability_figure,
         trend=drift_figure,
         segments=segment_tables,
@@ -80,76 +97,49 @@ def write_calibrations(site: Files, history: History, dataset: str | None = None
     return CALIBRATION_PAGE
 
 
-def _groups(found: Sequence[Standing]) -> list[_Group]:
-    names = dict.fromkeys(one.newest.name for one in found)
-    return [_Group(name, tuple(s for s in found if s.newest.name == name)) for name in names]
-
-
-MAIN: dict[FigureName, tuple[str, str, str]] = {
-    "kappa_quadratic": ("kappa, quadratic", SERIES, "solid"),
-    "auc": ("AUC, pooled", "var(--series-2)", "dot"),
-}
-"""The figures whose change is called drift: name, colour and dash."""
-
-
-_LEAST_DAYS = timedelta(days=6)
-
-
-_LEAST_SPAN = 0.2
-
-
-_TICKS = 5
-
-
 def reliability_figure(bins: Sequence[ReliabilityBin]) -> Figure:
     """Share of positive labels by mean strength, with the line on which both are equal."""
-    layout = frame(margin={"l": 54, "r": 12, "t": 8, "b": 38})
+    layout = frame(54, 12, 8, 38)
     ticks = {"range": [-0.03, 1.03], "tickvals": [0, 0.25, 0.5, 0.75, 1]}
     layout["xaxis"] |= {**ticks, "title": {"text": "judged", "standoff": 6}}
     layout["yaxis"] |= {**ticks, "title": {"text": "positive labels", "standoff": 6}}
-    layout["shapes"] = [
-        {
-            "type": "line",
-            "x0": 0,
-            "y0": 0,
-            "x1": 1,
-            "y1": 1,
-            "line": {"color": QUIET, "width": 1.25, "dash": "dot"},
-            "layer": "below",
-        }
-    ]
-    dots = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": [rounded(one.judged) for one in bins],
-        "y": [rounded(one.observed) for one in bins],
-        "error_y": _whiskers([(one.observed, one.observed_low, one.observed_high) for one in bins]),
-        "line": {"color": SERIES, "width": 1.5},
-        "marker": {"color": SERIES, "size": 7},
-        "customdata": [_bin_hover(one) for one in bins],
-        "hovertemplate": "%{customdata}<extra></extra>",
-    }
+    layout["shapes"] = [segment((0, 0), (1, 1), QUIET, dash="dot", layer="below")]
+    ends = [(one.observed, one.observed_low, one.observed_high) for one in bins]
+    dots = scatter(
+        [one.judged for one in bins],
+        [one.observed for one in bins],
+        "lines+markers",
+        error_y=whiskers(ends, **_WHISKERS),
+        line={"color": SERIES, "width": 1.5},
+        marker={"color": SERIES, "size": 7},
+        customdata=list(map(_bin_hover, bins)),
+        hovertemplate=_HOVER,
+    )
     return {"data": [dots], "layout": layout}
 
 
 def drift_figure(points: Sequence[CalibrationPoint]) -> Figure:
     """Quadratic kappa and AUC over time, with a dotted line where the judge or a prompt changed.
 
-    The lines go on there: labels stay what they are, so that agreement with them compares.
+    The labels stay the same, so figures before and after the line compare.
     """
-    layout = frame(margin={"l": 38, "r": 14, "t": 14, "b": 26})
-    layout["xaxis"] |= _time(points)
+    layout = frame(38, 14, 14, 26)
+    layout["xaxis"] |= _time_axis(points)
     layout["yaxis"] |= {"range": _span(points), "nticks": 5, "tickformat": ".2f"}
     layout["shapes"] = [_change(a, b) for a, b in pairwise(points) if b.changed]
-    data = [_line(points, name, *look) for name, look in MAIN.items()]
+    data = [_line(points, name, *look) for name, look in _MAIN.items()]
     drifted = [one for one in points if one.drifted]
-    return {"data": [*data, _marks(drifted)] if drifted else data, "layout": layout}
+    if drifted:
+        values = [one.figure("kappa_quadratic").value for one in drifted]
+        marks = symbols("triangle-down", 13, ALARM)
+        moments = list(map(_moment, drifted))
+        data.append(scatter(moments, values, "markers", cliponaxis=False, marker=marks))
+    return {"data": data, "layout": layout}
 
 
 def _change(before: CalibrationPoint, after: CalibrationPoint) -> Figure:
     start, end = before.calibration.at, after.calibration.at
-    line = upright(_naive(start + (end - start) / 2))
-    return line | {"line": {"color": QUIET, "width": 1, "dash": "dot"}, "layer": "below"}
+    return upright(_naive(start + (end - start) / 2), QUIET, width=1, layer="below")
 
 
 def _line(
@@ -157,77 +147,41 @@ def _line(
 ) -> Figure:
     """One figure over time."""
     values = [one.figure(name) for one in points]
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": [_moment(one) for one in points],
-        "y": [rounded(one.value) for one in values],
-        "error_y": _whiskers([(one.value, one.low, one.high) for one in values]),
-        "connectgaps": False,
-        "line": {"color": colour, "width": 2, "dash": dash},
-        "marker": {"color": colour, "size": 6},
-        "customdata": [_hover(one, name, label) for one in points],
-        "hovertemplate": "%{customdata}<extra></extra>",
-    }
+    return scatter(
+        list(map(_moment, points)),
+        [one.value for one in values],
+        "lines+markers",
+        error_y=whiskers([(one.value, one.low, one.high) for one in values], **_WHISKERS),
+        connectgaps=False,
+        line={"color": colour, "width": 2, "dash": dash},
+        marker={"color": colour, "size": 6},
+        customdata=[_hover(one, name, label) for one in points],
+        hovertemplate=_HOVER,
+    )
 
 
-def _marks(drifted: Sequence[CalibrationPoint]) -> Figure:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [_moment(one) for one in drifted],
-        "y": [rounded(one.figure("kappa_quadratic").value) for one in drifted],
-        "cliponaxis": False,
-        "marker": {
-            "symbol": "triangle-down",
-            "size": 13,
-            "color": "var(--firing)",
-            "line": {"color": "var(--surface)", "width": 1.5},
-        },
-        "hoverinfo": "skip",
-    }
-
-
-def _whiskers(
-    values: Sequence[tuple[float | None, float | None, float | None]],
-) -> Figure:
-    """Intervals as error bars; 0 long where there is none."""
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [rounded((high or v) - v) if v is not None else 0 for v, _, high in values],
-        "arrayminus": [
-            rounded(v - (v if low is None else low)) if v is not None else 0 for v, low, _ in values
-        ],
-        "thickness": 1.25,
-        "width": 3,
-    }
-
-
-def _time(points: Sequence[CalibrationPoint]) -> Figure:
-    """A time axis with a few of the days written out, the newest always."""
+def _time_axis(points: Sequence[CalibrationPoint]) -> Figure:
+    """A time axis that names a few days, and always the newest."""
     days = list(dict.fromkeys(one.calibration.at.date() for one in points))
-    shown = days[::-1][:: -(-len(days) // _TICKS)][::-1]
+    shown = days[::-1][:: -(-len(days) // TICKS)][::-1]
     last = points[-1].calibration.at
-    start = min(points[0].calibration.at, last - _LEAST_DAYS)
+    start = min(points[0].calibration.at, last - LEAST_DAYS)
     edge = (last - start) * 0.04
-    first = {day: one for one in reversed(points) if (day := one.calibration.at.date()) in shown}
+    first = {one.calibration.at.date(): _moment(one) for one in reversed(points)}
     return {
         "type": "date",
         "range": [_naive(start - edge).isoformat(), _naive(last + edge).isoformat()],
-        "tickvals": [_moment(first[day]) for day in shown],
-        "ticktext": [f"{day.day} {day:%b}" for day in shown],
+        "tickvals": [first[day] for day in shown],
+        "ticktext": list(map(tick_label, shown)),
     }
 
 
 def _span(points: Sequence[CalibrationPoint]) -> list[float]:
-    """The axis: all that is drawn, never finer than a fifth."""
-    figures = [one.figure(name) for one in points for name in MAIN]
-    drawn = [v for one in figures for v in (one.value, one.low, one.high) if v is not None]
-    low, high = min(drawn, default=0.0), max(drawn, default=1.0)
-    room = max((high - low) * 0.15, (_LEAST_SPAN - high + low) / 2)
-    top = min(high + room, 1.04)
-    return [round(min(low - room, top - _LEAST_SPAN), 3), round(top, 3)]
+    """The range of the axis: all that is drawn, at least 0.2."""
+    figures = [one.figure(name) for one in points for name in _MAIN]
+    values = (v for one in figures for v in (one.value, one.low, one.high))
+    low, high = padded(values, _LEAST_SPAN, 1.04)
+    return [round(min(low, high - _LEAST_SPAN), 3), round(high, 3)]
 
 
 def _hover(one: CalibrationPoint, name: FigureName, label: str) -> str:
@@ -248,5 +202,5 @@ def _moment(one: CalibrationPoint) -> str:
 
 
 def _naive(moment: datetime) -> datetime:
-    """A time for Plotly, which knows no zones: UTC, as everywhere on the site."""
+    """A time in UTC without a zone, as Plotly knows no zones."""
     return moment.astimezone(UTC).replace(tzinfo=None, microsecond=0)

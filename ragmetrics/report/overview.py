@@ -1,4 +1,4 @@
-"""The first page: whether the newest night was fine, every metric over the nights, and all nights.
+"""The first page: the newest night, metrics, rows and costs over the nights, and all nights.
 
 index.html, nights.js
 """
@@ -6,13 +6,23 @@ index.html, nights.js
 from __future__ import annotations
 
 import json
+from calendar import Calendar
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 
 from ragmetrics.model import Manifest
 from ragmetrics.report.costs import paid
-from ragmetrics.report.figure_layout import BAND, SERIES, Figure, count_axis, days_axis, frame
+from ragmetrics.report.figure_layout import (
+    ALARM,
+    BAND,
+    SECOND,
+    SERIES,
+    Figure,
+    count_axis,
+    days_axis,
+    frame,
+)
 from ragmetrics.report.night_status import (
     LABELS,
     NightState,
@@ -28,7 +38,9 @@ from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import trends
 from ragmetrics.storage import Files
 
-PAGE = "index.html"
+_PAGE = "index.html"
+_NIGHTS = 60
+"""Newest nights in the tables of data and costs."""
 
 
 def write_overview(
@@ -40,13 +52,13 @@ def write_overview(
 ) -> str:
     """Write the page of all nights, oldest first as given, and their list; return its path.
 
-    The newest is whole, of the others an outline is enough. `calibrations` and `builds` are the
-    pages of the calibrations and of the index builds, where there are such; `died` the days on
-    which a run began that left no night.
+    The newest night is complete; of the others an outline is enough. `calibrations` and `builds`
+    are the paths of those pages, if they exist. `died` are the days on which a run began and no
+    night was published.
     """
     if not nights:
-        site.write(PAGE, render_page("empty.html", 0, calibrations=calibrations, builds=builds))
-        return PAGE
+        site.write(_PAGE, render_page("empty.html", 0, calibrations=calibrations, builds=builds))
+        return _PAGE
     found = [(night, find_night_status(night)) for night in nights]
     newest, state = found[-1]
     drawn, rules = trends(nights), shown_rules(newest, nights[:-1])
@@ -62,218 +74,168 @@ def write_overview(
         states=metric_states(newest),
         figure=trend_figure,
         nights=found[::-1],
-        latest=by_night(found),
-        rows_figure=rows_figure,
-        requests_figure=requests_figure,
-        money_figure=money_figure,
+        latest=LatestNights(nights[-_NIGHTS:]),
         months=months((one for _, one in found), died),
         shown_states=[name for name in LABELS if any(name == one.state for _, one in found)],
-        weekdays=WEEKDAYS,
         died=bool(died),
         calibrations=calibrations,
         builds=builds,
     )
-    # Before the page: whoever is sent to a night from there can go on to the next one.
+    # The list is written first: a night that this page links to reads the next night from it.
     dates = json.dumps([str(night.date) for night in nights], separators=(",", ":"))
     states = json.dumps([one.state for _, one in found], separators=(",", ":"))
     site.write("nights.js", f"const NIGHTS = {dates};\nconst STATES = {states};\n".encode())
-    site.write(PAGE, page)
-    return PAGE
-
-
-NIGHTS = 60
-
-
-@dataclass(frozen=True)
-class Lost:
-    """Rows without a score for one reason, in the metric that has the most of them."""
-
-    status: str
-    rows: int
-    metric: str
+    site.write(_PAGE, page)
+    return _PAGE
 
 
 @dataclass(frozen=True)
 class NightLine:
-    """One night's data and costs."""
+    """The data and costs of one night."""
 
     manifest: Manifest
-    condition: NightStatus
-    lost: dict[str, Lost]
+    lost: dict[str, tuple[int, str]]
+    """By status, the most rows without a score in one metric, and that metric."""
 
     @property
     def reason(self) -> str:
-        """The commonest reason of quarantine."""
+        """The most frequent reason of quarantine."""
         reasons = self.manifest.source.reasons
         return max(reasons, key=lambda reason: (reasons[reason], reason), default="")
 
     @property
     def money(self) -> str:
-        """What the night cost; a dash where no price is set."""
+        """What the night cost; a dash if no price is set."""
         return paid(self.manifest.usage)
 
 
-@dataclass(frozen=True)
-class ByNight:
-    """The newest nights, oldest first."""
+class LatestNights:
+    """Data and costs of the newest nights, oldest first, as tables and figures."""
 
-    lines: tuple[NightLine, ...]
-
-    @property
-    def statuses(self) -> list[str]:
-        """Why rows have no score in any of these nights."""
-        return [name for name in STATUS if any(name in line.lost for line in self.lines)]
+    def __init__(self, nights: Sequence[Manifest]) -> None:
+        self.lines = [_line(night) for night in nights]
+        self.statuses = [name for name in STATUS if any(name in one.lost for one in self.lines)]
+        self._sources = [night.source for night in nights]
+        self._usages = [night.usage for night in nights]
+        self._dates = [night.date for night in nights]
 
     @property
     def asked(self) -> bool:
-        """Whether anything was asked over a network."""
-        return any(
-            one.manifest.usage.requests or one.manifest.usage.answered_from_store
-            for one in self.lines
-        )
+        """Whether a judge or a model was asked over a network."""
+        return any(one.requests or one.answered_from_store for one in self._usages)
 
     @property
     def priced(self) -> bool:
-        """Whether the price of anything is known."""
-        return any(one.manifest.usage.usd for one in self.lines)
+        """Whether any night cost money that is known."""
+        return any(one.usd for one in self._usages)
 
     @property
     def unpriced(self) -> bool:
-        """Whether something was asked whose price is not set."""
-        usages = [one.manifest.usage for one in self.lines]
-        return any(usage.usd is None and usage.tokens for usage in usages)
+        """Whether tokens were used whose price is not set."""
+        return any(one.usd is None and one.tokens for one in self._usages)
 
     @property
     def read(self) -> bool:
-        """Whether there was any row, of whatever kind."""
-        sources = [one.manifest.source for one in self.lines]
-        return any(source.rows or source.quarantined for source in sources)
+        """Whether any row was read or quarantined."""
+        return any(one.rows or one.quarantined for one in self._sources)
+
+    def rows_figure(self) -> Figure:
+        """Rows that were read, and the quarantined rows on top of them."""
+        rows = [one.rows for one in self._sources]
+        lost = [one.quarantined for one in self._sources]
+        return self._stacked(rows, "rows", lost, ALARM, "quarantined")
+
+    def requests_figure(self) -> Figure:
+        """Requests that were sent, and those answered from the store on top of them."""
+        sent = [one.requests for one in self._usages]
+        stored = [one.answered_from_store for one in self._usages]
+        return self._stacked(sent, "asked", stored, BAND, "from the store")
+
+    def money_figure(self) -> Figure:
+        """Dollars per night, where they are known."""
+        bars = self._bars([one.usd or 0.0 for one in self._usages], SECOND, "%{customdata}")
+        bars["customdata"] = [one.money for one in self.lines]
+        return self._figure([bars], {"rangemode": "tozero", "nticks": 4, "tickformat": "$~g"})
+
+    def _stacked(
+        self, below: Sequence[int], noun: str, above: Sequence[int], colour: str, other: str
+    ) -> Figure:
+        """Counts as bars, with other counts on top of them if there are any."""
+        bars = [self._bars(below, SERIES, f"%{{y:,}} {noun}")]
+        if any(above):
+            bars.append(self._bars(above, colour, f"%{{y:,}} {other}"))
+        return self._figure(bars, count_axis(max(map(sum, zip(below, above, strict=True)))))
+
+    def _bars(self, values: Sequence[float], colour: str, words: str) -> Figure:
+        return {
+            "type": "bar",
+            "x": list(map(str, self._dates)),
+            "y": list(values),
+            "width": 0.76 * 86_400_000,
+            "marker": {"color": colour},
+            "hovertemplate": f"%{{x|%Y-%m-%d}}<br>{words}<extra></extra>",
+        }
+
+    def _figure(self, bars: list[Figure], axis: Figure) -> Figure:
+        layout = frame(40, 8, 8, 24) | {"barmode": "stack"}
+        layout["xaxis"] |= days_axis(self._dates)
+        layout["yaxis"] |= axis
+        return {"data": bars, "layout": layout}
 
 
-def by_night(nights: Sequence[tuple[Manifest, NightStatus]]) -> ByNight:
-    """The newest nights of those given, which are oldest first."""
-    return ByNight(tuple(_line(*one) for one in nights[-NIGHTS:]))
-
-
-def _line(manifest: Manifest, condition: NightStatus) -> NightLine:
-    lost: dict[str, Lost] = {}
+def _line(manifest: Manifest) -> NightLine:
+    lost: dict[str, tuple[int, str]] = {}
     for summary in manifest.metrics:
         for status, rows in summary.status.items():
-            most = lost[status].rows if status in lost else 0
-            if status != "scored" and rows > most:
-                lost[status] = Lost(status, rows, summary.metric)
-    return NightLine(manifest, condition, lost)
-
-
-def rows_figure(nights: ByNight) -> Figure:
-    """Rows read, with those in quarantine on top of them."""
-    sources = [one.manifest.source for one in nights.lines]
-    rows, lost = [one.rows for one in sources], [one.quarantined for one in sources]
-    above = _bars(nights, lost, "var(--firing)", "quarantined")
-    return _stacked(nights, _bars(nights, rows, SERIES, "rows"), above)
-
-
-def requests_figure(nights: ByNight) -> Figure:
-    """Requests asked, with those answered from the store on top of them."""
-    usages = [one.manifest.usage for one in nights.lines]
-    asked, kept = [one.requests for one in usages], [one.answered_from_store for one in usages]
-    above = _bars(nights, kept, BAND, "from the store")
-    return _stacked(nights, _bars(nights, asked, SERIES, "asked"), above)
-
-
-def money_figure(nights: ByNight) -> Figure:
-    """Dollars per night, where they are known."""
-    dollars = [one.manifest.usage.usd or 0.0 for one in nights.lines]
-    told = [one.money for one in nights.lines]
-    bars = _bars(nights, dollars, "var(--series-2)", "")
-    hover = {"customdata": told, "hovertemplate": "%{x|%Y-%m-%d}<br>%{customdata}<extra></extra>"}
-    return _figure(
-        nights, [bars | hover], {"rangemode": "tozero", "nticks": 4, "tickformat": "$~g"}
-    )
-
-
-def _stacked(nights: ByNight, below: Figure, above: Figure) -> Figure:
-    """Counts, and others on top of them where there are any."""
-    bars = [below, above] if any(above["y"]) else [below]
-    top = max(map(sum, zip(below["y"], above["y"], strict=True)))
-    return _figure(nights, bars, count_axis(top))
-
-
-def _bars(nights: ByNight, values: Sequence[float], colour: str, noun: str) -> Figure:
-    return {
-        "type": "bar",
-        "x": [str(one.manifest.date) for one in nights.lines],
-        "y": list(values),
-        "width": 0.76 * 86_400_000,
-        "marker": {"color": colour},
-        "hovertemplate": f"%{{x|%Y-%m-%d}}<br>%{{y:,}} {noun}<extra></extra>",
-    }
-
-
-def _figure(nights: ByNight, bars: list[Figure], axis: Figure) -> Figure:
-    layout = frame(margin={"l": 40, "r": 8, "t": 8, "b": 24})
-    layout["barmode"] = "stack"
-    layout["xaxis"] |= days_axis([one.manifest.date for one in nights.lines])
-    layout["yaxis"] |= axis
-    return {"data": bars, "layout": layout}
-
-
-WEEKDAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
+            if status != "scored" and rows > lost.get(status, (0, ""))[0]:
+                lost[status] = rows, summary.metric
+    return NightLine(manifest, lost)
 
 
 @dataclass(frozen=True)
 class Day:
-    """A day of the calendar; without a state nothing of it was published."""
+    """A day of the calendar; it has no state if no night of it is published."""
 
     date: date
     state: NightState | None
     words: str
     died: bool = False
-    """Whether a run began on it that did not end."""
+    """Whether a run began on it and did not end."""
 
 
 @dataclass(frozen=True)
 class Month:
-    """A month's weeks, Monday first; None stands outside the month, or outside all nights."""
+    """A month and its weeks, Monday first; None is a day outside the month or before all nights or
+    after them.
+    """
 
-    first: date
+    name: str
+    """`November 2026`."""
     weeks: tuple[tuple[Day | None, ...], ...]
-
-    @property
-    def name(self) -> str:
-        """`November 2026`."""
-        return f"{self.first:%B %Y}"
 
 
 def months(found: Iterable[NightStatus], died: Collection[date] = ()) -> list[Month]:
-    """The months that have a night, newest first, without the weeks before all nights and after.
+    """The months that have a night, newest first, without the weeks before and after all nights.
 
-    A day between the first night and the last that has none is there and says so; `died` are those
-    on which a run began and did not end.
+    Days without a night between the first and the last say so. `died` are the days on which a run
+    began and did not end.
     """
     days = {one.date: Day(one.date, one.state, one.words) for one in found}
     if not days:
         return []
-    for day in sorted(died):
+    for day in died:
         days.setdefault(day, Day(day, None, "a run began and did not end", died=True))
-    span = min(days), max(days)
-    firsts = sorted({day.replace(day=1) for day in days}, reverse=True)
-    return [Month(first, tuple(_weeks(first, days, span))) for first in firsts]
+    first, last = min(days), max(days)
 
+    def shown(day: date, month: int) -> Day | None:
+        if day.month != month or not first <= day <= last:
+            return None
+        return days.get(day) or Day(day, None, "no night")
 
-def _weeks(
-    first: date, days: dict[date, Day], span: tuple[date, date]
-) -> Iterable[tuple[Day | None, ...]]:
-    monday = first - timedelta(days=first.weekday())
-    while monday < first or monday.month == first.month:
-        week = (monday + timedelta(days=i) for i in range(7))
-        found = tuple(_day(day, days, span) if day.month == first.month else None for day in week)
-        if any(found):
-            yield found
-        monday += timedelta(days=7)
+    def weeks(year: int, month: int) -> tuple[tuple[Day | None, ...], ...]:
+        whole = Calendar().monthdatescalendar(year, month)
+        found = (tuple(shown(day, month) for day in week) for week in whole)
+        return tuple(week for week in found if any(week))
 
-
-def _day(day: date, days: dict[date, Day], span: tuple[date, date]) -> Day | None:
-    if day in days or not span[0] <= day <= span[1]:
-        return days.get(day)
-    return Day(day, None, "no night")
+    pairs = sorted({(day.year, day.month) for day in days}, reverse=True)
+    return [Month(f"{date(*pair, 1):%B %Y}", weeks(*pair)) for pair in pairs]
