@@ -219,7 +219,7 @@ def test_a_night_keeps_how_far_it_moved_by_the_questions_of_both(team: Settings)
     means = change(now.model_copy(update={"moves": []}), recall, [before])
     assert paired is not None and paired.low is not None and paired.high is not None
     assert means is not None and means.low is not None and means.high is not None
-    assert paired.since == means.since == DAYS[0]
+    assert paired.label == means.label == str(DAYS[0])
     assert means.low < paired.low < paired.high < means.high
     assert paired.clear and paired.worse
 

@@ -123,7 +123,7 @@ class TestCards:
         drop = {"drop": 0.22, "drop_low": 0.13, "drop_high": 0.31, "baseline": 0.885}
         told = finding(**drop, baseline_label="7 nights before")
         found = moved(night(findings=[told]), summary("context_recall", 0.66), [])
-        assert found is not None and found.clear and found.worse and found.ruled
+        assert found is not None and found.clear and found.worse and found.by_rule
         assert (found.by, found.low, found.high) == (-0.22, -0.31, -0.13)
         shown = words(night(findings=[told]))
         assert "▼ −0.22 [−0.31, −0.13] against 7 nights before (mean of all rows 0.885)" in shown
