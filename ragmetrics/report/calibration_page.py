@@ -28,6 +28,7 @@ from ragmetrics.report.figure_layout import (
     Figure,
     frame,
     padded,
+    rounded,
     scatter,
     segment,
     symbols,
@@ -106,7 +107,7 @@ def reliability_figure(bins: Sequence[ReliabilityBin]) -> Figure:
     layout["shapes"] = [segment((0, 0), (1, 1), QUIET, dash="dot", layer="below")]
     ends = [(one.observed, one.observed_low, one.observed_high) for one in bins]
     dots = scatter(
-        [one.judged for one in bins],
+        [rounded(one.judged) for one in bins],
         [one.observed for one in bins],
         "lines+markers",
         error_y=whiskers(ends, **_WHISKERS),

@@ -29,8 +29,7 @@ from ragmetrics.report.night_status import (
 )
 from ragmetrics.report.night_tables import STEPS, coverage, tag_tables
 from ragmetrics.report.row_selection import KeptRow
-from ragmetrics.report.rows_page import PAGE as ROWS
-from ragmetrics.report.rows_page import write_rows
+from ragmetrics.report.rows_page import ROWS, write_rows
 from ragmetrics.report.summaries import SUMMARY, summary_page
 from ragmetrics.report.templating import render_page
 from ragmetrics.storage import Files

@@ -1,7 +1,6 @@
-"""What the pages of all gates and all calibrations were made of, so that a night that changes none
-of it writes none of them anew.
+"""When pages are rendered: not if their files are unchanged, and again if the store has changed.
 
-made-of.json
+made-of.json    for the pages of gates and calibrations, a digest of the files that they show
 """
 
 from __future__ import annotations
@@ -19,14 +18,16 @@ from ragmetrics.storage import RUNS, FileInfo, Files
 from ragmetrics.version import __version__
 
 MADE_OF = "made-of.json"
-Beside: TypeAlias = Sequence[str | bool | None]
-"""What a page depends on beside the files: its data set's name, and whether texts are hidden."""
+_MOST_ROUNDS = 10
 _DIGESTS = TypeAdapter(dict[str, str])
+T = TypeVar("T")
+Beside: TypeAlias = Sequence[str | bool | None]
+"""What a page depends on beside its files: the name of the data set, and whether texts are hidden."""
 
 
 @dataclass(frozen=True)
 class RenderCache:
-    """The pages of a site by what they were made of, as digests."""
+    """The pages of a site with the digests of the files that they show."""
 
     site: Files
 
@@ -37,9 +38,9 @@ class RenderCache:
         beside: Beside,
         write: Callable[[], str | None],
     ) -> str | None:
-        """Write a page, unless it was made of these very files; return its path, if there is one.
+        """Write a page unless it shows these very files; return its path, if there is one.
 
-        Of no file there is no page. A page that was removed is written again.
+        Without files there is no page. A page that was removed is written again.
         """
         if not infos:
             return None
@@ -48,7 +49,7 @@ class RenderCache:
             return page
         written = write()
         if written:
-            self._note({**self._known(), page: digest})
+            self._save({**self._known(), page: digest})
         return written
 
     def each_unless_made(
@@ -57,7 +58,7 @@ class RenderCache:
         pages: Mapping[str, tuple[FileInfo, Callable[[], object]]],
         beside: Beside,
     ) -> None:
-        """Write the pages of a folder, each unless it was made of this very file."""
+        """Write the pages of a folder, each unless it shows this very file."""
         known, there = self._known(), {info.path for info in self.site.below(folder)}
         made = {page: _digest([info], beside) for page, (info, _) in pages.items()}
         todo = [page for page in made if page not in there or known.get(page) != made[page]]
@@ -65,9 +66,9 @@ class RenderCache:
             _, write = pages[page]
             write()
         if todo:
-            self._note({**known, **made})
+            self._save({**known, **made})
 
-    def _note(self, known: Mapping[str, str]) -> None:
+    def _save(self, known: Mapping[str, str]) -> None:
         self.site.write(MADE_OF, json.dumps(known, indent=1, sort_keys=True).encode())
 
     def _known(self) -> Mapping[str, str]:
@@ -79,31 +80,25 @@ class RenderCache:
 
 
 def _digest(infos: Sequence[FileInfo], beside: Beside) -> str:
-    """Of the files, of what the page depends on beside them, and of this version's look."""
+    """A digest of the files, of what else the page depends on, and of this version's style."""
     look = [__version__, own_name("css"), own_name("js")]
     listed = [[one.path, one.size, one.version] for one in infos]
     text = json.dumps([look, list(beside), listed])
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-T = TypeVar("T")
-
-
-_MOST_ROUNDS = 10
-
-
 @dataclass(frozen=True)
 class StoreSnapshot:
-    """What pages are made of, as the store lists it at a moment."""
+    """The files that pages show, as the store lists them at one moment."""
 
     runs: Sequence[FileInfo]
     gates: Sequence[FileInfo]
-    """With those that came to no verdict."""
+    """Including gates without a verdict."""
     calibrations: Sequence[FileInfo]
 
 
 def take_snapshot(files: Files, runs: Sequence[FileInfo] | None = None) -> StoreSnapshot:
-    """What there is now; `runs` where they are listed already."""
+    """The files that there are now; `runs` if they are listed already."""
     calibrations = files.below("calibrations")
     return StoreSnapshot(
         runs=files.below(RUNS) if runs is None else runs,
@@ -115,10 +110,10 @@ def take_snapshot(files: Files, runs: Sequence[FileInfo] | None = None) -> Store
 def render_until_stable(
     files: Files, write: Callable[[StoreSnapshot], T], runs: Sequence[FileInfo] | None = None
 ) -> T:
-    """Write pages of what is saved, and again where something was saved meanwhile.
+    """Write pages, and write them again if the store changed meanwhile.
 
-    So whoever of two that write at the same time comes last has seen what both have saved. `runs`
-    may be of a moment ago: what was saved since then was saved meanwhile.
+    If two processes write at the same time, the last one has seen what both have saved. `runs` may
+    be a little old: files that are newer count as saved meanwhile.
     """
     now = take_snapshot(files, runs)
     for _ in range(_MOST_ROUNDS):

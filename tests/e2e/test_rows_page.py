@@ -14,7 +14,7 @@ import pytest
 from ragmetrics.model import MovedContext, Score
 from ragmetrics.report.night_page import write_night
 from ragmetrics.report.overview import write_overview
-from ragmetrics.report.row_selection import SAMPLED, EarlierNights, KeptRow, SelectionReason
+from ragmetrics.report.row_selection import SAMPLED, EarlierNight, KeptRow, SelectionReason
 from ragmetrics.report.templating import write_assets
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
@@ -28,7 +28,7 @@ BOTH = (
     SelectionReason("fell", "context_relevance", 0.2, 0.5),
 )
 CITIES = ("New\u00a0York  Bay", "L" * 300)
-THEN = EarlierNights(
+THEN = EarlierNight(
     date(2026, 11, 9),
     "idx-1",
     {"context_recall": 0.9},

@@ -17,7 +17,7 @@ from ragmetrics.model import LogRow, Manifest, MovedContext, Score, Status, Wors
 from ragmetrics.report.row_loader import load_rows
 from ragmetrics.report.row_selection import (
     FELL,
-    EarlierNights,
+    EarlierNight,
     RowTable,
     became,
     pick_rows,
@@ -161,7 +161,7 @@ def row(name: str, question: str, *contexts: str, **change: Any) -> LogRow:
     return LogRow(name, question, contexts, retrieved_context_ids=ids, **change)
 
 
-class TestEarlierNights:
+class TestEarlierNight:
     def test_contexts_left_came_and_moved(self, store: Store) -> None:
         """The same question is found by its hash, whatever its case, and its contexts diffed."""
         before = store.add(0, (row("n0", "How?", "a one", "b two", "c three"), 0.9))
@@ -239,6 +239,4 @@ def test_a_night_in_words() -> None:
     """Counts of what happened, in one line."""
     left = MovedContext(text="", rank_a=1, rank_b=None)
     moved = MovedContext(text="", rank_a=2, rank_b=1)
-    assert (
-        EarlierNights(date(2026, 11, 1), None, {}, (left, moved, left)).words == "2 left, 1 moved"
-    )
+    assert EarlierNight(date(2026, 11, 1), None, {}, (left, moved, left)).words == "2 left, 1 moved"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.model import MovedContext, Score, Status
-from ragmetrics.report.row_selection import SAMPLED, EarlierNights, KeptRow, SelectionReason
+from ragmetrics.report.row_selection import SAMPLED, EarlierNight, KeptRow, SelectionReason
 from ragmetrics.report.rows_page import MOST_FILE_BYTES, write_rows
 from tests.fakes.nights import FIRST, HOSTILE, as_worst, night, worst_row
 from tests.fakes.pages import Outline, Site, text
@@ -33,10 +33,10 @@ def data(site: Site) -> list[dict[str, Any]]:
     return [{**row, "html": row["html"].translate(unpack)} for row in rows]
 
 
-def an_earlier_night(*contexts: MovedContext, day: int = 9, **change: Any) -> EarlierNights:
+def an_earlier_night(*contexts: MovedContext, day: int = 9, **change: Any) -> EarlierNight:
     """A night before the first, on which a question had these contexts."""
     values: dict[str, Any] = {"index_build": "idx-1", "values": {"context_recall": 0.9}}
-    return EarlierNights(date(2026, 11, day), contexts=contexts, **{**values, **change})
+    return EarlierNight(date(2026, 11, day), contexts=contexts, **{**values, **change})
 
 
 STAYED = MovedContext(text="Seats can be added.", id="kb-2", rank_a=2, rank_b=2)
@@ -131,7 +131,7 @@ class TestRows:
         assert "↓ context_relevance 1.000 → 0.500 since the night before" in page
 
 
-class TestEarlierNights:
+class TestEarlierNight:
     def test_what_left_and_came_is_shown(self, site: Site) -> None:
         """Ranks of then and now, the text of what is gone, and the scores of that night."""
         page = text(
