@@ -1,4 +1,4 @@
-"""What a run cost: who was asked what by which metric, and what its budget let be judged."""
+"""What a run cost, by metric and judge, and what its budget or sample left out."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from ragmetrics.report.formatting import one_line, plural
 from ragmetrics.text import NO_VALUE, share
 
 _TOLERATED = 1.1
-"""Times the half width that was asked for: the next night's spread is not that of the last ones."""
+"""How many times the requested half width is accepted, as the spread differs between nights."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """A line of what was asked: a metric with all that it asked of judges, or one of its parts."""
+    """One line of costs: all requests of a metric to judges, or one part of them."""
 
     label: str
     usage: Usage
     is_part: bool = False
-    """Whether it stands under its metric: one judge of several, or the embeddings."""
+    """Whether it belongs to the metric above: one of several judges, or the embeddings."""
     known_usd: float | None = None
-    """Of what several asked, the money where a price is set."""
+    """The money of the judges that have a price, if the line is a sum."""
 
     @property
     def money(self) -> str:
-        """`$1.20`; `≥ $1.20` where a price is missing of several, a dash where none is known."""
+        """`$1.20`; `≥ $1.20` if one of several prices is missing, a dash if no price is known."""
         if self.usage.usd is None and self.known_usd is not None:
             return f"≥ {money(self.known_usd)}"
         return paid(self.usage)
 
     @property
     def cached(self) -> str:
-        """The share of the prompts that the endpoint had in its cache."""
+        """The share of the prompt tokens that were in the endpoint's cache."""
         return cached_share(self.usage)
 
 
 def cost_lines(by_metric: Mapping[str, Mapping[str, Usage]]) -> Sequence[Cost]:
-    """A line per metric; under it its judges, where they are several, and the embeddings."""
+    """A line per metric, then lines for its judges, if it has several, and its embeddings."""
     lines = []
     for metric, of in by_metric.items():
         asked = {name: one for name, one in of.items() if _is_told(one)}
@@ -77,15 +77,15 @@ def _is_told(one: Usage) -> bool:
 
 
 def costs(manifest: Manifest) -> Sequence[Cost]:
-    """The lines of a night, in the manifest's order; none where nothing was paid for."""
+    """The lines of a night in the manifest's order; empty if nothing was paid for."""
     lines = cost_lines(manifest.usage_by_metric)
     return lines if any(line.usage.prompt_tokens for line in lines) else []
 
 
 def money_text(total: Usage, by_metric: Mapping[str, Mapping[str, Usage]]) -> str:
-    """The money in words: all of it, or as much as is known and whose price is not set.
+    """The money in words: the sum, or the known part and the names without a price.
 
-    Nothing where no token was used.
+    Empty if no token was used.
     """
     if total.usd is not None:
         return money(total.usd)
@@ -99,12 +99,12 @@ def money_text(total: Usage, by_metric: Mapping[str, Mapping[str, Usage]]) -> st
 
 
 def cached_share(usage: Usage) -> str:
-    """`78%`; nothing where the endpoint says nothing of it."""
+    """`78%`; empty if the endpoint reports no cached tokens."""
     return share(usage.cached_tokens, usage.prompt_tokens) if usage.cached_tokens else ""
 
 
 def money(usd: float | None) -> str:
-    """`$12.34`, below a dollar in as many as four digits; a dash where no price is known."""
+    """`$12.34`, with up to four decimals below a dollar; a dash if no price is known."""
     if usd is None:
         return NO_VALUE
     if 0 < usd < 0.00005:
@@ -114,7 +114,7 @@ def money(usd: float | None) -> str:
 
 
 def paid(usage: Usage) -> str:
-    """What was paid: a dash where no price is set, `$0.00` where no token was used."""
+    """What was paid: a dash if no price is set, `$0.00` if no token was used."""
     return money(usage.usd if usage.tokens else 0.0)
 
 
@@ -135,7 +135,7 @@ def usage_text(usage: Usage) -> str:
 
 
 def budget_text(report: BudgetReport) -> str:
-    """In a sentence, what the budget let be judged, and what it did not reach."""
+    """What share of the questions the budget was enough for, and the rows over, in words."""
     if report.share == 1:
         told = "enough for all questions"
     else:
@@ -152,27 +152,25 @@ def budget_text(report: BudgetReport) -> str:
 
 
 def was_over(report: BudgetReport) -> bool:
-    """Whether the budget left anything unjudged."""
+    """Whether the budget left any row without a judge."""
     return report.share < 1 or report.rows_over > 0
 
 
 def judged_rows(report: BudgetReport, rows: int, sample: SampleReport | None = None) -> str:
-    """In a sentence, how many of all rows were judged; of a sample, how many of it were not."""
+    """How many rows the budget allowed; with a sample, how many of its rows it left out."""
     if sample:
         return f"A budget left out {plural(report.rows_over, 'row')} of the sample."
     return f"A budget let {rows - report.rows_over:,} of {plural(rows, 'row')} be judged."
 
 
 def sample_text(report: SampleReport, rows: int) -> str:
-    """In words, how many of all rows were judged: `500 of 20,000 rows judged, the others by the
-    embedded judge alone`.
-    """
+    """`500 of 20,000 rows judged, the others by the embedded judge alone`."""
     told = f"{report.judged:,} of {plural(rows, 'row')} judged"
     return told if report.judged >= rows else f"{told}, the others by the embedded judge alone"
 
 
 def sample_cost_text(report: SampleReport) -> str:
-    """In words, what a sample cost, and about what all rows would have cost."""
+    """What a sample cost, and approximately what all rows would have cost, in words."""
     if not report.spent.requests and not (report.whole and report.whole.requests):
         return "it cost nothing: no request left this machine"
     told = f"spent: {usage_text(report.spent)}"
@@ -182,7 +180,7 @@ def sample_cost_text(report: SampleReport) -> str:
 
 
 def narrowed_text(summaries: Sequence[Summary]) -> str:
-    """By how much the embedded judge narrows the interval of each metric that was sampled."""
+    """How much the embedded judge narrows the interval of each sampled metric, in words."""
     told = (
         f"{one.metric} {share(gain, 1) if gain >= 0.001 else 'not at all'}"
         for one in summaries
@@ -192,8 +190,9 @@ def narrowed_text(summaries: Sequence[Summary]) -> str:
 
 
 def too_wide(report: SampleReport, summaries: Sequence[Summary]) -> str:
-    """The metrics whose interval is more than a tenth wider than the half width that was asked for:
-    scores spread more than before, or all rows are too few. Nothing where there is none.
+    """The metrics whose interval is more than a tenth wider than requested, if there are any.
+
+    Their scores spread more than before, or there are too few rows.
     """
     asked = report.half_width
     if asked is None:

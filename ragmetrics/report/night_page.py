@@ -1,4 +1,4 @@
-"""One night: how it stands, each metric, where it is low, its rows, and what it was made of.
+"""The pages of one night; the first shows its state, metrics, low segments, rows and sources.
 
 2026-11-19/index.html
 """
@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import yaml
 
-from ragmetrics.model import Calibration, Manifest, WorstRow
+from ragmetrics.model import Calibration, Manifest
 from ragmetrics.report.calibration import trusted
 from ragmetrics.report.calibration_page import CALIBRATION_PAGE
 from ragmetrics.report.cards import cards
@@ -27,7 +27,7 @@ from ragmetrics.report.night_status import (
     needing_reader,
     shown_rules,
 )
-from ragmetrics.report.night_tables import STEPS, coverage, tag_tables
+from ragmetrics.report.night_tables import STEPS, found_statuses, tag_tables
 from ragmetrics.report.row_selection import KeptRow
 from ragmetrics.report.rows_page import ROWS, write_rows
 from ragmetrics.report.summaries import SUMMARY, summary_page
@@ -35,27 +35,27 @@ from ragmetrics.report.templating import render_page
 from ragmetrics.storage import Files
 
 _SHOWN = 5
-"""Rows of a metric that the night's page names; all of them are on the page of rows."""
+"""Rows of a metric on the night's page; the page of rows has all of them."""
 
 
 @dataclass(frozen=True)
 class RowLine:
-    """One row in one metric: a value, and where its texts are shown, if they are kept."""
+    """One row in one metric: its value, and a link to its texts if they are kept."""
 
     question: str
     value: float | None
     before: float | None
-    """Of a row that fell: the mean of its question the night before."""
+    """For a row that fell, the mean of its question on the night before."""
     link: str
 
 
 @dataclass(frozen=True)
 class RowGroup:
-    """The rows of one metric that a reader should look at first, worst first."""
+    """The rows of one metric to look at first, worst first."""
 
     metric: str
-    lowest: tuple[RowLine, ...]
-    fell: tuple[RowLine, ...]
+    lowest: list[RowLine]
+    fell: list[RowLine]
 
 
 def write_night(
@@ -104,15 +104,15 @@ def night_page(
         steps=STEPS,
         findings=rules,
         explained=explained_rules(manifest, rules),
-        coverage=coverage(manifest),
-        groups=row_groups(manifest, rows),
+        found_statuses=found_statuses(manifest),
+        groups=_row_groups(manifest, rows),
         most_rows=_SHOWN,
         rows_page=ROWS if rows else "",
         previous=earlier[-1].date if earlier else None,
         earlier_nights=len(earlier),
         changed_since=changed_since,
         raw=raw,
-        settings=settings_text(manifest),
+        settings=_settings_text(manifest),
         took=duration(manifest.finished_at - manifest.started_at),
         trusted=trusted(manifest, calibrations),
         costs=costs(manifest),
@@ -120,45 +120,32 @@ def night_page(
     )
 
 
-def row_groups(manifest: Manifest, rows: Sequence[KeptRow]) -> list[RowGroup]:
-    """The rows to look at by metric, those metrics first that need a reader.
+def _row_groups(manifest: Manifest, rows: Sequence[KeptRow]) -> list[RowGroup]:
+    """The rows to look at by metric; metrics that need a reader come first.
 
-    A worst row that is not kept, as its texts are gone from the store, is named all the same.
+    A worst row is named even if it is not kept, because its texts are gone from the store.
     """
     states = metric_states(manifest)
     keys = {one.place: one.key for one in rows}
     fell = [(why, one) for one in rows for why in one.why if why.kind == "fell"]
-    fell.sort(key=lambda found: -abs((found[0].before or 0.0) - (found[0].value or 0.0)))
-    metrics = dict.fromkeys([*(one.metric for one in manifest.worst), *(w.metric for w, _ in fell)])
-    return [
-        RowGroup(
-            metric,
-            tuple(
-                RowLine(one.user_input, one.value, None, _link(keys.get(_place(one))))
-                for one in manifest.worst
-                if one.metric == metric
-            ),
-            tuple(
-                RowLine(one.row.user_input, why.value, why.before, _link(one.key))
-                for why, one in fell
-                if why.metric == metric
-            ),
-        )
-        for metric in sorted(metrics, key=lambda metric: needing_reader(metric, states))
-    ]
-
-
-def _place(row: WorstRow) -> tuple[int, int]:
-    return row.shard, row.position
+    fell.sort(key=lambda found: -found[0].fall)
+    groups: dict[str, RowGroup] = {}
+    for row in manifest.worst:
+        line = RowLine(row.user_input, row.value, None, _link(keys.get((row.shard, row.position))))
+        groups.setdefault(row.metric, RowGroup(row.metric, [], [])).lowest.append(line)
+    for why, one in fell:
+        line = RowLine(one.row.user_input, why.value, why.before, _link(one.key))
+        groups.setdefault(why.metric, RowGroup(why.metric, [], [])).fell.append(line)
+    return sorted(groups.values(), key=lambda group: needing_reader(group.metric, states))
 
 
 def _link(key: str | None) -> str:
-    """Where a row stands on the page of rows; nowhere if it is not kept."""
+    """A row's place on the page of rows; empty if the row is not kept."""
     return "" if key is None else f"{ROWS}#row={quote(key, safe='')}"
 
 
-def settings_text(manifest: Manifest) -> str:
-    """The settings that the night ran by, as YAML; nothing where an older version kept none."""
+def _settings_text(manifest: Manifest) -> str:
+    """The settings of the night's run as YAML; empty if an older version stored none."""
     if not manifest.settings:
         return ""
     return clean(yaml.safe_dump(manifest.settings, sort_keys=False, allow_unicode=True))

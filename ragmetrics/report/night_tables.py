@@ -1,4 +1,4 @@
-"""How many rows of a night each metric scored, and why it did not score the others."""
+"""Tables of a night: rows by metric and status, and metrics by the values of each tag."""
 
 from __future__ import annotations
 
@@ -21,64 +21,31 @@ STATUS = {
     "over_budget": "over budget",
     "not_sampled": "not in the sample",
 }
-"""Of a row in a metric; the glossary says what each means."""
+"""Words for the status of a row in a metric; the glossary explains them."""
 
 
-@dataclass(frozen=True)
-class Covered:
-    """One metric's rows by status."""
-
-    summary: Summary
-    counts: tuple[int, ...]
-
-    @property
-    def rows(self) -> int:
-        """All of them."""
-        return sum(self.counts)
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """The statuses that occur, in a fixed order, and a line per metric."""
-
-    statuses: tuple[str, ...]
-    lines: tuple[Covered, ...]
-
-
-def coverage(manifest: Manifest) -> Coverage:
-    """Rows by metric and status; a status that nobody knows here stands last."""
+def found_statuses(manifest: Manifest) -> list[str]:
+    """The statuses of a night's rows in a fixed order; unknown statuses come last."""
     found = {status for one in manifest.metrics for status, rows in one.status.items() if rows}
-    statuses = (*(name for name in STATUS if name in found), *sorted(found - STATUS.keys()))
-    lines = (
-        Covered(one, tuple(one.status.get(s, 0) for s in statuses)) for one in manifest.metrics
-    )
-    return Coverage(statuses, tuple(lines))
+    return [*(name for name in STATUS if name in found), *sorted(found - STATUS.keys())]
 
 
 def needs(metric: str) -> str:
-    """The fields of a row that a metric cannot do without: `retrieved_contexts and reference`."""
+    """The fields of a row that a metric needs: `retrieved_contexts and reference`."""
     known = metrics().get(metric)
     *most, last = known.needs if known else ("",)
-    told = f"{', '.join(most)} and {last}" if most else last
-    return told.replace(" + ", " with ").replace(" | ", " or ")
+    fields = f"{', '.join(most)} and {last}" if most else last
+    return fields.replace(" + ", " with ").replace(" | ", " or ")
 
 
-MOST_VALUES = 50
-
-
-MOST_TAGS = 20
-
-
-MOST_CELLS = 800
-"""Of all tables of a night together: its page stays small."""
-
-
-Worse: TypeAlias = Collection[tuple[str, str]]
-"""Metric and segment, of those that are significantly worse than all rows."""
-
-
+_MOST_VALUES = 50
+_MOST_TAGS = 20
+_MOST_CELLS = 800
+"""Most cells of all tables of a night, so that its page stays small."""
 STEPS = (0.05, 0.1, 0.2)
-"""How much worse than all rows a cell is that has one, two or three marks."""
+"""How much worse than all rows a cell with one, two or three marks is."""
+_Worse: TypeAlias = Collection[tuple[str, str]]
+"""Metric and segment, where that is significantly worse than all rows."""
 
 
 @dataclass(frozen=True)
@@ -87,21 +54,21 @@ class Cell:
 
     summary: Summary
     loss: float
-    """How much worse than the mean of all rows; below 0 where it is better."""
+    """How much worse it is than the mean of all rows; negative if it is better."""
     shade: int
-    """0 to 3: how bad that is; 0 where it is not significantly worse."""
+    """0 to 3: how bad that is; 0 if it is not significantly worse."""
 
 
 @dataclass(frozen=True)
 class SegmentLine:
-    """One value of a tag: a cell per metric, None where nothing was scored."""
+    """One value of a tag: a cell per metric, None if nothing was scored."""
 
     value: str
     cells: tuple[Cell | None, ...]
 
     @property
     def marks(self) -> int:
-        """How bad it is: all marks of its cells."""
+        """How bad it is: the marks of all its cells."""
         return sum(cell.shade for cell in self.cells if cell)
 
     @property
@@ -127,17 +94,15 @@ class TagTable:
 
 
 def tag_tables(manifest: Manifest) -> list[TagTable]:
-    """One table per tag, with as many of its worst values as there is room for; the tag with the
-    worst value first.
-    """
-    tags = list(dict.fromkeys(s.segment.tag for s in manifest.segments if s.segment))[:MOST_TAGS]
+    """One table per tag with as many of its worst values as fit; the worst tag first."""
+    tags = list(dict.fromkeys(s.segment.tag for s in manifest.segments if s.segment))[:_MOST_TAGS]
     worse = {(one.metric, str(one.segment)) for one in worse_segments(manifest)}
-    room = MOST_CELLS // max(1, len(tags) * len(manifest.metrics))
-    tables = [_table(manifest, tag, worse, max(3, min(MOST_VALUES, room))) for tag in tags]
+    room = _MOST_CELLS // max(1, len(tags) * len(manifest.metrics))
+    tables = [_table(manifest, tag, worse, max(3, min(_MOST_VALUES, room))) for tag in tags]
     return sorted(tables, key=lambda table: -max((line.marks for line in table.lines), default=0))
 
 
-def _table(manifest: Manifest, tag: str, worse: Worse, most: int) -> TagTable:
+def _table(manifest: Manifest, tag: str, worse: _Worse, most: int) -> TagTable:
     names = [summary.metric for summary in manifest.metrics]
     values: dict[str, dict[str, Summary]] = {}
     for summary in manifest.segments:
@@ -153,10 +118,10 @@ def _table(manifest: Manifest, tag: str, worse: Worse, most: int) -> TagTable:
     return TagTable(tag, metrics, tuple(lines[:most]), max(0, len(lines) - most))
 
 
-def _cell(summary: Summary | None, overall: dict[str, float | None], worse: Worse) -> Cell | None:
+def _cell(summary: Summary | None, overall: dict[str, float | None], worse: _Worse) -> Cell | None:
     if summary is None or summary.mean is None:
         return None
     whole = overall.get(summary.metric) or 0.0
     loss = round(summary.loss(whole), 9)
-    sure = (summary.metric, str(summary.segment)) in worse
-    return Cell(summary, loss, shade=sum(sure and loss >= step for step in STEPS))
+    significant = (summary.metric, str(summary.segment)) in worse
+    return Cell(summary, loss, shade=sum(significant and loss >= step for step in STEPS))

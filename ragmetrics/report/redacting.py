@@ -137,6 +137,3 @@ def _details(name: str, value: Any) -> Any:
     if isinstance(value, Sequence):
         return [_details(name, one) for one in value]
     return value
-
-
-__all__ = ["hashed", "redacted", "redacted_history", "redacted_row"]

@@ -22,7 +22,7 @@ _MOST_ROUNDS = 10
 _DIGESTS = TypeAdapter(dict[str, str])
 T = TypeVar("T")
 Beside: TypeAlias = Sequence[str | bool | None]
-"""What a page depends on beside its files: the name of the data set, and whether texts are hidden."""
+"""What else a page depends on: the name of the data set, and whether texts are hidden."""
 
 
 @dataclass(frozen=True)

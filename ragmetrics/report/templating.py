@@ -50,7 +50,7 @@ _MAP_STYLE = re.compile(r'if\(!document\.getElementById\("[0-9a-f]{64}"\)\)')
 
 
 def render_page(template: str, depth: int, **values: Any) -> bytes:
-    """A page as bytes; `depth` is the number of folders between it and the site's root."""
+    """A page as bytes, which stands `depth` folders below the site's root."""
     return _environment(depth).get_template(template).render(**values).encode()
 
 
@@ -60,7 +60,7 @@ def render_markdown(template: str, **values: Any) -> str:
 
 
 def meaning(metric: str) -> str:
-    """What a metric measures, in one line; nothing for one that is not installed."""
+    """What a metric measures, in one line; empty if the metric is not installed."""
     known = metrics().get(metric)
     return known.title.replace("`", "") if known else ""
 
@@ -74,7 +74,7 @@ def island(figure: Figure) -> Markup:
 
 
 def breakable(name: str) -> Markup:
-    """A name that may go on in the next line after one of the signs _ : / and =."""
+    """A name in which a line may break after _ : / and =."""
     told = escape(words.clean(name))
     for sign in "_:/=":
         told = told.replace(sign, Markup(f"{sign}<wbr>"))  # noqa: S704 - one of these signs
@@ -82,12 +82,12 @@ def breakable(name: str) -> Markup:
 
 
 def metric_anchor(metric: str) -> str:
-    """Where a metric stands in the glossary."""
+    """A metric's place in the glossary."""
     return f"metric-{words.anchor(metric)}"
 
 
 def web(address: str) -> str:
-    """An address that a link may lead to; nothing for one of another kind, as `javascript:`."""
+    """An address of the web; empty for other addresses, such as `javascript:`."""
     return address if re.match(r"https?://[^\s/]", address) else ""
 
 

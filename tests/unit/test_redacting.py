@@ -20,11 +20,12 @@ from ragmetrics.model import (
     Score,
     Source,
     WorseQuestion,
+    hashed,
     question_key,
 )
 from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
 from ragmetrics.report import rebuild_dashboard, redacted, refresh_builds, refresh_dashboard
-from ragmetrics.report.redacting import hashed, redacted_row
+from ragmetrics.report.redacting import redacted_row
 from ragmetrics.report.row_selection import EarlierNight
 from ragmetrics.storage import Files, nights, read_rows
 from tasks import index_build as gate_tasks

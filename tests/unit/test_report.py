@@ -138,7 +138,7 @@ class TestTrends:
         other = night(1, recall=0.5, judge=JudgeInfo(name="gpt", fingerprint="f2"))
         moved = change(night(2), summary("context_recall", 0.90), [night(0), other])
         assert moved is not None
-        assert (moved.since, round(moved.by, 3)) == (FIRST, -0.03)
+        assert (moved.label, round(moved.by, 3)) == (str(FIRST), -0.03)
 
     def test_only_thresholds_are_lines(self) -> None:
         """The limit of a `min` rule is a line; the limit of a drop is not a level."""
