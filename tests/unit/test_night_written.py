@@ -49,7 +49,7 @@ class TestGaps:
         assert "nothing firing, but not all was scored" in told
         assert "What is missing" in told
         assert "context_recall, shard 1: connection lost" in told
-        assert "the numbers below are of what was scored" in told
+        assert "the numbers below are of the rows that were scored" in told
         assert "python -m flows.nightly --date 2026-11-10" in told
         assert "0.900" in told
         assert "100 rows judge failed" in told
@@ -74,8 +74,8 @@ class TestGaps:
         ("source", "said"),
         [
             ({"files": 0, "problem": "no log file at logs/"}, "A late export is the usual reason."),
-            ({"quarantined": 9, "reasons": {"not JSON": 9}}, "Not one row could be read: 9 rows"),
-            ({}, "The log was there, and empty"),
+            ({"quarantined": 9, "reasons": {"not JSON": 9}}, "No row could be read: 9 rows"),
+            ({}, "The log is there, but empty"),
             ({"rows": 9}, "9 rows were read and none has a score."),
         ],
     )

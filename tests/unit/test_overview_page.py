@@ -149,7 +149,7 @@ class TestCost:
         """That nothing was asked is said in words."""
         page = site.overview(night(usage=Usage()))
         assert "plot-requests" not in page
-        assert "Nothing was asked over a network" in text(page)
+        assert "No request was sent over a network" in text(page)
 
     def test_money_and_requests_stand_by_night(self, site: Site) -> None:
         """Two charts and a table."""
@@ -161,7 +161,7 @@ class TestCost:
     def test_money_that_is_not_known_is_a_dash(self, site: Site) -> None:
         """Never $0.00; the page says which setting is missing."""
         page = site.overview(night(usage=Usage(requests=4, prompt_tokens=900)))
-        assert "A dash: money is not known, as a price is not set" in text(page)
+        assert "A dash means that the cost is unknown, because a price is not set" in text(page)
         assert "plot-money" not in page
         assert "$0.00" not in page
 

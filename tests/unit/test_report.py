@@ -315,7 +315,7 @@ class TestHostileText:
         }
         page = site.night(night(**changes))
         assert len(page.encode()) < 300_000
-        assert page.count("No room here for its distribution") == 40 - MOST_DRAWN
+        assert page.count("There is no room for its distribution here") == 40 - MOST_DRAWN
 
     def test_figures_cannot_end_their_script(self, site: Site) -> None:
         """Figures are JSON without any sign that means something to HTML."""

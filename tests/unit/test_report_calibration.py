@@ -99,7 +99,7 @@ class TestPage:
             "calibration error 0.111",
             "label 0 60 80.0% 9 12.0% 6 8.0% label 1 5 20.0% 7 28.0% 13 52.0%",
             "0.8 to 0.9 30 0.850 0.600 [0.40, 0.80]",
-            "of the strengths that the judge gives",
+            "use the strengths that the judge gives",
             "a baseline",
         ):
             assert words in told

@@ -230,7 +230,7 @@ class TestPage:
         site.night(night(worst=worst), rows)
         page = site.html(f"{FIRST}/rows.html")
         assert len(page.encode()) < 300_000
-        assert "no room here in full" in page
+        assert "there is no room for it here" in page
 
 
 class TestData:
