@@ -6,24 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ragmetrics.model import Finding, Manifest, Summary, mix_text, movement_text
-from ragmetrics.report.figure_layout import bin_label
 from ragmetrics.report.formatting import brief, number, plural
 from ragmetrics.report.night_status import metric_states, needing_reader
 from ragmetrics.report.night_tables import STATUS
 from ragmetrics.report.trends import Move, change, scored
-from ragmetrics.text import share
 
 MOST_DRAWN = 20
 """Metrics with a distribution. A page with twice as many metrics stays below 300 kB."""
-
-
-@dataclass(frozen=True)
-class HistogramBin:
-    """A tenth of the scale."""
-
-    label: str
-    rows: int
-    share: str
 
 
 @dataclass(frozen=True)
@@ -41,8 +30,8 @@ class Card:
     moves: str
     """How far the judge moves from night to night; empty if it does not."""
     unscored: tuple[str, ...]
-    bins: tuple[HistogramBin, ...]
-    """Empty if the page has no room for more distributions."""
+    bins: tuple[int, ...]
+    """Rows in each tenth of the scale. Empty if the page has no room for more distributions."""
 
     @property
     def not_scored(self) -> int:
@@ -70,7 +59,6 @@ def _card(
     drawn: bool,
 ) -> Card:
     has_mean = scored(manifest, summary.metric) is not None
-    bins, rows = len(summary.histogram), sum(summary.histogram)
     return Card(
         summary=summary,
         moved=moved(manifest, summary, earlier) if has_mean else None,
@@ -83,10 +71,7 @@ def _card(
             for status, rows in sorted(summary.status.items())
             if status != "scored" and rows
         ),
-        bins=tuple(
-            HistogramBin(bin_label(i, bins), count, share(count, rows))
-            for i, count in enumerate(summary.histogram if has_mean and drawn else ())
-        ),
+        bins=tuple(summary.histogram) if has_mean and drawn else (),
     )
 
 

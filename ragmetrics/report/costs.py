@@ -49,7 +49,7 @@ def cost_lines(by_metric: Mapping[str, Mapping[str, Usage]]) -> Sequence[Cost]:
     """A line per metric, then lines for its judges, if it has several, and its embeddings."""
     lines = []
     for metric, of in by_metric.items():
-        asked = {name: one for name, one in of.items() if _is_told(one)}
+        asked = {name: one for name, one in of.items() if _is_shown(one)}
         judges = [name for name in asked if name != EMBEDDINGS]
         if asked:
             lines.append(_together(metric, [asked[name] for name in judges]))
@@ -72,7 +72,7 @@ def _together(label: str, asked: Sequence[Usage]) -> Cost:
     return Cost(label, sum(asked, Usage()), known_usd=sum(known) if known else None)
 
 
-def _is_told(one: Usage) -> bool:
+def _is_shown(one: Usage) -> bool:
     return bool(one.requests or one.answered_from_store or one.shared or one.prompt_tokens)
 
 
@@ -130,25 +130,25 @@ def limits_text(one: SpendLimits) -> str:
 
 def usage_text(usage: Usage) -> str:
     """What was spent in words: `950 requests, 160,000 tokens, $0.09`."""
-    told = f"{plural(usage.requests, 'request')}, {plural(usage.tokens, 'token')}"
-    return told if usage.usd is None else f"{told}, {money(usage.usd)}"
+    words = f"{plural(usage.requests, 'request')}, {plural(usage.tokens, 'token')}"
+    return words if usage.usd is None else f"{words}, {money(usage.usd)}"
 
 
 def budget_text(report: BudgetReport) -> str:
     """What share of the questions the budget was enough for, and the rows over, in words."""
     if report.share == 1:
-        told = "enough for all questions"
+        words = "enough for all questions"
     else:
-        told = f"enough for {share(report.share, 1)} of the questions"
+        words = f"enough for {share(report.share, 1)} of the questions"
     if not report.rows_over:
-        return told
+        return words
     outside, cut = report.rows_over - report.rows_cut_off, report.rows_cut_off
     if not cut:
-        return f"{told}; {plural(outside, 'row')} over"
-    told = f"by the estimate {told}; "
+        return f"{words}; {plural(outside, 'row')} over"
+    words = f"by the estimate {words}; "
     if outside:
-        told += f"{plural(outside, 'row')} over, outside the sample; "
-    return f"{told}{plural(cut, 'row')} over, as it was used up during the run"
+        words += f"{plural(outside, 'row')} over, outside the sample; "
+    return f"{words}{plural(cut, 'row')} over, as it was used up during the run"
 
 
 def was_over(report: BudgetReport) -> bool:
@@ -165,28 +165,28 @@ def judged_rows(report: BudgetReport, rows: int, sample: SampleReport | None = N
 
 def sample_text(report: SampleReport, rows: int) -> str:
     """`500 of 20,000 rows judged, the others by the embedded judge alone`."""
-    told = f"{report.judged:,} of {plural(rows, 'row')} judged"
-    return told if report.judged >= rows else f"{told}, the others by the embedded judge alone"
+    words = f"{report.judged:,} of {plural(rows, 'row')} judged"
+    return words if report.judged >= rows else f"{words}, the others by the embedded judge alone"
 
 
 def sample_cost_text(report: SampleReport) -> str:
     """What a sample cost, and approximately what all rows would have cost, in words."""
     if not report.spent.requests and not (report.whole and report.whole.requests):
         return "it cost nothing: no request left this machine"
-    told = f"spent: {usage_text(report.spent)}"
+    words = f"spent: {usage_text(report.spent)}"
     if report.whole is None:
-        return f"{told}; nothing that was sent tells what all rows would have cost"
-    return f"{told}; all rows would have cost about {usage_text(report.whole)}"
+        return f"{words}; nothing that was sent shows what all rows would have cost"
+    return f"{words}; all rows would have cost about {usage_text(report.whole)}"
 
 
 def narrowed_text(summaries: Sequence[Summary]) -> str:
     """How much the embedded judge narrows the interval of each sampled metric, in words."""
-    told = (
+    words = (
         f"{one.metric} {share(gain, 1) if gain >= 0.001 else 'not at all'}"
         for one in summaries
         if (gain := _gain(one)) is not None
     )
-    return ", ".join(told)
+    return ", ".join(words)
 
 
 def too_wide(report: SampleReport, summaries: Sequence[Summary]) -> str:

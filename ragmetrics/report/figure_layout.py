@@ -68,7 +68,7 @@ def padded(
 
 
 def midnight(day: date) -> datetime:
-    """The moment at which the mark of a night stands."""
+    """The place of a night on a time axis."""
     return datetime.combine(day, time())
 
 

@@ -13,7 +13,7 @@ from ragmetrics.text import slug
 GROUPS: dict[str, dict[str, str]] = tomllib.loads(
     (files("ragmetrics.report") / "glossary.toml").read_text("utf-8")
 )
-"""Definitions by term, by the heading under which they stand."""
+"""Definitions by term, grouped by heading."""
 TERMS = {term: line for group in GROUPS.values() for term, line in group.items()}
 
 

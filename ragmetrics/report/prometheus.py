@@ -18,7 +18,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from http.client import HTTPException
 from typing import TYPE_CHECKING, TypeAlias
@@ -63,35 +62,32 @@ log = logging.getLogger(__name__)
 
 Sample: TypeAlias = tuple[tuple[str, ...], float | None]
 """The values of the labels, and the value, if it is known."""
-_Raw: TypeAlias = tuple[str, str, tuple[str, ...], Iterable[Sample]]
+_Family: TypeAlias = tuple[str, str, tuple[str, ...], Iterable[Sample]]
 """A family's name without prefix, its help text, its labels without `dataset`, and its samples."""
 
 
-@dataclass(frozen=True)
-class Family:
-    """One metric: its name, its help text, and a sample for each combination of labels."""
-
-    name: str
-    help: str
-    labels: tuple[str, ...]
-    samples: tuple[tuple[tuple[str, ...], float], ...]
-
-
 class NightMetrics:
-    """A night as prometheus_client collects it."""
+    """A night as prometheus_client collects it: its metrics that have a sample.
+
+    `dataset` is the first label of each.
+    """
 
     def __init__(self, manifest: Manifest) -> None:
-        self._families = families(manifest)
+        self._manifest = manifest
 
-    def collect(self) -> Iterable[Metric]:
+    def collect(self) -> Iterator[Metric]:
         """The metrics as objects of prometheus_client."""
         from prometheus_client.core import GaugeMetricFamily
 
-        for family in self._families:
-            gauge = GaugeMetricFamily(family.name, family.help, labels=family.labels)
-            for values, value in family.samples:
-                gauge.add_metric(values, value)
-            yield gauge
+        dataset = label(self._manifest.dataset)
+        for source in (_night, _scores, _alerts, _usage):
+            for name, text, labels, samples in source(self._manifest):
+                gauge = GaugeMetricFamily(f"ragmetrics_{name}", text, labels=["dataset", *labels])
+                for values, value in samples:
+                    if value is not None and finite(value) is not None:
+                        gauge.add_metric([dataset, *values], float(value))
+                if gauge.samples:
+                    yield gauge
 
 
 def metrics_text(manifest: Manifest) -> bytes:
@@ -106,26 +102,11 @@ def write_metrics(site: Files, newest: Manifest) -> None:
     site.write(PATH, metrics_text(newest))
 
 
-def families(manifest: Manifest) -> list[Family]:
-    """The metrics of a night that have a sample; `dataset` is their first label."""
-    dataset, found = label(manifest.dataset), []
-    for source in (_night, _scores, _alerts, _usage):
-        for name, text, labels, samples in source(manifest):
-            known = tuple(
-                ((dataset, *values), float(value))
-                for values, value in samples
-                if value is not None and finite(value) is not None
-            )
-            if known:
-                found.append(Family(f"ragmetrics_{name}", text, ("dataset", *labels), known))
-    return found
-
-
-def _single(name: str, text: str, value: float | None) -> _Raw:
+def _single(name: str, text: str, value: float | None) -> _Family:
     return name, text, (), [((), value)]
 
 
-def _night(manifest: Manifest) -> Iterator[_Raw]:
+def _night(manifest: Manifest) -> Iterator[_Family]:
     begun = datetime.combine(manifest.date, datetime.min.time(), UTC).timestamp()
     finished = manifest.finished_at.timestamp()
     now, source, judge = find_night_status(manifest).state, manifest.source, manifest.judge
@@ -151,7 +132,7 @@ def _night(manifest: Manifest) -> Iterator[_Raw]:
     yield _single("problems", "Parts that were not scored, or not by all judges.", problems)
 
 
-def _scores(manifest: Manifest) -> Iterator[_Raw]:
+def _scores(manifest: Manifest) -> Iterator[_Family]:
     metrics = manifest.metrics[:MOST_METRICS]
     segments = [one for one in manifest.segments if one.segment]
     shown = segments[:MOST_SEGMENTS]
@@ -177,7 +158,7 @@ def _scores(manifest: Manifest) -> Iterator[_Raw]:
 
 def _means(
     prefix: str, where: str, names: tuple[str, ...], summaries: Sequence[Summary]
-) -> Iterator[_Raw]:
+) -> Iterator[_Family]:
     for name, text, values in (
         ("mean", "Mean of the metric", [one.mean for one in summaries]),
         ("low", "Lower end of the 95% interval of the mean", [one.low for one in summaries]),
@@ -192,11 +173,11 @@ def _place(one: Summary) -> tuple[str, ...]:
     return (label(one.metric), *segment)
 
 
-def _alerts(manifest: Manifest) -> Iterator[_Raw]:
+def _alerts(manifest: Manifest) -> Iterator[_Family]:
     shown = by_state(manifest.findings)[:MOST_ALERTS]
     states = ", ".join(f"{value} {LABELS[state]}" for state, value in ALERT_STATES.items())
 
-    def family(name: str, text: str, value: Callable[[Finding], float]) -> _Raw:
+    def family(name: str, text: str, value: Callable[[Finding], float]) -> _Family:
         labels = ("alert", "kind", "metric", "segment", "severity", "rule")
         return f"alert_{name}", text, labels, [(_rule(one), value(one)) for one in shown]
 
@@ -220,7 +201,7 @@ def _rule(one: Finding) -> tuple[str, ...]:
     return (alert_id(one.key), one.kind, *map(label, place), one.severity, label(one.rule))
 
 
-def _usage(manifest: Manifest) -> Iterator[_Raw]:
+def _usage(manifest: Manifest) -> Iterator[_Family]:
     usage = manifest.usage
     cost = usage.usd if usage.prompt_tokens or usage.completion_tokens else 0.0
     stored = usage.answered_from_store

@@ -5,7 +5,7 @@ glossary.html                           the terms
 calibration.html                        judges compared with labelled rows, if there are any
 builds.html, builds/BUILD.html          index builds and their verdicts, if there are any
 compare/A--B.html                       comparisons on request: comparison_pages.py
-made-of.json                            what the pages of builds and judges were made of
+made-of.json                            the files that the pages of builds and judges show
 metrics.prom                            the newest night for Prometheus
 2026-11-19/index.html                   one night
 2026-11-19/rows.html, rows-1.js ...     its rows

@@ -30,7 +30,7 @@ _LONGEST_OLDER = 160
 """Characters of a context from nights before the newest earlier one."""
 _WITH_TEXT = ("left", "rewritten")
 _SHOWN_WITH_CONTEXTS = ("context_precision", "context_relevancy_chunks")
-"""Metrics whose verdicts are the grades and needed sentences that stand with each context."""
+"""Metrics whose verdicts are the grades and needed sentences, which each context shows."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class RankChange:
     context: MovedContext
     became: str
     passage: MarkedText | None
-    """The text of a context that left or was rewritten; the other texts stand with the row."""
+    """The text of a context that left or was rewritten; the row shows the other texts."""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def night_summary(files: Files, day: date) -> bytes:
 def summary_page(manifest: Manifest, earlier: Sequence[Manifest]) -> bytes:
     """A night on one page for e-mail; `earlier` are the nights before, oldest first.
 
-    The page loads nothing, and its style stands in its elements. It stays below 100 kB, because
+    The page loads nothing, and its style is in its elements. It stays below 100 kB, because
     mail clients cut larger ones. It has links only if `dashboard_url` is set: a path leads nowhere
     from an inbox.
     """

@@ -23,7 +23,7 @@ from ragmetrics.metrics import metrics
 from ragmetrics.model import compared_words, over_questions
 from ragmetrics.report import costs
 from ragmetrics.report import formatting as words
-from ragmetrics.report.figure_layout import Figure
+from ragmetrics.report.figure_layout import Figure, bin_label
 from ragmetrics.report.glossary import GROUPS, TERMS, anchor_of
 from ragmetrics.report.night_status import LABELS, rule_state
 from ragmetrics.report.night_tables import STATUS, needs
@@ -50,7 +50,7 @@ _MAP_STYLE = re.compile(r'if\(!document\.getElementById\("[0-9a-f]{64}"\)\)')
 
 
 def render_page(template: str, depth: int, **values: Any) -> bytes:
-    """A page as bytes, which stands `depth` folders below the site's root."""
+    """A page as bytes, for a path `depth` folders below the site's root."""
     return _environment(depth).get_template(template).render(**values).encode()
 
 
@@ -66,7 +66,7 @@ def meaning(metric: str) -> str:
 
 
 def island(figure: Figure) -> Markup:
-    """A figure as JSON that cannot end the script element it stands in."""
+    """A figure as JSON that cannot end its script element."""
     text = json.dumps(figure, separators=(",", ":"), allow_nan=False)  # ASCII: no U+2028 either
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
@@ -75,10 +75,10 @@ def island(figure: Figure) -> Markup:
 
 def breakable(name: str) -> Markup:
     """A name in which a line may break after _ : / and =."""
-    told = escape(words.clean(name))
+    shown = escape(words.clean(name))
     for sign in "_:/=":
-        told = told.replace(sign, Markup(f"{sign}<wbr>"))  # noqa: S704 - one of these signs
-    return told
+        shown = shown.replace(sign, Markup(f"{sign}<wbr>"))  # noqa: S704 - one of these signs
+    return shown
 
 
 def metric_anchor(metric: str) -> str:
@@ -117,6 +117,7 @@ _GLOBALS = {
     "moved_words": words.moved,
     "drop_words": words.drop,
     "share": share,
+    "bin_label": bin_label,
     "money": costs.money,
     "all_costs": costs.all_costs,
     "bill": costs.money_text,
@@ -143,7 +144,7 @@ def markdown_text(text: str) -> str:
 
 @cache
 def _environment(depth: int) -> Environment:
-    """The environment of pages that stand `depth` folders below the site's root."""
+    """The environment of pages that are `depth` folders below the site's root."""
     return _new_environment(_clean_text, up="../" * depth, assets=_asset_names())
 
 

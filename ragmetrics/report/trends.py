@@ -177,7 +177,10 @@ def _trend(nights: Sequence[Manifest], name: str, rows: int) -> Trend:
         builds = set(night.source.index_builds) or served
         new = tuple(sorted(builds - served)) if served else ()
         served = builds
-        alerts = (_alerts(night, name, kind) for kind in ("fired", "escalated", "resolved"))
+        fired, escalated, resolved = (
+            _alerts(night, name, kind) for kind in ("fired", "escalated", "resolved")
+        )
+        alerts = (fired, escalated, resolved)
         points.append(TrendPoint(night.date, summary, broken, moved, *alerts, new))
     latest = points[-1].summary
     since = change(nights[-1], latest, nights[:-1]) if latest else None

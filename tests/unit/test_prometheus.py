@@ -20,7 +20,7 @@ from ragmetrics.report.prometheus import (
     MOST_ALERTS,
     MOST_SEGMENTS,
     PATH,
-    families,
+    NightMetrics,
     label,
     metrics_text,
 )
@@ -246,5 +246,5 @@ def test_every_metric_is_documented() -> None:
     """docs/monitoring.md names each."""
     page = (ROOT / "docs/monitoring.md").read_text()
     usage = Usage(requests=1, usd=1.0)
-    for family in families(ten_nights()[-1].model_copy(update={"usage": usage})):
+    for family in NightMetrics(ten_nights()[-1].model_copy(update={"usage": usage})).collect():
         assert f"`{family.name}`" in page
