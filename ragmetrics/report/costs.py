@@ -197,19 +197,18 @@ def too_wide(report: SampleReport, summaries: Sequence[Summary]) -> str:
     asked = report.half_width
     if asked is None:
         return ""
-    half = {
-        one.metric: (one.high - one.low) / 2
-        for one in summaries
-        if one.sample and one.low is not None and one.high is not None
-    }
+    half = {one.metric: _half_width(one.low, one.high) for one in summaries if one.sample}
     wide = [f"{name} ±{found:.3f}" for name, found in half.items() if found > _TOLERATED * asked]
     return f"wider than ±{asked:g}: {', '.join(wide)}" if wide else ""
 
 
 def _gain(one: Summary) -> float | None:
-    alone = one.sample
-    if alone is None or one.low is None or one.high is None:
+    """By which share the interval is narrower than that of the judged rows alone."""
+    if one.sample is None:
         return None
-    if alone.low is None or alone.high is None or alone.high <= alone.low:
-        return None
-    return 1 - (one.high - one.low) / (alone.high - alone.low)
+    whole, alone = _half_width(one.low, one.high), _half_width(one.sample.low, one.sample.high)
+    return 1 - whole / alone if alone and one.low is not None else None
+
+
+def _half_width(low: float | None, high: float | None) -> float:
+    return 0.0 if low is None or high is None else max(0.0, high - low) / 2

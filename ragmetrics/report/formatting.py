@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeAlias
 
 from markupsafe import escape
 
@@ -15,7 +16,15 @@ from ragmetrics.text import NO_VALUE, finite, sentences, slug
 
 LONGEST = 4_000
 """Characters of one text that are shown; a longer text is cut and says so."""
+_LONGEST_SPLIT = 50_000
+"""Characters up to which a text is split again to find its sentences."""
+_LEAST = 160
+"""Characters of a text that are shown even if there is no room."""
+_MARKUP = 600
+"""Approximate bytes of the markup around one text."""
 
+Span: TypeAlias = tuple[int, int]
+"""Start and end in a text."""
 _CONTROLS = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
 _CONTROLS |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -123,20 +132,6 @@ def anchor(name: str) -> str:
 
 def _minus(text: str) -> str:
     return text.replace("-", "−")
-
-
-_LONGEST_SPLIT = 50_000
-"""Characters up to which a text is split again to find its sentences."""
-
-
-_LEAST = 160
-
-
-_MARKUP = 600
-"""Approximate bytes of the markup around one text."""
-
-
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
