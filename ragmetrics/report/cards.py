@@ -9,7 +9,7 @@ from ragmetrics.model import Finding, Manifest, Summary, mix_text, movement_text
 from ragmetrics.report.formatting import brief, number, plural
 from ragmetrics.report.night_status import metric_states, needing_reader
 from ragmetrics.report.night_tables import STATUS
-from ragmetrics.report.trends import Move, change, scored
+from ragmetrics.report.trends import MeanMove, change, scored
 
 MOST_DRAWN = 20
 """Metrics with a distribution. A page with twice as many metrics stays below 300 kB."""
@@ -20,7 +20,7 @@ class Card:
     """A metric's numbers with their evidence."""
 
     summary: Summary
-    moved: Move | None
+    moved: MeanMove | None
     state: str | None
     """The state of the worst rule on the metric over all rows; None if no rule watches it."""
     mix: str
@@ -75,7 +75,7 @@ def _card(
     )
 
 
-def moved(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> Move | None:
+def moved(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> MeanMove | None:
     """The move that a drop rule or the check of unwatched metrics measured, question by question;
     without one, the move since the newest earlier night that compares. None if no night does.
     """
@@ -87,17 +87,17 @@ def moved(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> 
     return change(manifest, summary, earlier)
 
 
-def _measured(manifest: Manifest, metric: str) -> Iterator[Move]:
+def _measured(manifest: Manifest, metric: str) -> Iterator[MeanMove]:
     """The metric's drops, as moves by their size."""
     for one in _rules(manifest, metric):
         if one.drop is not None and (label := brief(one.baseline_label or "", 60)):
             ends, before = (one.drop_low, one.drop_high), one.baseline
-            yield Move(one.drop, *ends, one.drop > 0, label, before, one.means, by_rule=True)
+            yield MeanMove(one.drop, *ends, one.drop > 0, label, before, one.means, by_rule=True)
     for fall in manifest.falls:
         if fall.metric == metric:
             ends, label = (fall.low, fall.high), brief(fall.label, 60)
             worse = fall.drop > 0
-            yield Move(fall.drop, *ends, worse, label, fall.before, fall.means, by_rule=True)
+            yield MeanMove(fall.drop, *ends, worse, label, fall.before, fall.means, by_rule=True)
 
 
 def _mix(manifest: Manifest, metric: str) -> str:

@@ -25,7 +25,7 @@ _BELOW = re.compile(r"\bbelow -?[\d.]+$")
 
 
 @dataclass(frozen=True)
-class Move:
+class MeanMove:
     """How far a mean moved from its baseline."""
 
     by: float
@@ -73,7 +73,7 @@ class Trend:
     metric: str
     points: tuple[TrendPoint, ...]
     limits: tuple[float, ...]
-    change: Move | None
+    change: MeanMove | None
     rows: int = TABLE_NIGHTS
     """Most lines of its table."""
 
@@ -128,7 +128,7 @@ def trends(nights: Sequence[Manifest]) -> list[Trend]:
     return [_trend(shown, name, rows) for name in ordered]
 
 
-def change(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> Move | None:
+def change(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> MeanMove | None:
     """The move since the newest earlier night with the same fingerprint.
 
     It is over the questions of both nights if they share enough, else of the means of all rows.
@@ -140,14 +140,14 @@ def change(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) ->
             worse = one.by < 0 if summary.higher_is_better else one.by > 0
             then = night.summary(summary.metric)
             before = then.mean if then else None
-            return Move(one.by, one.low, one.high, worse, str(one.since), before, one.means)
+            return MeanMove(one.by, one.low, one.high, worse, str(one.since), before, one.means)
     for night in reversed(earlier):
         then = scored(night, summary.metric)
         if then is not None and then.fingerprint == summary.fingerprint:
             before = then.mean or 0.0
             ends = _interval(then, summary)
             by, worse = (summary.mean or 0.0) - before, summary.loss(before) > 0
-            return Move(by, *ends, worse, str(night.date), then.mean)
+            return MeanMove(by, *ends, worse, str(night.date), then.mean)
     return None
 
 
