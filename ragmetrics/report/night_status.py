@@ -237,19 +237,27 @@ def _fell(falls: Sequence[UnwatchedDrop]) -> str:
     return unwatched_drop_text(falls[0]) if len(falls) == 1 else many
 
 
+def lowest_segments(manifest: Manifest) -> list[tuple[Summary, Summary]]:
+    """The segments that are significantly worse than all rows, each with the summary of all rows;
+    the largest loss first.
+    """
+    wholes = {one.metric: one for one in manifest.metrics if finite(one.mean) is not None}
+    found = [(one, wholes[one.metric]) for one in worse_segments(manifest) if one.metric in wholes]
+
+    def order(pair: tuple[Summary, Summary]) -> tuple[float, str, str]:
+        one, whole = pair
+        return -one.loss(whole.mean or 0.0), one.metric, str(one.segment)
+
+    return sorted(found, key=order)
+
+
 def _lowest(manifest: Manifest, findings: Sequence[Finding]) -> tuple[Summary, ...]:
-    found: list[Summary] = []
-    wholes = dict.fromkeys(f.metric for f in findings if f.metric and rule_state(f) == "firing")
-    for metric in wholes:
-        whole = manifest.summary(metric)
-        mean = finite(whole.mean) if whole else None
-        below = [
-            (-one.loss(mean), str(one.segment), one)
-            for one in worse_segments(manifest)
-            if one.metric == metric and mean is not None
-        ]
-        found += [segment for _, _, segment in sorted(below, key=lambda one: one[:2])[:1]]
-    return tuple(found)
+    """The lowest segment of each firing metric."""
+    firing = dict.fromkeys(f.metric for f in findings if f.metric and rule_state(f) == "firing")
+    lowest: dict[str, Summary] = {}
+    for one, _ in lowest_segments(manifest):
+        lowest.setdefault(one.metric, one)
+    return tuple(lowest[metric] for metric in firing if metric in lowest)
 
 
 def _notes(

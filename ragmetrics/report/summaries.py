@@ -14,14 +14,13 @@ from markupsafe import Markup
 
 from ragmetrics.alerts import silences, with_silences
 from ragmetrics.errors import InputError
-from ragmetrics.model import Calibration, Drift, Gate, Manifest, Summary
+from ragmetrics.model import Calibration, Drift, Gate, Manifest
 from ragmetrics.report.cards import cards
 from ragmetrics.report.costs import money_text
 from ragmetrics.report.formatting import plural
-from ragmetrics.report.night_status import LABELS, find_night_status
+from ragmetrics.report.night_status import LABELS, find_night_status, lowest_segments
 from ragmetrics.report.redacting import redacted
 from ragmetrics.report.templating import markdown_text, render_markdown, render_page, web
-from ragmetrics.scoring import worse_segments
 from ragmetrics.storage import Files, in_full, outlines, run_of
 
 SUMMARY = "summary.html"
@@ -76,7 +75,7 @@ def summary_page(manifest: Manifest, earlier: Sequence[Manifest]) -> bytes:
         colour=_COLOURS.get(state.state, _NEUTRAL),
         messages=[*state.messages, *state.notes],
         cards=cards(manifest, earlier),
-        low=_lowest_segments(manifest),
+        low=lowest_segments(manifest)[:_MOST_LOW],
         asked=_asked(manifest),
         links=_links(manifest),
     )
@@ -121,20 +120,6 @@ def gate_markdown(gate: Gate, dashboard: str) -> str:
 
 def _before(files: Files, day: date) -> list[Manifest]:
     return outlines(files, before=day, last=_EARLIER)
-
-
-def _lowest_segments(manifest: Manifest) -> list[tuple[Summary, Summary]]:
-    """The segments that are significantly worse than all rows, each with the summary of all rows;
-    the largest loss first.
-    """
-    wholes = {one.metric: one for one in manifest.metrics if one.mean is not None}
-    found = [(one, wholes[one.metric]) for one in worse_segments(manifest) if one.metric in wholes]
-
-    def order(pair: tuple[Summary, Summary]) -> tuple[float, str, str]:
-        one, whole = pair
-        return -one.loss(whole.mean or 0.0), one.metric, str(one.segment)
-
-    return sorted(found, key=order)[:_MOST_LOW]
 
 
 def _asked(manifest: Manifest) -> str:
