@@ -220,16 +220,6 @@ class SegmentCell:
     shade: int
     """0 to 3: how far its AUC is significantly below that of all rows."""
 
-    @property
-    def auc(self) -> Figure:
-        """How well the judge ranks."""
-        return self.agreement.figures.get("auc", Figure())
-
-    @property
-    def kappa(self) -> Figure:
-        """How far the judge agrees with the labels."""
-        return self.agreement.figures.get("kappa_quadratic", Figure())
-
 
 @dataclass(frozen=True)
 class SegmentTable:
