@@ -1,7 +1,7 @@
 """The dashboard: a static site that works from a folder, a bucket or a web server.
 
-It is for pages, figures, Markdown summaries and Prometheus metrics made of stored records. It
-computes no scores and judges no rule: it shows what others found.
+It makes pages, figures, Markdown summaries and Prometheus metrics from stored records. It computes
+no scores and checks no rules: it shows the results of other packages.
 """
 
 import lazy_loader

@@ -8,7 +8,7 @@ from .refresh import (
 )
 from .calibration_page import CALIBRATION_PAGE as CALIBRATION_PAGE
 from .cards import detectable as detectable
-from .compare_page import compare_path as compare_path, write_comparison as write_comparison
+from .comparison_pages import compare_path as compare_path, write_comparison as write_comparison
 from .costs import (
     money_text as money_text,
     budget_text as budget_text,
@@ -23,9 +23,12 @@ from .costs import (
     was_over as was_over,
 )
 from .formatting import plural as plural
-from .markdown import calibration_markdown as calibration_markdown, gate_markdown as gate_markdown
+from .summaries import (
+    calibration_markdown as calibration_markdown,
+    gate_markdown as gate_markdown,
+)
 from .night_status import by_state as by_state, rule_state as rule_state, LABELS as LABELS
-from .pushgateway import push_metrics as push_metrics
+from .prometheus import push_metrics as push_metrics
 from .redacting import redacted as redacted
-from .short_summary import night_markdown as night_markdown, night_summary as night_summary
+from .summaries import night_markdown as night_markdown, night_summary as night_summary
 from .templating import render_page as render_page

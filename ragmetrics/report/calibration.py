@@ -1,4 +1,4 @@
-"""Judges compared with labelled rows: what their page says, and the line on a night's page."""
+"""Judges compared with labelled rows, for their page and for the line on a night's page."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from itertools import pairwise
 from ragmetrics.calibration import STEPS, History, judge_names, repeats
 from ragmetrics.judges import fingerprint
 from ragmetrics.model import (
+    Agreement,
     Calibration,
     Drift,
     Figure,
@@ -20,45 +21,49 @@ from ragmetrics.model import (
     MetricDrift,
     Status,
 )
-from ragmetrics.report.coverage import STATUS
 from ragmetrics.report.formatting import count
+from ragmetrics.report.night_tables import STATUS
 from ragmetrics.text import slug
+
+_MOST_TAGS = 6
+_STEPS = (0.0, 0.1, 0.2)
+"""How far an AUC with one, two or three marks is below that of all rows."""
 
 
 @dataclass(frozen=True)
 class CalibrationPoint:
-    """One metric in one of the calibrations of a set and judge."""
+    """One metric in one calibration."""
 
     calibration: Calibration
     measured: MetricCalibration
     drift: MetricDrift | None
-    """Against the calibration before."""
+    """The comparison with the calibration before."""
     changed: bool
-    """Whether the judge's settings, or what it is asked, differ from those before."""
+    """Whether the judge's settings or prompts differ from those of the calibration before."""
 
     @property
     def drifted(self) -> bool:
-        """Whether the metric did since the calibration before."""
+        """Whether the metric drifted since the calibration before."""
         return bool(self.drift and self.drift.drifted)
 
     @property
     def level(self) -> float | None:
-        """The mean verdict: the set never changes, so what it moved by is the judge's own doing."""
+        """The mean verdict. The set never changes, so only the judge can move it."""
         return _mean(self.measured, of_labels=False)
 
     @property
     def labelled(self) -> float | None:
-        """The mean label of the same units, which a judge that agrees with people would give."""
+        """The mean label of the same units."""
         return _mean(self.measured, of_labels=True)
 
     def figure(self, name: FigureName) -> Figure:
-        """A figure over all rows; without a value where there is none."""
+        """A figure over all rows; it has no value if there is none."""
         overall = self.measured.overall
         return overall.figures.get(name, Figure()) if overall else Figure()
 
 
 def _mean(measured: MetricCalibration, *, of_labels: bool) -> float | None:
-    """The mean verdict, or label, of the units that got a verdict; None where none did."""
+    """The mean verdict or label of the units with a verdict; None if there are none."""
     if measured.overall is None:
         return None
     found = measured.overall.confusion
@@ -66,36 +71,36 @@ def _mean(measured: MetricCalibration, *, of_labels: bool) -> float | None:
     values, units = (
         (found.labels, list(map(sum, found.counts))) if of_labels else (found.verdicts, columns)
     )
-    told = sum(value * count for value, count in zip(values, units, strict=True))
-    return told / sum(units) if sum(units) else None
+    total = sum(value * count for value, count in zip(values, units, strict=True))
+    return total / sum(units) if sum(units) else None
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One judge on one labelled set: its newest calibration, and those before."""
+    """One judge on one labelled set, with all its calibrations."""
 
     history: tuple[Calibration, ...]
-    """Oldest first, the newest included."""
+    """Oldest first."""
     drifts: tuple[Drift, ...]
 
     @property
     def newest(self) -> Calibration:
-        """What is shown in full."""
+        """The newest calibration, which is shown in full."""
         return self.history[-1]
 
     @property
     def drift(self) -> Drift | None:
-        """The newest calibration against those before it."""
+        """The comparison of the newest calibration with those before."""
         return next((one for one in self.drifts if one.later == self.newest.at), None)
 
     @property
     def drifted(self) -> bool:
-        """Whether the newest calibration says so."""
+        """Whether the newest calibration shows drift."""
         return bool(self.drift and self.drift.drifted)
 
     @property
     def state(self) -> tuple[str, str]:
-        """An icon's name and the words for it."""
+        """The name of an icon, and the words."""
         if self.drifted:
             return "firing", "drifted"
         if self.newest.incomplete:
@@ -109,7 +114,7 @@ class Standing:
 
     @property
     def anchor(self) -> str:
-        """Where it stands on the page."""
+        """Its place on the page."""
         return anchor(self.newest)
 
     def points(self, metric: str) -> list[CalibrationPoint]:
@@ -124,7 +129,7 @@ class Standing:
         return points
 
     def moved(self, metric: str) -> MetricDrift | None:
-        """How a metric changed since the calibration before."""
+        """The change of a metric since the calibration before."""
         return self._step(self.newest, metric)
 
     def _step(self, calibration: Calibration, metric: str) -> MetricDrift | None:
@@ -134,11 +139,11 @@ class Standing:
 
 @dataclass(frozen=True)
 class Trust:
-    """What a night's page says of its judge: its calibration nearest in time on one set."""
+    """A calibration of a night's judge on one set, the nearest in time."""
 
     calibration: Calibration
     exact: bool | None
-    """Whether it was the very judge of the night; None in a panel, where only names are known."""
+    """Whether it is of the same judge; None for a panel, whose judges are known by name only."""
     anchor: str
 
     @property
@@ -151,37 +156,35 @@ class Trust:
 
 
 def anchor(calibration: Calibration) -> str:
-    """The name of a set and judge on the page: the same every time it is written."""
+    """The place of a set and judge on the page; always the same."""
     key = f"{calibration.name}\n{calibration.judge.name}".encode("utf-8", "replace")
     return f"{slug(calibration.name)}-{hashlib.blake2b(key, digest_size=4).hexdigest()}"
 
 
 def standings(history: History) -> list[Standing]:
-    """Every judge on every set: sets where one drifted first, then those last calibrated."""
-    sets: dict[str, dict[str, list[Calibration]]] = {}
+    """Every judge on every set: first the sets with drift, then the most recent."""
+    pairs: dict[tuple[str, str], list[Calibration]] = {}
     for one in history.calibrations:
-        sets.setdefault(one.name, {}).setdefault(one.judge.name, []).append(one)
-    groups = [
-        [_standing(own, history) for own in judges.values()] for _, judges in sorted(sets.items())
+        pairs.setdefault((one.name, one.judge.name), []).append(one)
+    found = [
+        Standing(tuple(own), tuple(d for d in history.drifts if (d.name, d.judge) == pair))
+        for pair, own in pairs.items()
     ]
-    groups.sort(key=lambda group: max(one.newest.at for one in group), reverse=True)
-    groups.sort(key=lambda group: not any(one.drifted for one in group))
-    return [
-        one
-        for group in groups
-        for one in sorted(group, key=lambda one: (not one.drifted, one.newest.judge.name))
-    ]
+    drifted = {one.newest.name for one in found if one.drifted}
+    newest = {one.newest.name: one.newest.at for one in sorted(found, key=lambda s: s.newest.at)}
 
+    def order(one: Standing) -> tuple[bool, float, str, bool, str]:
+        name = one.newest.name
+        age = -newest[name].timestamp()
+        return name not in drifted, age, name, not one.drifted, one.newest.judge.name
 
-def _standing(own: Sequence[Calibration], history: History) -> Standing:
-    pair = own[-1].name, own[-1].judge.name
-    return Standing(tuple(own), tuple(d for d in history.drifts if (d.name, d.judge) == pair))
+    return sorted(found, key=order)
 
 
 def trusted(manifest: Manifest, calibrations: Sequence[Calibration]) -> list[Trust]:
-    """What is known of a night's judges, by set: of each the calibration nearest in time.
+    """For each set and judge of a night, the calibration nearest in time.
 
-    Calibrations of the very judge come before those of another that has its name.
+    A calibration of the same judge is preferred to one of another judge with the same name.
     """
     names = judge_names(manifest.judge)
     found: dict[tuple[str, str], Trust] = {}
@@ -195,15 +198,65 @@ def trusted(manifest: Manifest, calibrations: Sequence[Calibration]) -> list[Tru
 
 
 def _is_of(calibrated: JudgeInfo, judge: JudgeInfo) -> bool:
-    """Whether a night's one judge is the calibrated one, asked once or several times."""
+    """Whether a night's single judge is the calibrated one, asked once or several times."""
     often = fingerprint("panel", "", [(calibrated.fingerprint, repeats(judge))])  # as a night's
     return judge.fingerprint in (calibrated.fingerprint, often)
 
 
 def unanswered(measured: MetricCalibration) -> list[str]:
-    """`12 unreadable verdict`: units without a verdict, by reason."""
+    """`12 unreadable verdict`: the units without a verdict, by reason."""
     return [
         f"{count(units)} {STATUS.get(status, status)}"
         for status, units in sorted(measured.status.items())
         if status != Status.SCORED and units
     ]
+
+
+@dataclass(frozen=True)
+class SegmentCell:
+    """One metric over one value of a tag."""
+
+    agreement: Agreement
+    shade: int
+    """0 to 3: how far its AUC is significantly below that of all rows."""
+
+
+@dataclass(frozen=True)
+class SegmentTable:
+    """The metrics by the values of one tag; None if there are too few units."""
+
+    tag: str
+    metrics: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[SegmentCell | None, ...]], ...]
+
+
+def segment_tables(calibration: Calibration) -> list[SegmentTable]:
+    """One table per tag, languages first."""
+    tags: dict[str, dict[str, dict[str, SegmentCell]]] = {}
+    for measured in calibration.metrics:
+        for one in measured.segments:
+            if one.segment and measured.overall:
+                values = tags.setdefault(one.segment.tag, {})
+                cell = SegmentCell(one, _shade(one, measured.overall))
+                values.setdefault(one.segment.value, {})[measured.metric] = cell
+    ordered = sorted(tags, key=lambda tag: (tag != "language", tag))[:_MOST_TAGS]
+    names = [one.metric for one in calibration.metrics]
+    return [_table(tag, tags[tag], names) for tag in ordered]
+
+
+def _table(
+    tag: str, values: dict[str, dict[str, SegmentCell]], names: Sequence[str]
+) -> SegmentTable:
+    metrics = tuple(name for name in names if any(name in cells for cells in values.values()))
+    lines = tuple(
+        (value, tuple(cells.get(name) for name in metrics))
+        for value, cells in sorted(values.items())
+    )
+    return SegmentTable(tag, metrics, lines)
+
+
+def _shade(one: Agreement, overall: Agreement) -> int:
+    here, whole = one.figures.get("auc", Figure()), overall.figures.get("auc", Figure())
+    if None in (here.high, here.value, whole.value) or (here.high or 0) >= (whole.value or 0):
+        return 0
+    return sum((whole.value or 0) - (here.value or 0) >= step for step in _STEPS)

@@ -1,73 +1,43 @@
-"""One metric in one night: what its card and its bins table say."""
+"""One metric in one night: the content of its card, and of the table of its distribution."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ragmetrics.model import ComparedMeans, Manifest, Summary, mix_text, movement_text
-from ragmetrics.report.coverage import STATUS
+from ragmetrics.model import Finding, Manifest, Summary, mix_text, movement_text
 from ragmetrics.report.formatting import brief, number, plural
-from ragmetrics.report.histogram import bin_label
 from ragmetrics.report.night_status import metric_states, needing_reader
-from ragmetrics.report.trends import change, scored
-from ragmetrics.text import share
+from ragmetrics.report.night_tables import STATUS
+from ragmetrics.report.trends import MeanMove, change, scored
 
 MOST_DRAWN = 20
-"""Metrics with their distribution: a page stays below 300 kB with twice as many."""
-
-
-@dataclass(frozen=True)
-class HistogramBin:
-    """A tenth of the scale."""
-
-    label: str
-    rows: int
-    share: str
-
-
-@dataclass(frozen=True)
-class MovedMean:
-    """How far a mean moved against its baseline, and how sure that is."""
-
-    by: float
-    low: float | None
-    high: float | None
-    """Of its 95% interval."""
-    worse: bool
-    label: str
-    """The baseline: `7 nights before`, `2026-11-18`."""
-    before: float | None
-    """Mean of all rows of the baseline."""
-    ruled: bool
-    """Whether a rule or the headline measured it."""
-    means: ComparedMeans | None = None
-    """Both means over the questions that it is measured on; None where it is that of all rows, or
-    an older version kept none."""
-
-    @property
-    def clear(self) -> bool:
-        """Whether the interval excludes 0."""
-        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+"""Metrics with a distribution. A page with twice as many metrics stays below 300 kB."""
 
 
 @dataclass(frozen=True)
 class Card:
-    """A metric's numbers with what they rest on."""
+    """A metric's numbers with their evidence."""
 
     summary: Summary
-    moved: MovedMean | None
+    moved: MeanMove | None
     state: str | None
-    """Of the worst rule on the metric over all rows; None where no rule watches it."""
+    """The state of the worst rule on the metric over all rows; None if no rule watches it."""
     mix: str
-    """What of its move is another mix of tags, in words; empty where that is nothing."""
+    """The part of the move that is due to another mix of tags; empty if there is none."""
     detects: str
-    """How far it must fall to be seen; nothing where too few questions were asked to tell."""
+    """The smallest drop that is detected; empty if there are too few questions to say."""
     moves: str
-    """How far its judge moves from night to night; nothing where that is nothing."""
+    """How far the judge moves from night to night; empty if it does not."""
     unscored: tuple[str, ...]
-    bins: tuple[HistogramBin, ...]
-    """Empty where the page has no room for more distributions."""
+    bins: tuple[int, ...]
+    """Rows in each tenth of the scale. Empty if the page has no room for more distributions."""
+
+    @property
+    def not_scored(self) -> int:
+        """Rows that should have a score and have none."""
+        counts = self.summary.status.items()
+        return sum(rows for status, rows in counts if status not in ("scored", "not_sampled"))
 
 
 def cards(manifest: Manifest, earlier: Sequence[Manifest]) -> list[Card]:
@@ -94,60 +64,60 @@ def _card(
         moved=moved(manifest, summary, earlier) if has_mean else None,
         state=state,
         mix=_mix(manifest, summary.metric) if has_mean else "",
-        detects=detects(manifest, summary),
+        detects=_detects(manifest, summary),
         moves=movement_text(summary.movement) if has_mean else "",
         unscored=tuple(
             f"{plural(rows, 'row')} {STATUS.get(status, status)}"
             for status, rows in sorted(summary.status.items())
             if status != "scored" and rows
         ),
-        bins=_bins(summary.histogram) if has_mean and drawn else (),
+        bins=tuple(summary.histogram) if has_mean and drawn else (),
     )
 
 
-def moved(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> MovedMean | None:
-    """The move that a drop rule or the headline measured, question by question; without one, that
-    since the newest earlier night that compares. None where there is no such night.
+def moved(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> MeanMove | None:
+    """The move that a drop rule or the check of unwatched metrics measured, question by question;
+    without one, the move since the newest earlier night that compares. None if no night does.
     """
     sign = -1 if summary.higher_is_better else 1
     for found in _measured(manifest, summary.metric):
         ends = (sign * one if one is not None else None for one in (found.low, found.high))
         low, high = sorted(ends, key=lambda one: (one is None, one or 0.0))
-        label, worse = brief(found.label, 60), found.by > 0
-        return replace(found, by=sign * found.by, low=low, high=high, worse=worse, label=label)
-    since = change(manifest, summary, earlier)
-    if since is None:
-        return None
-    then = next((one.summary(summary.metric) for one in earlier if one.date == since.since), None)
-    before, day = then.mean if then else None, str(since.since)
-    return MovedMean(since.by, since.low, since.high, since.worse, day, before, False, since.means)
+        return replace(found, by=sign * found.by, low=low, high=high)
+    return change(manifest, summary, earlier)
 
 
-def _measured(manifest: Manifest, metric: str) -> Iterator[MovedMean]:
-    """Drops, whose signs are not turned yet."""
-    for one in manifest.findings:
-        own = one.kind == "metric" and one.metric == metric and one.segment is None
-        if own and one.drop is not None and (label := one.baseline_label):
-            ends = one.drop_low, one.drop_high
-            yield MovedMean(one.drop, *ends, False, label, one.baseline, True, one.means)
+def _measured(manifest: Manifest, metric: str) -> Iterator[MeanMove]:
+    """The metric's drops, as moves by their size."""
+    for one in _rules(manifest, metric):
+        if one.drop is not None and (label := brief(one.baseline_label or "", 60)):
+            ends, before = (one.drop_low, one.drop_high), one.baseline
+            yield MeanMove(one.drop, *ends, one.drop > 0, label, before, one.means, by_rule=True)
     for fall in manifest.falls:
         if fall.metric == metric:
-            ends = fall.low, fall.high
-            yield MovedMean(fall.drop, *ends, True, fall.label, fall.before, True, fall.means)
+            ends, label = (fall.low, fall.high), brief(fall.label, 60)
+            worse = fall.drop > 0
+            yield MeanMove(fall.drop, *ends, worse, label, fall.before, fall.means, by_rule=True)
 
 
 def _mix(manifest: Manifest, metric: str) -> str:
-    """Of the first rule over all rows that held like against like."""
-    for one in manifest.findings:
-        own = one.kind == "metric" and one.metric == metric and one.segment is None
-        if own and one.mix is not None and one.drop is not None:
-            told = mix_text(one.drop + one.mix, one.mix, one.mix_tags)
-            return f"like for like: {told}" if told else ""
+    """What the first rule over all rows says about the mix of tags."""
+    for one in _rules(manifest, metric):
+        if one.mix is not None and one.drop is not None:
+            words = mix_text(one.drop + one.mix, one.mix, one.mix_tags)
+            return f"like for like: {words}" if words else ""
     return ""
 
 
-def detects(manifest: Manifest, summary: Summary) -> str:
-    """The smallest change for the worse that is seen on four nights of five, in words."""
+def _rules(manifest: Manifest, metric: str) -> Iterator[Finding]:
+    """The findings of rules on the metric over all rows."""
+    for one in manifest.findings:
+        if one.kind == "metric" and one.metric == metric and one.segment is None:
+            yield one
+
+
+def _detects(manifest: Manifest, summary: Summary) -> str:
+    """The smallest change for the worse that is found with a probability of 80%, in words."""
     least, against = detectable(manifest, summary)
     if least is None:
         return ""
@@ -156,18 +126,10 @@ def detects(manifest: Manifest, summary: Summary) -> str:
 
 
 def detectable(manifest: Manifest, summary: Summary) -> tuple[float | None, str]:
-    """The minimum detectable effect: of the comparison that a rule made over all rows, where there
-    is one, else of the mean against a known level."""
-    for finding in manifest.findings:
-        own = finding.kind == "metric" and finding.metric == summary.metric
-        if own and finding.segment is None and finding.drop is not None and finding.mde is not None:
-            return finding.mde, f" against {brief(finding.baseline_label, 60)}"
+    """The minimum detectable effect, and the baseline of a rule's comparison over all rows. Without
+    such a rule it is that of the mean compared with a known level.
+    """
+    for one in _rules(manifest, summary.metric):
+        if one.drop is not None and one.mde is not None:
+            return one.mde, f" against {brief(one.baseline_label, 60)}"
     return summary.mde, ""
-
-
-def _bins(histogram: Sequence[int]) -> tuple[HistogramBin, ...]:
-    total = sum(histogram)
-    return tuple(
-        HistogramBin(bin_label(i, len(histogram)), rows, share(rows, total))
-        for i, rows in enumerate(histogram)
-    )

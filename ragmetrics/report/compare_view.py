@@ -1,47 +1,46 @@
-"""A against B as a reader sees it: each line with a word for what it says, the worst first.
+"""The view of a comparison of A with B: one line per metric and segment, what got worse first.
 
-What a page may weigh is decided here: lines, rows and contexts are bounded, and how many are left
-out is told.
+The pages of comparisons, nights and index builds show this view. It bounds the size of a page: it
+holds a limited number of lines, rows and contexts, and the numbers of those that are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 from typing import TypeAlias
 
 from ragmetrics.model import Comparison, MetricChange, MovedContext, MovedRow, RowValue
-from ragmetrics.report.earlier_retrieval import became
-from ragmetrics.report.formatting import digits, number, plural
-from ragmetrics.report.truncation import MarkedText, TextBudget
+from ragmetrics.report.formatting import MarkedText, TextBudget, digits, number, plural
+from ragmetrics.report.row_selection import became
 from ragmetrics.text import finite
 
 Means: TypeAlias = tuple[float | None, float | None]
-"""Of A and of B."""
+"""The means of A and of B."""
 MOST_LINES = 24
-"""Values of one tag that are shown, those that most likely got worse."""
+"""Most values of one tag: those that most likely got worse."""
 MOST_TAGS = 8
-_AT_ONCE = 5
-"""Lines of a tag that stand open, with all that got significantly worse; others fold away."""
+_OPEN = 5
+"""Fewest lines of a tag that are open. Lines that are significantly worse are always open."""
 _ALL_LINES = 96
-"""Of all tags together."""
+"""Most lines of all tags together."""
 MOST_ROWS = 15
 _ROOM = 90_000
 """Bytes of retrieved texts on one page."""
 _LEAST_SCALE = 0.02
-_FEW = 4
-"""Times the usual end of an interval: beyond it one is cut, or a few questions would make of all
-others a dot."""
+_USUAL = 4
+"""How much longer than the median an interval may be before its bar is cut: otherwise one wide
+interval makes all other bars too small to read."""
 _BRIEF = 140
-"""Characters of a context that stayed: what left and what came is what a reader looks for."""
-_MOST_TOLD = 4
+"""Characters of a context that is on both sides: readers look for the others."""
+_MOST_WORSE = 4
 """Metrics, and segments, that the first lines of a page name."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """An interval drawn from left to right, in hundredths of the width: 50 is no difference."""
+    """An interval from left to right, in hundredths of the width: 50 is no difference."""
 
     low: float
     high: float
@@ -50,17 +49,16 @@ class Bar:
 
 @dataclass(frozen=True)
 class ComparisonLine:
-    """One metric from A to B, over all rows or over those of a segment."""
+    """One metric in A and B, over all rows or over those of a segment."""
 
     change: MetricChange
     state: str
-    """An icon's name,"""
+    """The name of an icon."""
     word: str
-    """and the word for it."""
     bar: Bar | None
     of_rows: Means | None = None
-    """The means of all rows on both sides, as other pages have them; those of the change count each
-    question once."""
+    """The means of all rows, as other pages show them. The means of the change count each question
+    once."""
 
     @property
     def is_worse(self) -> bool:
@@ -69,12 +67,12 @@ class ComparisonLine:
 
     @property
     def difference(self) -> str:
-        """B less A with its sign, as exact as its interval bears it."""
+        """B less A with its sign, rounded as far as the interval allows."""
         return _signed(self.change.difference, self.change)
 
     @property
     def ends(self) -> str:
-        """Its interval."""
+        """The interval of the difference."""
         one = self.change
         if one.low is None or one.high is None:
             return ""
@@ -82,7 +80,7 @@ class ComparisonLine:
 
     @property
     def over(self) -> str:
-        """`over the same 138 questions`: what the means of the change are of."""
+        """`over the same 138 questions`: the questions of the change's means."""
         one = self.change
         if one.paired:
             return f"over the same {one.questions:,} questions"
@@ -107,28 +105,28 @@ class TagLines:
     lines: tuple[ComparisonLine, ...]
     worse: int
     more: int
-    """Lines left out: they less likely got worse."""
+    """Lines left out, which less likely got worse."""
 
     @property
     def compares(self) -> bool:
-        """Whether any of its values stands on both sides."""
+        """Whether any value of the tag is on both sides."""
         return any(one.change.difference is not None for one in self.lines)
 
     @property
     def first(self) -> tuple[ComparisonLine, ...]:
-        """The lines that stand open."""
+        """The open lines."""
         worse = [place for place, one in enumerate(self.lines, 1) if one.is_worse]
-        return self.lines[: max(_AT_ONCE, *worse, 0)]
+        return self.lines[: max(_OPEN, *worse, 0)]
 
     @property
     def rest(self) -> tuple[ComparisonLine, ...]:
-        """The others, none of which got significantly worse."""
+        """The other lines, none of them significantly worse."""
         return self.lines[len(self.first) :]
 
 
 @dataclass(frozen=True)
 class ShownContext:
-    """A retrieved context with what became of it."""
+    """A retrieved context, and what became of it from A to B."""
 
     context: MovedContext
     state: str
@@ -139,71 +137,74 @@ class ShownContext:
 
 @dataclass(frozen=True)
 class ShownRow:
-    """A question that moved far, by the metrics that it moved by."""
+    """A question whose values moved far, with the metrics that moved."""
 
     row: MovedRow
     moved: tuple[RowValue, ...]
     contexts: tuple[ShownContext, ...]
-    more: int
-    left: int
-    came: int
+
+    @property
+    def more(self) -> int:
+        """Contexts left out."""
+        return self.row.more_contexts + len(self.row.contexts) - len(self.contexts)
 
     @property
     def changed(self) -> str:
         """`2 contexts left, 1 came`."""
-        told = [f"{plural(self.left, 'context')} left"] if self.left else []
-        told += [f"{self.came:,} came"] if self.came else []
-        return ", ".join(told) or "the same contexts on both sides"
+        left = sum(one.rank_b is None for one in self.row.contexts)
+        came = sum(one.rank_a is None for one in self.row.contexts)
+        words = [
+            f"{plural(left, 'context')} left" if left else "",
+            f"{came:,} came" if came else "",
+        ]
+        return ", ".join(filter(None, words)) or "the same contexts on both sides"
 
 
 @dataclass(frozen=True)
 class CompareView:
-    """All that a page says of a comparison."""
+    """The content of a comparison's page."""
 
     found: Comparison
     state: str
-    """Of all of it: an icon's name."""
+    """The name of an icon for the whole comparison."""
     sentence: str
     lines: tuple[ComparisonLine, ...]
     tags: tuple[TagLines, ...]
     rows: tuple[ShownRow, ...]
-    more_rows: int
+
+    @property
+    def more_rows(self) -> int:
+        """Questions left out."""
+        return len(self.found.rows) - len(self.rows)
 
     @property
     def worse(self) -> list[ComparisonLine]:
         """Where B is significantly worse: metrics, then the segments that most likely are."""
         segments = (line for table in self.tags for line in table.lines if line.is_worse)
-        whole = [line for line in self.lines if line.is_worse][:_MOST_TOLD]
-        return [*whole, *sorted(segments, key=_likeliest)[:_MOST_TOLD]]
+        whole = [line for line in self.lines if line.is_worse][:_MOST_WORSE]
+        return [*whole, *sorted(segments, key=_likeliest)[:_MOST_WORSE]]
 
 
 def compare_view(found: Comparison, means: Mapping[str, Means] | None = None) -> CompareView:
-    """What a page says of a comparison; `means` are those of all rows on both sides by metric."""
-    known = means or {}
-    whole = (replace(one, of_rows=known.get(one.change.metric)) for one in _lines(found.metrics))
-    lines = tuple(sorted(whole, key=_likeliest))
+    """The view of a comparison; `means` are the means of all rows of both sides by metric."""
     budget = TextBudget(_ROOM)
     rows = []
     for row in found.rows[:MOST_ROWS]:
         if budget.empty:
             break
         rows.append(_row(row, budget))
-    state, sentence = _verdict(found)
-    return CompareView(
-        found, state, sentence, lines, _by_tag(found), tuple(rows), len(found.rows) - len(rows)
-    )
+    lines = tuple(_lines(found.metrics, means or {}))
+    return CompareView(found, *_verdict(found), lines, _by_tag(found), tuple(rows))
 
 
 def _verdict(found: Comparison) -> tuple[str, str]:
-    """The state of a comparison, and what it says in one sentence."""
+    """The state of a comparison, and its result in one sentence."""
     compared = found.compared
     if not compared:
         return "no_data", "nothing can be compared"
     if lost := [one for one in found.metrics if one.significantly_worse()]:
-        return (
-            "firing",
-            f"B is significantly worse by {plural(len(lost), 'metric')} of {len(compared):,}",
-        )
+        many = f"{plural(len(lost), 'metric')} of {len(compared):,}"
+        return "firing", f"B is significantly worse by {many}"
     if where := found.significantly_worse():
         names = plural(len({str(one.segment) for one in where}), "segment")
         return "fell", f"no metric got significantly worse over all rows, but {names} did"
@@ -213,17 +214,23 @@ def _verdict(found: Comparison) -> tuple[str, str]:
     return "ok", "nothing got significantly worse"
 
 
-def _lines(changes: Sequence[MetricChange]) -> list[ComparisonLine]:
-    """Lines on one scale."""
+def _lines(
+    changes: Sequence[MetricChange], means: Mapping[str, Means] | None = None
+) -> list[ComparisonLine]:
+    """Lines with bars on one scale, what most likely got worse first."""
     known = (finite(end) for one in changes for end in (one.low, one.high))
     ends = [abs(end) for end in known if end is not None]
     points = [abs(one.difference) for one in changes if one.difference is not None]
-    usual = min(max(ends, default=0.0), _FEW * median(ends or [0.0]))
+    usual = min(max(ends, default=0.0), _USUAL * median(ends or [0.0]))
     scale = max(usual, 1.2 * max(points, default=0.0), _LEAST_SCALE)
-    return [ComparisonLine(one, *_says(one), _bar(one, scale)) for one in changes]
+    lines = [
+        ComparisonLine(one, *_result(one), _bar(one, scale), (means or {}).get(one.metric))
+        for one in changes
+    ]
+    return sorted(lines, key=_likeliest)
 
 
-def _says(one: MetricChange) -> tuple[str, str]:
+def _result(one: MetricChange) -> tuple[str, str]:
     if one.difference is None:
         return "no_data", "not compared"
     if one.significantly_worse():
@@ -240,7 +247,7 @@ def _bar(one: MetricChange, scale: float) -> Bar | None:
 
 
 def _likeliest(line: ComparisonLine) -> tuple[bool, float]:
-    """What most likely got worse comes first; what could not be compared comes last."""
+    """Sort key: what most likely got worse first, what could not be compared last."""
     return line.change.p_value is None, line.change.p_value or 0.0
 
 
@@ -252,14 +259,13 @@ def _by_tag(found: Comparison) -> tuple[TagLines, ...]:
     tables = []
     most = min(MOST_LINES, _ALL_LINES // max(1, min(len(tags), MOST_TAGS)))
     for tag, changes in list(tags.items())[:MOST_TAGS]:
-        lines = sorted(_lines(changes), key=_likeliest)
+        lines = _lines(changes)
         worse = sum(line.is_worse for line in lines)
         tables.append(TagLines(tag, tuple(lines[:most]), worse, max(0, len(lines) - most)))
     return tuple(sorted(tables, key=lambda table: -table.worse))
 
 
 def _row(row: MovedRow, budget: TextBudget) -> ShownRow:
-    moved = [one for one in row.values if _far(one)]
     shown: list[ShownContext] = []
     for context in row.contexts:
         if budget.empty and shown:
@@ -267,33 +273,26 @@ def _row(row: MovedRow, budget: TextBudget) -> ShownRow:
         both = context.rank_a is not None and context.rank_b is not None
         longest = _BRIEF if both and not context.rewritten else len(context.text)
         passage = budget.passage(context.text, longest=longest)
-        shown.append(ShownContext(context, *_became(context), passage))
-    return ShownRow(
-        row,
-        tuple(sorted(moved, key=_far, reverse=True)),
-        tuple(shown),
-        row.more_contexts + len(row.contexts) - len(shown),
-        left=sum(one.rank_b is None for one in row.contexts),
-        came=sum(one.rank_a is None for one in row.contexts),
-    )
+        shown.append(ShownContext(context, became(context), _words(context), passage))
+    moved = sorted(filter(_distance, row.values), key=_distance, reverse=True)
+    return ShownRow(row, tuple(moved), tuple(shown))
 
 
-def _far(one: RowValue) -> float:
+def _distance(one: RowValue) -> float:
     if one.value_a is None or one.value_b is None:
         return 0.0
     return round(abs(one.value_b - one.value_a), 9)
 
 
-def _became(one: MovedContext) -> tuple[str, str]:
-    """What became of a context, and the words for it."""
-    fate = became(one)
+def _words(one: MovedContext) -> str:
+    """What became of a context: `came`, `up from 3 to 2`, `stayed, with another text`."""
     if one.rank_a is None or one.rank_b is None:
-        return fate, fate
+        return became(one)
     words = "stayed"
     if one.rank_a != one.rank_b:
         up = "up" if one.rank_b < one.rank_a else "down"
         words = f"{up} from {one.rank_a} to {one.rank_b}"
-    return fate, f"{words}, with another text" if one.rewritten else words
+    return f"{words}, with another text" if one.rewritten else words
 
 
 def _signed(value: float | None, one: MetricChange) -> str:

@@ -1,4 +1,4 @@
-"""What a run cost: who was asked what by which metric, and what its budget let be judged."""
+"""What a run cost, by metric and judge, and what its budget or sample left out."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from ragmetrics.model import (
     Summary,
     Usage,
 )
-from ragmetrics.report.formatting import brief, plain, plural
+from ragmetrics.report.formatting import one_line, plural
 from ragmetrics.text import NO_VALUE, share
 
 _TOLERATED = 1.1
-"""Times the half width that was asked for: the next night's spread is not that of the last ones."""
+"""How many times the requested half width is accepted, as the spread differs between nights."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """A line of what was asked: a metric with all that it asked of judges, or one of its parts."""
+    """One line of costs: all requests of a metric to judges, or one part of them."""
 
     label: str
     usage: Usage
     is_part: bool = False
-    """Whether it stands under its metric: one judge of several, or the embeddings."""
+    """Whether it belongs to the metric above: one of several judges, or the embeddings."""
     known_usd: float | None = None
-    """Of what several asked, the money where a price is set."""
+    """The money of the judges that have a price, if the line is a sum."""
 
     @property
     def money(self) -> str:
-        """`$1.20`; `≥ $1.20` where a price is missing of several, a dash where none is known."""
+        """`$1.20`; `≥ $1.20` if one of several prices is missing, a dash if no price is known."""
         if self.usage.usd is None and self.known_usd is not None:
             return f"≥ {money(self.known_usd)}"
         return paid(self.usage)
 
     @property
     def cached(self) -> str:
-        """The share of the prompts that the endpoint had in its cache."""
+        """The share of the prompt tokens that were in the endpoint's cache."""
         return cached_share(self.usage)
 
 
 def cost_lines(by_metric: Mapping[str, Mapping[str, Usage]]) -> Sequence[Cost]:
-    """A line per metric; under it its judges, where they are several, and the embeddings."""
+    """A line per metric, then lines for its judges, if it has several, and its embeddings."""
     lines = []
     for metric, of in by_metric.items():
-        asked = {name: one for name, one in of.items() if _is_told(one)}
+        asked = {name: one for name, one in of.items() if _is_shown(one)}
         judges = [name for name in asked if name != EMBEDDINGS]
         if asked:
             lines.append(_together(metric, [asked[name] for name in judges]))
@@ -72,20 +72,20 @@ def _together(label: str, asked: Sequence[Usage]) -> Cost:
     return Cost(label, sum(asked, Usage()), known_usd=sum(known) if known else None)
 
 
-def _is_told(one: Usage) -> bool:
+def _is_shown(one: Usage) -> bool:
     return bool(one.requests or one.answered_from_store or one.shared or one.prompt_tokens)
 
 
 def costs(manifest: Manifest) -> Sequence[Cost]:
-    """The lines of a night, in the manifest's order; none where nothing was paid for."""
+    """The lines of a night in the manifest's order; empty if nothing was paid for."""
     lines = cost_lines(manifest.usage_by_metric)
     return lines if any(line.usage.prompt_tokens for line in lines) else []
 
 
 def money_text(total: Usage, by_metric: Mapping[str, Mapping[str, Usage]]) -> str:
-    """The money in words: all of it, or as much as is known and whose price is not set.
+    """The money in words: the sum, or the known part and the names without a price.
 
-    Nothing where no token was used.
+    Empty if no token was used.
     """
     if total.usd is not None:
         return money(total.usd)
@@ -94,17 +94,17 @@ def money_text(total: Usage, by_metric: Mapping[str, Mapping[str, Usage]]) -> st
     known = [one.usd for _, one in asked if one.usd is not None]
     if not missing:
         return "money not known: a price is not set" if total.tokens else ""
-    unknown = f"no price is set for {', '.join(brief(plain(name), 200) for name in missing)}"
+    unknown = f"no price is set for {', '.join(one_line(name, 200) for name in missing)}"
     return f"{money(sum(known))} and more: {unknown}" if known else f"money not known: {unknown}"
 
 
 def cached_share(usage: Usage) -> str:
-    """`78%`; nothing where the endpoint says nothing of it."""
+    """`78%`; empty if the endpoint reports no cached tokens."""
     return share(usage.cached_tokens, usage.prompt_tokens) if usage.cached_tokens else ""
 
 
 def money(usd: float | None) -> str:
-    """`$12.34`, below a dollar in as many as four digits; a dash where no price is known."""
+    """`$12.34`, with up to four decimals below a dollar; a dash if no price is known."""
     if usd is None:
         return NO_VALUE
     if 0 < usd < 0.00005:
@@ -114,7 +114,7 @@ def money(usd: float | None) -> str:
 
 
 def paid(usage: Usage) -> str:
-    """What was paid: a dash where no price is set, `$0.00` where no token was used."""
+    """What was paid: a dash if no price is set, `$0.00` if no token was used."""
     return money(usage.usd if usage.tokens else 0.0)
 
 
@@ -130,87 +130,85 @@ def limits_text(one: SpendLimits) -> str:
 
 def usage_text(usage: Usage) -> str:
     """What was spent in words: `950 requests, 160,000 tokens, $0.09`."""
-    told = f"{plural(usage.requests, 'request')}, {plural(usage.tokens, 'token')}"
-    return told if usage.usd is None else f"{told}, {money(usage.usd)}"
+    words = f"{plural(usage.requests, 'request')}, {plural(usage.tokens, 'token')}"
+    return words if usage.usd is None else f"{words}, {money(usage.usd)}"
 
 
 def budget_text(report: BudgetReport) -> str:
-    """In a sentence, what the budget let be judged, and what it did not reach."""
+    """What share of the questions the budget was enough for, and the rows over, in words."""
     if report.share == 1:
-        told = "enough for all questions"
+        words = "enough for all questions"
     else:
-        told = f"enough for {share(report.share, 1)} of the questions"
+        words = f"enough for {share(report.share, 1)} of the questions"
     if not report.rows_over:
-        return told
+        return words
     outside, cut = report.rows_over - report.rows_cut_off, report.rows_cut_off
     if not cut:
-        return f"{told}; {plural(outside, 'row')} over"
-    told = f"by the estimate {told}; "
+        return f"{words}; {plural(outside, 'row')} over"
+    words = f"by the estimate {words}; "
     if outside:
-        told += f"{plural(outside, 'row')} over, outside the sample; "
-    return f"{told}{plural(cut, 'row')} over, as it was used up during the run"
+        words += f"{plural(outside, 'row')} over, outside the sample; "
+    return f"{words}{plural(cut, 'row')} over, as it was used up during the run"
 
 
 def was_over(report: BudgetReport) -> bool:
-    """Whether the budget left anything unjudged."""
+    """Whether the budget left any row without a judge."""
     return report.share < 1 or report.rows_over > 0
 
 
 def judged_rows(report: BudgetReport, rows: int, sample: SampleReport | None = None) -> str:
-    """In a sentence, how many of all rows were judged; of a sample, how many of it were not."""
+    """How many rows the budget allowed; with a sample, how many of its rows it left out."""
     if sample:
         return f"A budget left out {plural(report.rows_over, 'row')} of the sample."
     return f"A budget let {rows - report.rows_over:,} of {plural(rows, 'row')} be judged."
 
 
 def sample_text(report: SampleReport, rows: int) -> str:
-    """In words, how many of all rows were judged: `500 of 20,000 rows judged, the others by the
-    embedded judge alone`.
-    """
-    told = f"{report.judged:,} of {plural(rows, 'row')} judged"
-    return told if report.judged >= rows else f"{told}, the others by the embedded judge alone"
+    """`500 of 20,000 rows judged, the others by the embedded judge alone`."""
+    words = f"{report.judged:,} of {plural(rows, 'row')} judged"
+    return words if report.judged >= rows else f"{words}, the others by the embedded judge alone"
 
 
 def sample_cost_text(report: SampleReport) -> str:
-    """In words, what a sample cost, and about what all rows would have cost."""
+    """What a sample cost, and approximately what all rows would have cost, in words."""
     if not report.spent.requests and not (report.whole and report.whole.requests):
         return "it cost nothing: no request left this machine"
-    told = f"spent: {usage_text(report.spent)}"
+    words = f"spent: {usage_text(report.spent)}"
     if report.whole is None:
-        return f"{told}; nothing that was sent tells what all rows would have cost"
-    return f"{told}; all rows would have cost about {usage_text(report.whole)}"
+        return f"{words}; nothing that was sent shows what all rows would have cost"
+    return f"{words}; all rows would have cost about {usage_text(report.whole)}"
 
 
 def narrowed_text(summaries: Sequence[Summary]) -> str:
-    """By how much the embedded judge narrows the interval of each metric that was sampled."""
-    told = (
+    """How much the embedded judge narrows the interval of each sampled metric, in words."""
+    words = (
         f"{one.metric} {share(gain, 1) if gain >= 0.001 else 'not at all'}"
         for one in summaries
         if (gain := _gain(one)) is not None
     )
-    return ", ".join(told)
+    return ", ".join(words)
 
 
 def too_wide(report: SampleReport, summaries: Sequence[Summary]) -> str:
-    """The metrics whose interval is more than a tenth wider than the half width that was asked for:
-    scores spread more than before, or all rows are too few. Nothing where there is none.
+    """The metrics whose interval is more than a tenth wider than requested, if there are any.
+
+    Their scores spread more than before, or there are too few rows.
     """
     asked = report.half_width
     if asked is None:
         return ""
-    half = {
-        one.metric: (one.high - one.low) / 2
-        for one in summaries
-        if one.sample and one.low is not None and one.high is not None
-    }
+    half = {one.metric: _half_width(one.low, one.high) for one in summaries if one.sample}
     wide = [f"{name} ±{found:.3f}" for name, found in half.items() if found > _TOLERATED * asked]
     return f"wider than ±{asked:g}: {', '.join(wide)}" if wide else ""
 
 
 def _gain(one: Summary) -> float | None:
-    alone = one.sample
-    if alone is None or one.low is None or one.high is None:
+    """By which share the interval is narrower than that of the judged rows alone."""
+    if one.sample is None:
         return None
-    if alone.low is None or alone.high is None or alone.high <= alone.low:
-        return None
-    return 1 - (one.high - one.low) / (alone.high - alone.low)
+    whole, alone = _half_width(one.low, one.high), _half_width(one.sample.low, one.sample.high)
+    return 1 - whole / alone if alone and one.low is not None else None
+
+
+def _half_width(low: float | None, high: float | None) -> float:
+    return 0.0 if low is None or high is None else max(0.0, high - low) / 2

@@ -1,23 +1,22 @@
-"""The glossary: what each metric, statistic and state means, in one line each.
+"""The glossary: every term of the product with its definition, as glossary.toml has it.
 
-glossary.html
-
-The same lines stand at hover and focus wherever a page uses the term: `_parts.html`, macro `term`.
+A page shows a definition at hover and focus wherever it uses the term: `_parts.html`, macro `term`.
 """
 
 from __future__ import annotations
 
-from ragmetrics.metrics import metrics
-from ragmetrics.report.glossary_terms import GROUPS
-from ragmetrics.report.templating import render_page
-from ragmetrics.storage import Files
+import tomllib
+from importlib.resources import files
 
-PAGE = "glossary.html"
+from ragmetrics.text import slug
+
+GROUPS: dict[str, dict[str, str]] = tomllib.loads(
+    (files("ragmetrics.report") / "glossary.toml").read_text("utf-8")
+)
+"""Definitions by term, grouped by heading."""
+TERMS = {term: line for group in GROUPS.values() for term, line in group.items()}
 
 
-def write_glossary(site: Files) -> str:
-    """Write the page, unless the site has it as it would be; return its path."""
-    page = render_page("glossary.html", 0, groups=GROUPS, metrics=metrics())
-    if site.find(PAGE) != page:
-        site.write(PAGE, page)
-    return PAGE
+def anchor_of(term: str) -> str:
+    """The term's address in the glossary: `term-p-value`."""
+    return f"term-{slug(term.lower().replace('α', 'alpha'))}"

@@ -1,24 +1,24 @@
-"""One night: how it stands, each metric, where it is low, its rows, and what it was made of.
+"""The pages of one night; the first shows its state, metrics, low segments, rows and sources.
 
 2026-11-19/index.html
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from urllib.parse import quote
 
 import yaml
 
-from ragmetrics.model import Calibration, Manifest, WorstRow
+from ragmetrics.model import Calibration, Manifest
 from ragmetrics.report.calibration import trusted
-from ragmetrics.report.calibration_page import CALIBRATION_PAGE as CALIBRATIONS
+from ragmetrics.report.calibration_page import CALIBRATION_PAGE
 from ragmetrics.report.cards import cards
 from ragmetrics.report.costs import costs
-from ragmetrics.report.coverage import coverage
+from ragmetrics.report.figure_layout import histogram_figure
 from ragmetrics.report.formatting import clean, duration
-from ragmetrics.report.histogram import histogram_figure
 from ragmetrics.report.night_status import (
     explained_rules,
     find_night_status,
@@ -27,33 +27,59 @@ from ragmetrics.report.night_status import (
     needing_reader,
     shown_rules,
 )
+from ragmetrics.report.night_tables import STEPS, found_statuses, tag_tables
 from ragmetrics.report.row_selection import KeptRow
-from ragmetrics.report.rows_page import PAGE as ROWS
-from ragmetrics.report.segments import STEPS, tag_tables
+from ragmetrics.report.rows_page import ROWS, write_rows
+from ragmetrics.report.summaries import SUMMARY, summary_page
 from ragmetrics.report.templating import render_page
+from ragmetrics.storage import Files
 
 _SHOWN = 5
-"""Rows of a metric that the night's page names; all of them are on the page of rows."""
+"""Rows of a metric on the night's page; the page of rows has all of them."""
 
 
 @dataclass(frozen=True)
 class RowLine:
-    """One row in one metric: a value, and where its texts are shown, if they are kept."""
+    """One row in one metric: its value, and a link to its texts if they are kept."""
 
     question: str
     value: float | None
     before: float | None
-    """Of a row that fell: the mean of its question the night before."""
+    """For a row that fell, the mean of its question on the night before."""
     link: str
 
 
 @dataclass(frozen=True)
 class RowGroup:
-    """The rows of one metric that a reader should look at first, worst first."""
+    """The rows of one metric to look at first, worst first."""
 
     metric: str
-    lowest: tuple[RowLine, ...]
-    fell: tuple[RowLine, ...]
+    lowest: list[RowLine]
+    fell: list[RowLine]
+
+
+def write_night(
+    site: Files,
+    manifest: Manifest,
+    earlier: Sequence[Manifest],
+    rows: Sequence[KeptRow],
+    calibrations: Sequence[Calibration] = (),
+    *,
+    changed_since: date | None = None,
+    raw: str = "",
+) -> str:
+    """Write the pages of a night; return the path of its first page, relative to the site.
+
+    `earlier` are the nights before, oldest first; `rows` are the rows of this night to show. Of the
+    `calibrations`, the page shows those of the night's judges. `changed_since` is the night that
+    changes.html compares with, if there is such a page. `raw` is the folder of the night's scores.
+    """
+    write_rows(site, manifest, rows)
+    site.write(f"{manifest.date}/{SUMMARY}", summary_page(manifest, earlier))
+    page = night_page(manifest, earlier, rows, calibrations, changed_since=changed_since, raw=raw)
+    path = f"{manifest.date}/index.html"
+    site.write(path, page)
+    return path
 
 
 def night_page(
@@ -61,15 +87,11 @@ def night_page(
     earlier: Sequence[Manifest],
     rows: Sequence[KeptRow] = (),
     calibrations: Sequence[Calibration] = (),
-    pages: Mapping[str, str] | None = None,
+    *,
+    changed_since: date | None = None,
     raw: str = "",
 ) -> bytes:
-    """The page of a night; `earlier` are the nights before, oldest first, `rows` those that are
-    shown of this one.
-
-    `pages` are the night's other pages, by what a link to them says; `raw` is where its scores lie
-    as Parquet.
-    """
+    """The first page of a night; for the parameters see `write_night`."""
     numbers, rules = has_numbers(manifest), shown_rules(manifest, earlier)
     return render_page(
         "night.html",
@@ -82,61 +104,48 @@ def night_page(
         steps=STEPS,
         findings=rules,
         explained=explained_rules(manifest, rules),
-        coverage=coverage(manifest),
-        groups=row_groups(manifest, rows),
+        found_statuses=found_statuses(manifest),
+        groups=_row_groups(manifest, rows),
         most_rows=_SHOWN,
         rows_page=ROWS if rows else "",
         previous=earlier[-1].date if earlier else None,
         earlier_nights=len(earlier),
-        pages=pages or {},
+        changed_since=changed_since,
         raw=raw,
-        settings=settings_text(manifest),
+        settings=_settings_text(manifest),
         took=duration(manifest.finished_at - manifest.started_at),
         trusted=trusted(manifest, calibrations),
         costs=costs(manifest),
-        calibration_page=CALIBRATIONS,
+        calibration_page=CALIBRATION_PAGE,
     )
 
 
-def row_groups(manifest: Manifest, rows: Sequence[KeptRow]) -> list[RowGroup]:
-    """The rows to look at by metric, those metrics first that need a reader.
+def _row_groups(manifest: Manifest, rows: Sequence[KeptRow]) -> list[RowGroup]:
+    """The rows to look at by metric; metrics that need a reader come first.
 
-    A worst row that is not kept, as its texts are gone from the store, is named all the same.
+    A worst row is named even if it is not kept, because its texts are gone from the store.
     """
     states = metric_states(manifest)
     keys = {one.place: one.key for one in rows}
     fell = [(why, one) for one in rows for why in one.why if why.kind == "fell"]
-    fell.sort(key=lambda found: -abs((found[0].before or 0.0) - (found[0].value or 0.0)))
-    metrics = dict.fromkeys([*(one.metric for one in manifest.worst), *(w.metric for w, _ in fell)])
-    return [
-        RowGroup(
-            metric,
-            tuple(
-                RowLine(one.user_input, one.value, None, _link(keys.get(_place(one))))
-                for one in manifest.worst
-                if one.metric == metric
-            ),
-            tuple(
-                RowLine(one.row.user_input, why.value, why.before, _link(one.key))
-                for why, one in fell
-                if why.metric == metric
-            ),
-        )
-        for metric in sorted(metrics, key=lambda metric: needing_reader(metric, states))
-    ]
-
-
-def _place(row: WorstRow) -> tuple[int, int]:
-    return row.shard, row.position
+    fell.sort(key=lambda found: -found[0].fall)
+    groups: dict[str, RowGroup] = {}
+    for row in manifest.worst:
+        line = RowLine(row.user_input, row.value, None, _link(keys.get((row.shard, row.position))))
+        groups.setdefault(row.metric, RowGroup(row.metric, [], [])).lowest.append(line)
+    for why, one in fell:
+        line = RowLine(one.row.user_input, why.value, why.before, _link(one.key))
+        groups.setdefault(why.metric, RowGroup(why.metric, [], [])).fell.append(line)
+    return sorted(groups.values(), key=lambda group: needing_reader(group.metric, states))
 
 
 def _link(key: str | None) -> str:
-    """Where a row stands on the page of rows; nowhere if it is not kept."""
+    """A row's place on the page of rows; empty if the row is not kept."""
     return "" if key is None else f"{ROWS}#row={quote(key, safe='')}"
 
 
-def settings_text(manifest: Manifest) -> str:
-    """The settings that the night ran by, as YAML; nothing where an older version kept none."""
+def _settings_text(manifest: Manifest) -> str:
+    """The settings of the night's run as YAML; empty if an older version stored none."""
     if not manifest.settings:
         return ""
     return clean(yaml.safe_dump(manifest.settings, sort_keys=False, allow_unicode=True))

@@ -1,4 +1,4 @@
-"""The state of a night and of a rule: one word, one sentence, and the findings behind it."""
+"""The state of a night, a rule and a metric: a word, a sentence, and the findings behind it."""
 
 from __future__ import annotations
 
@@ -39,29 +39,29 @@ _ORDER: tuple[MetricState, ...] = ("firing", "pending", "fell", "no_data", "unco
 
 _MOST_NOTES = 8
 _ALIKE = 200
-"""Characters by which a problem is known again."""
+"""Characters that identify a problem."""
 
 
 @dataclass(frozen=True)
 class NightStatus:
-    """What to know of a night in five seconds."""
+    """The state of a night in a few words."""
 
     date: date
     state: NightState
     words: str
     incidents: tuple[Incident, ...] = ()
-    """Those that explain the state, worst first."""
+    """The incidents that explain the state, worst first."""
     notes: tuple[str, ...] = ()
     lowest: tuple[Summary, ...] = ()
     """For each firing metric, its lowest segment that is significantly below all rows."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The causes of the incidents."""
+        """The finding that is the cause of each incident."""
         return tuple(one.cause for one in self.incidents)
 
     @property
-    def told(self) -> list[str]:
+    def messages(self) -> list[str]:
         """`firing: context_recall is 0.660, limit 0.8`: each incident in a line."""
         return [f"{LABELS[rule_state(one.cause)]}: {one.sentence}" for one in self.incidents]
 
@@ -72,7 +72,7 @@ class NightStatus:
 
 
 def rule_state(finding: Finding) -> RuleState:
-    """The state of one rule; a breach fires at once, and what was not compared is never ok."""
+    """The state of one rule. A breach fires at once; a rule that compared nothing is never ok."""
     if finding.state == "firing" or finding.level == "breach":
         return "firing"
     if finding.level == "no_data":
@@ -93,8 +93,9 @@ def by_state(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def shown_rules(manifest: Manifest, earlier: Sequence[Manifest]) -> list[Finding]:
-    """The findings, those that need a reader first. Of a night without a score also the rules of
-    the last night that was held to any: they are there, and could not be checked.
+    """The findings, those that need a reader first.
+
+    A night without scores also has the rules of the last night with rules, as not checked.
     """
     found = list(manifest.findings)
     if not has_numbers(manifest):
@@ -104,7 +105,7 @@ def shown_rules(manifest: Manifest, earlier: Sequence[Manifest]) -> list[Finding
 
 
 def explained_rules(manifest: Manifest, findings: Sequence[Finding]) -> set[str]:
-    """Keys of the findings that another one explains. Rules on one metric stand each by itself."""
+    """Keys of the findings that another one explains; rules on one metric explain no other."""
     return {
         finding.key
         for one in incidents(findings, manifest)
@@ -114,13 +115,13 @@ def explained_rules(manifest: Manifest, findings: Sequence[Finding]) -> set[str]
 
 
 def _causes(findings: Sequence[Finding], manifest: Manifest) -> list[Incident]:
-    """The incidents by the state of their causes; what explains others before all else."""
+    """The incidents by the state of their causes; incidents that explain others come first."""
     found = incidents(by_state(findings), manifest)
-    return sorted(found, key=lambda one: not one.explained and not _is_ill(one.cause))
+    return sorted(found, key=lambda one: not one.explained and not _night_failed(one.cause))
 
 
-def _is_ill(cause: Finding) -> bool:
-    """Whether the night itself is ill, which comes before what its rules say."""
+def _night_failed(cause: Finding) -> bool:
+    """Whether the night itself failed, which comes before its rules."""
     return cause.kind in ("no_data", "judge_failures") and rule_state(cause) == "firing"
 
 
@@ -152,7 +153,7 @@ def has_numbers(manifest: Manifest) -> bool:
 
 
 def metric_states(manifest: Manifest) -> dict[str, MetricState]:
-    """The state of the worst rule on each metric over all rows; without one, whether it fell."""
+    """The state of the worst rule on each metric over all rows, or `fell` if no rule watches it."""
     states: dict[str, MetricState] = {fall.metric: "fell" for fall in manifest.falls}
     for finding in by_state(manifest.findings):
         state = rule_state(finding)
@@ -162,7 +163,7 @@ def metric_states(manifest: Manifest) -> dict[str, MetricState]:
 
 
 def needing_reader(metric: str, states: Mapping[str, MetricState]) -> tuple[int, bool]:
-    """Sort key: metrics that need a reader first, then those that a rule watches."""
+    """Sort key: metrics that need a reader first, then those with a rule."""
     return _ORDER.index(states.get(metric, "ok")), metric not in states
 
 
@@ -181,22 +182,22 @@ def find_night_status(manifest: Manifest) -> NightStatus:
 
 
 def _judge(manifest: Manifest) -> tuple[NightState, str, tuple[Finding, ...]]:
-    """State, the words for it, and the findings that explain it."""
+    """The state, its words, and the findings that explain it."""
     ordered = [(rule_state(one), one) for one in by_state(manifest.findings)]
     found: dict[MetricState, tuple[Finding, ...]] = {
         state: tuple(one for own, one in ordered if own == state) for state in _ORDER
     }
     firing, pending = found["firing"], found["pending"]
-    # A small segment has too few rows on many nights: that alone does not spoil a good one.
+    # A small segment has too few rows on many nights. That alone does not make a night incomplete.
     blind = tuple(f for f in found["no_data"] if f.segment is None)
     if not has_numbers(manifest):
         return "no_data", "no data", firing + blind
     if firing:
         escalated = sum(one.transition == "escalated" for one in firing)
-        told = f"{_alerts(firing, manifest)} firing"
-        also = f", {escalated} escalated" if escalated else ""
-        also += f", {len(pending)} pending" if pending else ""
-        return "firing", f"{told}{also}", firing + pending
+        words = f"{_alerts(firing, manifest)} firing"
+        words += f", {escalated} escalated" if escalated else ""
+        words += f", {len(pending)} pending" if pending else ""
+        return "firing", words, firing + pending
     if pending:
         return "pending", f"{plural(len(pending), 'alert')} pending, none firing", pending
     if manifest.falls:
@@ -206,13 +207,13 @@ def _judge(manifest: Manifest) -> tuple[NightState, str, tuple[Finding, ...]]:
     if manifest.source.broken or manifest.problems:
         what = "read" if manifest.source.broken else "scored"
         return "incomplete", f"nothing firing, but not all was {what}", ()
-    return _watched(manifest, found["uncompared"])
+    return _quiet(manifest, found["uncompared"])
 
 
-def _watched(
+def _quiet(
     manifest: Manifest, waiting: tuple[Finding, ...]
 ) -> tuple[NightState, str, tuple[Finding, ...]]:
-    """Fine is what a rule has held against something, as nobody else looked."""
+    """A night is fine only if a rule compared something."""
     rules = [finding for finding in manifest.findings if finding.kind == "metric"]
     if not rules:
         return "unwatched", "scored, but no rule watches it", ()
@@ -225,7 +226,7 @@ def _watched(
 
 
 def _alerts(firing: Sequence[Finding], manifest: Manifest) -> str:
-    """`2 alerts`, those not counted that another one explains."""
+    """`2 alerts`, without those that another one explains."""
     found = incidents(firing, manifest)
     rules = sum(len(one.alike) for one in found if one.cause.kind == "metric")
     return plural(len(found) + rules, "alert")
@@ -236,25 +237,33 @@ def _fell(falls: Sequence[UnwatchedDrop]) -> str:
     return unwatched_drop_text(falls[0]) if len(falls) == 1 else many
 
 
+def lowest_segments(manifest: Manifest) -> list[tuple[Summary, Summary]]:
+    """The segments that are significantly worse than all rows, each with the summary of all rows;
+    the largest loss first.
+    """
+    wholes = {one.metric: one for one in manifest.metrics if finite(one.mean) is not None}
+    found = [(one, wholes[one.metric]) for one in worse_segments(manifest) if one.metric in wholes]
+
+    def order(pair: tuple[Summary, Summary]) -> tuple[float, str, str]:
+        one, whole = pair
+        return -one.loss(whole.mean or 0.0), one.metric, str(one.segment)
+
+    return sorted(found, key=order)
+
+
 def _lowest(manifest: Manifest, findings: Sequence[Finding]) -> tuple[Summary, ...]:
-    found: list[Summary] = []
-    wholes = dict.fromkeys(f.metric for f in findings if f.metric and rule_state(f) == "firing")
-    for metric in wholes:
-        whole = manifest.summary(metric)
-        mean = finite(whole.mean) if whole else None
-        below = [
-            (-one.loss(mean), str(one.segment), one)
-            for one in worse_segments(manifest)
-            if one.metric == metric and mean is not None
-        ]
-        found += [segment for _, _, segment in sorted(below, key=lambda one: one[:2])[:1]]
-    return tuple(found)
+    """The lowest segment of each firing metric."""
+    firing = dict.fromkeys(f.metric for f in findings if f.metric and rule_state(f) == "firing")
+    lowest: dict[str, Summary] = {}
+    for one, _ in lowest_segments(manifest):
+        lowest.setdefault(one.metric, one)
+    return tuple(lowest[metric] for metric in firing if metric in lowest)
 
 
 def _notes(
     manifest: Manifest, state: NightState, found: Sequence[Incident] = ()
 ) -> tuple[str, ...]:
-    """What else there is to know, less what the incidents say already."""
+    """Further notes, without what the incidents say already."""
     notes = []
     said = " ".join(one.message for one in found)
     problem = manifest.source.problem or ("" if found else "No row could be scored.")

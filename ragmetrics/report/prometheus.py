@@ -1,18 +1,30 @@
-"""What Prometheus is told of a night: which metrics there are, with which labels.
+"""The newest night for Prometheus: a file in its text format, or a push to a Pushgateway.
 
-All are gauges that begin with `ragmetrics_`: a night is a state, and nothing is counted up from one
-to the next. What is not known is left out, and never 0. A segment's numbers have names of their
-own, so that a sum or a mean over all series of a name makes sense.
+metrics.prom
+
+All metrics are gauges whose names begin with `ragmetrics_`: a night is a state, and nothing counts
+up from one night to the next. An unknown value is left out, and never 0. Numbers of segments have
+names of their own, so a sum or a mean over all series of a name makes sense.
+
+A push replaces all that the Pushgateway has for the same job and dataset, so repeating it changes
+nothing. A failed push is logged as an error; the night is published all the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, time
-from typing import TYPE_CHECKING
+import hashlib
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from http.client import HTTPException
+from typing import TYPE_CHECKING, TypeAlias
+from urllib.error import HTTPError
 
 from ragmetrics.alerts import alert_id
+from ragmetrics.config import PushSettings, fill_headers
 from ragmetrics.model import Finding, Manifest, Summary
 from ragmetrics.report.night_status import (
     LABELS,
@@ -21,9 +33,8 @@ from ragmetrics.report.night_status import (
     find_night_status,
     rule_state,
 )
-from ragmetrics.report.prometheus_labels import label
 from ragmetrics.storage import Files
-from ragmetrics.text import finite
+from ragmetrics.text import clean, finite
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -31,7 +42,7 @@ if TYPE_CHECKING:
 PATH = "metrics.prom"
 MOST_METRICS = 100
 MOST_SEGMENTS = 500
-"""Of metrics and segments together, four series each."""
+"""Most pairs of a metric and a segment, with four series each."""
 MOST_ALERTS = 500
 ALERT_STATES: dict[RuleState, int] = {
     "ok": 0,
@@ -40,41 +51,47 @@ ALERT_STATES: dict[RuleState, int] = {
     "pending": 3,
     "firing": 4,
 }
-"""Worse is more, so that `max` over alerts is the state of them all."""
+"""A worse state has a larger number, so `max` over alerts is their common state."""
+PAUSES = (1.0, 4.0)
+"""Seconds before the second and the third attempt of a push."""
+LONGEST = 120
+_DIGEST_BYTES = 16
+"""Bytes of a digest. Logs may be hostile, and nobody finds two texts with one digest of 16."""
+_WITH_DIGEST = re.compile(rf"~[0-9a-f]{{{2 * _DIGEST_BYTES}}}\Z")
+log = logging.getLogger(__name__)
 
-Labelled = tuple[tuple[str, ...], float | None]
-"""The values of the labels, and that of the sample; None where it is not known."""
-
-
-@dataclass(frozen=True)
-class Family:
-    """One metric: its name, what it is, and a sample for each combination of labels."""
-
-    name: str
-    help: str
-    labels: tuple[str, ...]
-    samples: tuple[tuple[tuple[str, ...], float], ...]
+Sample: TypeAlias = tuple[tuple[str, ...], float | None]
+"""The values of the labels, and the value, if it is known."""
+_Family: TypeAlias = tuple[str, str, tuple[str, ...], Iterable[Sample]]
+"""A family's name without prefix, its help text, its labels without `dataset`, and its samples."""
 
 
 class NightMetrics:
-    """A night as prometheus_client collects it."""
+    """A night as prometheus_client collects it: its metrics that have a sample.
+
+    `dataset` is the first label of each.
+    """
 
     def __init__(self, manifest: Manifest) -> None:
-        self._families = families(manifest)
+        self._manifest = manifest
 
-    def collect(self) -> Iterable[Metric]:
-        """Its metrics, as that library has them."""
+    def collect(self) -> Iterator[Metric]:
+        """The metrics as objects of prometheus_client."""
         from prometheus_client.core import GaugeMetricFamily
 
-        for family in self._families:
-            gauge = GaugeMetricFamily(family.name, family.help, labels=family.labels)
-            for values, value in family.samples:
-                gauge.add_metric(values, value)
-            yield gauge
+        dataset = label(self._manifest.dataset)
+        for source in (_night, _scores, _alerts, _usage):
+            for name, text, labels, samples in source(self._manifest):
+                gauge = GaugeMetricFamily(f"ragmetrics_{name}", text, labels=["dataset", *labels])
+                for values, value in samples:
+                    if value is not None and finite(value) is not None:
+                        gauge.add_metric([dataset, *values], float(value))
+                if gauge.samples:
+                    yield gauge
 
 
 def metrics_text(manifest: Manifest) -> bytes:
-    """A night in Prometheus's text format; of logged texts it has tags, and no question."""
+    """A night in Prometheus's text format. It contains tags from logs, and no question."""
     from prometheus_client import generate_latest
 
     return generate_latest(NightMetrics(manifest))
@@ -85,65 +102,44 @@ def write_metrics(site: Files, newest: Manifest) -> None:
     site.write(PATH, metrics_text(newest))
 
 
-def families(manifest: Manifest) -> list[Family]:
-    """The metrics of a night that have a sample, each with the label `dataset` before others."""
-    every = [*_night(manifest), *_scores(manifest), *_alerts(manifest), *_asked(manifest)]
-    return [one for one in every if one.samples]
+def _single(name: str, text: str, value: float | None) -> _Family:
+    return name, text, (), [((), value)]
 
 
-def _family(
-    manifest: Manifest, name: str, told: str, labels: Sequence[str], samples: Iterable[Labelled]
-) -> Family:
-    dataset = label(manifest.dataset)
-    known = (
-        ((dataset, *values), float(value))
-        for values, value in samples
-        if finite(value) is not None and value is not None
-    )
-    return Family(f"ragmetrics_{name}", told, ("dataset", *labels), tuple(known))
-
-
-def _night(manifest: Manifest) -> Iterator[Family]:
-    def one(name: str, told: str, value: float) -> Family:
-        return _family(manifest, name, told, (), [((), value)])
-
-    begun = datetime.combine(manifest.date, time(), UTC).timestamp()
-    yield one("night_timestamp_seconds", "The newest night: its day at 00:00 UTC.", begun)
+def _night(manifest: Manifest) -> Iterator[_Family]:
+    begun = datetime.combine(manifest.date, datetime.min.time(), UTC).timestamp()
     finished = manifest.finished_at.timestamp()
-    yield one("run_finished_timestamp_seconds", "When the run of that night ended.", finished)
-    now = find_night_status(manifest).state
-    yield _family(
-        manifest,
+    now, source, judge = find_night_status(manifest).state, manifest.source, manifest.judge
+    identity = (label(judge.name), label(judge.fingerprint), label(manifest.ragmetrics))
+    yield _single("night_timestamp_seconds", "The newest night: its day at 00:00 UTC.", begun)
+    yield _single("run_finished_timestamp_seconds", "When the run of that night ended.", finished)
+    yield (
         "night_state",
-        "How the night stands: 1 of the state that it is in, 0 of the others.",
+        "The state of the night: 1 for its state, 0 for the others.",
         ("state",),
         [((state,), state == now) for state in LABELS],
     )
-    yield _family(
-        manifest,
+    yield (
         "judge_info",
-        "Who judged: 1. Scores of different fingerprints do not compare.",
+        "The judge: 1. Scores of different fingerprints do not compare.",
         ("judge", "fingerprint", "version"),
-        [(tuple(map(label, _judge(manifest))), 1)],
+        [(identity, 1)],
     )
-    source = manifest.source
-    yield one("rows", "Rows that were read.", source.rows)
-    yield one("rows_quarantined", "Rows that could not be read.", source.quarantined)
-    yield one("files_broken", "Log files that could not be read to the end.", len(source.broken))
-    yield one("problems", "Parts that could not be scored, or not by all.", len(manifest.problems))
+    yield _single("rows", "Rows that were read.", source.rows)
+    yield _single("rows_quarantined", "Rows that could not be read.", source.quarantined)
+    broken, problems = len(source.broken), len(manifest.problems)
+    yield _single("files_broken", "Log files that could not be read to the end.", broken)
+    yield _single("problems", "Parts that were not scored, or not by all judges.", problems)
 
 
-def _judge(manifest: Manifest) -> tuple[str, str, str]:
-    return manifest.judge.name, manifest.judge.fingerprint, manifest.ragmetrics
-
-
-def _scores(manifest: Manifest) -> Iterator[Family]:
+def _scores(manifest: Manifest) -> Iterator[_Family]:
     metrics = manifest.metrics[:MOST_METRICS]
-    yield from _means(manifest, "", "over all rows", metrics)
-    yield _family(
-        manifest,
+    segments = [one for one in manifest.segments if one.segment]
+    shown = segments[:MOST_SEGMENTS]
+    yield from _means("", "over all rows", ("metric",), metrics)
+    yield (
         "metric_rows",
-        "Rows by what became of them in the metric.",
+        "Rows by their status in the metric.",
         ("metric", "status"),
         [
             ((label(one.metric), label(status)), rows)
@@ -151,31 +147,25 @@ def _scores(manifest: Manifest) -> Iterator[Family]:
             for status, rows in sorted(one.status.items())
         ],
     )
-    segments = [one for one in manifest.segments if one.segment]
-    shown = segments[:MOST_SEGMENTS]
-    yield from _means(manifest, "segment_", "where a tag has this value", shown)
-    yield _family(
-        manifest,
-        "segment_rows_scored",
-        "Rows that have a score, where a tag has this value.",
-        ("metric", "tag", "value"),
-        [(_place(one), one.scored) for one in shown],
-    )
-    omitted = [((), len(segments) - len(shown))] if segments else []
-    yield _family(manifest, "segments_omitted", "Segments left out here.", (), omitted)
+    names, where = ("metric", "tag", "value"), "where a tag has this value"
+    yield from _means("segment_", where, names, shown)
+    rows = [(_place(one), one.scored) for one in shown]
+    yield "segment_rows_scored", f"Rows that have a score, {where}.", names, rows
+    if segments:
+        omitted = len(segments) - len(shown)
+        yield _single("segments_omitted", "Segments that are left out here.", omitted)
 
 
 def _means(
-    manifest: Manifest, prefix: str, where: str, summaries: Sequence[Summary]
-) -> Iterator[Family]:
-    names = ("metric", "tag", "value") if prefix else ("metric",)
-    for name, told, values in (
+    prefix: str, where: str, names: tuple[str, ...], summaries: Sequence[Summary]
+) -> Iterator[_Family]:
+    for name, text, values in (
         ("mean", "Mean of the metric", [one.mean for one in summaries]),
         ("low", "Lower end of the 95% interval of the mean", [one.low for one in summaries]),
         ("high", "Upper end of the 95% interval of the mean", [one.high for one in summaries]),
     ):
         samples = zip(map(_place, summaries), values, strict=True)
-        yield _family(manifest, f"{prefix}score_{name}", f"{told} {where}.", names, samples)
+        yield f"{prefix}score_{name}", f"{text} {where}.", names, samples
 
 
 def _place(one: Summary) -> tuple[str, ...]:
@@ -183,30 +173,26 @@ def _place(one: Summary) -> tuple[str, ...]:
     return (label(one.metric), *segment)
 
 
-def _alerts(manifest: Manifest) -> Iterator[Family]:
+def _alerts(manifest: Manifest) -> Iterator[_Family]:
     shown = by_state(manifest.findings)[:MOST_ALERTS]
     states = ", ".join(f"{value} {LABELS[state]}" for state, value in ALERT_STATES.items())
-    labels = ("alert", "kind", "metric", "segment", "severity", "rule")
-    yield _family(
-        manifest,
-        "alert_state",
-        f"The state of a rule: {states}.",
-        labels,
-        [(_rule(one), ALERT_STATES[rule_state(one)]) for one in shown],
+
+    def family(name: str, text: str, value: Callable[[Finding], float]) -> _Family:
+        labels = ("alert", "kind", "metric", "segment", "severity", "rule")
+        return f"alert_{name}", text, labels, [(_rule(one), value(one)) for one in shown]
+
+    yield family(
+        "state", f"The state of a rule: {states}.", lambda one: ALERT_STATES[rule_state(one)]
     )
-    yield _family(
-        manifest,
-        "alert_silenced",
+    yield family(
+        "silenced",
         "Whether people acknowledged or snoozed the alert: 1, else 0.",
-        labels,
-        [(_rule(one), one.silence is not None) for one in shown],
+        lambda one: one.silence is not None,
     )
-    yield _family(
-        manifest,
-        "alert_escalated",
-        "Whether the firing alert got worse on this night than people were last told: 1, else 0.",
-        labels,
-        [(_rule(one), one.transition == "escalated") for one in shown],
+    yield family(
+        "escalated",
+        "Whether the firing alert is worse than at its last notification: 1, else 0.",
+        lambda one: one.transition == "escalated",
     )
 
 
@@ -215,15 +201,89 @@ def _rule(one: Finding) -> tuple[str, ...]:
     return (alert_id(one.key), one.kind, *map(label, place), one.severity, label(one.rule))
 
 
-def _asked(manifest: Manifest) -> Iterator[Family]:
+def _usage(manifest: Manifest) -> Iterator[_Family]:
     usage = manifest.usage
-    free = not (usage.prompt_tokens or usage.completion_tokens)
-    for name, told, value in (
-        ("judge_requests", "Requests to judges that are reached over a network.", usage.requests),
-        ("judge_known", "Answers that were in the store already.", usage.answered_from_store),
-        ("judge_prompt_tokens", "Tokens sent, those in a cache too.", usage.prompt_tokens),
-        ("judge_cached_tokens", "Of them, those in the endpoint's cache.", usage.cached_tokens),
-        ("judge_completion_tokens", "Tokens of replies.", usage.completion_tokens),
-        ("cost_usd", "What the night cost; absent without a price.", 0.0 if free else usage.usd),
-    ):
-        yield _family(manifest, name, told, (), [((), value)])
+    cost = usage.usd if usage.prompt_tokens or usage.completion_tokens else 0.0
+    stored = usage.answered_from_store
+    yield _single("judge_requests", "Requests to judges over a network.", usage.requests)
+    yield _single("judge_known", "Answers that were in the store already.", stored)
+    sent, cached, replies = usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens
+    yield _single("judge_prompt_tokens", "Tokens of prompts, including cached ones.", sent)
+    yield _single("judge_cached_tokens", "Tokens of prompts in the endpoint's cache.", cached)
+    yield _single("judge_completion_tokens", "Tokens of replies.", replies)
+    yield _single("cost_usd", "What the night cost; absent without a price.", cost)
+
+
+def label(text: str) -> str:
+    """A text as a label value: one line of at most 120 characters, without controls.
+
+    A text that this changes, or that ends like a digest, gets a digest of the whole text. So
+    different texts have different labels: Prometheus refuses a file in which two series are equal.
+    prometheus_client escapes quotes and backslashes.
+    """
+    shown = clean(text, LONGEST)
+    if shown == text and not _WITH_DIGEST.search(text):
+        return shown
+    whole = text.encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(whole, digest_size=_DIGEST_BYTES).hexdigest()
+    return f"{clean(text, LONGEST - len(digest) - 2)} ~{digest}".strip()
+
+
+def push_metrics(
+    settings: PushSettings, newest: Manifest, environment: Mapping[str, str] = os.environ
+) -> str | None:
+    """Push the newest night; return the reason if that fails, which is logged as an error too.
+
+    Lost connections and server errors are tried again after each of the PAUSES. The reason contains
+    no value of an environment variable.
+    """
+    secrets: set[str] = set()
+    try:
+        headers, secrets = fill_headers(settings.headers_env, environment)
+        _retry(lambda: _push(settings, newest, headers))
+    except (OSError, HTTPException, ValueError) as error:
+        reason = str(error)
+        for secret in sorted(secrets, key=len, reverse=True):
+            reason = reason.replace(secret, "***")
+        reason = clean(reason, 300) or type(error).__name__
+        problem = f"metrics of {newest.date} are not pushed to {settings.url}: {reason}"
+        log.error("%s", problem)
+        return problem
+    log.info("metrics of %s pushed to %s", newest.date, settings.url)
+    return None
+
+
+def _retry(send: Callable[[], None]) -> None:
+    for pause in PAUSES:
+        try:
+            return send()
+        except (OSError, HTTPException) as error:
+            if isinstance(error, HTTPError) and error.code < 500 and error.code != 429:
+                raise
+        time.sleep(pause)
+    return send()
+
+
+def _push(settings: PushSettings, newest: Manifest, own: Mapping[str, str]) -> None:
+    from prometheus_client import push_to_gateway
+    from prometheus_client.exposition import default_handler
+    from prometheus_client.openmetrics import exposition as openmetrics
+
+    night = NightMetrics(newest)
+
+    def handler(
+        url: str, method: str, timeout: float | None, headers: list[tuple[str, str]], data: bytes
+    ) -> Callable[[], None]:
+        if settings.format == "openmetrics":
+            headers = [("Content-Type", openmetrics.CONTENT_TYPE_LATEST)]
+            data = openmetrics.generate_latest(night)  # type: ignore[no-untyped-call]
+        return default_handler(url, method, timeout, [*headers, *own.items()], data)
+
+    push_to_gateway(
+        settings.url,
+        job=settings.job,
+        registry=night,
+        grouping_key={"dataset": label(newest.dataset)},
+        timeout=settings.timeout_seconds,
+        handler=handler,
+    )

@@ -1,7 +1,6 @@
-"""Redacting: logged texts as short hashes, before any page sees them; what is left are scores.
+"""Replaces logged texts by short hashes before any page shows them; scores stay.
 
-A hash is keyed (`quoted.py`): it keeps words off a page, and whoever guesses a text cannot tell
-that it was this one.
+A hash is keyed: whoever guesses a text cannot check the guess.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from ragmetrics.model import (
     Calibration,
     Comparison,
     FailedGate,
-    Finding,
     Gate,
     LogRow,
     Manifest,
@@ -35,30 +33,33 @@ from ragmetrics.storage import ScoredRow
 R = TypeVar("R", bound=Record)
 
 _TEXTS = {"user_input", "text", "carried"}
-"""Fields of records that hold what was logged, whichever record it is."""
+"""Fields of records with logged texts."""
 _QUOTING = {"problems"}
-"""Fields that may quote it behind a colon,"""
-_TELLING = (FailedGate, BrokenFile)
-"""and the records whose `reason` may."""
+"""Fields that may quote a logged text after a colon."""
+_QUOTING_REASONS = (FailedGate, BrokenFile)
+"""Records whose `reason` may quote a logged text."""
 _PLACES = {"reasons", "rejected"}
-"""Counts by why a row could not be read, which may name a key of its own."""
+"""Counts by why a row could not be read. A reason may name a key of the log."""
 _OWN_WORDS = {"status", "band", "matched_by"}
-"""Details of scores whose words are ours."""
+"""Details of scores with words of the product."""
 
 
 def redacted(record: R, hide: bool = True) -> R:
-    """A manifest, comparison or gate in which every logged text is its hash, where there is
-    something to `hide`, or it was made with `redact: true`; else as it is.
+    """A record in which every logged text is its hash, if texts are to be hidden, or the record was
+    made with `redact: true`; else the record itself.
 
-    A manifest says so from now on, whatever settings it ran by: what is made of it is hidden, too.
+    The copy of a manifest has that setting, so everything that is made from it is hidden too.
     """
-    if not (hide or _for_good(record)):
+    if not (hide or _is_redacted(record)):
         return record
     names = type(record).model_fields
     fields = {name: _field(record, name, getattr(record, name)) for name in names}
     if isinstance(record, Manifest):
         hidden = redactions(record.source, record.problems)
-        fields["findings"] = [_told(one, hidden) for one in record.findings]
+        fields["findings"] = [
+            one.model_copy(update={"message": redact_quotes(one.message, hidden)})
+            for one in record.findings
+        ]
         fields["settings"] = {**record.settings, "redact": True}
     if isinstance(record, Gate):
         hidden = redactions(record.serving_source, ()) | redactions(record.source, record.problems)
@@ -67,34 +68,27 @@ def redacted(record: R, hide: bool = True) -> R:
 
 
 def redacted_history(history: History, hide: bool) -> History:
-    """Calibrations in which no key of a labelled row and no word of a library is told."""
+    """Calibrations without the keys of labelled rows and without quotes in error messages."""
     return replace(history, calibrations=[redacted(one, hide) for one in history.calibrations])
 
 
 def redacted_row(kept: KeptRow) -> KeptRow:
-    """A row in which the texts, and what judges wrote, are hashes; ids, tags and scores stay."""
+    """A row whose texts, and the judges' words, are hashes; ids, tags and scores stay."""
     scores = {metric: _score(score) for metric, score in kept.scores.items()}
-    return replace(
-        kept,
-        scored=ScoredRow(_row(kept.row), scores),
-        earlier=tuple(
-            replace(one, contexts=tuple(redacted(context) for context in one.contexts))
-            for one in kept.earlier
-        ),
-    )
+    earlier = [
+        replace(one, contexts=tuple(redacted(context) for context in one.contexts))
+        for one in kept.earlier
+    ]
+    return replace(kept, scored=ScoredRow(_row(kept.row), scores), earlier=tuple(earlier))
 
 
-def _for_good(record: Record) -> bool:
-    """Whether a record says of itself that its texts are hidden, whoever shows it and when."""
+def _is_redacted(record: Record) -> bool:
+    """Whether the record was made with `redact: true`."""
     if isinstance(record, Manifest):
         return record.redacts
     if isinstance(record, Comparison):
         return record.a.redact or record.b.redact
     return isinstance(record, Gate | FailedGate | Calibration) and record.redact
-
-
-def _told(finding: Finding, hidden: Mapping[str, str]) -> Finding:
-    return finding.model_copy(update={"message": redact_quotes(finding.message, hidden)})
 
 
 def _field(record: Record, name: str, value: Any) -> Any:
@@ -103,38 +97,32 @@ def _field(record: Record, name: str, value: Any) -> Any:
     if isinstance(value, str) and name in _TEXTS:
         return hashed(value)
     if isinstance(value, str) and (
-        name in _QUOTING or (name == "reason" and isinstance(record, _TELLING))
+        name in _QUOTING or (name == "reason" and isinstance(record, _QUOTING_REASONS))
     ):
         return hashed_quote(value)
     if isinstance(value, dict) and name in _PLACES:
-        return _counted(value)
+        counts: Counter[str] = Counter()
+        for reason, count in value.items():
+            counts[hashed_place(reason)] += count
+        return dict(counts)
     if isinstance(value, list | tuple):
         return type(value)(_field(record, name, one) for one in value)
     return value
 
 
-def _counted(reasons: Mapping[str, int]) -> dict[str, int]:
-    found: Counter[str] = Counter()
-    for reason, count in reasons.items():
-        found[hashed_place(reason)] += count
-    return dict(found)
-
-
 def _row(row: LogRow) -> LogRow:
+    def maybe(text: str | None) -> str | None:
+        return None if text is None else hashed(text)
+
+    expected = row.reference_contexts
     return replace(
         row,
         user_input=hashed(row.user_input),
-        response=_maybe(row.response),
-        reference=_maybe(row.reference),
+        response=maybe(row.response),
+        reference=maybe(row.reference),
         retrieved_contexts=tuple(map(hashed, row.retrieved_contexts)),
-        reference_contexts=None
-        if row.reference_contexts is None
-        else tuple(map(hashed, row.reference_contexts)),
+        reference_contexts=None if expected is None else tuple(map(hashed, expected)),
     )
-
-
-def _maybe(text: str | None) -> str | None:
-    return None if text is None else hashed(text)
 
 
 def _score(score: Score) -> Score:
@@ -149,6 +137,3 @@ def _details(name: str, value: Any) -> Any:
     if isinstance(value, Sequence):
         return [_details(name, one) for one in value]
     return value
-
-
-__all__ = ["hashed", "redacted", "redacted_history", "redacted_row"]

@@ -1,6 +1,6 @@
-"""Which rows of a night are kept for its pages: the worst, those that fell most, and a sample.
+"""Which rows of a night its pages show: the worst, those that fell most, and a sample.
 
-All others stay in the store's Parquet files alone.
+The others are in the store's Parquet files only.
 """
 
 from __future__ import annotations
@@ -9,52 +9,97 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragmetrics.model import LogRow, Score, WorstRow
-from ragmetrics.report.earlier_retrieval import EarlierNights
+from ragmetrics.model import LogRow, MovedContext, Score, WorstRow
 from ragmetrics.report.formatting import clean
 from ragmetrics.storage import RowLocation, ScoredRow
 
 MOST = 500
-"""Rows of one night."""
+"""Most rows of one night."""
 FELL = 10
-"""Rows that fell most, of each metric."""
+"""Rows that fell most, for each metric."""
 _LEAST_FALL = 1e-9
 _LONGEST_KEY = 200
 
-Kind: TypeAlias = Literal["worst", "fell", "sample"]
 Numbers: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class SelectionReason:
-    """One reason for which a row is kept."""
+    """One reason for which a row is shown."""
 
-    kind: Kind
+    kind: Literal["worst", "fell", "sample"]
     metric: str = ""
-    """None of a sampled row."""
+    """Empty for a sampled row."""
     value: float | None = None
     before: float | None = None
-    """Of a row that fell: the mean of its question the night before."""
+    """For a row that fell, the mean of its question on the night before."""
+
+    @property
+    def fall(self) -> float:
+        """How far the row fell."""
+        return abs((self.before or 0.0) - (self.value or 0.0)) if self.kind == "fell" else 0.0
 
 
 SAMPLED = SelectionReason("sample")
 
 
 @dataclass(frozen=True)
+class EarlierNight:
+    """The same question on one earlier night."""
+
+    date: date
+    index_build: str | None
+    values: Mapping[str, float | None]
+    """Values by metric, if the same judge gave them in the same way."""
+    contexts: tuple[MovedContext, ...]
+    """The contexts of both nights; the earlier night is side A."""
+
+    @property
+    def changed(self) -> list[MovedContext]:
+        """The contexts whose rank or text changed."""
+        return [one for one in self.contexts if became(one) != "stayed"]
+
+    @property
+    def came(self) -> set[int]:
+        """The ranks of the contexts that the earlier night did not retrieve."""
+        return {one.rank_b for one in self.contexts if one.rank_b and one.rank_a is None}
+
+    @property
+    def words(self) -> str:
+        """`2 left, 1 came, 1 moved`."""
+        counts = Counter(map(became, self.contexts))
+        fates = ("left", "came", "moved", "rewritten")
+        words = ", ".join(f"{counts[fate]} {fate}" for fate in fates if counts[fate])
+        return words or "the same contexts in the same order"
+
+
+def became(one: MovedContext) -> str:
+    """What became of a context: `left`, `came`, `moved`, `rewritten` or `stayed`."""
+    if one.rank_b is None:
+        return "left"
+    if one.rank_a is None:
+        return "came"
+    if one.rewritten:
+        return "rewritten"
+    return "stayed" if one.rank_a == one.rank_b else "moved"
+
+
+@dataclass(frozen=True)
 class KeptRow:
-    """A row with its scores, why it is kept, and the same question on earlier nights."""
+    """A row with its scores, the reasons for showing it, and its question on earlier nights."""
 
     place: RowLocation
     key: str
-    """Names it in addresses: its id, and of several with one id which of them it is."""
+    """The row's name in addresses: its id, and a number if several rows have that id."""
     scored: ScoredRow
     why: tuple[SelectionReason, ...]
-    earlier: tuple[EarlierNights, ...] = ()
+    earlier: tuple[EarlierNight, ...] = ()
     """Newest first."""
 
     @property
@@ -64,12 +109,12 @@ class KeptRow:
 
     @property
     def scores(self) -> Mapping[str, Score]:
-        """By metric."""
+        """The scores by metric."""
         return self.scored.scores
 
 
 def unique_keys(ids: Iterable[str]) -> list[str]:
-    """What names rows in addresses: their ids where those differ, else `a`, `a~2`, `a~3`."""
+    """Names of rows in addresses: their ids if those differ, else `a`, `a~2`, `a~3`."""
     repeats: Counter[str] = Counter()
     keys: dict[str, None] = {}
     for one in ids:
@@ -83,14 +128,14 @@ def unique_keys(ids: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class RowTable:
-    """Of all rows of a run, in order: where they stand, and by metric their values."""
+    """All rows of a run in order: their places, and their values by metric."""
 
     places: Sequence[RowLocation]
     ids: Sequence[str]
     questions: Sequence[str]
-    """Their keys."""
+    """The keys of their questions."""
     values: Mapping[str, Numbers]
-    """NaN where a row was not scored."""
+    """NaN for a row that was not scored."""
 
 
 def pick_rows(
@@ -100,11 +145,11 @@ def pick_rows(
     lower_is_better: Collection[str] = (),
     most: int = MOST,
 ) -> dict[RowLocation, tuple[SelectionReason, ...]]:
-    """The places of the rows to keep, with the reasons: worst rows first, then fallen ones.
+    """The places of the rows to show, with the reasons: worst rows first, then fallen ones.
 
-    `worst` are those that the manifest names; `before` is by metric the mean of each question in
-    the night before that compares. What room is left goes to a sample of the other rows, drawn by
-    a hash of their ids, so that it is the same every time; rows without any score come last.
+    `worst` are the manifest's worst rows. `before` has, by metric, the mean of each question on the
+    night before, if it compares. A sample of the other rows fills the room that is left. It is
+    drawn by a hash of their ids, so it is the same every time; rows without any score come last.
     """
     found: dict[RowLocation, list[SelectionReason]] = {}
     for one in worst:
@@ -123,7 +168,7 @@ def pick_rows(
 def _fallen(
     table: RowTable, metric: str, before: Mapping[str, float], lower_is_better: bool
 ) -> list[tuple[int, SelectionReason]]:
-    """The rows of the questions that fell furthest, one of each, furthest first."""
+    """One row of each question that fell furthest, the largest fall first."""
     now = table.values[metric]
     then = np.array([before.get(question, np.nan) for question in table.questions])
     loss = (now - then) if lower_is_better else (then - now)
@@ -138,7 +183,7 @@ def _fallen(
 
 
 def _in_random_order(table: RowTable) -> list[int]:
-    """All rows by a hash of their ids, those with a score first."""
+    """All rows by a hash of their ids, rows with a score first."""
     scored = np.zeros(len(table.places), dtype=bool)
     for values in table.values.values():
         scored |= ~np.isnan(values)

@@ -1,4 +1,4 @@
-"""One metric over the nights: what is drawn as a line and written as a table."""
+"""One metric over the nights, as the overview draws it and writes it as a table."""
 
 from __future__ import annotations
 
@@ -9,57 +9,61 @@ from datetime import date
 from itertools import pairwise
 from math import hypot
 
-from ragmetrics.model import ComparedMeans, Finding, Manifest, Summary, Transition
+from ragmetrics.model import ComparedMeans, Finding, Manifest, Summary
 from ragmetrics.report.night_status import metric_states, needing_reader
 from ragmetrics.text import finite
 
 NIGHTS = 90
-"""Most nights that are drawn; older ones stay reachable from the calendar."""
+"""Most nights in a chart; the calendar leads to older ones."""
 LEAST_NIGHTS = 20
 TABLE_NIGHTS = 30
-"""Of them, the newest stand in the table too."""
+"""Most nights in a table, the newest ones."""
 _LEAST_ROWS = 7
-_DRAWN, _WRITTEN = 480, 240
-"""Points on all charts together, and lines of all tables: the page stays small where metrics are
-many."""
-
+_ALL_POINTS, _ALL_ROWS = 480, 240
+"""Points of all charts together, and lines of all tables: they bound a page with many metrics."""
 _BELOW = re.compile(r"\bbelow -?[\d.]+$")
 
 
 @dataclass(frozen=True)
-class TrendChange:
-    """How far a mean moved since the last night that compares with it."""
+class MeanMove:
+    """How far a mean moved from its baseline."""
 
-    since: date
     by: float
     low: float | None
-    """Of its 95% interval."""
     high: float | None
+    """The ends of its 95% interval."""
     worse: bool
+    label: str
+    """The baseline: `7 nights before`, `2026-11-18`."""
+    before: float | None
+    """The baseline's mean of all rows."""
     means: ComparedMeans | None = None
-    """Over the questions of both nights; None where the means of all rows are compared."""
+    """Both means over the compared questions. None if the means of all rows are compared, or an
+    older version stored no means."""
+    by_rule: bool = False
+    """Whether a rule measured it, or the check of metrics without a rule."""
 
     @property
     def clear(self) -> bool:
-        """Whether its interval excludes 0."""
+        """Whether the interval excludes 0."""
         return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
 
 @dataclass(frozen=True)
 class TrendPoint:
-    """One metric in one night; without a summary there is no number."""
+    """One metric in one night; it has no summary if the night has no number."""
 
     date: date
     summary: Summary | None
     broken: str = ""
     """Why the line breaks before this point."""
     drifted: bool = False
-    """Whether the judge was told to have moved in this metric, this night for the first time."""
+    """Whether this night is the first that reports judge drift in this metric."""
     fired: tuple[Finding, ...] = ()
     escalated: tuple[Finding, ...] = ()
     resolved: tuple[Finding, ...] = ()
     builds: tuple[str, ...] = ()
-    """Index builds that the night before had not."""
+    """Index builds that the night before did not have."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +73,13 @@ class Trend:
     metric: str
     points: tuple[TrendPoint, ...]
     limits: tuple[float, ...]
-    change: TrendChange | None
+    change: MeanMove | None
     rows: int = TABLE_NIGHTS
-    """Of its table, at most."""
+    """Most lines of its table."""
 
     @property
     def latest(self) -> Summary | None:
-        """The number of the newest night, if it has one."""
+        """The newest night's number, if it has one."""
         return self.points[-1].summary
 
     @property
@@ -90,7 +94,7 @@ class Trend:
 
     @property
     def runs(self) -> list[list[TrendPoint]]:
-        """Stretches of nights whose means compare and follow each other."""
+        """Groups of consecutive nights whose means compare."""
         runs: list[list[TrendPoint]] = [[]]
         for point in self.points:
             if point.summary is None or point.broken:
@@ -101,49 +105,54 @@ class Trend:
 
     @property
     def breaks(self) -> list[tuple[date, TrendPoint]]:
-        """Points from which on numbers do not compare with those before, and the night before."""
+        """Each point whose number does not compare with earlier ones, and the night before it."""
         pairs = pairwise(self.points)
         return [(before.date, after) for before, after in pairs if after.broken]
 
 
 def scored(manifest: Manifest, metric: str) -> Summary | None:
-    """The metric's summary where it has a mean."""
+    """The metric's summary, if it has a mean."""
     summary = None if manifest.source.problem else manifest.summary(metric)
     return summary if summary is not None and finite(summary.mean) is not None else None
 
 
 def trends(nights: Sequence[Manifest]) -> list[Trend]:
-    """One trend per metric of the newest nights: those that need a reader first."""
+    """One trend per metric over the newest nights; metrics that need a reader come first."""
     shown = nights[-NIGHTS:]
     names = dict.fromkeys(s.metric for night in reversed(shown) for s in night.metrics)
     states = metric_states(shown[-1]) if shown else {}
     many = max(1, len(names))
-    shown = shown[-max(LEAST_NIGHTS, _DRAWN // many) :]
-    rows = max(_LEAST_ROWS, min(TABLE_NIGHTS, _WRITTEN // many))
+    shown = shown[-max(LEAST_NIGHTS, _ALL_POINTS // many) :]
+    rows = max(_LEAST_ROWS, min(TABLE_NIGHTS, _ALL_ROWS // many))
     ordered = sorted(names, key=lambda name: needing_reader(name, states))
     return [_trend(shown, name, rows) for name in ordered]
 
 
-def change(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> TrendChange | None:
-    """The move since the newest earlier night with the same fingerprint: by the questions of both
-    where enough were asked again, else by the means, as if the nights shared no question.
+def change(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> MeanMove | None:
+    """The move since the newest earlier night with the same fingerprint.
+
+    It is over the questions of both nights if they share enough, else of the means of all rows.
     """
-    spoke = {(one.date, one.run) for one in earlier}
+    known = {(one.date, one.run): one for one in earlier}
     for one in manifest.moves:
-        if one.metric == summary.metric and (one.since, one.run) in spoke:
+        night = known.get((one.since, one.run))
+        if one.metric == summary.metric and night:
             worse = one.by < 0 if summary.higher_is_better else one.by > 0
-            return TrendChange(one.since, one.by, one.low, one.high, worse, one.means)
+            then = night.summary(summary.metric)
+            before = then.mean if then else None
+            return MeanMove(one.by, one.low, one.high, worse, str(one.since), before, one.means)
     for night in reversed(earlier):
-        before = scored(night, summary.metric)
-        if before is not None and before.fingerprint == summary.fingerprint:
-            by = (summary.mean or 0.0) - (before.mean or 0.0)
-            worse = summary.loss(before.mean or 0.0) > 0
-            return TrendChange(night.date, by, *_interval(before, summary), worse)
+        then = scored(night, summary.metric)
+        if then is not None and then.fingerprint == summary.fingerprint:
+            before = then.mean or 0.0
+            ends = _interval(then, summary)
+            by, worse = (summary.mean or 0.0) - before, summary.loss(before) > 0
+            return MeanMove(by, *ends, worse, str(night.date), then.mean)
     return None
 
 
 def _interval(before: Summary, now: Summary) -> tuple[float | None, float | None]:
-    """Of the difference of two means, from the intervals of both (MOVER; Zou and Donner 2008)."""
+    """The interval of a difference of means, from both intervals (MOVER; Zou and Donner 2008)."""
     m, low, high = now.mean, now.low, now.high
     m0, low0, high0 = before.mean, before.low, before.high
     if m is None or low is None or high is None or m0 is None or low0 is None or high0 is None:
@@ -168,18 +177,11 @@ def _trend(nights: Sequence[Manifest], name: str, rows: int) -> Trend:
         builds = set(night.source.index_builds) or served
         new = tuple(sorted(builds - served)) if served else ()
         served = builds
-        points.append(
-            TrendPoint(
-                night.date,
-                summary,
-                broken,
-                moved,
-                fired=_told(night, name, "fired"),
-                escalated=_told(night, name, "escalated"),
-                resolved=_told(night, name, "resolved"),
-                builds=new,
-            )
+        fired, escalated, resolved = (
+            _alerts(night, name, kind) for kind in ("fired", "escalated", "resolved")
         )
+        alerts = (fired, escalated, resolved)
+        points.append(TrendPoint(night.date, summary, broken, moved, *alerts, new))
     latest = points[-1].summary
     since = change(nights[-1], latest, nights[:-1]) if latest else None
     return Trend(name, tuple(points), _limits(nights, name), since, rows)
@@ -192,13 +194,13 @@ def _judge_moved(night: Manifest, name: str) -> bool:
     )
 
 
-def _told(night: Manifest, name: str, transition: Transition) -> tuple[Finding, ...]:
-    """The metric's alerts that have a transition."""
+def _alerts(night: Manifest, name: str, transition: str) -> tuple[Finding, ...]:
+    """The metric's alerts with a transition on this night."""
     return tuple(f for f in night.findings if (f.metric, f.transition) == (name, transition))
 
 
 def _limits(nights: Sequence[Manifest], name: str) -> tuple[float, ...]:
-    """The thresholds of the newest night that has any; the limit of a drop is not a level."""
+    """The limits on the mean in the newest night that has any; limits on drops are left out."""
     for night in reversed(nights):
         limits = {
             f.limit

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from ragmetrics.model import JudgeInfo
-from ragmetrics.report.site import write_assets, write_calibrations, write_night, write_overview
+from ragmetrics.report.calibration_page import write_calibrations
+from ragmetrics.report.night_page import write_night
+from ragmetrics.report.overview import write_overview
+from ragmetrics.report.templating import write_assets
 from ragmetrics.storage import Files
 from tests.e2e.test_dashboard import STROKE
 from tests.fakes.browsing import Visit

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from ragmetrics.report import write_comparison
-from ragmetrics.report.builds_page import write_build, write_builds
-from ragmetrics.report.changes_page import write_changes
-from ragmetrics.report.site import write_assets, write_night, write_overview
+from ragmetrics.report.comparison_pages import write_build, write_builds, write_changes
+from ragmetrics.report.night_page import write_night
+from ragmetrics.report.overview import write_overview
+from ragmetrics.report.templating import write_assets
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.comparisons import change, comparison, moved_row
@@ -42,8 +43,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_changes(files, nights[1], nights[0], comparison())
     write_changes(files, nights[2], nights[1], comparison(HOSTILE))
     for number, one in enumerate(nights):
-        pages = {"What changed": "changes.html"}
-        write_night(files, one, nights[:number], [], pages=pages)
+        write_night(files, one, nights[:number], [], changed_since=nights[0].date)
     gates = [incomparable(), promoted(), gate()]
     for one in gates:
         write_build(files, one, comparison() if one.metrics else None)

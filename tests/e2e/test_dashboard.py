@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from ragmetrics.model import JudgeInfo, JudgeSummary, Segment, Source, UnwatchedDrop, WorstRow
-from ragmetrics.report.site import write_assets, write_night, write_overview
+from ragmetrics.report.night_page import write_night
+from ragmetrics.report.overview import write_overview
+from ragmetrics.report.templating import write_assets
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import (

@@ -14,7 +14,9 @@ from ragmetrics.config import load_settings
 from ragmetrics.model import JudgeInfo
 from ragmetrics.model.manifest import Usage
 from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
-from ragmetrics.report.site import write_assets, write_night, write_overview
+from ragmetrics.report.night_page import write_night
+from ragmetrics.report.overview import write_overview
+from ragmetrics.report.templating import write_assets
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import FIRST, night

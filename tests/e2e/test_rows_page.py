@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from ragmetrics.model import MovedContext, Score
-from ragmetrics.report.earlier_retrieval import EarlierNights
-from ragmetrics.report.row_selection import SAMPLED, KeptRow, SelectionReason
-from ragmetrics.report.site import write_assets, write_night, write_overview
+from ragmetrics.report.night_page import write_night
+from ragmetrics.report.overview import write_overview
+from ragmetrics.report.row_selection import SAMPLED, EarlierNight, KeptRow, SelectionReason
+from ragmetrics.report.templating import write_assets
 from ragmetrics.storage import Files
 from tests.fakes.browsing import Visit, options
 from tests.fakes.nights import HOSTILE, as_worst, night, worst_row
@@ -27,7 +28,7 @@ BOTH = (
     SelectionReason("fell", "context_relevance", 0.2, 0.5),
 )
 CITIES = ("New\u00a0York  Bay", "L" * 300)
-THEN = EarlierNights(
+THEN = EarlierNight(
     date(2026, 11, 9),
     "idx-1",
     {"context_recall": 0.9},

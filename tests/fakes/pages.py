@@ -8,8 +8,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from ragmetrics.model import Manifest
+from ragmetrics.report.night_page import write_night
+from ragmetrics.report.overview import write_overview
 from ragmetrics.report.row_selection import KeptRow
-from ragmetrics.report.site import write_night, write_overview
 from ragmetrics.storage import Files
 from tests.fakes.nights import FIRST, as_worst, night
 

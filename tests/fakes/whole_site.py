@@ -8,15 +8,11 @@ from pathlib import Path
 from ragmetrics.model import JudgeInfo, Source
 from ragmetrics.pipeline import of_samples, write_page
 from ragmetrics.report import write_comparison
-from ragmetrics.report.builds_page import write_build
-from ragmetrics.report.changes_page import write_changes
-from ragmetrics.report.site import (
-    write_assets,
-    write_builds,
-    write_calibrations,
-    write_night,
-    write_overview,
-)
+from ragmetrics.report.calibration_page import write_calibrations
+from ragmetrics.report.comparison_pages import write_build, write_builds, write_changes
+from ragmetrics.report.night_page import write_night
+from ragmetrics.report.overview import write_overview
+from ragmetrics.report.templating import write_assets
 from ragmetrics.storage import Files
 from tests.fakes.calibrations import calibration, history, in_language, measured
 from tests.fakes.comparisons import comparison
@@ -55,8 +51,8 @@ def make_whole_site(folder: Path) -> None:
     for number, one in enumerate(nights):
         before = nights[number - 1] if number else None
         write_changes(files, one, before, comparison() if one.date == BAD else None)
-        rows, pages = worst_rows() if one.date == BAD else [], {"What changed": "changes.html"}
-        write_night(files, one, nights[:number], rows, pages=pages)
+        rows, since = worst_rows() if one.date == BAD else [], (before or one).date
+        write_night(files, one, nights[:number], rows, changed_since=since)
     write_overview(files, nights[:10], _calibrations(files), _builds(files), [EMPTY])
     write_comparison(files, "compare/a--b.html", comparison())
     write_page(folder / "messages.html", of_samples(redact=False))

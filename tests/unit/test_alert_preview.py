@@ -224,7 +224,7 @@ def test_a_night_that_tells_nothing_says_so(run: Run, files: Files, tmp_path: Pa
     """On the terminal, and on the page."""
     ended = preview(run, files, "--date", FIRST, "--html", tmp_path / "page.html")
     assert ended.out.startswith(f"Night of {FIRST}: no message.")
-    assert "Nobody is told." in Page((tmp_path / "page.html").read_text("utf-8")).text
+    assert "Nobody is notified." in Page((tmp_path / "page.html").read_text("utf-8")).text
 
 
 def test_messages_are_shown_as_json(run: Run, files: Files) -> None:
@@ -307,7 +307,7 @@ def test_a_page_shows_every_text_of_a_message(tmp_path: Path) -> None:
 def test_a_block_that_cannot_be_drawn_is_named(tmp_path: Path) -> None:
     """Rather than left out."""
     page = page_of(tmp_path, message_of({"type": "video", "title": "x"}))
-    assert "A block of type “video”, which this page cannot draw." in page.text
+    assert "This page cannot show a block of type “video”." in page.text
 
 
 @pytest.mark.parametrize("place", ["text", "field", "plain", "button", "title"])

@@ -10,8 +10,13 @@ from markupsafe import escape
 from ragmetrics.config import make_settings
 from ragmetrics.model import Comparison, FailedGate, Gate
 from ragmetrics.pipeline import run_night
-from ragmetrics.report import builds_page, gate_markdown, rebuild_dashboard, refresh_builds
-from ragmetrics.report.builds_page import write_build, write_builds
+from ragmetrics.report import (
+    comparison_pages,
+    gate_markdown,
+    rebuild_dashboard,
+    refresh_builds,
+)
+from ragmetrics.report.comparison_pages import write_build, write_builds
 from ragmetrics.storage import (
     Files,
     build_path,
@@ -142,8 +147,8 @@ def test_only_the_pages_of_new_verdicts_are_written(tmp_path: Path) -> None:
 
 def test_the_page_is_bounded_and_says_so(site: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of builds, and of events without a verdict, only what is shown is asked for."""
-    monkeypatch.setattr(builds_page, "_MOST_LINES", 3)
-    monkeypatch.setattr(builds_page, "_MOST_UNDECIDED", 2)
+    monkeypatch.setattr(comparison_pages, "_MOST_LINES", 3)
+    monkeypatch.setattr(comparison_pages, "_MOST_UNDECIDED", 2)
     gates = iter([gate(f"idx-{number}") for number in range(9, 0, -1)])
     lost = iter([undecided(f"lost {number}") for number in range(9, 0, -1)])
     write_builds(site, gates, lost, "helpdesk")

@@ -15,7 +15,7 @@ from ragmetrics.config import Settings
 from ragmetrics.model import JudgeInfo, Manifest, SampledMean, Source
 from ragmetrics.pipeline import publish, run_backfill, run_night
 from ragmetrics.report import rebuild_dashboard, refresh_dashboard
-from ragmetrics.report.changes_page import write_changes
+from ragmetrics.report.comparison_pages import write_changes
 from ragmetrics.report.trends import change
 from ragmetrics.scoring import MetricScores, load_scores
 from ragmetrics.storage import Files, RunRef, nights, open_store, ref_of
@@ -219,7 +219,7 @@ def test_a_night_keeps_how_far_it_moved_by_the_questions_of_both(team: Settings)
     means = change(now.model_copy(update={"moves": []}), recall, [before])
     assert paired is not None and paired.low is not None and paired.high is not None
     assert means is not None and means.low is not None and means.high is not None
-    assert paired.since == means.since == DAYS[0]
+    assert paired.label == means.label == str(DAYS[0])
     assert means.low < paired.low < paired.high < means.high
     assert paired.clear and paired.worse
 

@@ -12,7 +12,7 @@ from ragmetrics.cli import print_summary
 from ragmetrics.cli.table import make_console
 from ragmetrics.model import Manifest, Segment
 from ragmetrics.report.cards import cards
-from ragmetrics.report.site import write_night
+from ragmetrics.report.night_page import write_night
 from ragmetrics.storage import Files
 from tests.fakes.nights import finding, night, summary
 from tests.fakes.past import NOISY, a_night, metric_findings, recall, scores, uneven

@@ -12,8 +12,8 @@ from ragmetrics.errors import InputError
 from ragmetrics.metrics import metrics
 from ragmetrics.model import Segment, Summary
 from ragmetrics.pipeline import check_settings
-from ragmetrics.report.segments import tag_tables
-from ragmetrics.report.site import write_night
+from ragmetrics.report.night_page import write_night
+from ragmetrics.report.night_tables import tag_tables
 from ragmetrics.report.trends import change
 from ragmetrics.scoring import MetricScores
 from ragmetrics.storage import Files

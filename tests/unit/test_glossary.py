@@ -10,9 +10,9 @@ import pytest
 import ragmetrics.report
 from ragmetrics.metrics import registry
 from ragmetrics.report import LABELS
-from ragmetrics.report.coverage import STATUS
-from ragmetrics.report.glossary import write_glossary
-from ragmetrics.report.glossary_terms import GROUPS, TERMS, anchor_of
+from ragmetrics.report.glossary import GROUPS, TERMS, anchor_of
+from ragmetrics.report.night_tables import STATUS
+from ragmetrics.report.templating import write_assets
 from ragmetrics.storage import Files
 from tests.fakes.pages import Outline
 
@@ -23,7 +23,8 @@ TEMPLATES = Path(ragmetrics.report.__file__).parent / "templates"
 def page(tmp_path: Path) -> str:
     """The glossary."""
     site = Files(str(tmp_path))
-    return site.read(write_glossary(site)).decode()
+    write_assets(site, charts=False)
+    return site.read("glossary.html").decode()
 
 
 def test_every_metric_and_term_has_a_place(page: str) -> None:
@@ -62,7 +63,7 @@ def test_a_meaning_is_one_or_two_short_sentences() -> None:
 def test_an_unchanged_glossary_is_not_written_again(tmp_path: Path) -> None:
     """A night writes few files."""
     site = Files(str(tmp_path))
-    write_glossary(site)
+    write_assets(site, charts=False)
     written = (tmp_path / "glossary.html").stat().st_mtime_ns
-    write_glossary(site)
+    write_assets(site, charts=False)
     assert (tmp_path / "glossary.html").stat().st_mtime_ns == written

@@ -11,7 +11,7 @@ from typer.main import get_command
 
 from ragmetrics.cli.app import app
 from ragmetrics.model import FindingKind, Level, Severity, State, Status, Transition, Verdict
-from ragmetrics.report.glossary_terms import GROUPS, TERMS, anchor_of
+from ragmetrics.report.glossary import GROUPS, TERMS, anchor_of
 from scripts import glossary_page
 from tests.fakes.processes import ROOT
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ragmetrics.model.manifest import Usage
 from ragmetrics.report import LABELS
-from ragmetrics.report.prometheus import ALERT_STATES, families
+from ragmetrics.report.prometheus import ALERT_STATES, NightMetrics
 from tests.fakes.nights import ten_nights
 from tests.fakes.processes import ROOT
 
@@ -19,7 +19,9 @@ BOARD: dict[str, Any] = json.loads(FILE.read_text())
 NAME = re.compile(r"\bragmetrics_\w+")
 EXPORTED = {
     one.name: one
-    for one in families(ten_nights()[-1].model_copy(update={"usage": Usage(usd=1.0, requests=1)}))
+    for one in NightMetrics(
+        ten_nights()[-1].model_copy(update={"usage": Usage(usd=1.0, requests=1)})
+    ).collect()
 }
 
 
@@ -49,7 +51,11 @@ def test_it_asks_by_labels_that_there_are() -> None:
     """In selectors, and in what a series is called."""
     for panel in BOARD["panels"]:
         for target in panel["targets"]:
-            known = {name for one in NAME.findall(target["expr"]) for name in EXPORTED[one].labels}
+            known = {
+                name
+                for one in NAME.findall(target["expr"])
+                for name in EXPORTED[one].samples[0].labels
+            }
             asked = re.findall(r"[{,](\w+)(?:=~|!=|=)", target["expr"])
             asked += re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])
             assert set(asked) <= known, target

@@ -11,8 +11,10 @@ from ragmetrics.cli.output import summary as tables
 from ragmetrics.cli.table import make_console
 from ragmetrics.model import Finding, Manifest, Segment
 from ragmetrics.pipeline import NightResult
+from ragmetrics.report.night_page import write_night
 from ragmetrics.report.night_status import find_night_status
-from ragmetrics.report.site import summary_markdown, write_night, write_overview
+from ragmetrics.report.overview import write_overview
+from ragmetrics.report.summaries import summary_markdown
 from ragmetrics.storage import Files
 from tests.fakes.nights import FIRST, fall, finding, night
 from tests.unit.test_report import text

@@ -22,8 +22,8 @@ from ragmetrics.comparison.gate.verdict import VerdictEvidence, further_to_promo
 from ragmetrics.config import make_settings
 from ragmetrics.model import JudgeMovement, Manifest, Move, movement_text
 from ragmetrics.model.manifest import Usage
-from ragmetrics.report.builds_page import write_build
 from ragmetrics.report.cards import cards
+from ragmetrics.report.comparison_pages import write_build
 from ragmetrics.report.night_page import night_page
 from ragmetrics.stats import LevelError
 from ragmetrics.storage import Files, save_manifest

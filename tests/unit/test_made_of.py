@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragmetrics.report import render_cache as made_of
-from ragmetrics.report.render_cache import PATH, RenderCache
+from ragmetrics.report.render_cache import MADE_OF, RenderCache
 from ragmetrics.storage import Files
 
 PAGE = "builds.html"
@@ -76,7 +76,7 @@ def test_so_does_hiding_all_texts(site: Site) -> None:
     assert site.written == 2
 
 
-@pytest.mark.parametrize("path", [PAGE, PATH])
+@pytest.mark.parametrize("path", [PAGE, MADE_OF])
 def test_a_page_that_was_removed_is_written_again(site: Site, path: str) -> None:
     """Or where what is known of it was removed."""
     site.site.remove(path)
@@ -86,7 +86,7 @@ def test_a_page_that_was_removed_is_written_again(site: Site, path: str) -> None
 
 def test_what_is_known_may_be_damaged(site: Site) -> None:
     """Then the page is written again."""
-    site.site.write(PATH, b"[1, 2")
+    site.site.write(MADE_OF, b"[1, 2")
     site.refresh()
     site.refresh()
     assert site.written == 2

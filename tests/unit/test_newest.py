@@ -15,7 +15,7 @@ from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 from moto.server import ThreadedMotoServer
 
-from ragmetrics.report import builds_page, refresh_builds
+from ragmetrics.report import comparison_pages, refresh_builds
 from ragmetrics.storage import FileInfo, Files, load_gates, save_failed_gate, save_gate
 from ragmetrics.storage.gates import newest_first
 from tests.fakes import s3 as fake_s3
@@ -123,8 +123,8 @@ def test_a_publish_reads_what_it_shows(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Of 80 builds as many verdicts as of 20: those of the page, and one that tells of more."""
-    monkeypatch.setattr(builds_page, "_MOST_LINES", 10)
-    monkeypatch.setattr(builds_page, "_MOST_UNDECIDED", 5)
+    monkeypatch.setattr(comparison_pages, "_MOST_LINES", 10)
+    monkeypatch.setattr(comparison_pages, "_MOST_UNDECIDED", 5)
     store = Files(bucket.uri)
     for days in (range(60, 80), range(60)):
         write_days(bucket, days)

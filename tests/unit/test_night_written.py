@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 from ragmetrics.model import BrokenFile, ComparedMeans, Manifest, Move, Segment, Source, Summary
 from ragmetrics.report.cards import moved
 from ragmetrics.report.night_page import night_page
+from ragmetrics.report.night_tables import tag_tables
 from ragmetrics.report.row_selection import SelectionReason
-from ragmetrics.report.segments import tag_tables
 from tests.fakes.nights import FIRST, as_worst, fall, finding, night, summary, ten_nights, worst_row
 from tests.fakes.pages import Outline, Site, text
 
@@ -48,7 +49,7 @@ class TestGaps:
         assert "nothing firing, but not all was scored" in told
         assert "What is missing" in told
         assert "context_recall, shard 1: connection lost" in told
-        assert "the numbers below are of what was scored" in told
+        assert "the numbers below are of the rows that were scored" in told
         assert "python -m flows.nightly --date 2026-11-10" in told
         assert "0.900" in told
         assert "100 rows judge failed" in told
@@ -73,8 +74,8 @@ class TestGaps:
         ("source", "said"),
         [
             ({"files": 0, "problem": "no log file at logs/"}, "A late export is the usual reason."),
-            ({"quarantined": 9, "reasons": {"not JSON": 9}}, "Not one row could be read: 9 rows"),
-            ({}, "The log was there, and empty"),
+            ({"quarantined": 9, "reasons": {"not JSON": 9}}, "No row could be read: 9 rows"),
+            ({}, "The log is there, but empty"),
             ({"rows": 9}, "9 rows were read and none has a score."),
         ],
     )
@@ -122,7 +123,7 @@ class TestCards:
         drop = {"drop": 0.22, "drop_low": 0.13, "drop_high": 0.31, "baseline": 0.885}
         told = finding(**drop, baseline_label="7 nights before")
         found = moved(night(findings=[told]), summary("context_recall", 0.66), [])
-        assert found is not None and found.clear and found.worse and found.ruled
+        assert found is not None and found.clear and found.worse and found.by_rule
         assert (found.by, found.low, found.high) == (-0.22, -0.31, -0.13)
         shown = words(night(findings=[told]))
         assert "▼ −0.22 [−0.31, −0.13] against 7 nights before (mean of all rows 0.885)" in shown
@@ -280,9 +281,10 @@ class TestMadeOf:
         assert "Settings of this run" not in page(night())
 
     def test_other_pages_are_linked(self) -> None:
-        """Those that the night has."""
-        html = page(night(), pages={"What changed": "changes.html"})
-        assert '<a class="go" href="changes.html">What changed</a>' in html
+        """The page of changes, if the night has one."""
+        html = page(night(), changed_since=date(2026, 11, 18))
+        assert '<a class="go" href="changes.html">What changed since 2026-11-18</a>' in html
+        assert "changes.html" not in page(night())
 
 
 def _segment(tag: str, value: str, mean: float) -> Summary:

@@ -12,9 +12,8 @@ import pytest
 from ragmetrics.model import JudgeInfo, Manifest, Source
 from ragmetrics.model.manifest import Usage
 from ragmetrics.report import refresh_builds
-from ragmetrics.report.calendar import months
 from ragmetrics.report.night_status import find_night_status
-from ragmetrics.report.overview_page import write_overview
+from ragmetrics.report.overview import months, write_overview
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import LEAST_NIGHTS, NIGHTS, change, trends
 from ragmetrics.storage import Files, save_manifest
@@ -150,7 +149,7 @@ class TestCost:
         """That nothing was asked is said in words."""
         page = site.overview(night(usage=Usage()))
         assert "plot-requests" not in page
-        assert "Nothing was asked over a network" in text(page)
+        assert "No request was sent over a network" in text(page)
 
     def test_money_and_requests_stand_by_night(self, site: Site) -> None:
         """Two charts and a table."""
@@ -162,7 +161,7 @@ class TestCost:
     def test_money_that_is_not_known_is_a_dash(self, site: Site) -> None:
         """Never $0.00; the page says which setting is missing."""
         page = site.overview(night(usage=Usage(requests=4, prompt_tokens=900)))
-        assert "A dash: money is not known, as a price is not set" in text(page)
+        assert "A dash means that the cost is unknown, because a price is not set" in text(page)
         assert "plot-money" not in page
         assert "$0.00" not in page
 

@@ -14,8 +14,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from ragmetrics.model import JudgeInfo, Manifest, Segment, Silence, Source
 from ragmetrics.model.manifest import Usage
 from ragmetrics.report import redacted, refresh_dashboard
-from ragmetrics.report.prometheus import MOST_ALERTS, MOST_SEGMENTS, PATH, families, metrics_text
-from ragmetrics.report.prometheus_labels import LONGEST, label
+from ragmetrics.report.prometheus import (
+    LONGEST,
+    MOST_ALERTS,
+    MOST_SEGMENTS,
+    PATH,
+    NightMetrics,
+    label,
+    metrics_text,
+)
 from ragmetrics.storage import CONTENT_TYPES, Files, save_manifest
 from tests.fakes.nights import HOSTILE, as_worst, finding, night, summary, ten_nights, worst_row
 from tests.fakes.processes import ROOT
@@ -238,5 +245,5 @@ def test_every_metric_is_documented() -> None:
     """docs/monitoring.md names each."""
     page = (ROOT / "docs/monitoring.md").read_text()
     usage = Usage(requests=1, usd=1.0)
-    for family in families(ten_nights()[-1].model_copy(update={"usage": usage})):
+    for family in NightMetrics(ten_nights()[-1].model_copy(update={"usage": usage})).collect():
         assert f"`{family.name}`" in page

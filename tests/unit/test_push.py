@@ -26,7 +26,7 @@ TOKEN = "push-secret-4711"
 @pytest.fixture(autouse=True)
 def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attempts follow each other at once."""
-    monkeypatch.setattr("ragmetrics.report.pushgateway.PAUSES", (0, 0))
+    monkeypatch.setattr("ragmetrics.report.prometheus.PAUSES", (0, 0))
 
 
 @pytest.fixture

@@ -20,12 +20,13 @@ from ragmetrics.model import (
     Score,
     Source,
     WorseQuestion,
+    hashed,
     question_key,
 )
 from ragmetrics.pipeline import NIGHTS, run_night, unpack_demo
 from ragmetrics.report import rebuild_dashboard, redacted, refresh_builds, refresh_dashboard
-from ragmetrics.report.earlier_retrieval import EarlierNights
-from ragmetrics.report.redacting import hashed, redacted_row
+from ragmetrics.report.redacting import redacted_row
+from ragmetrics.report.row_selection import EarlierNight
 from ragmetrics.storage import Files, nights, read_rows
 from tasks import index_build as gate_tasks
 from tests.fakes.build_logs import damaged, gate_settings, golden, write_build
@@ -89,7 +90,7 @@ def test_a_row_keeps_ids_tags_and_scores(tmp_path: Path) -> None:
             reference_contexts=(SECRET,),
             tags={"section": "billing"},
             earlier=(
-                EarlierNights(
+                EarlierNight(
                     date(2026, 11, 9),
                     "idx-1",
                     {},

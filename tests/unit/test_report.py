@@ -13,12 +13,13 @@ import pytest
 
 from ragmetrics.model import BrokenFile, JudgeInfo, Segment, Source, WorstRow
 from ragmetrics.report.cards import MOST_DRAWN
-from ragmetrics.report.formatting import LONGEST, clean, interval, number, signed
+from ragmetrics.report.formatting import LONGEST, TextBudget, clean, interval, number, signed, spans
+from ragmetrics.report.night_page import write_night
 from ragmetrics.report.night_status import find_night_status
-from ragmetrics.report.site import summary_markdown, write_assets, write_night
+from ragmetrics.report.summaries import summary_markdown
+from ragmetrics.report.templating import write_assets
 from ragmetrics.report.trend_figure import trend_figure
 from ragmetrics.report.trends import change, trends
-from ragmetrics.report.truncation import TextBudget, spans
 from ragmetrics.text import share
 from tests.fakes.nights import (
     FIRST,
@@ -137,7 +138,7 @@ class TestTrends:
         other = night(1, recall=0.5, judge=JudgeInfo(name="gpt", fingerprint="f2"))
         moved = change(night(2), summary("context_recall", 0.90), [night(0), other])
         assert moved is not None
-        assert (moved.since, round(moved.by, 3)) == (FIRST, -0.03)
+        assert (moved.label, round(moved.by, 3)) == (str(FIRST), -0.03)
 
     def test_only_thresholds_are_lines(self) -> None:
         """The limit of a `min` rule is a line; the limit of a drop is not a level."""
@@ -314,7 +315,7 @@ class TestHostileText:
         }
         page = site.night(night(**changes))
         assert len(page.encode()) < 300_000
-        assert page.count("No room here for its distribution") == 40 - MOST_DRAWN
+        assert page.count("There is no room for its distribution here") == 40 - MOST_DRAWN
 
     def test_figures_cannot_end_their_script(self, site: Site) -> None:
         """Figures are JSON without any sign that means something to HTML."""

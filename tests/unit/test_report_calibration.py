@@ -25,11 +25,15 @@ from ragmetrics.model import (
 )
 from ragmetrics.pipeline import publish, run_night
 from ragmetrics.report import calibration_markdown, refresh_dashboard
-from ragmetrics.report.calibration import standings, trusted
-from ragmetrics.report.calibration_figure import drift_figure, reliability_figure
-from ragmetrics.report.calibration_page import MOST_IN_FULL, write_calibrations
-from ragmetrics.report.calibration_segments import segment_tables
-from ragmetrics.report.site import write_night, write_overview
+from ragmetrics.report.calibration import segment_tables, standings, trusted
+from ragmetrics.report.calibration_page import (
+    MOST_IN_FULL,
+    drift_figure,
+    reliability_figure,
+    write_calibrations,
+)
+from ragmetrics.report.night_page import write_night
+from ragmetrics.report.overview import write_overview
 from ragmetrics.scoring.panel import panel_fingerprint
 from ragmetrics.storage import Files, open_store
 from tests.fakes.calibrations import (
@@ -95,7 +99,7 @@ class TestPage:
             "calibration error 0.111",
             "label 0 60 80.0% 9 12.0% 6 8.0% label 1 5 20.0% 7 28.0% 13 52.0%",
             "0.8 to 0.9 30 0.850 0.600 [0.40, 0.80]",
-            "of the strengths that the judge gives",
+            "use the strengths that the judge gives",
             "a baseline",
         ):
             assert words in told

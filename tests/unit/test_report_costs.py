@@ -13,7 +13,7 @@ from ragmetrics.model import BudgetReport, SampleReport, SpendLimits
 from ragmetrics.model.manifest import Usage
 from ragmetrics.report import budget_text, cost_lines, limits_text, money_text
 from ragmetrics.report.costs import all_costs, money
-from ragmetrics.report.site import write_night
+from ragmetrics.report.night_page import write_night
 from ragmetrics.storage import Files
 from tests.fakes.nights import HOSTILE, night, summary
 

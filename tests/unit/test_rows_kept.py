@@ -13,9 +13,15 @@ from hypothesis import given, strategies as st
 
 from ragmetrics.errors import StoreError
 from ragmetrics.model import LogRow, Manifest, MovedContext, Score, Status, WorstRow
-from ragmetrics.report.earlier_retrieval import EarlierNights, became
 from ragmetrics.report.row_loader import load_rows
-from ragmetrics.report.row_selection import FELL, RowTable, pick_rows, unique_keys
+from ragmetrics.report.row_selection import (
+    FELL,
+    EarlierNight,
+    RowTable,
+    became,
+    pick_rows,
+    unique_keys,
+)
 from ragmetrics.scoring import load_scores
 from ragmetrics.storage import (
     ROW_SCHEMA,
@@ -154,7 +160,7 @@ def row(name: str, question: str, *contexts: str, **change: Any) -> LogRow:
     return LogRow(name, question, contexts, retrieved_context_ids=ids, **change)
 
 
-class TestEarlierNights:
+class TestEarlierNight:
     def test_contexts_left_came_and_moved(self, store: Store) -> None:
         """The same question is found by its hash, whatever its case, and its contexts diffed."""
         before = store.add(0, (row("n0", "How?", "a one", "b two", "c three"), 0.9))
@@ -232,6 +238,4 @@ def test_a_night_in_words() -> None:
     """Counts of what happened, in one line."""
     left = MovedContext(text="", rank_a=1, rank_b=None)
     moved = MovedContext(text="", rank_a=2, rank_b=1)
-    assert (
-        EarlierNights(date(2026, 11, 1), None, {}, (left, moved, left)).words == "2 left, 1 moved"
-    )
+    assert EarlierNight(date(2026, 11, 1), None, {}, (left, moved, left)).words == "2 left, 1 moved"

@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 
 from ragmetrics.model import MovedContext, Score, Status
-from ragmetrics.report.earlier_retrieval import EarlierNights
-from ragmetrics.report.row_selection import SAMPLED, KeptRow, SelectionReason
-from ragmetrics.report.rows_js import MOST_BYTES
-from ragmetrics.report.rows_page import write_rows
+from ragmetrics.report.row_selection import SAMPLED, EarlierNight, KeptRow, SelectionReason
+from ragmetrics.report.rows_page import MOST_FILE_BYTES, write_rows
 from tests.fakes.nights import FIRST, HOSTILE, as_worst, night, worst_row
 from tests.fakes.pages import Outline, Site, text
 
@@ -35,10 +33,10 @@ def data(site: Site) -> list[dict[str, Any]]:
     return [{**row, "html": row["html"].translate(unpack)} for row in rows]
 
 
-def an_earlier_night(*contexts: MovedContext, day: int = 9, **change: Any) -> EarlierNights:
+def an_earlier_night(*contexts: MovedContext, day: int = 9, **change: Any) -> EarlierNight:
     """A night before the first, on which a question had these contexts."""
     values: dict[str, Any] = {"index_build": "idx-1", "values": {"context_recall": 0.9}}
-    return EarlierNights(date(2026, 11, day), contexts=contexts, **{**values, **change})
+    return EarlierNight(date(2026, 11, day), contexts=contexts, **{**values, **change})
 
 
 STAYED = MovedContext(text="Seats can be added.", id="kb-2", rank_a=2, rank_b=2)
@@ -133,7 +131,7 @@ class TestRows:
         assert "↓ context_relevance 1.000 → 0.500 since the night before" in page
 
 
-class TestEarlierNights:
+class TestEarlierNight:
     def test_what_left_and_came_is_shown(self, site: Site) -> None:
         """Ranks of then and now, the text of what is gone, and the scores of that night."""
         page = text(
@@ -232,7 +230,7 @@ class TestPage:
         site.night(night(worst=worst), rows)
         page = site.html(f"{FIRST}/rows.html")
         assert len(page.encode()) < 300_000
-        assert "no room here in full" in page
+        assert "there is no room for it here" in page
 
 
 class TestData:
@@ -258,7 +256,7 @@ class TestData:
         site.night(night(worst=as_worst(*rows[:10])), rows)
         sizes = [one.stat().st_size for one in (site.folder / str(FIRST)).glob("rows-*.js")]
         assert len(sizes) == 3
-        assert max(sizes) < MOST_BYTES + 100
+        assert max(sizes) < MOST_FILE_BYTES + 100
         kept = len(data(site))
         assert 100 < kept < 400
         assert f"{kept} of 200 rows are kept" in text(site.html(f"{FIRST}/rows.html"))

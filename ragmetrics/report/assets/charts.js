@@ -1,7 +1,7 @@
-// Draws the page's figures with Plotly, in the page's own colours; shows one tag at a time; links to
+// Draws the page's figures with Plotly in the page's colours, shows one tag at a time, and links to
 // the next night.
 // A figure is JSON in <script type="application/json" data-figure="ID">, drawn into #ID.
-// If anything fails, the page stays what it is without scripts: tables of the same numbers.
+// If anything fails, the page stays as it is without scripts: tables of the same numbers.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -9,7 +9,7 @@
   const config = { displayModeBar: false, responsive: true, doubleClick: false, showTips: false };
   root.classList.replace("plain", "drawing");
 
-  // Of every figure: nothing that a reader can move, on the page's own ground.
+  // What all figures share: readers cannot move anything, and the background is the page's.
   const axis = { fixedrange: true, zeroline: false, tickfont: { color: "var(--ink-2)", size: 11 } };
   const xaxis = { ...axis, showgrid: false, linecolor: "var(--line)", showline: true };
   const yaxis = { ...axis, gridcolor: "var(--line)" };
@@ -34,7 +34,7 @@
     yaxis: { ...yaxis, ...layout.yaxis },
   });
 
-  // "var(--name)" stands for a custom property of the style sheet, anywhere in a figure.
+  // Anywhere in a figure, "var(--name)" is a custom property of the style sheet.
   function coloured(value, style) {
     if (typeof value === "string") {
       const name = /^var\((--[\w-]+)\)$/.exec(value);
@@ -57,7 +57,7 @@
       else addEventListener("load", resume);
     });
 
-  // Five megabytes of script, which take a second or two to be read: the page opens without them.
+  // Plotly has five megabytes and loads for a second or two, so the page opens without it.
   const fetchPlotly = () =>
     new Promise((resume, reject) => {
       const script = document.createElement("script");
@@ -72,7 +72,7 @@
     for (const source of sources) draw(source, style);
   }
 
-  // One figure at a time, so that the page can be read and used between two of them.
+  // One figure at a time, so that the page stays usable between two of them.
   async function drawInTurn(sources) {
     const style = getComputedStyle(root);
     for (const source of sources) {
@@ -81,7 +81,7 @@
     }
   }
 
-  // nights.js, which each night renews, knows of nights that came after this page.
+  // Each night writes nights.js, so it lists the nights after this page too.
   function linkNext() {
     const link = document.getElementById("next");
     if (!link || typeof NIGHTS === "undefined") return;
@@ -92,7 +92,7 @@
     link.hidden = false;
   }
 
-  // Without scripts all tags stand below each other. An address that ends in #tag-NAME chooses one.
+  // Without scripts the page shows all tags. An address that ends in #tag-NAME chooses one.
   function chooseTags() {
     const choice = document.querySelector(".choose");
     if (!choice) return;

@@ -1,6 +1,6 @@
-// The page of a night's rows: text search, filters, one row at a time, and CSV of what is shown.
-// The rows come from rows-1.js and so on. What is chosen stands in the address: #metric=...&row=ID
-// can be passed on. Without the rows the page stays what it is without scripts.
+// The page of a night's rows: text search, filters, one row at a time, and a CSV of the rows shown.
+// The rows come from rows-1.js and so on. The address has the reader's choice, #metric=...&row=ID,
+// so it can be shared. Without the rows the page stays as it is without scripts.
 "use strict";
 (() => {
   const STEP = 50;
@@ -15,8 +15,8 @@
   let found = [];
   let shown = STEP;
 
-  // What is chosen: read from the address, and written there. A tag or a kind that is not offered finds
-  // nothing, or the few rows that have it: it is never taken for all rows.
+  // The reader's choice, which is read from the address and written there. A tag or a kind that is not
+  // in the list finds the rows that have it, or nothing; it never finds all rows.
   function chosen() {
     const said = new URLSearchParams(location.hash.slice(1));
     const state = Object.fromEntries([...FILTERS, "row"].map((name) => [name, said.get(name) ?? ""]));
@@ -37,13 +37,13 @@
   const isLower = (metric) => options().some((option) => option.value === metric && "lower" in option.dataset);
   const depth = (row, why) => (why ? Math.abs(why.before - row.scores[why.metric]) : -1);
 
-  // Of a row's falls, by the chosen metric or any, the deepest.
+  // The deepest fall of a row, in the chosen metric or in any.
   function deepest(row, state) {
     const falls = row.why.filter((why) => why.kind === "fell" && (!state.metric || why.metric === state.metric));
     return falls.sort((a, b) => depth(row, b) - depth(row, a))[0];
   }
 
-  // The metric that a row is listed by: its score, and the score before, are of that one.
+  // The metric by which a row is listed: the scores now and before are of this metric.
   function measure(row, state) {
     const fell = state.kind === "fell" || state.sort === "fell" ? deepest(row, state) : undefined;
     const lead = fell ?? row.why.find((why) => why.metric);
@@ -53,7 +53,7 @@
   const score = (row, state) => row.scores[measure(row, state)];
   const fall = (row, state) => deepest(row, { metric: measure(row, state) });
 
-  // The words of a row, as far as its article shows them; what earlier nights retrieved is not searched.
+  // The words of a row's article; the contexts of earlier nights are not searched.
   function words(row) {
     if (row.words === undefined) {
       inert.innerHTML = row.html;
@@ -100,7 +100,7 @@
     return made;
   }
 
-  // Why a row is kept: "worst in context_recall, mrr"; of one metric: "worst".
+  // Why a row is kept: "worst in context_recall, mrr"; for one metric: "worst".
   function reasons(row, state) {
     return ["worst", "fell", "sample"].flatMap((kind) => {
       const own = row.why.filter((why) => why.kind === kind && (!state.metric || why.metric === state.metric || !why.metric));
@@ -168,14 +168,14 @@
     if (text) byId(id).textContent = text;
   }
 
-  // A choice that the address has, and the list has not, is one more in it.
+  // A choice of the address that the list lacks is added to it.
   function offer(field, value) {
     if (field.options && ![...field.options].some((option) => option.value === value)) {
       field.append(new Option(value.slice(0, 100), value));
     }
   }
 
-  // Shows what the address says; `last` is the row that was open before.
+  // Shows the choice of the address; `last` is the row that was open before.
   function show(last = "") {
     const state = chosen();
     for (const name of FILTERS) {
@@ -212,7 +212,7 @@
     show();
   }
 
-  // As ragmetrics/export.py: a spreadsheet runs a cell that begins with one of these signs.
+  // As in ragmetrics/cli/export.py: a spreadsheet runs a cell that begins with one of these signs.
   function cell(value) {
     const text = typeof value === "string" ? value.replaceAll(FORMULA, "'") : String(value ?? "");
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
@@ -245,7 +245,7 @@
   document.addEventListener("DOMContentLoaded", () => {
     const pages = [...(globalThis.ROWS ?? [])].sort((a, b) => a.page - b.page);
     rows = pages.flatMap((page) => page.rows);
-    // The signs of markup travel as characters that need no escape: rows_files.py.
+    // The signs of markup come as characters that need no escape: see rows_page.py.
     for (const row of rows) row.html = row.html.replace(/[\x82-\x84]/g, (sign) => "<>&"[sign.charCodeAt(0) - 0x82]);
     if (!rows.length) return;
     missing = Number(byId("browser").dataset.files) - pages.length;
