@@ -1,6 +1,7 @@
 """Fingerprints of judges and metrics, and the price of usage."""
 
 from __future__ import annotations
+from ragmetrics.config import Aggregate
 
 from collections.abc import Sequence
 
@@ -9,7 +10,6 @@ from ragmetrics.judges import Corpus, Judge, fingerprint, make_embedder, make_ju
 from ragmetrics.metrics import Metric
 from ragmetrics.model import JudgeInfo, Usage
 from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.scoring.panel import panel_fingerprint
 
 
 def metric_fingerprints(settings: Settings) -> dict[str, str]:
@@ -61,3 +61,13 @@ def add_price(prices: JudgeSettings | EmbeddingSettings, usage: Usage) -> Usage:
 def _notes(names: Sequence[str], judges: Sequence[Judge]) -> str:
     named = zip(names, judges, strict=True)
     return "; ".join(f"{name}: {judge.note}" for name, judge in named if judge.note)
+
+
+def panel_fingerprint(judges: Sequence[Judge], repeats: Sequence[int], aggregate: Aggregate) -> str:
+    """The fingerprint of the judge when there is one without repeats; otherwise a digest of all
+    judges, their repeats and the aggregate.
+    """
+    if len(judges) == 1 and repeats[0] == 1:
+        return judges[0].fingerprint
+    asked = [(judge.fingerprint, times) for judge, times in zip(judges, repeats, strict=True)]
+    return fingerprint("panel", aggregate if len(judges) > 1 else "", asked)

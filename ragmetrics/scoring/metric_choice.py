@@ -1,6 +1,8 @@
 """The metrics that the settings choose."""
 
 from __future__ import annotations
+from ragmetrics.config import Settings
+from ragmetrics.metrics import metric_families
 
 from collections.abc import Set
 from typing import TYPE_CHECKING
@@ -34,3 +36,11 @@ def _of(choice: MetricChoice, wanted: Set[str]) -> MetricChoice | None:
     if isinstance(choice, str):
         return choice if choice in wanted else None
     return {name: parameters for name, parameters in choice.items() if name in wanted} or None
+
+
+def score_families(settings: Settings) -> list[list[str]]:
+    """The names of the chosen metrics, grouped by family."""
+    return [
+        [metric.name for metric in family]
+        for family in metric_families(chosen_metrics(settings), fused=bool(settings.fuse))
+    ]

@@ -44,14 +44,6 @@ _AGGREGATES: Mapping[Aggregate, Callable[[Sequence[float]], float]] = {
 }
 
 
-def panel_fingerprint(judges: Sequence[Judge], repeats: Sequence[int], aggregate: Aggregate) -> str:
-    """The fingerprint of the judge when there is one without repeats; otherwise a digest of all
-    judges, their repeats and the aggregate.
-    """
-    if len(judges) == 1 and repeats[0] == 1:
-        return judges[0].fingerprint
-    asked = [(judge.fingerprint, times) for judge, times in zip(judges, repeats, strict=True)]
-    return fingerprint("panel", aggregate if len(judges) > 1 else "", asked)
 
 
 @dataclass

@@ -314,9 +314,3 @@ async def _rows(files: Files, path: str) -> AsyncGenerator[LogRow, None]:
         await asyncio.to_thread(batches.close)
 
 
-def score_families(settings: Settings) -> list[list[str]]:
-    """The names of the chosen metrics, grouped by family."""
-    return [
-        [metric.name for metric in family]
-        for family in metric_families(chosen_metrics(settings), fused=bool(settings.fuse))
-    ]

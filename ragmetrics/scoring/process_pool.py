@@ -5,6 +5,7 @@ their parts into the store and return only errors. They end when the process tha
 """
 
 from __future__ import annotations
+from ragmetrics.scoring.metric_choice import score_families
 
 import os
 import signal
@@ -248,3 +249,10 @@ def _score(
     start = time.monotonic()
     score_part(settings, ref, family, shard, until=until)
     return time.monotonic() - start
+
+
+def list_parts(settings: Settings, staged: Staged) -> list[tuple[list[str], int]]:
+    """All parts of a run: each is a family of metrics and a shard."""
+    return [
+        (family, shard) for family in score_families(settings) for shard in range(staged.ref.shards)
+    ]

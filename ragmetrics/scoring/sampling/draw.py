@@ -30,7 +30,7 @@ from ragmetrics.config import SampleSettings, Settings
 from ragmetrics.metrics import Metric
 from ragmetrics.model import FIELDS, Manifest, Summary, question_key
 from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.scoring.part import score_families
+from ragmetrics.scoring.metric_choice import score_families
 from ragmetrics.scoring.sampling.plan import (
     Group,
     SamplePlan,
