@@ -24,7 +24,7 @@ from .budget.estimate import (
     plan_budget as plan_budget,
 )
 from .budget.plan import BudgetPlan as BudgetPlan, check_prices as check_prices, is_paid as is_paid
-from .fingerprint import (
+from .metric_choice import (
     judge_info as judge_info,
     metric_fingerprint as metric_fingerprint,
     metric_fingerprints as metric_fingerprints,

@@ -18,7 +18,7 @@ import numpy as np
 
 from ragmetrics.config import Aggregate
 from ragmetrics.errors import JudgeRefused, Unanswered
-from ragmetrics.judges import Judge, JudgeClient, MetricRequest, fingerprint
+from ragmetrics.judges import JudgeClient, MetricRequest
 from ragmetrics.metrics import Metric
 from ragmetrics.model import UNSETTLED, Answer, LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
@@ -42,8 +42,6 @@ _AGGREGATES: Mapping[Aggregate, Callable[[Sequence[float]], float]] = {
     "max": max,
     "majority": majority,
 }
-
-
 
 
 @dataclass

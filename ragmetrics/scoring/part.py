@@ -30,14 +30,13 @@ from ragmetrics.judges import (
     use_budget,
     use_deadline,
 )
-from ragmetrics.metrics import Metric, metric_families
+from ragmetrics.metrics import Metric
 from ragmetrics.model import EMBEDDINGS, LogRow
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.budget.pool import open_budget_pool
 from ragmetrics.scoring.driver import drive
-from ragmetrics.scoring.fingerprint import add_price
 from ragmetrics.scoring.judge_pool import JudgePool, acquire_judges, keep_open
-from ragmetrics.scoring.metric_choice import chosen_metrics
+from ragmetrics.scoring.metric_choice import add_price, chosen_metrics
 from ragmetrics.scoring.metric_errors import MetricErrors
 from ragmetrics.scoring.panel import Member, Panel
 from ragmetrics.scoring.reuse import reuse_part
@@ -312,5 +311,3 @@ async def _rows(files: Files, path: str) -> AsyncGenerator[LogRow, None]:
         if reading:  # a thread that reads cannot be interrupted
             await asyncio.wait([reading])
         await asyncio.to_thread(batches.close)
-
-

@@ -5,7 +5,6 @@ their parts into the store and return only errors. They end when the process tha
 """
 
 from __future__ import annotations
-from ragmetrics.scoring.metric_choice import score_families
 
 import os
 import signal
@@ -30,7 +29,7 @@ from ragmetrics.config import Settings
 from ragmetrics.errors import JudgeRefused, RagmetricsError
 from ragmetrics.judges import Record
 from ragmetrics.scoring.garbage import collect_seldom
-from ragmetrics.scoring.metric_choice import chosen_metrics
+from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
 from ragmetrics.scoring.part import score_part, score_together
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.storage import Files, RunRef

@@ -10,8 +10,7 @@ from operator import or_
 from ragmetrics.config import Settings, public_settings
 from ragmetrics.model import EMBEDDINGS, BudgetReport, JudgeInfo, Manifest, Status, Usage
 from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, pays_for_embeddings
-from ragmetrics.scoring.fingerprint import judge_info, metric_fingerprint
-from ragmetrics.scoring.metric_choice import chosen_metrics
+from ragmetrics.scoring.metric_choice import chosen_metrics, judge_info, metric_fingerprint
 from ragmetrics.scoring.sampling.plan import load_sample
 from ragmetrics.scoring.sampling.report import sample_report
 from ragmetrics.scoring.staging import Staged

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from ragmetrics.config import Settings
 from ragmetrics.model import Usage
-from ragmetrics.scoring.metric_errors import MetricErrors
 from ragmetrics.scoring.metric_choice import score_families
+from ragmetrics.scoring.metric_errors import MetricErrors
 from ragmetrics.storage import Files, RunRef, read_notes
 
 

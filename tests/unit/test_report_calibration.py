@@ -30,7 +30,7 @@ from ragmetrics.report.calibration_figure import drift_figure, reliability_figur
 from ragmetrics.report.calibration_page import MOST_IN_FULL, write_calibrations
 from ragmetrics.report.calibration_segments import segment_tables
 from ragmetrics.report.site import write_night, write_overview
-from ragmetrics.scoring.fingerprint import panel_fingerprint
+from ragmetrics.scoring.metric_choice import panel_fingerprint
 from ragmetrics.storage import Files, open_store
 from tests.fakes.calibrations import (
     FIRST,

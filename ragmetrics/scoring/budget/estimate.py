@@ -43,10 +43,8 @@ from ragmetrics.scoring.budget.plan import (
     part_key,
     save_plan,
 )
-from ragmetrics.scoring.fingerprint import add_price
-from ragmetrics.scoring.metric_choice import chosen_metrics
+from ragmetrics.scoring.metric_choice import add_price, chosen_metrics, score_families
 from ragmetrics.scoring.metric_run import MetricRun
-from ragmetrics.scoring.metric_choice import score_families
 from ragmetrics.scoring.sampling.plan import RowIds, SamplePlan, load_sample
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import Files, RunRef, read_rows

@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from ragmetrics.config import SampleSettings, Settings
 from ragmetrics.metrics import Metric
 from ragmetrics.model import FIELDS, Manifest, Summary, question_key
-from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.scoring.metric_choice import score_families
+from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
 from ragmetrics.scoring.sampling.plan import (
     Group,
     SamplePlan,
