@@ -37,13 +37,13 @@ from ragmetrics.scoring.budget.pool import open_budget_pool
 from ragmetrics.scoring.driver import drive
 from ragmetrics.scoring.judge_pool import JudgePool, acquire_judges, keep_open
 from ragmetrics.scoring.metric_choice import add_price, chosen_metrics
-from ragmetrics.scoring.metric_errors import MetricErrors
 from ragmetrics.scoring.panel import Member, Panel
 from ragmetrics.scoring.reuse import reuse_part
 from ragmetrics.scoring.sampling.panel import SampledPanel
 from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.scoring.staging import load_corpus
+from ragmetrics.scoring.usage_report import MetricErrors
 from ragmetrics.storage import (
     SCORE_SCHEMA,
     Files,
