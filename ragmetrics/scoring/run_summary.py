@@ -12,10 +12,9 @@ from ragmetrics.model import EMBEDDINGS, BudgetReport, JudgeInfo, Manifest, Stat
 from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, pays_for_embeddings
 from ragmetrics.scoring.metric_choice import chosen_metrics, judge_info, metric_fingerprint
 from ragmetrics.scoring.sampling.plan import load_sample
-from ragmetrics.scoring.sampling.report import sample_report
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.scoring.summary import MetricScores, find_segments, load_scores, summarise
-from ragmetrics.scoring.usage_report import UsageReport, read_usage_report
+from ragmetrics.scoring.usage_report import UsageReport, read_usage_report, sample_report
 from ragmetrics.storage import Files
 from ragmetrics.version import __version__
 

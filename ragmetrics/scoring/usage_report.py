@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import Any
 
-from ragmetrics.config import Settings
-from ragmetrics.model import Score, Status, Usage
+from ragmetrics.config import SampleSettings, Settings
+from ragmetrics.judges import TEXTS_PER_REQUEST
+from ragmetrics.model import EMBEDDINGS, UNSETTLED, SampleReport, Score, Status, Summary, Usage
 from ragmetrics.scoring.metric_choice import score_families
+from ragmetrics.scoring.sampling.plan import SamplePlan
+from ragmetrics.scoring.summary import MetricScores
 from ragmetrics.storage import Files, RunRef, read_notes
 
 
@@ -112,3 +118,73 @@ class MetricErrors:
             f"first on {self._first[metric]}"
             for metric, rows in self._rows.items()
         ]
+
+
+ByMetric = Mapping[str, Mapping[str, Usage]]
+
+
+_JUDGED = (Status.SCORED, *UNSETTLED)
+
+
+def sample_report(
+    sample: SampleSettings | None,
+    plan: SamplePlan | None,
+    scores: Mapping[str, MetricScores],
+    summaries: Sequence[Summary],
+    by_metric: ByMetric,
+) -> SampleReport | None:
+    """How a night was sampled and what it cost; None when all rows were judged."""
+    if sample is None or plan is None:
+        return None
+    judged = [one.table["status"].isin(_JUDGED) for name, one in scores.items() if plan.group(name)]
+    return SampleReport(
+        rows=sample.rows,
+        half_width=sample.half_width,
+        strata=list(sample.strata),
+        seed=sample.seed,
+        judged=int(reduce(or_, judged).sum()) if judged else 0,
+        spent=sum((one for of in by_metric.values() for one in of.values()), Usage()),
+        whole=whole_cost(by_metric, plan, {one.metric: one for one in summaries}),
+    )
+
+
+def whole_cost(
+    by_metric: ByMetric, plan: SamplePlan, summaries: Mapping[str, Summary]
+) -> Usage | None:
+    """The estimated cost of judging all rows.
+
+    It assumes that rows outside the sample need as many requests as judged rows, at the same cost
+    per request. Equal requests of several rows are sent once, so the true cost may be lower.
+    Returns None when a metric sent no request (all replies were cached, or no row was judged).
+    """
+    whole = Usage()
+    for label, of in by_metric.items():
+        times = [_times_as_many(plan, summaries[name]) for name in label.split(" + ")]
+        for name, usage in of.items():
+            sent = usage.requests * (TEXTS_PER_REQUEST if name == EMBEDDINGS else 1)
+            wanted = sent + usage.answered_from_store
+            # A fused request is sent for each row that any of its metrics needs.
+            factor = max(times) if wanted else 1.0
+            if factor > 1 and (not sent or math.isinf(factor)):
+                return None
+            whole += usage if factor == 1 else _scaled(usage, 1 + (factor - 1) * wanted / sent)
+    return whole
+
+
+def _times_as_many(plan: SamplePlan, summary: Summary) -> float:
+    """Scorable rows divided by judged rows of a metric; 1 when all rows were judged."""
+    group = plan.group(summary.metric)
+    if group is None or not group.rows:
+        return 1.0
+    judged = group.judged - summary.status.get(Status.OVER_BUDGET, 0)
+    return group.rows / judged if judged > 0 else math.inf
+
+
+def _scaled(usage: Usage, factor: float) -> Usage:
+    return Usage(
+        requests=round(usage.requests * factor),
+        prompt_tokens=round(usage.prompt_tokens * factor),
+        cached_tokens=round(usage.cached_tokens * factor),
+        completion_tokens=round(usage.completion_tokens * factor),
+        usd=None if usage.usd is None else usage.usd * factor,
+    )
