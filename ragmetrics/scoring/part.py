@@ -39,11 +39,11 @@ from ragmetrics.scoring.judge_pool import JudgePool, acquire_judges, keep_open
 from ragmetrics.scoring.metric_choice import add_price, chosen_metrics
 from ragmetrics.scoring.panel import Member, Panel
 from ragmetrics.scoring.reuse import reuse_part
+from ragmetrics.scoring.run_summary import MetricErrors
 from ragmetrics.scoring.sampling.panel import SampledPanel
 from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.scoring.staging import load_corpus
-from ragmetrics.scoring.usage_report import MetricErrors
 from ragmetrics.storage import (
     SCORE_SCHEMA,
     Files,
