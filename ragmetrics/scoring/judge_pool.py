@@ -6,11 +6,13 @@ its requests in flight. A local judge knows the corpus of the run and belongs to
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 
 from ragmetrics.config import JudgeSettings, Settings, api_key
 from ragmetrics.event_loop import PerLoop
@@ -19,12 +21,15 @@ from ragmetrics.judges import (
     Embedder,
     Judge,
     SingleFlight,
+    Spend,
     expect_some,
     make_embedder,
     make_member,
     names_of,
 )
-from ragmetrics.storage import Files
+from ragmetrics.model import Usage
+from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, part_key
+from ragmetrics.storage import Files, RunRef, is_whole, read_notes
 
 
 @dataclass(frozen=True)
@@ -126,3 +131,69 @@ def _embedder_key(settings: Settings, files: Files) -> str | None:
 def _key_names(settings: Settings) -> list[str]:
     names = [one.api_key_env for one in settings.panel]
     return [settings.embeddings.api_key_env, *names] if settings.embeddings.api_key_env else names
+
+
+Part = tuple[Sequence[str], int]
+"""The names of a family of metrics, and the number of a shard."""
+
+
+class BudgetPool:
+    """The budget of the parts of this process."""
+
+    def __init__(self, files: Files, ref: RunRef, plan: BudgetPlan) -> None:
+        self.plan, self.limiter = plan, plan.limiter()
+        self._files, self._ref = files, ref
+        self._added: set[str] = set()
+
+    async def add_parts(self, parts: Iterable[Part]) -> None:
+        """Add the portions of parts to the limiter, each once."""
+        await asyncio.gather(*(self._add_part(names, shard) for names, shard in parts))
+
+    async def _add_part(self, names: Sequence[str], shard: int) -> None:
+        key = part_key(names, shard)
+        if key in self._added:
+            return
+        self._added.add(key)
+        spent = await asyncio.to_thread(self._spent, names[0], shard)
+        portion = self.plan.parts[key]
+        if spent is None:
+            self.limiter.add(portion.total, portion.for_embeddings)
+        else:
+            owed = Spend(-spent.requests, -spent.tokens, -spent.usd)
+            self.limiter.add(portion.total + owed, Spend())
+
+    def _spent(self, name: str, shard: int) -> Spend | None:
+        """What a finished part has used; None when the part is not finished."""
+        path = self._ref.scores(name, shard)
+        if not is_whole(self._files, path):
+            return None
+        notes = read_notes(self._files, path)
+        usages = [
+            Usage.model_validate(usage)
+            for payee in notes.get("paid", ())
+            for usage in notes["usage"][payee].values()
+        ]
+        return reduce(Spend.__add__, (_as_spend(usage) for usage in usages), Spend())
+
+
+def _as_spend(usage: Usage) -> Spend:
+    return Spend(usage.requests, usage.tokens, usage.usd or 0.0)
+
+
+async def _close_nothing(_: BudgetPool | None) -> None:
+    """A budget pool needs no closing."""
+
+
+_pools: PerLoop[BudgetPool | None] = PerLoop(_close_nothing)
+
+
+@asynccontextmanager
+async def open_budget_pool(files: Files, ref: RunRef) -> AsyncIterator[BudgetPool | None]:
+    """The budget pool of a run, shared by all parts; None without a budget."""
+
+    def make() -> BudgetPool | None:
+        plan = load_plan(files, ref)
+        return BudgetPool(files, ref, plan) if plan else None
+
+    async with _pools.hold(f"{files.root} {ref.folder('rows')}", make) as found:
+        yield found
