@@ -18,9 +18,8 @@ from ragmetrics.metrics import metric as declare
 from ragmetrics.metrics import select
 from ragmetrics.model import Ask, LogRow, Score, Status, Steps
 from ragmetrics.scoring import majority
-from ragmetrics.scoring.driver import drive
 from ragmetrics.scoring.metric_choice import panel_fingerprint
-from ragmetrics.scoring.panel import Member, Panel, averaged, combine
+from ragmetrics.scoring.panel import Member, Panel, averaged, combine, drive
 from tests.fakes.scripted import CountingEmbedder, ScriptedJudge, a_broker
 
 VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=7)
