@@ -43,4 +43,4 @@ from .reuse import (
 )
 from .run_parts import list_parts as list_parts
 from .sampling.draw import Known as Known, plan_sample as plan_sample, wanted_rows as wanted_rows
-from .sampling.plan import SamplePlan as SamplePlan
+from .sampling.draw import SamplePlan as SamplePlan

@@ -32,7 +32,7 @@ from ragmetrics.scoring.metric_choice import (
     metric_fingerprint,
     score_families,
 )
-from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
+from ragmetrics.scoring.sampling.draw import SamplePlan, load_sample
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.scoring.summary import MetricScores, find_segments, load_scores, summarise
 from ragmetrics.storage import Files, RunRef, read_notes

@@ -18,7 +18,7 @@ from ragmetrics.model import LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.scoring.metric_run import MetricRun, is_heavy
 from ragmetrics.scoring.panel import Member, Panel
-from ragmetrics.scoring.sampling.plan import RowIds, SamplePlan
+from ragmetrics.scoring.sampling.draw import RowIds, SamplePlan
 
 _REASON = "not in the sample"
 
