@@ -74,17 +74,17 @@ class MetricRun:
             raise
         except Exception as error:
             log.debug("metric %s, row %s", self.metric.name, self._row.id, exc_info=error)
-            self.score = _failed(f"{shorten(repr(error))}{_error_location(error)}")
+            self.score = _metric_failed(f"{shorten(repr(error))}{_error_location(error)}")
         else:
             self.asked = self.asked or bool(self.requests)
 
     def _checked(self, value: object) -> Score:
         if not isinstance(value, Score):
-            return _failed(f"a metric returns a Score, not {shorten(repr(value))}")
+            return _metric_failed(f"a metric returns a Score, not {shorten(repr(value))}")
         return value
 
 
-def _failed(reason: str) -> Score:
+def _metric_failed(reason: str) -> Score:
     return Score(None, reason, status=Status.METRIC_FAILED)
 
 
