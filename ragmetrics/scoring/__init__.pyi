@@ -33,7 +33,7 @@ from .metric_choice import (
 from .process_pool import collect_seldom as collect_seldom
 from .summary import worse_segments as worse_segments
 from .metric_choice import chosen_metrics as chosen_metrics, scoring_only as scoring_only
-from .metric_run import run_metric as run_metric
+from .panel import run_metric as run_metric
 from .panel import majority as majority
 from .reuse import (
     find_attempt as find_attempt,

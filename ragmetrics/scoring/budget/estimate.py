@@ -44,7 +44,7 @@ from ragmetrics.scoring.budget.plan import (
     save_plan,
 )
 from ragmetrics.scoring.metric_choice import add_price, chosen_metrics, score_families
-from ragmetrics.scoring.metric_run import MetricRun
+from ragmetrics.scoring.panel import MetricRun
 from ragmetrics.scoring.sampling.draw import RowIds, SamplePlan, load_sample
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.storage import Files, RunRef, read_rows
