@@ -1,7 +1,11 @@
-"""The judges and the embedder of a part. Parts of one process share them.
+"""What the parts of a process share: judges, embedder, and the budget of the run.
 
 A judge over a network is created once per process: all parts share its connections, its limits and
 its requests in flight. A local judge knows the corpus of the run and belongs to one part.
+
+Each part adds its portion of the budget's limits, minus what it used in an earlier attempt. All
+parts of the process draw on the sum. Processes share only the plan and never use the portions of
+another process, so all processes together stay within the limits.
 """
 
 from __future__ import annotations
@@ -133,10 +137,6 @@ def _key_names(settings: Settings) -> list[str]:
     return [settings.embeddings.api_key_env, *names] if settings.embeddings.api_key_env else names
 
 
-Part = tuple[Sequence[str], int]
-"""The names of a family of metrics, and the number of a shard."""
-
-
 class BudgetPool:
     """The budget of the parts of this process."""
 
@@ -145,7 +145,7 @@ class BudgetPool:
         self._files, self._ref = files, ref
         self._added: set[str] = set()
 
-    async def add_parts(self, parts: Iterable[Part]) -> None:
+    async def add_parts(self, parts: Iterable[tuple[Sequence[str], int]]) -> None:
         """Add the portions of parts to the limiter, each once."""
         await asyncio.gather(*(self._add_part(names, shard) for names, shard in parts))
 

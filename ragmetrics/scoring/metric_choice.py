@@ -1,17 +1,13 @@
-"""The metrics that the settings choose."""
+"""The metrics and judges that the settings choose, their fingerprints and their prices."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from typing import TYPE_CHECKING
 
 from ragmetrics.config import Aggregate, EmbeddingSettings, JudgeSettings, MetricChoice, Settings
 from ragmetrics.judges import Corpus, Judge, fingerprint, make_embedder, make_judges, names_of
 from ragmetrics.metrics import Metric, Wording, metric_families, metrics, prompts_of, select
 from ragmetrics.model import JudgeInfo, Usage
-
-if TYPE_CHECKING:
-    from ragmetrics.config import Settings
 
 
 def chosen_metrics(settings: Settings) -> list[Metric]:
@@ -55,6 +51,15 @@ def metric_fingerprints(settings: Settings) -> dict[str, str]:
     }
 
 
+def metric_fingerprint(metric: Metric, judge: str, embedder: str) -> str:
+    """A digest of judge, embedder, prompts, metric version and parameters. Scores with different
+    fingerprints are not comparable.
+    """
+    return fingerprint(
+        metric.digest, judge if metric.prompts else "", embedder if metric.embeds else ""
+    )
+
+
 def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
     """The judges of a run, and the fingerprint of the embedder. No request is sent."""
     empty = Corpus()
@@ -74,13 +79,19 @@ def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
     return info, embedder.fingerprint
 
 
-def metric_fingerprint(metric: Metric, judge: str, embedder: str) -> str:
-    """A digest of judge, embedder, prompts, metric version and parameters. Scores with different
-    fingerprints are not comparable.
+def panel_fingerprint(judges: Sequence[Judge], repeats: Sequence[int], aggregate: Aggregate) -> str:
+    """The fingerprint of the judge when there is one without repeats; otherwise a digest of all
+    judges, their repeats and the aggregate.
     """
-    return fingerprint(
-        metric.digest, judge if metric.prompts else "", embedder if metric.embeds else ""
-    )
+    if len(judges) == 1 and repeats[0] == 1:
+        return judges[0].fingerprint
+    asked = [(judge.fingerprint, times) for judge, times in zip(judges, repeats, strict=True)]
+    return fingerprint("panel", aggregate if len(judges) > 1 else "", asked)
+
+
+def _notes(names: Sequence[str], judges: Sequence[Judge]) -> str:
+    named = zip(names, judges, strict=True)
+    return "; ".join(f"{name}: {judge.note}" for name, judge in named if judge.note)
 
 
 def add_price(prices: JudgeSettings | EmbeddingSettings, usage: Usage) -> Usage:
@@ -90,18 +101,3 @@ def add_price(prices: JudgeSettings | EmbeddingSettings, usage: Usage) -> Usage:
     else:
         usd = prices.usd(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
     return usage if usd is None else usage.model_copy(update={"usd": usd})
-
-
-def _notes(names: Sequence[str], judges: Sequence[Judge]) -> str:
-    named = zip(names, judges, strict=True)
-    return "; ".join(f"{name}: {judge.note}" for name, judge in named if judge.note)
-
-
-def panel_fingerprint(judges: Sequence[Judge], repeats: Sequence[int], aggregate: Aggregate) -> str:
-    """The fingerprint of the judge when there is one without repeats; otherwise a digest of all
-    judges, their repeats and the aggregate.
-    """
-    if len(judges) == 1 and repeats[0] == 1:
-        return judges[0].fingerprint
-    asked = [(judge.fingerprint, times) for judge, times in zip(judges, repeats, strict=True)]
-    return fingerprint("panel", aggregate if len(judges) > 1 else "", asked)

@@ -1,9 +1,14 @@
-"""The panel: combines the scores of one or several judges and of their repeats into one score.
+"""The panel: scores rows by metrics, with one judge or several.
+
+A metric runs on a row by turns: it makes requests, a judge answers them, until there is a score.
+Several scores of a row become one:
 
     each judge:  value is the mean over the repeats, spread their standard deviation
     the panel:   mean, median, min, max or majority of the judges' values
 
 A judge that fails is counted and left out of the row's value. A row without any value has failed.
+Rows are returned in input order. The number of rows in progress is bounded. Finished rows wait for
+slower rows before them; their number is bounded too.
 """
 
 from __future__ import annotations
@@ -37,7 +42,98 @@ from ragmetrics.scoring.budget.plan import BudgetPlan
 from ragmetrics.storage import ScoredRow
 from ragmetrics.text import shorten, weight
 
+log = logging.getLogger(__name__)
 _DIGITS = 9  # values that differ by rounding alone are one vote
+_HEAVY = 7_000
+"""From this weight on, the sentences of a row are split in a thread. pysbd takes up to 7 us per
+character, and the event loop should not be blocked for more than 50 ms.
+"""
+_WAITING = 4
+"""Rows that may be started and not yet returned, as a multiple of the rows in progress."""
+Rows = Iterable[LogRow] | AsyncIterable[LogRow]
+
+
+def is_heavy(row: LogRow) -> bool:
+    """True when a metric may block the event loop on this row."""
+    return row.size > _HEAVY or weight(row.texts) > _HEAVY
+
+
+class MetricRun:
+    """The generator of one metric on one row."""
+
+    def __init__(self, metric: Metric, row: LogRow, *, heavy: bool = False) -> None:
+        self.metric = metric
+        self.requests: Sequence[Request] = ()
+        self.score: Score | None = None
+        self.asked = False
+        """True when the metric has sent a request. Otherwise every judge gives the same score."""
+        self._row = row
+        self._steps = metric.play(row)
+        self._heavy = heavy
+
+    def asks(self, repeat: int = 0) -> list[Request]:
+        """The current requests, with the prompts of the row's language."""
+        worded = [self.metric.worded(one, self._row.language) for one in self.requests]
+        if not repeat:  # the first needs no key of its own
+            return worded
+        return [
+            replace(one, repeat=(*one.repeat, repeat)) if isinstance(one, Ask) else one
+            for one in worded
+        ]
+
+    async def advance(self, answers: Sequence[Answer] | None) -> None:
+        """Send the answers (None at the start), and receive the next requests or the score.
+
+        When the metric's own code raises an error, the row gets the status `metric_failed`.
+        """
+        if self._heavy:
+            await asyncio.to_thread(self.step, answers)
+        else:
+            self.step(answers)
+
+    def step(self, answers: Sequence[Answer] | None) -> None:
+        """The same without an event loop."""
+        try:
+            self.requests = next(self._steps) if answers is None else self._steps.send(answers)
+        except StopIteration as stop:
+            self.score = self._checked(stop.value)
+        except Unanswered as error:
+            self.score = Score.unanswered(error)
+        except UnreadableReply as error:
+            self.score = Score(None, str(error), status=Status.UNREADABLE)
+        except RagmetricsError:
+            raise
+        except Exception as error:
+            log.debug("metric %s, row %s", self.metric.name, self._row.id, exc_info=error)
+            self.score = _metric_failed(f"{shorten(repr(error))}{_error_location(error)}")
+        else:
+            self.asked = self.asked or bool(self.requests)
+
+    def _checked(self, value: object) -> Score:
+        if not isinstance(value, Score):
+            return _metric_failed(f"a metric returns a Score, not {shorten(repr(value))}")
+        return value
+
+
+def _metric_failed(reason: str) -> Score:
+    return Score(None, reason, status=Status.METRIC_FAILED)
+
+
+def _error_location(error: Exception) -> str:
+    """The file and line that raised the error, for the author of the metric."""
+    frames = extract_tb(error.__traceback__)
+    return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+
+
+async def run_metric(
+    metric: Metric, row: LogRow, answer: Callable[[Request], Awaitable[Answer]]
+) -> Score:
+    """Run one metric on one row; `answer` answers one request."""
+    one = MetricRun(metric, row)
+    await one.advance(None)
+    while one.score is None:
+        await one.advance(await asyncio.gather(*(answer(request) for request in one.asks())))
+    return one.score
 
 
 def majority(values: Sequence[float]) -> float:
@@ -241,13 +337,6 @@ def _judge_details(score: Score) -> dict[str, Any]:
     return details
 
 
-_WAITING = 4
-"""Rows that may be started and not yet returned, as a multiple of the rows in progress."""
-
-
-Rows = Iterable[LogRow] | AsyncIterable[LogRow]
-
-
 async def drive(
     rows: Rows, metrics: Sequence[Metric], panel: Panel
 ) -> AsyncGenerator[ScoredRow, None]:
@@ -327,95 +416,3 @@ async def _each(rows: Rows) -> AsyncIterator[LogRow]:
     else:
         for row in rows:
             yield row
-
-
-log = logging.getLogger(__name__)
-
-
-_HEAVY = 7_000
-"""From this weight on, the sentences of a row are split in a thread. pysbd takes up to 7 us per
-character, and the event loop should not be blocked for more than 50 ms.
-"""
-
-
-def is_heavy(row: LogRow) -> bool:
-    """True when a metric may block the event loop on this row."""
-    return row.size > _HEAVY or weight(row.texts) > _HEAVY
-
-
-class MetricRun:
-    """The generator of one metric on one row."""
-
-    def __init__(self, metric: Metric, row: LogRow, *, heavy: bool = False) -> None:
-        self.metric = metric
-        self.requests: Sequence[Request] = ()
-        self.score: Score | None = None
-        self.asked = False
-        """True when the metric has sent a request. Otherwise every judge gives the same score."""
-        self._row = row
-        self._steps = metric.play(row)
-        self._heavy = heavy
-
-    def asks(self, repeat: int = 0) -> list[Request]:
-        """The current requests, with the prompts of the row's language."""
-        worded = [self.metric.worded(one, self._row.language) for one in self.requests]
-        if not repeat:  # the first needs no key of its own
-            return worded
-        return [
-            replace(one, repeat=(*one.repeat, repeat)) if isinstance(one, Ask) else one
-            for one in worded
-        ]
-
-    async def advance(self, answers: Sequence[Answer] | None) -> None:
-        """Send the answers (None at the start), and receive the next requests or the score.
-
-        When the metric's own code raises an error, the row gets the status `metric_failed`.
-        """
-        if self._heavy:
-            await asyncio.to_thread(self.step, answers)
-        else:
-            self.step(answers)
-
-    def step(self, answers: Sequence[Answer] | None) -> None:
-        """The same without an event loop."""
-        try:
-            self.requests = next(self._steps) if answers is None else self._steps.send(answers)
-        except StopIteration as stop:
-            self.score = self._checked(stop.value)
-        except Unanswered as error:
-            self.score = Score.unanswered(error)
-        except UnreadableReply as error:
-            self.score = Score(None, str(error), status=Status.UNREADABLE)
-        except RagmetricsError:
-            raise
-        except Exception as error:
-            log.debug("metric %s, row %s", self.metric.name, self._row.id, exc_info=error)
-            self.score = _metric_failed(f"{shorten(repr(error))}{_error_location(error)}")
-        else:
-            self.asked = self.asked or bool(self.requests)
-
-    def _checked(self, value: object) -> Score:
-        if not isinstance(value, Score):
-            return _metric_failed(f"a metric returns a Score, not {shorten(repr(value))}")
-        return value
-
-
-def _metric_failed(reason: str) -> Score:
-    return Score(None, reason, status=Status.METRIC_FAILED)
-
-
-def _error_location(error: Exception) -> str:
-    """The file and line that raised the error, for the author of the metric."""
-    frames = extract_tb(error.__traceback__)
-    return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
-
-
-async def run_metric(
-    metric: Metric, row: LogRow, answer: Callable[[Request], Awaitable[Answer]]
-) -> Score:
-    """Run one metric on one row; `answer` answers one request."""
-    one = MetricRun(metric, row)
-    await one.advance(None)
-    while one.score is None:
-        await one.advance(await asyncio.gather(*(answer(request) for request in one.asks())))
-    return one.score

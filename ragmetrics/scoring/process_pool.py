@@ -6,7 +6,6 @@ their parts into the store and return only errors. They end when the process tha
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -29,6 +28,7 @@ from typing import ParamSpec, TypeVar
 from ragmetrics.config import Settings
 from ragmetrics.errors import JudgeRefused, RagmetricsError
 from ragmetrics.judges import Record
+from ragmetrics.scoring.garbage import collect_seldom
 from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
 from ragmetrics.scoring.part import score_part, score_together
 from ragmetrics.scoring.staging import Staged
@@ -255,13 +255,3 @@ def list_parts(settings: Settings, staged: Staged) -> list[tuple[list[str], int]
     return [
         (family, shard) for family in score_families(settings) for shard in range(staged.ref.shards)
     ]
-
-
-def collect_seldom() -> None:
-    """Run the cyclic garbage collector rarely, for the rest of this process.
-
-    Reference counting frees almost everything that a night allocates. The search for cycles takes
-    a tenth of a run. Call this only in processes that belong to ragmetrics.
-    """
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 100)

@@ -1,4 +1,8 @@
-"""The summary of a run: builds its manifest from the parts that were scored."""
+"""The summary of a run: its manifest, from the scores and the notes of its parts.
+
+The notes have the usage by judge and metric, the refusals, and the errors of metrics. A sampled run
+also reports its cost beside the estimated cost of all rows.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +41,9 @@ from ragmetrics.scoring.staging import Staged
 from ragmetrics.scoring.summary import MetricScores, find_segments, load_scores, summarise
 from ragmetrics.storage import Files, RunRef, read_notes
 from ragmetrics.version import __version__
+
+ByMetric = Mapping[str, Mapping[str, Usage]]
+_JUDGED = (Status.SCORED, *UNSETTLED)
 
 
 def summarise_run(
@@ -126,6 +133,41 @@ def watched_tags(settings: Settings) -> set[str]:
     return ruled | named
 
 
+class MetricErrors:
+    """Counts failed rows per metric and stores the first error of each metric."""
+
+    def __init__(self) -> None:
+        self._rows: Counter[str] = Counter()
+        self._first: dict[str, str] = {}
+
+    def note(self, metric: str, row: str, score: Score) -> None:
+        """Count a score if its metric failed."""
+        if score.status is Status.METRIC_FAILED:
+            self._rows[metric] += 1
+            self._first.setdefault(metric, f"row {row}: {score.reason}")
+
+    def add(self, notes: Mapping[str, Any]) -> None:
+        """Add the counts from the notes of a part."""
+        for metric, one in notes.items():
+            self._rows[metric] += one["rows"]
+            self._first.setdefault(metric, one["first"])
+
+    def notes(self) -> dict[str, Any]:
+        """The counts as they are stored in the notes of a part."""
+        return {
+            metric: {"rows": rows, "first": self._first[metric]}
+            for metric, rows in self._rows.items()
+        }
+
+    def problems(self) -> list[str]:
+        """The errors as sentences."""
+        return [
+            f"metric {metric} failed on {rows:,} row{'' if rows == 1 else 's'}, "
+            f"first on {self._first[metric]}"
+            for metric, rows in self._rows.items()
+        ]
+
+
 @dataclass
 class UsageReport:
     """The notes of all parts of a run."""
@@ -190,47 +232,6 @@ def read_usage_report(settings: Settings, files: Files, ref: RunRef) -> UsageRep
             of_shard |= Counter(notes["splits"])
         costs.splits.update(of_shard)
     return costs
-
-
-class MetricErrors:
-    """Counts failed rows per metric and stores the first error of each metric."""
-
-    def __init__(self) -> None:
-        self._rows: Counter[str] = Counter()
-        self._first: dict[str, str] = {}
-
-    def note(self, metric: str, row: str, score: Score) -> None:
-        """Count a score if its metric failed."""
-        if score.status is Status.METRIC_FAILED:
-            self._rows[metric] += 1
-            self._first.setdefault(metric, f"row {row}: {score.reason}")
-
-    def add(self, notes: Mapping[str, Any]) -> None:
-        """Add the counts from the notes of a part."""
-        for metric, one in notes.items():
-            self._rows[metric] += one["rows"]
-            self._first.setdefault(metric, one["first"])
-
-    def notes(self) -> dict[str, Any]:
-        """The counts as they are stored in the notes of a part."""
-        return {
-            metric: {"rows": rows, "first": self._first[metric]}
-            for metric, rows in self._rows.items()
-        }
-
-    def problems(self) -> list[str]:
-        """The errors as sentences."""
-        return [
-            f"metric {metric} failed on {rows:,} row{'' if rows == 1 else 's'}, "
-            f"first on {self._first[metric]}"
-            for metric, rows in self._rows.items()
-        ]
-
-
-ByMetric = Mapping[str, Mapping[str, Usage]]
-
-
-_JUDGED = (Status.SCORED, *UNSETTLED)
 
 
 def sample_report(

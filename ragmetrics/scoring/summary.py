@@ -251,7 +251,18 @@ def _tag_columns(table: pa.Table, names: Sequence[str]) -> Mapping[str, pd.Serie
 
 
 def worse_segments(manifest: Manifest) -> list[Summary]:
-    """The segments of a night that are significantly worse, in the order of the manifest."""
+    """The segments of a night that are significantly worse than all rows, in the manifest's order.
+
+        t = (whole - mean) * t_0.975 / (end - mean)
+        p = 2 P(T > t), T with questions - 1 degrees of freedom
+        q = Benjamini-Hochberg over the segments of the metric
+
+    `end` is the end of the segment's 95% interval on the side of the mean of all rows. A segment
+    whose interval contains the mean of all rows is never listed. The test treats the mean of all
+    rows as a constant. This is conservative: the segment's rows are part of all rows, so the true
+    error of the difference is smaller.
+    Source: Benjamini and Hochberg 1995.
+    """
     worse: set[int] = set()
     for whole in manifest.metrics:
         tested = [
