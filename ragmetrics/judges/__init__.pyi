@@ -1,4 +1,10 @@
-from .base import Embedder as Embedder, Judge as Judge, fingerprint as fingerprint
+from .base import (
+    Embedded as Embedded,
+    Embedder as Embedder,
+    Judge as Judge,
+    Reply as Reply,
+    fingerprint as fingerprint,
+)
 from .factory import (
     expect_some as expect_some,
     make_embedder as make_embedder,
@@ -13,7 +19,11 @@ from .cache.batches import (
     BatchRecords as BatchRecords,
     all_batches as all_batches,
 )
-from .cache.judgements import ReplyCache as ReplyCache, EMBEDDING as EMBEDDING
+from .cache.judgements import (
+    CachedReply as CachedReply,
+    ReplyCache as ReplyCache,
+    EMBEDDING as EMBEDDING,
+)
 from .deadline import (
     before_deadline as before_deadline,
     deadline_at as deadline_at,
@@ -26,7 +36,7 @@ from .embedding_client import (
 )
 from .embeddings import HashedEmbedder as HashedEmbedder
 from .endpoint_config import find_access as find_access
-from .fused_prompt import Fused as Fused, fusible as fusible
+from .fused_prompt import Fused as Fused, fusible as fusible, parts_of as parts_of
 from .http_errors import (
     RetryableError as RetryableError,
     error_of as error_of,

@@ -253,7 +253,7 @@ class _PartScorer:
     async def _write(self, panel: Panel, vectors: EmbeddingClient) -> int:
         with workspace() as folder, counting_splits() as counter:
             writers = {metric.name: PartWriter(folder, SCORE_SCHEMA) for metric in self.family}
-            rows = _rows(self.files, self.ref.rows(self.shard))
+            rows = stream_rows(self.files, self.ref.rows(self.shard))
             errors = MetricErrors()
             async with aclosing(rows), aclosing(drive(rows, self.family, panel)) as driven:
                 async for scored in driven:
@@ -294,7 +294,7 @@ def _by_metric(tallies: UsageCounters, prices: JudgeSettings | EmbeddingSettings
     }
 
 
-async def _rows(files: Files, path: str) -> AsyncGenerator[LogRow, None]:
+async def stream_rows(files: Files, path: str) -> AsyncGenerator[LogRow, None]:
     """The rows of a shard, read in a thread, because a bucket is slow."""
     batches = read_row_batches(files, path)
     reading: asyncio.Task[list[LogRow] | None] | None = None

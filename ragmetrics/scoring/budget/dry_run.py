@@ -1,37 +1,64 @@
-"""Judges and embedders for a dry run: they count requests, read the reply cache, send nothing.
+"""Judges, embedders and metrics for a dry run: they count requests and send nothing.
 
-A request without a cached reply is answered by the prompt's baseline with a null lexicon.
+The client, the panel and the reply cache of a real run stand before them. A request without a
+cached reply gets the verdict of its prompt's baseline with a null lexicon, so that metrics go on to
+their next requests.
+
+    prompt tokens = characters of the messages / 4
+    reply tokens  = characters of the baseline's JSON / 4 * (length of cached replies / baseline)
 """
 
 from __future__ import annotations
 
 import os
-from collections import OrderedDict, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import count
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
 
-from ragmetrics.config import JudgeSettings, Settings
-from ragmetrics.errors import UnreadableReply
+from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
+from ragmetrics.errors import Unanswered
 from ragmetrics.judges import (
     BatchRecords,
+    CachedReply,
     Corpus,
-    MetricRequest,
+    Embedded,
+    Reply,
     ReplyCache,
-    Spend,
-    UsageCounters,
+    SingleFlight,
     expected_of,
     make_embedder,
     make_judges,
     names_of,
+    parts_of,
 )
-from ragmetrics.model import Answer, Ask, Embed, dump_json
+from ragmetrics.metrics import Metric, Wording
+from ragmetrics.model import (
+    Answer,
+    Ask,
+    Data,
+    LogRow,
+    Prompt,
+    Request,
+    Score,
+    Status,
+    Steps,
+    Vector,
+    dump_json,
+)
+from ragmetrics.scoring.budget.plan import Costs, no_costs
 from ragmetrics.storage import Files
 
 _OPENAI = "https://api.openai.com/v1"
-_REMEMBERED = 4_096  # size of the in-memory LRU cache, as in a real run
+_AT_ONCE = 1_024
+_NO_OVERRIDES = Wording(())
+_CANNED = {"dry run": True}
+_MARK = dump_json(_CANNED)
+"""Occurs in every reply of a counting judge."""
 
 
 class NullLexicon:
@@ -44,6 +71,114 @@ class NullLexicon:
     def relevance(self, question: str, passage: str) -> float:
         """Nothing is relevant."""
         return 0.0
+
+
+class _Unknown(BaseModel):
+    """The verdict on a request whose prompt has no baseline."""
+
+
+class _DryPrompt(Prompt[Any]):
+    """A prompt that reads the reply of a counting judge as the verdict of its baseline."""
+
+    def parse(self, text: str, data: Data) -> Any:
+        """The verdict. Other replies are read as in a real run. Raises UnreadableReply."""
+        if _MARK in text:
+            return guess(self, data) or _Unknown()
+        return super().parse(text, data)
+
+
+def guess(prompt: Prompt[Any], data: Data) -> BaseModel | None:
+    """The baseline's verdict with a null lexicon; None when the prompt has no baseline."""
+    verdict: BaseModel | None = prompt.baseline(data, NullLexicon()) if prompt.baseline else None
+    return verdict
+
+
+@dataclass
+class Ledger:
+    """What a dry run finds out besides the usage."""
+
+    costs: Costs = field(default_factory=no_costs)
+    """Costs of the current part."""
+    bucket: int = 0
+    """Hash bucket of the current row."""
+    about: bool = False
+    """True when some requests depend on the answers to earlier ones."""
+    open_ended: set[str] = field(default_factory=set)
+    """Metrics that had to ask a prompt without a baseline."""
+
+    def charge(self, requests: float, tokens: float, usd: float, *, embeds: bool = False) -> None:
+        """Add the cost of a request to the current part."""
+        self.costs[self.bucket, :3] += (requests, tokens, usd)
+        if embeds:
+            self.costs[self.bucket, 3:] += (requests, tokens, usd)
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """The counting judges and embedder of the settings."""
+
+    judges: Sequence[CountingJudge]
+    embedder: CountingEmbedder
+    ledger: Ledger
+    _prompts: dict[str, _DryPrompt] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, settings: Settings) -> DryRun:
+        """No key is needed."""
+        keyless, ledger = _without_keys(settings), Ledger()
+        judges = make_judges(keyless, Corpus())
+        alone = make_judges(keyless.model_copy(update={"fuse": None}), Corpus())
+        named = zip(names_of(judges), settings.panel, judges, alone, strict=True)
+        embedder = make_embedder(keyless, Corpus())
+        return cls(
+            [
+                # Batches are registered under the fingerprint of the judge without fusing.
+                CountingJudge(name, chosen, judge.fingerprint, judge.keeps, one.fingerprint, ledger)
+                for name, chosen, judge, one in named
+            ],
+            CountingEmbedder(embedder.fingerprint, embedder.keeps, settings.embeddings, ledger),
+            ledger,
+        )
+
+    def metric(self, metric: Metric) -> Metric:
+        """The metric with prompts that read the replies of counting judges."""
+
+        def steps(row: LogRow, **parameters: Any) -> Steps[Score]:
+            inner, answers = metric.steps(row, **parameters), None
+            for step in count():
+                try:
+                    requests = inner.send(answers)  # type: ignore[arg-type]  # None starts it
+                except StopIteration as stop:
+                    score: Score = stop.value
+                    return score
+                self.ledger.about |= bool(step) and any(map(self._is_paid, requests))
+                worded = [metric.worded(one, row.language) for one in requests]
+                received = yield [self._readable(one) for one in worded]
+                answers = [self._answer(metric.name, one) for one in received]
+            raise AssertionError("unreachable")
+
+        return replace(metric, steps=steps, wording=_NO_OVERRIDES)
+
+    def _is_paid(self, request: Request) -> bool:
+        """True when the request goes over a network."""
+        if isinstance(request, Ask):
+            return any(one.chosen.remote for one in self.judges)
+        return self.embedder.keeps
+
+    def _readable(self, request: Request) -> Request:
+        if not isinstance(request, Ask):
+            return request
+        prompt = request.prompt
+        if prompt.digest not in self._prompts:
+            values = {one.name: getattr(prompt, one.name) for one in fields(prompt)}
+            self._prompts[prompt.digest] = _DryPrompt(**values)
+        return replace(request, prompt=self._prompts[prompt.digest])
+
+    def _answer(self, metric: str, answer: Answer) -> Answer:
+        if not isinstance(answer, _Unknown):
+            return answer
+        self.ledger.open_ended.add(metric)
+        return Unanswered(Status.UNREADABLE, "not requested: this is an estimate")
 
 
 def _without_keys(settings: Settings) -> Settings:
@@ -68,62 +203,32 @@ def _without_keys(settings: Settings) -> Settings:
     )
 
 
-def open_counting_judges(settings: Settings) -> list[CountingJudge]:
-    """A counting judge for each judge of the panel. No key is needed."""
-    keyless = _without_keys(settings)
-    judges = make_judges(keyless, Corpus())
-    alone = make_judges(keyless.model_copy(update={"fuse": None}), Corpus())
-    named = zip(names_of(judges), settings.panel, judges, alone, strict=True)
-    return [
-        # Batches are registered under the fingerprint of the judge without fusing.
-        CountingJudge(name, chosen, judge.fingerprint if judge.keeps else None, one.fingerprint)
-        for name, chosen, judge, one in named
-    ]
+class DryRunCache(ReplyCache):
+    """The cached replies, and in memory those that a real run would add. Nothing is written."""
 
+    _added: dict[str, CachedReply]
 
-class _ReplyCacheView:
-    """The cached replies of one judge or embedder, in the question range of a part."""
+    def load(self, questions: Any = None) -> None:
+        """Read the cached replies. Raises StoreError."""
+        super().load(questions)
+        self._added = {}
 
-    def __init__(self, fingerprint: str | None, ttl_days: int | None = None) -> None:
-        self._fingerprint, self._ttl_days = fingerprint, ttl_days
-        self._kept: ReplyCache | None = None
-        self._of_part: set[str] = set()
-        self._recent: OrderedDict[str, Answer] = OrderedDict()
-        self.counters = UsageCounters()
+    def find(self, key: str) -> str | None:
+        """The cached reply to a request."""
+        reply = self._added[key].reply if key in self._added else super().find(key)
+        return reply if isinstance(reply, str) else None
 
-    def open(self, kept: Files | None, low: str, high: str) -> None:
-        """Load the cached replies of a range of questions."""
-        if kept and self._fingerprint:
-            self._kept = ReplyCache(kept, self._fingerprint, low, high, ttl_days=self._ttl_days)
-            self._kept.load()
+    def find_vector(self, key: str) -> Vector | None:
+        """The cached vector of a text."""
+        vector = self._added[key].reply if key in self._added else super().find_vector(key)
+        return None if isinstance(vector, str) else vector
 
-    def close(self) -> None:
-        """Close the reply cache."""
-        if self._kept:
-            self._kept.close()
-        self._kept = None
-        self._of_part.clear()
+    async def prepare(self) -> None:
+        """Nothing is written."""
 
-    def recent(self, key: str) -> Answer | None:
-        """The answer to an equal request, if a run would still have it in memory."""
-        answer = self._recent.get(key)
-        if answer is not None:
-            self._recent.move_to_end(key)
-        return answer
-
-    def remember(self, key: str, answer: Answer) -> None:
-        """Put an answer into the in-memory cache."""
-        self._recent[key] = answer
-        if len(self._recent) > _REMEMBERED:
-            self._recent.popitem(last=False)
-
-    def is_first(self, key: str) -> bool:
-        """True when a question's request is new in this part; a run caches each answer."""
-        if not self._fingerprint:
-            return True
-        new = key not in self._of_part
-        self._of_part.add(key)
-        return new
+    async def add(self, judgement: CachedReply) -> None:
+        """Remember a reply."""
+        self._added[judgement.key] = judgement
 
 
 @dataclass
@@ -135,48 +240,70 @@ class _Lengths:
     replies: int = 0
 
 
-class CountingJudge(_ReplyCacheView):
+class CountingJudge:
     """A judge that counts requests and sends none."""
 
-    def __init__(
-        self, name: str, chosen: JudgeSettings, fingerprint: str | None, batches: str
-    ) -> None:
-        super().__init__(fingerprint, chosen.ttl_days)
-        self.name, self.chosen = name, chosen
-        self._lengths: defaultdict[str, _Lengths] = defaultdict(_Lengths)
-        self._batches = batches
-        self._batched: set[str] | None = None
+    note = ""
+    concurrency = _AT_ONCE
 
-    def open(self, kept: Files | None, low: str, high: str) -> None:
-        """Load the cached replies of a range of questions, and the requests in open batches."""
-        super().open(kept, low, high)
-        if self._batched is None and kept and self.chosen.name == "openai-batch":
+    def __init__(
+        self,
+        name: str,
+        chosen: JudgeSettings,
+        fingerprint: str,
+        keeps: bool,
+        batches: str,
+        ledger: Ledger,
+    ) -> None:
+        self.name, self.chosen = name, chosen
+        self.fingerprint, self.keeps = fingerprint, keeps
+        self.single_flight = SingleFlight()
+        self._batches, self._ledger = batches, ledger
+        self._lengths: defaultdict[str, _Lengths] = defaultdict(_Lengths)
+        self._batched: set[str] = set()
+
+    def find_batches(self, kept: Files) -> None:
+        """Find the requests in open batches: a run waits for these at no further cost."""
+        if self.chosen.name == "openai-batch":
             records = BatchRecords(kept, self._batches).refresh()
             self._batched = {name for record in records for name in record.requests}
 
-    def is_at_work_on(self, ask: Ask) -> bool:
-        """True when an open batch has the request: a run waits for it at no further cost."""
-        return f"{ask.key}-0" in (self._batched or ())
+    async def reply(self, request: Ask, attempt: int) -> Reply:
+        """A reply that `_DryPrompt` can read, with the expected tokens."""
+        parts = parts_of(request)
+        fused = len(parts) > 1
+        text = dump_json(_fused_reply([task for task, _ in parts])) if fused else _MARK
+        if not self.chosen.remote:
+            return Reply(text)
+        if self._batched and f"{request.key}-0" in self._batched:
+            return Reply(text, known=len(parts))
+        messages = request.prompt.messages(request.data)
+        prompt = _tokens(sum(len(one["content"]) for one in messages))
+        completion = _tokens(self._reply_length([ask for _, ask in parts], fused))
+        usd = self.chosen.usd(prompt, completion) or 0.0
+        self._ledger.charge(1, prompt + completion, usd)
+        return Reply(text, prompt_tokens=prompt, completion_tokens=completion)
 
-    def known(self, row_key: str, ask: Ask) -> BaseModel | None:
-        """The cached verdict."""
-        text = self._kept.find(row_key + ask.key) if self._kept else None
-        if text is None:
-            return None
-        try:
-            verdict: BaseModel = ask.prompt.parse(text, ask.data)
-        except UnreadableReply:
-            return None
+    def learn(self, _: str, ask: Ask, reply: Reply) -> None:
+        """Note the length of a cached reply."""
+        if _MARK in reply.text:
+            return
         lengths = self._lengths[ask.prompt.name]
-        lengths.kept += len(text)
+        lengths.kept += len(reply.text)
         lengths.replies += 1
-        if (guessed := guess(ask)) is not None:
+        if (guessed := guess(ask.prompt, ask.data)) is not None:
             lengths.baseline += len(_as_json(guessed))
-        return verdict
 
-    def reply_length(self, ask: Ask, fused: bool) -> float:
+    def _reply_length(self, asks: Sequence[Ask], fused: bool) -> float:
         """Expected length of the reply in characters."""
-        lengths, guessed = self._lengths[ask.prompt.name], guess(ask)
+        length = sum(self._length(ask, fused) for ask in asks)
+        if not fused:
+            return length
+        names = {one.prompt.name for one in asks}
+        return length + sum(len(f'"{name}":[],') for name in names) + len(asks)  # with commas
+
+    def _length(self, ask: Ask, fused: bool) -> float:
+        lengths, guessed = self._lengths[ask.prompt.name], guess(ask.prompt, ask.data)
         if guessed is not None:
             longer = lengths.kept / lengths.baseline if lengths.baseline else 1.0
             return (len(_as_json(guessed)) - fused * _frame_length(ask)) * longer
@@ -185,37 +312,49 @@ class CountingJudge(_ReplyCacheView):
         examples = [len(dump_json(verdict)) for _, verdict in ask.prompt.examples]
         return sum(examples) / len(examples) if examples else len(ask.prompt.reply_form)
 
+    def evidence(self, request: Ask) -> None:
+        """None."""
 
-DUMMY_VECTOR = np.ones(1, dtype=np.float32)
-
-
-class CountingEmbedder(_ReplyCacheView):
-    """An embedder that counts the requests that would be paid for, and sends none."""
-
-    def __init__(self, settings: Settings) -> None:
-        embedder = make_embedder(_without_keys(settings), Corpus())
-        super().__init__(embedder.fingerprint if embedder.keeps else None)
-        self.paid, self._prices = embedder.keeps, settings.embeddings
-
-    def begin(self, row_key: str, wanted: Sequence[MetricRequest]) -> Iterator[tuple[str, Spend]]:
-        """Metric and cost of each text without a cached embedding."""
-        for one in wanted:
-            key, tally = one.request.key, self.counters[one.metric]
-            if self.recent(key) is not None or not self.is_first(row_key + key):
-                tally.shared += 1
-                continue
-            self.remember(key, DUMMY_VECTOR)
-            if self._kept and self._kept.find_vector(row_key + key) is not None:
-                tally.answered_from_store += 1
-            elif isinstance(one.request, Embed):
-                yield one.metric, expected_of(one.request.input, self._prices)
+    async def close(self) -> None:
+        """Nothing is open."""
 
 
-def guess(ask: Ask) -> BaseModel | None:
-    """The baseline's verdict with a null lexicon; None when the prompt has no baseline."""
-    baseline = ask.prompt.baseline
-    verdict: BaseModel | None = baseline(ask.data, NullLexicon()) if baseline else None
-    return verdict
+class CountingEmbedder:
+    """An embedder that counts the texts to embed, and sends none."""
+
+    name = "dry run"
+    concurrency = _AT_ONCE
+
+    def __init__(
+        self, fingerprint: str, keeps: bool, prices: EmbeddingSettings, ledger: Ledger
+    ) -> None:
+        self.fingerprint, self.keeps = fingerprint, keeps
+        self.single_flight = SingleFlight()
+        self._prices, self._ledger = prices, ledger
+        self._vector: Vector = np.ones(1, dtype=np.float32)
+
+    def use_size(self, sizes: Counter[int]) -> None:
+        """Return vectors of the most frequent size."""
+        size = sizes.most_common(1)[0][0] if sizes else 1
+        self._vector = np.ones(size, dtype=np.float32)
+
+    async def embed(self, text: str) -> Vector:
+        """A vector."""
+        return self._vector
+
+    async def embed_metered(self, text: str) -> Embedded:
+        """A vector. Each text counts as one request."""
+        expected = expected_of(text, self._prices)
+        if self.keeps:  # otherwise it computes on this machine
+            self._ledger.charge(expected.requests, expected.tokens, expected.usd, embeds=True)
+        return Embedded(self._vector, requests=1, tokens=int(expected.tokens))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _fused_reply(tasks: Sequence[str]) -> dict[str, list[dict[str, bool]]]:
+    return {task: [_CANNED] * times for task, times in Counter(tasks).items()}
 
 
 def _as_json(verdict: BaseModel) -> str:
@@ -228,6 +367,6 @@ def _frame_length(ask: Ask) -> int:
     return 0 if others else len(f'{{"{name}":}}')
 
 
-def tokens_of(characters: float) -> int:
+def _tokens(characters: float) -> int:
     """Estimated number of tokens: a quarter of the characters."""
     return -int(-characters // 4)
