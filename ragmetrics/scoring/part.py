@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import compress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -156,9 +157,9 @@ async def _score_part(
             sample = await asyncio.to_thread(load_sample, files, ref)
             async with acquire_judges(settings, corpus, kept) as judges:
                 plan = pool.plan if pool else None
-                work = _PartScorer(settings, files, kept, ref, family, shard, plan, sample, corpus)
+                work = PartScorer(settings, files, kept, ref, family, shard, plan, sample)
                 with use_budget(pool.limiter if pool else None):
-                    return await work.score(judges, record)
+                    return await work.score(judges, record, corpus)
 
 
 # One semaphore per event loop: a forked child has its own loop and does not wait for its parent.
@@ -180,7 +181,23 @@ def _is_done(files: Files, ref: RunRef, family: Sequence[Metric], shard: int) ->
 
 
 @dataclass(frozen=True)
-class _PartScorer:
+class Clients:
+    """The clients of a part's judges and of its embedder, and their reply caches."""
+
+    members: Sequence[Member]
+    embeddings: EmbeddingClient
+    caches: Sequence[ReplyCache | None]
+
+    def usage(self, settings: Settings) -> dict[str, dict[str, Any]]:
+        """Usage by judge, then by metric, with its price."""
+        usage = {EMBEDDINGS: _by_metric(self.embeddings.counters, settings.embeddings)}
+        for member, chosen in zip(self.members, settings.panel, strict=True):
+            usage[member.name] = _by_metric(member.client.counters, chosen)
+        return usage
+
+
+@dataclass(frozen=True)
+class PartScorer:
     """Scores one part: a family of metrics over a shard."""
 
     settings: Settings
@@ -191,66 +208,71 @@ class _PartScorer:
     ref: RunRef
     family: Sequence[Metric]
     shard: int
-    plan: BudgetPlan | None
-    sample: SamplePlan | None
-    corpus: Corpus
+    plan: BudgetPlan | None = None
+    sample: SamplePlan | None = None
+    cache: type[ReplyCache] = ReplyCache
 
-    async def score(self, judges: JudgePool, record: Record | None) -> int:
+    async def score(self, judges: JudgePool, record: Record | None, corpus: Corpus) -> int:
         """Judge the rows and write the scores. Returns the number of rows."""
+        clients = await self.open_clients(judges, record)
+        rows = await self._write(self._panel(clients.members, corpus), clients)
+        for cache in clients.caches:
+            if cache:
+                await asyncio.to_thread(cache.compact)
+        return rows
+
+    async def open_clients(self, judges: JudgePool, record: Record | None) -> Clients:
+        """Read the reply caches, and make the clients of the judges and of the embedder."""
         prompts = [prompt.name for metric in self.family for prompt in metric.prompts]
-        stores = [
-            await asyncio.to_thread(self._judgements, judge.judge, prompts, judge.chosen.ttl_days)
-            for judge in judges.judges
+        caches = [
+            await asyncio.to_thread(self._open_cache, one.judge, prompts, one.chosen.ttl_days)
+            for one in judges.judges
         ]
-        vectors_kept = await asyncio.to_thread(self._judgements, judges.embedder, [EMBEDDING])
-        vectors = EmbeddingClient(
-            judges.embedder, vectors_kept, judges.embedding, self.settings.embeddings
+        cached_vectors = await asyncio.to_thread(self._open_cache, judges.embedder, [EMBEDDING])
+        embeddings = EmbeddingClient(
+            judges.embedder, cached_vectors, judges.embedding, self.settings.embeddings
         )
         limiter = budget_in_use()
         members = [
             Member(
                 JudgeClient(
-                    judge.judge,
-                    vectors,
-                    name=judge.name,
-                    reasks=judge.chosen.reasks,
-                    cache=kept,
-                    single_flight=judge.single_flight,
-                    fuse=self.settings.fuse is not None and judge.chosen.remote,
+                    one.judge,
+                    embeddings,
+                    name=one.name,
+                    reasks=one.chosen.reasks,
+                    cache=cache,
+                    single_flight=one.single_flight,
+                    fuse=self.settings.fuse is not None and one.chosen.remote,
                     record=record,
-                    meter=MeteredJudge(limiter, judge.chosen)
-                    if limiter and judge.chosen.remote
+                    meter=MeteredJudge(limiter, one.chosen)
+                    if limiter and one.chosen.remote
                     else None,
                 ),
-                judge.chosen.repeats,
+                one.chosen.repeats,
             )
-            for judge, kept in zip(judges.judges, stores, strict=True)
+            for one, cache in zip(judges.judges, caches, strict=True)
         ]
-        rows = await self._write(self._panel(members), vectors)
-        for kept in (*stores, vectors_kept):
-            if kept:
-                await asyncio.to_thread(kept.compact)
-        return rows
+        return Clients(members, embeddings, [*caches, cached_vectors])
 
-    def _panel(self, members: Sequence[Member]) -> Panel:
+    def _panel(self, members: Sequence[Member], corpus: Corpus) -> Panel:
         how = self.settings.aggregate
         if self.sample is None:
             return Panel(members, how, self.plan)
-        return SampledPanel(members, how, self.plan, self.sample, self.corpus)
+        return SampledPanel(members, how, self.plan, self.sample, corpus)
 
-    def _judgements(
+    def _open_cache(
         self, judge: Judge | Embedder, prompts: Sequence[str], ttl_days: int | None = None
     ) -> ReplyCache | None:
         if not judge.keeps:
             return None
         low, high = shard_range(self.shard, self.ref.shards)
-        judgements = ReplyCache(
+        cache = self.cache(
             self.kept, judge.fingerprint, low, high, prompts=prompts, ttl_days=ttl_days
         )
-        judgements.load(question_keys(self.files, self.ref.rows(self.shard)))
-        return judgements
+        cache.load(question_keys(self.files, self.ref.rows(self.shard)))
+        return cache
 
-    async def _write(self, panel: Panel, vectors: EmbeddingClient) -> int:
+    async def _write(self, panel: Panel, clients: Clients) -> int:
         with workspace() as folder, counting_splits() as counter:
             writers = {metric.name: PartWriter(folder, SCORE_SCHEMA) for metric in self.family}
             rows = stream_rows(self.files, self.ref.rows(self.shard))
@@ -260,7 +282,7 @@ class _PartScorer:
                     for name, score in scored.scores.items():
                         errors.note(name, scored.row.id, score)
                         writers[name].add(score_record(scored.row, score), size=300)
-            notes = {**self._notes(panel, vectors, counter), "metric_errors": errors.notes()}
+            notes = {**self._notes(clients, counter), "metric_errors": errors.notes()}
             if await asyncio.to_thread(_is_done, self.files, self.ref, self.family, self.shard):
                 return next(iter(writers.values())).rows  # another process was faster
             for number, (name, writer) in enumerate(writers.items()):
@@ -269,21 +291,16 @@ class _PartScorer:
                 await asyncio.to_thread(writer.finish, self.files, path, {} if number else notes)
         return next(iter(writers.values())).rows
 
-    def _notes(
-        self, panel: Panel, vectors: EmbeddingClient, counter: SplitCounter
-    ) -> dict[str, Any]:
-        usage = {EMBEDDINGS: _by_metric(vectors.counters, self.settings.embeddings)}
-        refused = {EMBEDDINGS: vectors.refusal}
-        for member, chosen in zip(panel.members, self.settings.panel, strict=True):
-            usage[member.name] = _by_metric(member.client.counters, chosen)
-            refused[member.name] = member.client.refusal
-        overdue = [vectors.overdue, *(member.client.overdue for member in panel.members)]
-        remote = zip(panel.members, self.settings.panel, strict=True)
+    def _notes(self, clients: Clients, counter: SplitCounter) -> dict[str, Any]:
+        asked = [clients.embeddings, *(member.client for member in clients.members)]
+        names = [EMBEDDINGS, *(member.name for member in clients.members)]
+        remote = [True, *(one.remote for one in self.settings.panel)]
+        refused = {name: one.refusal for name, one in zip(names, asked, strict=True)}
         return {
-            "usage": usage,
-            "paid": [EMBEDDINGS, *(member.name for member, chosen in remote if chosen.remote)],
+            "usage": clients.usage(self.settings),
+            "paid": list(compress(names, remote)),
             "refused": {name: str(error) for name, error in refused.items() if error},
-            "overdue": next((str(error) for error in overdue if error), ""),
+            "overdue": next((str(one.overdue) for one in asked if one.overdue), ""),
             "splits": dict(counter.counts().fallback),
         }
 

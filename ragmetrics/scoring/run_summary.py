@@ -185,11 +185,14 @@ class UsageReport:
     taken_over: int = 0
     """Number of parts that were reused from an earlier run of the night."""
 
-    def add(self, judge: str, metric: str, usage: Usage) -> None:
-        """Add the usage of a judge for a metric."""
-        self.usage[judge] = self.usage.get(judge, Usage()) + usage
-        of_metric = self.by_metric.setdefault(metric, {})
-        of_metric[judge] = of_metric.get(judge, Usage()) + usage
+    def add(self, usage_by_judge: Mapping[str, Mapping[str, Any]]) -> None:
+        """Add the usage of a part, by judge and by metric."""
+        for judge, by_metric in usage_by_judge.items():
+            for metric, counted in by_metric.items():
+                usage = Usage.model_validate(counted)
+                self.usage[judge] = self.usage.get(judge, Usage()) + usage
+                of_metric = self.by_metric.setdefault(metric, {})
+                of_metric[judge] = of_metric.get(judge, Usage()) + usage
 
     def by_metric_without(self, free: set[str]) -> dict[str, dict[str, Usage]]:
         """Usage by metric and judge without the `free` judges; metrics without usage are left
@@ -221,9 +224,7 @@ def read_usage_report(settings: Settings, files: Files, ref: RunRef) -> UsageRep
             if not files.exists(path):
                 continue
             notes = read_notes(files, path)
-            for name, by_metric in notes["usage"].items():
-                for metric, usage in by_metric.items():
-                    costs.add(name, metric, Usage.model_validate(usage))
+            costs.add(notes["usage"])
             costs.refused.update(notes["refused"])
             costs.overdue = notes.get("overdue") or costs.overdue  # older parts do not say
             costs.metric_errors.add(notes.get("metric_errors", {}))

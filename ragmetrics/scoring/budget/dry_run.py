@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import count
 from typing import Any
 
@@ -23,21 +23,25 @@ from pydantic import BaseModel
 from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
 from ragmetrics.errors import Unanswered
 from ragmetrics.judges import (
+    TEXTS_PER_REQUEST,
     BatchRecords,
     CachedReply,
     Corpus,
     Embedded,
+    Embedder,
+    Judge,
     Reply,
     ReplyCache,
     SingleFlight,
     expected_of,
     make_embedder,
-    make_judges,
+    make_member,
     names_of,
     parts_of,
 )
 from ragmetrics.metrics import Metric, Wording
 from ragmetrics.model import (
+    EMBEDDINGS,
     Answer,
     Ask,
     Data,
@@ -51,6 +55,8 @@ from ragmetrics.model import (
     dump_json,
 )
 from ragmetrics.scoring.budget.plan import Costs, no_costs
+from ragmetrics.scoring.judge_pool import JudgePool, PooledJudge
+from ragmetrics.scoring.part import Clients
 from ragmetrics.storage import Files
 
 _OPENAI = "https://api.openai.com/v1"
@@ -59,6 +65,9 @@ _NO_OVERRIDES = Wording(())
 _CANNED = {"dry run": True}
 _MARK = dump_json(_CANNED)
 """Occurs in every reply of a counting judge."""
+
+
+Charge = Callable[..., None]
 
 
 class NullLexicon:
@@ -93,52 +102,66 @@ def guess(prompt: Prompt[Any], data: Data) -> BaseModel | None:
     return verdict
 
 
-@dataclass
-class Ledger:
-    """What a dry run finds out besides the usage."""
-
-    costs: Costs = field(default_factory=no_costs)
-    """Costs of the current part."""
-    bucket: int = 0
-    """Hash bucket of the current row."""
-    about: bool = False
-    """True when some requests depend on the answers to earlier ones."""
-    open_ended: set[str] = field(default_factory=set)
-    """Metrics that had to ask a prompt without a baseline."""
-
-    def charge(self, requests: float, tokens: float, usd: float, *, embeds: bool = False) -> None:
-        """Add the cost of a request to the current part."""
-        self.costs[self.bucket, :3] += (requests, tokens, usd)
-        if embeds:
-            self.costs[self.bucket, 3:] += (requests, tokens, usd)
-
-
-@dataclass(frozen=True)
 class DryRun:
-    """The counting judges and embedder of the settings."""
+    """The counting judges and embedder of the settings, and what else a dry run finds out."""
 
-    judges: Sequence[CountingJudge]
-    embedder: CountingEmbedder
-    ledger: Ledger
-    _prompts: dict[str, _DryPrompt] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, settings: Settings) -> DryRun:
-        """No key is needed."""
-        keyless, ledger = _without_keys(settings), Ledger()
-        judges = make_judges(keyless, Corpus())
-        alone = make_judges(keyless.model_copy(update={"fuse": None}), Corpus())
-        named = zip(names_of(judges), settings.panel, judges, alone, strict=True)
-        embedder = make_embedder(keyless, Corpus())
-        return cls(
-            [
-                # Batches are registered under the fingerprint of the judge without fusing.
-                CountingJudge(name, chosen, judge.fingerprint, judge.keeps, one.fingerprint, ledger)
-                for name, chosen, judge, one in named
-            ],
-            CountingEmbedder(embedder.fingerprint, embedder.keeps, settings.embeddings, ledger),
-            ledger,
+    def __init__(self, settings: Settings, kept: Files) -> None:
+        self.costs = no_costs()
+        """Costs of the current part."""
+        self.bucket = 0
+        """Hash bucket of the current row."""
+        self.about = False
+        """True when some requests depend on the answers to earlier ones."""
+        self.open_ended: set[str] = set()
+        """Metrics that had to ask a prompt without a baseline."""
+        self._prompts: dict[str, _DryPrompt] = {}
+        real = [make_member(one, Corpus(), settings.fuse) for one in settings.panel]
+        self.judges = [
+            CountingJudge(judge, chosen, _batched(chosen, kept), self._charge)
+            for judge, chosen in zip(real, settings.panel, strict=True)
+        ]
+        self.embedder = CountingEmbedder(
+            make_embedder(_without_key(settings), Corpus()), settings.embeddings, self._charge
         )
+        names = names_of(self.judges)
+        judges = [
+            PooledJudge(name, one.chosen, one, SingleFlight())
+            for name, one in zip(names, self.judges, strict=True)
+        ]
+        self.pool = JudgePool(judges, self.embedder, SingleFlight())
+
+    def begin_part(self, clients: Clients) -> Costs:
+        """Prepare for the rows of a part. Returns its costs, which its requests add to."""
+        *_, vectors = clients.caches
+        self.embedder.use_size(vectors.vector_sizes() if vectors else Counter())
+        self.costs = no_costs()
+        return self.costs
+
+    def end_part(self, clients: Clients, settings: Settings) -> dict[str, dict[str, Any]]:
+        """The usage of a part, by judge and by metric."""
+        for counter in clients.embeddings.counters.values():
+            counter.requests = -(-counter.requests // TEXTS_PER_REQUEST)
+        for cache in filter(None, clients.caches):
+            cache.close()
+        return clients.usage(settings)
+
+    @property
+    def free(self) -> set[str]:
+        """The judges that use no network; embeddings have a name of their own."""
+        free = {one.name for one in self.pool.judges if not one.chosen.remote}
+        return free if self.embedder.keeps else free | {EMBEDDINGS}
+
+    def _charge(self, cost: tuple[float, float, float], *, embeds: bool = False) -> None:
+        """Add requests, tokens and US dollars to the costs of the current part."""
+        self.costs[self.bucket, :3] += cost
+        if embeds:
+            self.costs[self.bucket, 3:] += cost
+
+    def learn(self, name: str, ask: Ask, reply: Reply) -> None:
+        """Note the length of a cached reply of a judge."""
+        if _MARK not in reply.text:
+            names = [one.name for one in self.pool.judges]
+            self.judges[names.index(name)].learn(ask, reply.text)
 
     def metric(self, metric: Metric) -> Metric:
         """The metric with prompts that read the replies of counting judges."""
@@ -151,7 +174,7 @@ class DryRun:
                 except StopIteration as stop:
                     score: Score = stop.value
                     return score
-                self.ledger.about |= bool(step) and any(map(self._is_paid, requests))
+                self.about |= bool(step) and any(map(self._is_paid, requests))
                 worded = [metric.worded(one, row.language) for one in requests]
                 received = yield [self._readable(one) for one in worded]
                 answers = [self._answer(metric.name, one) for one in received]
@@ -177,30 +200,30 @@ class DryRun:
     def _answer(self, metric: str, answer: Answer) -> Answer:
         if not isinstance(answer, _Unknown):
             return answer
-        self.ledger.open_ended.add(metric)
+        self.open_ended.add(metric)
         return Unanswered(Status.UNREADABLE, "not requested: this is an estimate")
 
 
-def _without_keys(settings: Settings) -> Settings:
-    """The same judges with an explicit address, so that no key is needed. Their fingerprints do not
-    change.
+def _without_key(settings: Settings) -> Settings:
+    """The settings with an explicit address of the embedder, so that no key is needed. Its
+    fingerprint does not change.
     """
-    address = os.environ.get("OPENAI_BASE_URL") or _OPENAI
-
-    def addressed(one: JudgeSettings) -> JudgeSettings:
-        base_url = one.base_url or (address if one.remote else None)
-        return one.model_copy(update={"base_url": base_url})
-
-    base_url = settings.embeddings.base_url
-    if settings.embeddings.name == "openai" and not any(one.remote for one in settings.panel):
-        base_url = base_url or address
+    chosen = settings.embeddings
+    remote = next((one for one in settings.panel if one.remote), settings.panel[0])
+    base_url = chosen.base_url or remote.base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI
     return settings.model_copy(
-        update={
-            "judge": addressed(settings.judge),
-            "judges": tuple(map(addressed, settings.judges)),
-            "embeddings": settings.embeddings.model_copy(update={"base_url": base_url}),
-        }
+        update={"embeddings": chosen.model_copy(update={"base_url": base_url})}
     )
+
+
+def _batched(chosen: JudgeSettings, kept: Files) -> set[str]:
+    """The requests in open batches: a run waits for these at no further cost."""
+    if chosen.name != "openai-batch":
+        return set()
+    # Batches are registered under the fingerprint of the judge without fusing.
+    fingerprint = make_member(chosen, Corpus()).fingerprint
+    records = BatchRecords(kept, fingerprint).refresh()
+    return {name for record in records for name in record.requests}
 
 
 class DryRunCache(ReplyCache):
@@ -247,26 +270,12 @@ class CountingJudge:
     concurrency = _AT_ONCE
 
     def __init__(
-        self,
-        name: str,
-        chosen: JudgeSettings,
-        fingerprint: str,
-        keeps: bool,
-        batches: str,
-        ledger: Ledger,
+        self, judge: Judge, chosen: JudgeSettings, batched: set[str], charge: Charge
     ) -> None:
-        self.name, self.chosen = name, chosen
-        self.fingerprint, self.keeps = fingerprint, keeps
-        self.single_flight = SingleFlight()
-        self._batches, self._ledger = batches, ledger
+        self.name, self.fingerprint, self.keeps = judge.name, judge.fingerprint, judge.keeps
+        self.chosen = chosen
+        self._batched, self._charge = batched, charge
         self._lengths: defaultdict[str, _Lengths] = defaultdict(_Lengths)
-        self._batched: set[str] = set()
-
-    def find_batches(self, kept: Files) -> None:
-        """Find the requests in open batches: a run waits for these at no further cost."""
-        if self.chosen.name == "openai-batch":
-            records = BatchRecords(kept, self._batches).refresh()
-            self._batched = {name for record in records for name in record.requests}
 
     async def reply(self, request: Ask, attempt: int) -> Reply:
         """A reply that `_DryPrompt` can read, with the expected tokens."""
@@ -281,15 +290,13 @@ class CountingJudge:
         prompt = _tokens(sum(len(one["content"]) for one in messages))
         completion = _tokens(self._reply_length([ask for _, ask in parts], fused))
         usd = self.chosen.usd(prompt, completion) or 0.0
-        self._ledger.charge(1, prompt + completion, usd)
+        self._charge((1, prompt + completion, usd))
         return Reply(text, prompt_tokens=prompt, completion_tokens=completion)
 
-    def learn(self, _: str, ask: Ask, reply: Reply) -> None:
+    def learn(self, ask: Ask, text: str) -> None:
         """Note the length of a cached reply."""
-        if _MARK in reply.text:
-            return
         lengths = self._lengths[ask.prompt.name]
-        lengths.kept += len(reply.text)
+        lengths.kept += len(text)
         lengths.replies += 1
         if (guessed := guess(ask.prompt, ask.data)) is not None:
             lengths.baseline += len(_as_json(guessed))
@@ -325,12 +332,9 @@ class CountingEmbedder:
     name = "dry run"
     concurrency = _AT_ONCE
 
-    def __init__(
-        self, fingerprint: str, keeps: bool, prices: EmbeddingSettings, ledger: Ledger
-    ) -> None:
-        self.fingerprint, self.keeps = fingerprint, keeps
-        self.single_flight = SingleFlight()
-        self._prices, self._ledger = prices, ledger
+    def __init__(self, embedder: Embedder, prices: EmbeddingSettings, charge: Charge) -> None:
+        self.fingerprint, self.keeps = embedder.fingerprint, embedder.keeps
+        self._prices, self._charge = prices, charge
         self._vector: Vector = np.ones(1, dtype=np.float32)
 
     def use_size(self, sizes: Counter[int]) -> None:
@@ -346,7 +350,7 @@ class CountingEmbedder:
         """A vector. Each text counts as one request."""
         expected = expected_of(text, self._prices)
         if self.keeps:  # otherwise it computes on this machine
-            self._ledger.charge(expected.requests, expected.tokens, expected.usd, embeds=True)
+            self._charge((expected.requests, expected.tokens, expected.usd), embeds=True)
         return Embedded(self._vector, requests=1, tokens=int(expected.tokens))
 
     async def close(self) -> None:

@@ -5,20 +5,16 @@ Cached replies are used, and nothing is sent. See `dry_run` for the assumptions 
 
 from __future__ import annotations
 
-import asyncio
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
 from ragmetrics import event_loop as loop
 from ragmetrics.config import Settings
-from ragmetrics.judges import EMBEDDING, TEXTS_PER_REQUEST, EmbeddingClient, JudgeClient
-from ragmetrics.metrics import Metric
-from ragmetrics.model import EMBEDDINGS, LogRow, SpendLimits, Usage
-from ragmetrics.scoring.budget.dry_run import CountingEmbedder, CountingJudge, DryRun, DryRunCache
+from ragmetrics.model import LogRow, SpendLimits, Usage
+from ragmetrics.scoring.budget.dry_run import DryRun, DryRunCache
 from ragmetrics.scoring.budget.plan import (
     BudgetPlan,
     Costs,
@@ -28,16 +24,15 @@ from ragmetrics.scoring.budget.plan import (
     empty_population,
     is_paid,
     load_plan,
-    no_costs,
     part_key,
     save_plan,
 )
-from ragmetrics.scoring.metric_choice import add_price, chosen_metrics, score_families
-from ragmetrics.scoring.panel import Member, Panel
-from ragmetrics.scoring.part import stream_rows
+from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
+from ragmetrics.scoring.panel import Panel
+from ragmetrics.scoring.part import PartScorer, stream_rows
+from ragmetrics.scoring.run_summary import UsageReport
 from ragmetrics.scoring.sampling.draw import RowIds, SamplePlan, load_sample
-from ragmetrics.scoring.sharding import shard_range
-from ragmetrics.storage import Files, RunRef, question_keys
+from ragmetrics.storage import Files, RunRef
 
 
 @dataclass(frozen=True)
@@ -106,123 +101,42 @@ def estimate_run(
     """
     check_prices(settings)
     sample = None if whole else load_sample(files, ref)
-    work = _Estimator(settings, files, kept or files, ref, sample, DryRun.of(settings))
-    return loop.run(work.estimate())
+    dry = DryRun(settings, kept or files)
+    return loop.run(_estimate(settings, files, kept or files, ref, sample, dry))
 
 
-@dataclass(frozen=True)
-class _Estimator:
-    """Runs all parts of a run with counting judges, one row at a time."""
-
-    settings: Settings
-    files: Files
-    kept: Files
-    ref: RunRef
-    sample: SamplePlan | None
-    dry: DryRun
-    usage: defaultdict[str, defaultdict[str, Usage]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(Usage))
-    )
-    """Usage by metric, then by judge."""
-
-    async def estimate(self) -> Estimate:
-        """The estimate of all parts."""
-        metrics = {one.name: self.dry.metric(one) for one in chosen_metrics(self.settings)}
-        families, population = score_families(self.settings), _PopulationCounter()
-        costs: dict[str, Costs] = {}
-        for judge in self.dry.judges:
-            await asyncio.to_thread(judge.find_batches, self.kept)
-        for shard in range(self.ref.shards):
-            for names in families:
-                costs[part_key(names, shard)] = self.dry.ledger.costs = no_costs()
-                counter = population if names is families[0] else None
-                await self._part([metrics[name] for name in names], shard, counter)
-        found = self._found(population.rows)
-        if not self.settings.budget.binds:
-            return found
-        limits = SpendLimits.model_validate(self.settings.budget.model_dump())
-        return replace(found, plan=divide(limits, found.total, costs, population.population))
-
-    def _found(self, rows: int) -> Estimate:
-        prices = {one.name: one.chosen for one in self.dry.judges}
-        prices |= {EMBEDDINGS: self.settings.embeddings}
-        by_metric = {
-            metric: {name: add_price(prices[name], usage) for name, usage in of.items()}
-            for metric, of in self.usage.items()
-        }
-        ledger = self.dry.ledger
-        return Estimate(rows, by_metric, ledger.about, sorted(ledger.open_ended), None, self.sample)
-
-    async def _part(
-        self, family: Sequence[Metric], shard: int, population: _PopulationCounter | None
-    ) -> None:
-        """Run a family of metrics over a shard."""
-        prompts = [prompt.name for metric in family for prompt in metric.prompts]
-        dry, caches = self.dry, []
-        for one, wanted in (
-            *((judge, prompts) for judge in dry.judges),
-            (dry.embedder, [EMBEDDING]),
-        ):
-            caches.append(await asyncio.to_thread(self._cache, one, wanted, shard))
-        *of_judges, of_embedder = caches
-        dry.embedder.use_size(of_embedder.vector_sizes())
-        vectors = EmbeddingClient(dry.embedder, of_embedder, dry.embedder.single_flight)
-        members = [
-            Member(
-                JudgeClient(
-                    judge,
-                    vectors,
-                    reasks=0,
-                    cache=cache,
-                    single_flight=judge.single_flight,
-                    fuse=self.settings.fuse is not None and judge.chosen.remote,
-                    record=judge.learn,
-                ),
-                judge.chosen.repeats,
-            )
-            for judge, cache in zip(dry.judges, of_judges, strict=True)
-        ]
-        await self._rows(Panel(members), family, shard, population)
-        for cache in (*of_judges, of_embedder):
-            cache.close()
-        self._count(members, vectors)
-
-    def _cache(
-        self, judge: CountingJudge | CountingEmbedder, prompts: Sequence[str], shard: int
-    ) -> DryRunCache:
-        low, high = shard_range(shard, self.ref.shards)
-        days = judge.chosen.ttl_days if isinstance(judge, CountingJudge) else None
-        fingerprint = judge.fingerprint
-        cache = DryRunCache(self.kept, fingerprint, low, high, prompts=prompts, ttl_days=days)
-        if judge.keeps:
-            cache.load(question_keys(self.files, self.ref.rows(shard)))
-        return cache
-
-    async def _rows(
-        self,
-        panel: Panel,
-        family: Sequence[Metric],
-        shard: int,
-        population: _PopulationCounter | None,
-    ) -> None:
-        marks = RowIds()
-        async with aclosing(stream_rows(self.files, self.ref.rows(shard))) as rows:
-            async for row in rows:
-                if population:
-                    population.count(row)
-                self.dry.ledger.bucket = bucket_of(row.question_key)
-                mark = marks.of(row.question_key, row.id)
-                left_out = self.sample.left_out(mark) if self.sample else ()
-                await panel.score([one for one in family if one.name not in left_out], row)
-
-    def _count(self, members: Sequence[Member], vectors: EmbeddingClient) -> None:
-        """Add the usage of a part. Local judges and embedders cost nothing."""
-        for judge, member in zip(self.dry.judges, members, strict=True):
-            for metric, counter in member.client.counters.items() if judge.chosen.remote else ():
-                self.usage[metric][judge.name] += counter.usage()
-        for metric, counter in vectors.counters.items() if self.dry.embedder.keeps else ():
-            counter.requests = -(-counter.requests // TEXTS_PER_REQUEST)
-            self.usage[metric][EMBEDDINGS] += counter.usage()
+async def _estimate(
+    settings: Settings,
+    files: Files,
+    kept: Files,
+    ref: RunRef,
+    sample: SamplePlan | None,
+    dry: DryRun,
+) -> Estimate:
+    metrics = {one.name: dry.metric(one) for one in chosen_metrics(settings)}
+    families, population, report = score_families(settings), _PopulationCounter(), UsageReport()
+    costs: dict[str, Costs] = {}
+    for shard in range(ref.shards):
+        for names in families:
+            family = [metrics[name] for name in names]
+            part = PartScorer(settings, files, kept, ref, family, shard, cache=DryRunCache)
+            clients = await part.open_clients(dry.pool, dry.learn)
+            costs[part_key(names, shard)] = dry.begin_part(clients)
+            panel, marks = Panel(clients.members), RowIds()
+            async with aclosing(stream_rows(files, ref.rows(shard))) as rows:
+                async for row in rows:  # one at a time, so that each cost belongs to a question
+                    dry.bucket = bucket_of(row.question_key)
+                    left_out = sample.left_out(marks.of(row.question_key, row.id)) if sample else ()
+                    await panel.score([one for one in family if one.name not in left_out], row)
+                    if names is families[0]:
+                        population.count(row)
+            report.add(dry.end_part(clients, settings))
+    by_metric = report.by_metric_without(dry.free)
+    found = Estimate(population.rows, by_metric, dry.about, sorted(dry.open_ended), None, sample)
+    if not settings.budget.binds:
+        return found
+    limits = SpendLimits.model_validate(settings.budget.model_dump())
+    return replace(found, plan=divide(limits, found.total, costs, population.population))
 
 
 def plan_budget(
