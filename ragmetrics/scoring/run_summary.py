@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
@@ -21,7 +21,6 @@ from ragmetrics.model import (
     EMBEDDINGS,
     UNSETTLED,
     BudgetReport,
-    JudgeInfo,
     Manifest,
     SampleReport,
     Score,
@@ -29,7 +28,7 @@ from ragmetrics.model import (
     Summary,
     Usage,
 )
-from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, pays_for_embeddings
+from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, unpaid
 from ragmetrics.scoring.metric_choice import (
     chosen_metrics,
     judge_info,
@@ -55,18 +54,17 @@ def summarise_run(
     ref = staged.ref
     info, embedder = judge_info(settings)
     chosen = chosen_metrics(settings)
-    tags = watched_tags(settings)
     plan = load_sample(files, ref)
+    tags = watched_tags(settings)
     scores = {
-        metric.name: load_scores(
-            files, ref, metric.name, tags, plan, higher_is_better=metric.higher_is_better
-        )
-        for metric in chosen
+        m.name: load_scores(files, ref, m.name, tags, plan, higher_is_better=m.higher_is_better)
+        for m in chosen
     }
     prints = {m.name: metric_fingerprint(m, info.fingerprint, embedder) for m in chosen}
     segments = find_segments(next(iter(scores.values())), settings.segments)
     costs = read_usage_report(settings, files, ref)
-    free = _free(settings, costs.usage, info)
+    free = unpaid(settings, info.panel or [name for name in costs.usage if name != EMBEDDINGS])
+    spent = sum((one for name, one in costs.usage.items() if name not in free), Usage())
     summaries = [summarise(scores[name], prints[name], None, info.panel) for name in scores]
     by_metric = costs.by_metric_without(free)
     manifest = Manifest(
@@ -89,10 +87,10 @@ def summarise_run(
         ],
         findings=[],
         worst=[],
-        usage=sum((one for name, one in costs.usage.items() if name not in free), Usage()),
+        usage=spent,
         usage_by_judge=costs.usage,
         usage_by_metric=by_metric,
-        budget=_budget(load_plan(files, ref), costs, free, scores),
+        budget=_budget(load_plan(files, ref), spent, scores),
         sample=sample_report(settings.sample, plan, scores, summaries, by_metric),
         problems=[*staged.problems, *costs.problems()],
         settings=public_settings(settings),
@@ -101,15 +99,8 @@ def summarise_run(
     return manifest, scores
 
 
-def _free(settings: Settings, asked: Iterable[str], info: JudgeInfo) -> set[str]:
-    """The judges and embeddings of a run that cost nothing, because they use no network."""
-    judges = info.panel or [name for name in asked if name != EMBEDDINGS]
-    free = {name for name, one in zip(judges, settings.panel, strict=False) if not one.remote}
-    return free if pays_for_embeddings(settings) else free | {EMBEDDINGS}
-
-
 def _budget(
-    plan: BudgetPlan | None, costs: UsageReport, free: set[str], scores: Mapping[str, MetricScores]
+    plan: BudgetPlan | None, spent: Usage, scores: Mapping[str, MetricScores]
 ) -> BudgetReport | None:
     if plan is None:
         return None
@@ -119,7 +110,7 @@ def _budget(
         limits=plan.limits,
         estimated=plan.estimated,
         share=plan.share,
-        spent=sum((one for name, one in costs.usage.items() if name not in free), Usage()),
+        spent=spent,
         rows_over=int(over.sum()),
         rows_cut_off=sum(plan.judges(question) for question in questions),
     )

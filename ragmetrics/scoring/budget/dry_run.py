@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,6 @@ from ragmetrics.judges import (
 )
 from ragmetrics.metrics import Metric, Wording
 from ragmetrics.model import (
-    EMBEDDINGS,
     Answer,
     Ask,
     Data,
@@ -54,7 +52,7 @@ from ragmetrics.model import (
     Vector,
     dump_json,
 )
-from ragmetrics.scoring.budget.plan import Costs, no_costs
+from ragmetrics.scoring.budget.plan import Costs, no_costs, unpaid
 from ragmetrics.scoring.judge_pool import JudgePool, PooledJudge
 from ragmetrics.scoring.part import Clients
 from ragmetrics.storage import Files
@@ -65,7 +63,6 @@ _NO_OVERRIDES = Wording(())
 _CANNED = {"dry run": True}
 _MARK = dump_json(_CANNED)
 """Occurs in every reply of a counting judge."""
-
 
 Charge = Callable[..., None]
 
@@ -123,12 +120,13 @@ class DryRun:
         self.embedder = CountingEmbedder(
             make_embedder(_without_key(settings), Corpus()), settings.embeddings, self._charge
         )
-        names = names_of(self.judges)
+        self._by_name = dict(zip(names_of(self.judges), self.judges, strict=True))
         judges = [
             PooledJudge(name, one.chosen, one, SingleFlight())
-            for name, one in zip(names, self.judges, strict=True)
+            for name, one in self._by_name.items()
         ]
         self.pool = JudgePool(judges, self.embedder, SingleFlight())
+        self.free = unpaid(settings, list(self._by_name))
 
     def begin_part(self, clients: Clients) -> Costs:
         """Prepare for the rows of a part. Returns its costs, which its requests add to."""
@@ -145,12 +143,6 @@ class DryRun:
             cache.close()
         return clients.usage(settings)
 
-    @property
-    def free(self) -> set[str]:
-        """The judges that use no network; embeddings have a name of their own."""
-        free = {one.name for one in self.pool.judges if not one.chosen.remote}
-        return free if self.embedder.keeps else free | {EMBEDDINGS}
-
     def _charge(self, cost: tuple[float, float, float], *, embeds: bool = False) -> None:
         """Add requests, tokens and US dollars to the costs of the current part."""
         self.costs[self.bucket, :3] += cost
@@ -160,25 +152,25 @@ class DryRun:
     def learn(self, name: str, ask: Ask, reply: Reply) -> None:
         """Note the length of a cached reply of a judge."""
         if _MARK not in reply.text:
-            names = [one.name for one in self.pool.judges]
-            self.judges[names.index(name)].learn(ask, reply.text)
+            self._by_name[name].learn(ask, reply.text)
 
     def metric(self, metric: Metric) -> Metric:
         """The metric with prompts that read the replies of counting judges."""
 
         def steps(row: LogRow, **parameters: Any) -> Steps[Score]:
             inner, answers = metric.steps(row, **parameters), None
-            for step in count():
+            later = False
+            while True:
                 try:
                     requests = inner.send(answers)  # type: ignore[arg-type]  # None starts it
                 except StopIteration as stop:
                     score: Score = stop.value
                     return score
-                self.about |= bool(step) and any(map(self._is_paid, requests))
+                self.about |= later and any(map(self._is_paid, requests))
                 worded = [metric.worded(one, row.language) for one in requests]
                 received = yield [self._readable(one) for one in worded]
                 answers = [self._answer(metric.name, one) for one in received]
-            raise AssertionError("unreachable")
+                later = True
 
         return replace(metric, steps=steps, wording=_NO_OVERRIDES)
 
@@ -281,14 +273,19 @@ class CountingJudge:
         """A reply that `_DryPrompt` can read, with the expected tokens."""
         parts = parts_of(request)
         fused = len(parts) > 1
-        text = dump_json(_fused_reply([task for task, _ in parts])) if fused else _MARK
+        tasks = Counter(task for task, _ in parts)
+        text = dump_json({task: [_CANNED] * times for task, times in tasks.items()})
         if not self.chosen.remote:
             return Reply(text)
         if self._batched and f"{request.key}-0" in self._batched:
             return Reply(text, known=len(parts))
         messages = request.prompt.messages(request.data)
         prompt = _tokens(sum(len(one["content"]) for one in messages))
-        completion = _tokens(self._reply_length([ask for _, ask in parts], fused))
+        length = sum(self._length(ask, fused) for _, ask in parts)
+        if fused:
+            names = {ask.prompt.name for _, ask in parts}
+            length += sum(len(f'"{name}":[],') for name in names) + len(parts)  # with commas
+        completion = _tokens(length)
         usd = self.chosen.usd(prompt, completion) or 0.0
         self._charge((1, prompt + completion, usd))
         return Reply(text, prompt_tokens=prompt, completion_tokens=completion)
@@ -301,15 +298,8 @@ class CountingJudge:
         if (guessed := guess(ask.prompt, ask.data)) is not None:
             lengths.baseline += len(_as_json(guessed))
 
-    def _reply_length(self, asks: Sequence[Ask], fused: bool) -> float:
-        """Expected length of the reply in characters."""
-        length = sum(self._length(ask, fused) for ask in asks)
-        if not fused:
-            return length
-        names = {one.prompt.name for one in asks}
-        return length + sum(len(f'"{name}":[],') for name in names) + len(asks)  # with commas
-
     def _length(self, ask: Ask, fused: bool) -> float:
+        """Expected characters of a reply, or of its part of a fused reply."""
         lengths, guessed = self._lengths[ask.prompt.name], guess(ask.prompt, ask.data)
         if guessed is not None:
             longer = lengths.kept / lengths.baseline if lengths.baseline else 1.0
@@ -355,10 +345,6 @@ class CountingEmbedder:
 
     async def close(self) -> None:
         """Nothing is open."""
-
-
-def _fused_reply(tasks: Sequence[str]) -> dict[str, list[dict[str, bool]]]:
-    return {task: [_CANNED] * times for task, times in Counter(tasks).items()}
 
 
 def _as_json(verdict: BaseModel) -> str:

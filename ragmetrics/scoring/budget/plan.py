@@ -22,7 +22,7 @@ from pydantic import Field
 from ragmetrics.config import Settings
 from ragmetrics.errors import SettingsError
 from ragmetrics.judges import Spend, SpendLimiter
-from ragmetrics.model import Record, SpendLimits, Usage
+from ragmetrics.model import EMBEDDINGS, Record, SpendLimits, Usage
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.storage import Files, RunRef, require_record, save_record
 
@@ -196,6 +196,12 @@ def pays_for_embeddings(settings: Settings) -> bool:
     """True when embeddings come from an endpoint."""
     name = settings.embeddings.name
     return name == "openai" or (name is None and any(one.remote for one in settings.panel))
+
+
+def unpaid(settings: Settings, judges: Sequence[str]) -> set[str]:
+    """Of the judges of a panel, those that use no network; embeddings have a name of their own."""
+    free = {name for name, one in zip(judges, settings.panel, strict=False) if not one.remote}
+    return free if pays_for_embeddings(settings) else free | {EMBEDDINGS}
 
 
 def is_paid(settings: Settings) -> bool:
