@@ -292,7 +292,8 @@ class PartScorer:
         return next(iter(writers.values())).rows
 
     def _notes(self, clients: Clients, counter: SplitCounter) -> dict[str, Any]:
-        asked = [clients.embeddings, *(member.client for member in clients.members)]
+        asked: list[EmbeddingClient | JudgeClient] = [clients.embeddings]
+        asked += [member.client for member in clients.members]
         names = [EMBEDDINGS, *(member.name for member in clients.members)]
         remote = [True, *(one.remote for one in self.settings.panel)]
         refused = {name: one.refusal for name, one in zip(names, asked, strict=True)}
