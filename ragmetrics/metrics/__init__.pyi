@@ -7,7 +7,7 @@ from .registry import (
     prompts_of as prompts_of,
     select as select,
 )
-from .bundled._ranking import average_precision as average_precision
+from .bundled._support import average_precision as average_precision
 from .bundled._support import Support as Support
 from .bundled.context_recall import SUPPORT as SUPPORT
 from .bundled.context_relevance import Grade as Grade, GRADE as GRADE

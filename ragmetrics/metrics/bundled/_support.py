@@ -5,13 +5,13 @@ A prompt names the field of its data that holds the claims: `sentences` or `stat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.model import Data, Lexicon
+from ragmetrics.model import Data, Lexicon, Score
 from ragmetrics.text import sentences
 
 SUPPORTED_FROM = 0.75
@@ -58,3 +58,17 @@ def by_coverage(field: str) -> Callable[[Data, Lexicon], Support]:
 def claims(text: str | None, language: str | None) -> list[str]:
     """The sentences of a text that hold at least one letter or digit."""
     return [one for one in sentences(text, language) if any(sign.isalnum() for sign in one)]
+
+
+def average_precision(relevant: Sequence[bool]) -> Score:
+    """Score a ranking by which of its contexts, best first, are relevant.
+
+        AP = sum over relevant ranks k of (relevant in the first k / k) / number of relevant
+
+    Range [0, 1]; a perfect ranking is exactly 1. None relevant: 0.0, with a reason.
+    """
+    ranks = [rank for rank, is_relevant in enumerate(relevant, 1) if is_relevant]
+    if not ranks:
+        return Score(0.0, reason="no relevant context", details={"relevant_ranks": []})
+    precisions = [count / rank for count, rank in enumerate(ranks, 1)]
+    return Score(sum(precisions) / len(ranks), details={"relevant_ranks": ranks})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ragmetrics.metrics.bundled._ranking import average_precision
+from ragmetrics.metrics.bundled._support import average_precision
 from ragmetrics.metrics.bundled.context_relevance import GRADE, grades
 from ragmetrics.metrics.registry import metric
 from ragmetrics.model import LogRow, Score, Steps

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from ragmetrics.metrics.bundled._ranking import average_precision
+from ragmetrics.metrics.bundled._support import average_precision
 from ragmetrics.metrics.registry import metric
 from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps, ask_each
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragmetrics.metrics.bundled._ranking import average_precision
+from ragmetrics.metrics.bundled._support import average_precision
 from ragmetrics.metrics.bundled.context_precision_with_reference import USEFUL, usefulness
 from ragmetrics.metrics.registry import metric
 from ragmetrics.model import LogRow, Score, Steps
