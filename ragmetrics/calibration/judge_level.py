@@ -22,7 +22,7 @@ from ragmetrics.calibration.store import load_units
 from ragmetrics.calibration.units import Unit
 from ragmetrics.config import Aggregate, Settings
 from ragmetrics.errors import InputError
-from ragmetrics.metrics import BASES, average_precision
+from ragmetrics.metrics import average_precision, label_targets
 from ragmetrics.model import Calibration, Manifest, Usage
 from ragmetrics.scoring import chosen_metrics, majority
 from ragmetrics.stats import Drop, NightStep, QuestionValues, compare_nights, step_between
@@ -172,11 +172,11 @@ class FixedSets:
         """The levels of the rows that have all verdicts of all judges."""
         asked: dict[str, set[Asked]] = {}
         levels: dict[str, Levels] = {}
-        for calibrations in self._of(night) if metric in BASES else ():
+        for calibrations in self._of(night) if metric in label_targets() else ():
             name = calibrations[0].name
             judges = [self._of_judge(one, metric) for one in calibrations]
             combine = _AGGREGATES[self.aggregate]
-            asked[name] = {_asked(one, BASES[metric]) for one in calibrations}
+            asked[name] = {_asked(one, label_targets()[metric]) for one in calibrations}
             levels[name] = {
                 row: float(combine([one[row] for one in judges]))
                 for row in set(judges[0]).intersection(*judges[1:])
@@ -185,7 +185,7 @@ class FixedSets:
 
     def _of_judge(self, calibration: Calibration, metric: str) -> Levels:
         rows: dict[str, list[Unit]] = {}
-        for unit in self._read(calibration).get(BASES[metric], ()):
+        for unit in self._read(calibration).get(label_targets()[metric], ()):
             rows.setdefault(unit.row or unit.id, []).append(unit)
         return {
             _row(calibration.name, units): self._value(metric, units)
@@ -255,7 +255,7 @@ def fresh_share(night: Manifest, metric: str) -> float:
     own = [
         usage
         for name, by_judge in night.usage_by_metric.items()
-        if {metric, BASES.get(metric, metric)} & set(name.split(" + "))
+        if {metric, label_targets().get(metric, metric)} & set(name.split(" + "))
         for usage in by_judge.values()
     ]
     asked = sum(one.requests for one in own)

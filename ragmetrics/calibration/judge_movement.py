@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
-from ragmetrics.metrics import BASES, bundled_metrics
+from ragmetrics.metrics import bundled_metrics, label_targets
 from ragmetrics.model import EMBEDDINGS, JudgeMovement, Manifest, Usage
 from ragmetrics.stats import LevelError
 
@@ -43,7 +43,7 @@ def may_move(night: Manifest, metric: str) -> bool:
 
 def _verdicts(night: Manifest, metric: str) -> tuple[int, int] | None:
     """New requests of a metric, and all its requests; None where no remote judge was asked."""
-    wanted = {metric, BASES.get(metric, metric)}
+    wanted = {metric, label_targets().get(metric, metric)}
     own = _asked(
         by_judge
         for name, by_judge in night.usage_by_metric.items()

@@ -17,8 +17,8 @@ from .summary import (
     find_segments as find_segments,
     load_scores as load_scores,
     summarise as summarise,
-    worse_segments as worse_segments,
 )
+from .low_segments import worse_segments as worse_segments
 from .run_summary import summarise_run as summarise_run, watched_tags as watched_tags
 from .budget.estimate import (
     Estimate as Estimate,

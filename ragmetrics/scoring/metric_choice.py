@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 
 from ragmetrics.config import Aggregate, EmbeddingSettings, JudgeSettings, MetricChoice, Settings
 from ragmetrics.judges import Corpus, Judge, fingerprint, make_embedder, make_judges, names_of
-from ragmetrics.metrics import Metric, Wording, metric_families, metrics, prompts_of, select
+from ragmetrics.metrics import Metric, PromptOverrides, metric_families, metrics, prompts_of, select
 from ragmetrics.model import JudgeInfo, Usage
 
 
@@ -18,8 +18,8 @@ def chosen_metrics(settings: Settings) -> list[Metric]:
     found = select(settings.metrics)
     if settings.prompts is None:
         return found
-    wording = Wording.load(settings.prompts, prompts_of(metrics().values()))
-    return [one.with_wording(wording) for one in found]
+    overrides = PromptOverrides.load(settings.prompts, prompts_of(metrics().values()))
+    return [one.with_overrides(overrides) for one in found]
 
 
 def scoring_only(settings: Settings, wanted: Set[str]) -> Settings:

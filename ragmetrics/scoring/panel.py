@@ -73,7 +73,7 @@ class MetricRun:
 
     def asks(self, repeat: int = 0) -> list[Request]:
         """The current requests, with the prompts of the row's language."""
-        worded = [self.metric.worded(one, self._row.language) for one in self.requests]
+        worded = [self.metric.overridden(one, self._row.language) for one in self.requests]
         if not repeat:  # the first needs no key of its own
             return worded
         return [

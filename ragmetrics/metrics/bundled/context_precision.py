@@ -10,7 +10,12 @@ from ragmetrics.metrics.registry import metric
 from ragmetrics.model import LogRow, Score, Steps
 
 
-@metric(version=1, prompts=[GRADE], calls="0: reuses the grades of context_relevance")
+@metric(
+    version=1,
+    prompts=[GRADE],
+    calls="0: reuses the grades of context_relevance",
+    label_target="context_relevance",
+)
 def context_precision(row: LogRow, relevant_from: Literal[1, 2] = 1) -> Steps[Score]:
     """Average precision of the ranking: 1 if all relevant contexts come first.
 

@@ -70,7 +70,12 @@ def grades(row: LogRow) -> Steps[list[int]]:
     return [next(verdicts).grade if context.strip() else 0 for context in row.retrieved_contexts]
 
 
-@metric(version=1, prompts=[GRADE], calls="1 per distinct (question, context)")
+@metric(
+    version=1,
+    prompts=[GRADE],
+    calls="1 per distinct (question, context)",
+    label_target="context_relevance",
+)
 def context_relevance(row: LogRow) -> Steps[Score]:
     """Mean relevance of the retrieved contexts to the question, each graded 0, 1 or 2.
 

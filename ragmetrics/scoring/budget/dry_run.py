@@ -38,7 +38,7 @@ from ragmetrics.judges import (
     names_of,
     parts_of,
 )
-from ragmetrics.metrics import Metric, Wording
+from ragmetrics.metrics import Metric, PromptOverrides
 from ragmetrics.model import (
     Answer,
     Ask,
@@ -59,7 +59,7 @@ from ragmetrics.storage import Files
 
 _OPENAI = "https://api.openai.com/v1"
 _AT_ONCE = 1_024
-_NO_OVERRIDES = Wording(())
+_NO_OVERRIDES = PromptOverrides(())
 _CANNED = {"dry run": True}
 _MARK = dump_json(_CANNED)
 """Occurs in every reply of a counting judge."""
@@ -167,12 +167,12 @@ class DryRun:
                     score: Score = stop.value
                     return score
                 self.about |= later and any(map(self._is_paid, requests))
-                worded = [metric.worded(one, row.language) for one in requests]
+                worded = [metric.overridden(one, row.language) for one in requests]
                 received = yield [self._readable(one) for one in worded]
                 answers = [self._answer(metric.name, one) for one in received]
                 later = True
 
-        return replace(metric, steps=steps, wording=_NO_OVERRIDES)
+        return replace(metric, steps=steps, overrides=_NO_OVERRIDES)
 
     def _is_paid(self, request: Request) -> bool:
         """True when the request goes over a network."""
