@@ -4,9 +4,8 @@ from .staging import (
     plan_run as plan_run,
     stage_run as stage_run,
 )
-from .part import score_part as score_part
+from .part import Part as Part, score_part as score_part
 from .process_pool import (
-    Part as Part,
     WorkerDied as WorkerDied,
     cpu_count as cpu_count,
     list_parts as list_parts,

@@ -58,6 +58,11 @@ from ragmetrics.storage import (
 )
 from ragmetrics.text import SplitCounter, counting_splits
 
+Part = tuple[Sequence[str], int]
+"""The names of a family of metrics, and the number of a shard."""
+Done = Callable[[Sequence[str]], None]
+"""Called after each part with the names of its metrics."""
+
 _PARTS_AT_ONCE = 4
 
 
@@ -66,100 +71,101 @@ def score_part(
     ref: RunRef,
     names: Sequence[str],
     shard: int,
-    record: Record | None = None,
     kept: Files | None = None,
     until: datetime | None = None,
 ) -> int:
-    """Score one shard by one family of metrics. Returns the number of rows, 0 if it was done.
-
-    `kept` is the store with the reply cache; None: the run's store. After `until` no request is
-    sent, and rows that need one get `judge_failed`. Rows also get `judge_failed` when a judge
-    refuses after it has answered. Raises JudgeRefused when no request can succeed.
-    """
-    with use_deadline(deadline_at(until)):
-        return loop.run(_score_part(settings, ref, names, shard, record, kept))
+    """Score one part of a run. See `RunScorer`."""
+    return RunScorer(settings, ref, kept=kept, until=until).score(names, shard)
 
 
-def score_together(
-    settings: Settings,
-    ref: RunRef,
-    todo: Sequence[tuple[Sequence[str], int]],
-    record: Record | None = None,
-    done: Callable[[Sequence[str]], None] | None = None,
-    kept: Files | None = None,
-    until: datetime | None = None,
-) -> list[RagmetricsError]:
-    """Score parts concurrently, so that the judges stay busy.
+@dataclass(frozen=True)
+class RunScorer:
+    """Scores parts of a run: families of metrics over shards."""
 
-    Returns the errors of parts that could not be scored; the other parts are written all the same.
-    After `until` no request is sent.
-    """
-    with use_deadline(deadline_at(until)):
-        return loop.run(_score_together(settings, ref, todo, record, done, kept))
+    settings: Settings
+    ref: RunRef
+    record: Record | None = None
+    kept: Files | None = None
+    """The store with the reply cache; None: the run's store."""
+    until: datetime | None = None
+    """After this moment no request is sent, and rows that need one get `judge_failed`."""
 
+    def score(self, names: Sequence[str], shard: int) -> int:
+        """Score one shard by one family of metrics. Returns the number of rows, 0 if it was done.
 
-async def _score_together(
-    settings: Settings,
-    ref: RunRef,
-    todo: Sequence[tuple[Sequence[str], int]],
-    record: Record | None,
-    done: Callable[[Sequence[str]], None] | None,
-    kept: Files | None,
-) -> list[RagmetricsError]:
-    problems: list[RagmetricsError] = []
+        Rows get `judge_failed` also when a judge refuses after it has answered. Raises JudgeRefused
+        when no request can succeed.
+        """
+        with use_deadline(deadline_at(self.until)):
+            return loop.run(self._score(names, shard))
 
-    async def one(names: Sequence[str], shard: int) -> None:
-        try:
-            await _score_part(settings, ref, names, shard, record, kept)
-        except RagmetricsError as error:
-            problems.append(error)
-        if done:
-            done(names)
+    def score_together(
+        self,
+        todo: Sequence[tuple[Sequence[str], int]],
+        done: Callable[[Sequence[str]], None] | None,
+    ) -> list[RagmetricsError]:
+        """Score parts concurrently, so that the judges stay busy.
 
-    async with open_budget_pool(open_store(settings), ref) as pool:
-        if pool:
-            await pool.add_parts(todo)
-            # By shard: if the budget runs out, the last shards lack scores, for all metrics alike.
-            todo = sorted(todo, key=lambda part: part[1])
-        try:
-            async with keep_open(), asyncio.TaskGroup() as group:
-                for names, shard in todo:
-                    group.create_task(one(names, shard))
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
-        finally:
-            await leave_quota(kept or open_store(settings))
-    return problems
+        Returns the errors of parts that could not be scored; the others are written all the same.
+        """
+        with use_deadline(deadline_at(self.until)):
+            return loop.run(self._score_together(todo, done))
 
+    async def _score_together(
+        self,
+        todo: Sequence[tuple[Sequence[str], int]],
+        done: Callable[[Sequence[str]], None] | None,
+    ) -> list[RagmetricsError]:
+        problems: list[RagmetricsError] = []
 
-async def _score_part(
-    settings: Settings,
-    ref: RunRef,
-    names: Sequence[str],
-    shard: int,
-    record: Record | None,
-    kept: Files | None,
-) -> int:
-    files = open_store(settings)
-    expect(files.place)  # the process that staged the run has reached the bucket
-    kept = kept or files
-    family = [metric for metric in chosen_metrics(settings) if metric.name in names]
-    async with open_budget_pool(files, ref) as pool:
-        if pool:
-            await pool.add_parts([(names, shard)])
-        async with _part_slot(settings):
-            if await asyncio.to_thread(_is_done, files, ref, family, shard):
-                return 0
-            own = [metric.name for metric in family]
-            if record is None and await asyncio.to_thread(reuse_part, files, ref, own, shard):
-                return 0
-            corpus = await asyncio.to_thread(load_corpus, files, ref)
-            sample = await asyncio.to_thread(load_sample, files, ref)
-            async with acquire_judges(settings, corpus, kept) as judges:
-                plan = pool.plan if pool else None
-                work = PartScorer(settings, files, kept, ref, family, shard, plan, sample)
-                with use_budget(pool.limiter if pool else None):
-                    return await work.score(judges, record, corpus)
+        async def one(names: Sequence[str], shard: int) -> None:
+            try:
+                await self._score(names, shard)
+            except RagmetricsError as error:
+                problems.append(error)
+            if done:
+                done(names)
+
+        files = open_store(self.settings)
+        async with open_budget_pool(files, self.ref) as pool:
+            if pool:
+                await pool.add_parts(todo)
+                # By shard: if the budget runs out, the last shards lack scores, for all metrics
+                # alike.
+                todo = sorted(todo, key=lambda part: part[1])
+            try:
+                async with keep_open(), asyncio.TaskGroup() as group:
+                    for names, shard in todo:
+                        group.create_task(one(names, shard))
+            except BaseExceptionGroup as errors:
+                raise errors.exceptions[0] from None
+            finally:
+                await leave_quota(self.kept or files)
+        return problems
+
+    async def _score(self, names: Sequence[str], shard: int) -> int:
+        settings, ref, files = self.settings, self.ref, open_store(self.settings)
+        expect(files.place)  # the process that staged the run has reached the bucket
+        kept = self.kept or files
+        family = [metric for metric in chosen_metrics(settings) if metric.name in names]
+        own = [metric.name for metric in family]
+        async with open_budget_pool(files, ref) as pool:
+            if pool:
+                await pool.add_parts([(names, shard)])
+            async with _part_slot(settings):
+                if await asyncio.to_thread(_is_done, files, ref, family, shard):
+                    return 0
+                if self.record is None and await asyncio.to_thread(
+                    reuse_part, files, ref, own, shard
+                ):
+                    return 0
+                corpus = await asyncio.to_thread(load_corpus, files, ref)
+                sample = await asyncio.to_thread(load_sample, files, ref)
+                async with acquire_judges(settings, corpus, kept) as judges:
+                    plan = pool.plan if pool else None
+                    work = PartScorer(settings, files, kept, ref, family, shard, plan, sample)
+                    with use_budget(pool.limiter if pool else None):
+                        return await work.score(judges, self.record, corpus)
 
 
 # One semaphore per event loop: a forked child has its own loop and does not wait for its parent.
