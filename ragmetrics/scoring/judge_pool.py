@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import Generic, TypeVar
 
 from ragmetrics.config import JudgeSettings, Settings, api_key
 from ragmetrics.event_loop import PerLoop
@@ -35,16 +36,14 @@ from ragmetrics.model import Usage
 from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, part_key
 from ragmetrics.storage import Files, RunRef, is_whole, read_notes
 
-
-@dataclass(frozen=True)
-class _OpenJudge:
-    judge: Judge
-    single_flight: SingleFlight = field(default_factory=SingleFlight)
+J = TypeVar("J", Judge, Embedder)
 
 
 @dataclass(frozen=True)
-class _OpenEmbedder:
-    embedder: Embedder
+class _Open(Generic[J]):
+    """A judge or embedder that parts share, with its requests in flight."""
+
+    judge: J
     single_flight: SingleFlight = field(default_factory=SingleFlight)
 
 
@@ -67,8 +66,8 @@ class JudgePool:
     embedding: SingleFlight
 
 
-_judges: PerLoop[_OpenJudge] = PerLoop(lambda held: held.judge.close())
-_embedders: PerLoop[_OpenEmbedder] = PerLoop(lambda held: held.embedder.close())
+_judges: PerLoop[_Open[Judge]] = PerLoop(lambda held: held.judge.close())
+_embedders: PerLoop[_Open[Embedder]] = PerLoop(lambda held: held.judge.close())
 
 
 @asynccontextmanager
@@ -95,8 +94,8 @@ async def acquire_judges(
                 seen[key] += 1  # equal judges of one panel do not share replies
                 key = f"{key} {seen[key]}"
 
-            def make(chosen: JudgeSettings = chosen) -> _OpenJudge:
-                return _OpenJudge(make_member(chosen, corpus, settings.fuse, files))
+            def make(chosen: JudgeSettings = chosen) -> _Open[Judge]:
+                return _Open(make_member(chosen, corpus, settings.fuse, files))
 
             shared = _judges.hold(key, make)
             held.append(await stack.enter_async_context(shared))
@@ -104,7 +103,7 @@ async def acquire_judges(
         embedder = await stack.enter_async_context(
             _embedders.hold(
                 _embedder_key(settings, files),
-                lambda: _OpenEmbedder(make_embedder(settings, corpus, files)),
+                lambda: _Open(make_embedder(settings, corpus, files)),
             )
         )
         names = names_of([one.judge for one in held])
@@ -112,7 +111,7 @@ async def acquire_judges(
             PooledJudge(name, chosen, one.judge, one.single_flight)
             for name, chosen, one in zip(names, settings.panel, held, strict=True)
         ]
-        yield JudgePool(judges, embedder.embedder, embedder.single_flight)
+        yield JudgePool(judges, embedder.judge, embedder.single_flight)
 
 
 def _key(chosen: JudgeSettings, settings: Settings, files: Files) -> str | None:

@@ -326,7 +326,7 @@ def test_other_words_are_another_run(tmp_path: Path) -> None:
 
 
 def test_requests_go_out_in_the_words_of_the_row(tmp_path: Path) -> None:
-    """`Metric.worded` changes the prompt of a request and nothing else."""
+    """`Metric.overridden` changes the prompt of a request and nothing else."""
     settings = make_settings({"prompts": str(write(tmp_path / "p", "grade.de.yaml"))})
     one = next(one for one in chosen_metrics(settings) if one.name == "context_relevance")
     request = Ask(GRADE, {"question": "?", "context": "x"}, repeat=(1,))

@@ -5,6 +5,7 @@ Cached replies are used, and nothing is sent. See `dry_run` for the assumptions 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from typing import Any
 
 from ragmetrics import event_loop as loop
 from ragmetrics.config import Settings
-from ragmetrics.model import LogRow, SpendLimits, Usage
+from ragmetrics.model import SpendLimits, Usage
 from ragmetrics.scoring.budget.dry_run import DryRun, DryRunCache
 from ragmetrics.scoring.budget.plan import (
     BudgetPlan,
@@ -101,8 +102,7 @@ def estimate_run(
     """
     check_prices(settings)
     sample = None if whole else load_sample(files, ref)
-    dry = DryRun(settings, kept or files)
-    return loop.run(_estimate(settings, files, kept or files, ref, sample, dry))
+    return loop.run(_estimate(settings, files, kept or files, ref, sample))
 
 
 async def _estimate(
@@ -111,10 +111,11 @@ async def _estimate(
     kept: Files,
     ref: RunRef,
     sample: SamplePlan | None,
-    dry: DryRun,
 ) -> Estimate:
+    dry = await asyncio.to_thread(DryRun, settings, kept)
     metrics = {one.name: dry.metric(one) for one in chosen_metrics(settings)}
-    families, population, report = score_families(settings), _PopulationCounter(), UsageReport()
+    families, report = score_families(settings), UsageReport()
+    population, seen = empty_population(), set[str]()
     costs: dict[str, Costs] = {}
     for shard in range(ref.shards):
         for names in families:
@@ -129,14 +130,16 @@ async def _estimate(
                     left_out = sample.left_out(marks.of(row.question_key, row.id)) if sample else ()
                     await panel.score([one for one in family if one.name not in left_out], row)
                     if names is families[0]:
-                        population.count(row)
+                        population[dry.bucket] += (row.question_key not in seen, 1)
+                        seen.add(row.question_key)
             report.add(dry.end_part(clients, settings))
     by_metric = report.by_metric_without(dry.free)
-    found = Estimate(population.rows, by_metric, dry.about, sorted(dry.open_ended), None, sample)
+    rows = int(population[:, 1].sum())
+    found = Estimate(rows, by_metric, dry.about, sorted(dry.open_ended), None, sample)
     if not settings.budget.binds:
         return found
     limits = SpendLimits.model_validate(settings.budget.model_dump())
-    return replace(found, plan=divide(limits, found.total, costs, population.population))
+    return replace(found, plan=divide(limits, found.total, costs, population))
 
 
 def plan_budget(
@@ -154,21 +157,3 @@ def plan_budget(
     if plan:
         save_plan(files, ref, plan)
     return plan
-
-
-class _PopulationCounter:
-    """Counts questions and rows by hash bucket."""
-
-    def __init__(self) -> None:
-        self.population = empty_population()
-        self._seen: set[str] = set()
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return int(self.population[:, 1].sum())
-
-    def count(self, row: LogRow) -> None:
-        """Count a row, and its question if it is new."""
-        self.population[bucket_of(row.question_key)] += (row.question_key not in self._seen, 1)
-        self._seen.add(row.question_key)
