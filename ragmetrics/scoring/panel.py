@@ -73,12 +73,12 @@ class MetricRun:
 
     def asks(self, repeat: int = 0) -> list[Request]:
         """The current requests, with the prompts of the row's language."""
-        worded = [self.metric.overridden(one, self._row.language) for one in self.requests]
+        asked = [self.metric.overridden(one, self._row.language) for one in self.requests]
         if not repeat:  # the first needs no key of its own
-            return worded
+            return asked
         return [
             replace(one, repeat=(*one.repeat, repeat)) if isinstance(one, Ask) else one
-            for one in worded
+            for one in asked
         ]
 
     async def advance(self, answers: Sequence[Answer] | None) -> None:
@@ -273,8 +273,8 @@ class Panel:
         try:
             return await member.client.answer_all(row_key, wanted)
         except JudgeRefused as error:
-            nobody = len(self.members) == 1 or all(one.client.refusal for one in self.members)
-            if nobody and not any(one.client.can_continue for one in self.members):
+            all_refuse = len(self.members) == 1 or all(one.client.refusal for one in self.members)
+            if all_refuse and not any(one.client.can_continue for one in self.members):
                 raise
             return [Unanswered(Status.JUDGE_FAILED, str(error))] * len(wanted)
 

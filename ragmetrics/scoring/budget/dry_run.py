@@ -1,8 +1,8 @@
 """Judges, embedders and metrics for a dry run: they count requests and send nothing.
 
-The client, the panel and the reply cache of a real run stand before them. A request without a
-cached reply gets the verdict of its prompt's baseline with a null lexicon, so that metrics go on to
-their next requests.
+The requests reach them through the panel, the clients and the reply cache of a real run. A request
+without a cached reply gets the verdict of its prompt's baseline with a null lexicon, so that
+metrics go on to their next requests. A metric whose prompt has no baseline ends there.
 
     prompt tokens = characters of the messages / 4
     reply tokens  = characters of the baseline's JSON / 4 * (length of cached replies / baseline)
@@ -158,19 +158,18 @@ class DryRun:
         """The metric with prompts that read the replies of counting judges."""
 
         def steps(row: LogRow, **parameters: Any) -> Steps[Score]:
-            inner, answers = metric.steps(row, **parameters), None
-            later = False
+            inner = metric.steps(row, **parameters)
+            answers: list[Answer] | None = None
             while True:
                 try:
                     requests = inner.send(answers)  # type: ignore[arg-type]  # None starts it
                 except StopIteration as stop:
                     score: Score = stop.value
                     return score
-                self.about |= later and any(map(self._is_paid, requests))
-                worded = [metric.overridden(one, row.language) for one in requests]
-                received = yield [self._readable(one) for one in worded]
+                self.about |= answers is not None and any(map(self._is_paid, requests))
+                asked = [metric.overridden(one, row.language) for one in requests]
+                received = yield [self._readable(one) for one in asked]
                 answers = [self._answer(metric.name, one) for one in received]
-                later = True
 
         return replace(metric, steps=steps, overrides=_NO_OVERRIDES)
 
@@ -221,7 +220,7 @@ def _batched(chosen: JudgeSettings, kept: Files) -> set[str]:
 class DryRunCache(ReplyCache):
     """The cached replies, and in memory those that a real run would add. Nothing is written."""
 
-    _added: dict[str, CachedReply]
+    _added: dict[str, str | Vector]
 
     def load(self, questions: Any = None) -> None:
         """Read the cached replies. Raises StoreError."""
@@ -230,12 +229,12 @@ class DryRunCache(ReplyCache):
 
     def find(self, key: str) -> str | None:
         """The cached reply to a request."""
-        reply = self._added[key].reply if key in self._added else super().find(key)
+        reply = self._added[key] if key in self._added else super().find(key)
         return reply if isinstance(reply, str) else None
 
     def find_vector(self, key: str) -> Vector | None:
         """The cached vector of a text."""
-        vector = self._added[key].reply if key in self._added else super().find_vector(key)
+        vector = self._added[key] if key in self._added else super().find_vector(key)
         return None if isinstance(vector, str) else vector
 
     async def prepare(self) -> None:
@@ -243,14 +242,14 @@ class DryRunCache(ReplyCache):
 
     async def add(self, judgement: CachedReply) -> None:
         """Remember a reply."""
-        self._added[judgement.key] = judgement
+        self._added[judgement.key] = judgement.reply
 
 
 @dataclass
 class _Lengths:
     """Total length of the cached replies to a prompt and of its baseline's replies."""
 
-    kept: int = 0
+    cached: int = 0
     baseline: int = 0
     replies: int = 0
 
@@ -293,7 +292,7 @@ class CountingJudge:
     def learn(self, ask: Ask, text: str) -> None:
         """Note the length of a cached reply."""
         lengths = self._lengths[ask.prompt.name]
-        lengths.kept += len(text)
+        lengths.cached += len(text)
         lengths.replies += 1
         if (guessed := guess(ask.prompt, ask.data)) is not None:
             lengths.baseline += len(_as_json(guessed))
@@ -302,10 +301,10 @@ class CountingJudge:
         """Expected characters of a reply, or of its part of a fused reply."""
         lengths, guessed = self._lengths[ask.prompt.name], guess(ask.prompt, ask.data)
         if guessed is not None:
-            longer = lengths.kept / lengths.baseline if lengths.baseline else 1.0
+            longer = lengths.cached / lengths.baseline if lengths.baseline else 1.0
             return (len(_as_json(guessed)) - fused * _frame_length(ask)) * longer
         if lengths.replies:
-            return lengths.kept / lengths.replies
+            return lengths.cached / lengths.replies
         examples = [len(dump_json(verdict)) for _, verdict in ask.prompt.examples]
         return sum(examples) / len(examples) if examples else len(ask.prompt.reply_form)
 
