@@ -134,8 +134,8 @@ async def _estimate(
                         seen.add(row.question_key)
             report.add(dry.end_part(clients, settings))
     by_metric = report.by_metric_without(dry.free)
-    rows = int(population[:, 1].sum())
-    found = Estimate(rows, by_metric, dry.about, sorted(dry.open_ended), None, sample)
+    row_count = int(population[:, 1].sum())
+    found = Estimate(row_count, by_metric, dry.about, sorted(dry.open_ended), None, sample)
     if not settings.budget.binds:
         return found
     limits = SpendLimits.model_validate(settings.budget.model_dump())
