@@ -21,7 +21,7 @@ from ragmetrics.alerts.context import NightContext
 from ragmetrics.alerts.judge_movement import level_between
 from ragmetrics.alerts.rule_check import RuleCheck
 from ragmetrics.calibration import FEWEST_QUESTIONS, fresh_share
-from ragmetrics.metrics import BASES
+from ragmetrics.metrics import label_targets
 from ragmetrics.model import Finding, Level, Manifest, Summary
 from ragmetrics.stats import Drop, MeanDifference, detectable, with_movement
 
@@ -150,7 +150,7 @@ def level_finding(night: NightContext, findings: Iterable[Finding] = ()) -> Find
     explained = {
         one.metric: one.explained
         for one in findings
-        if one.metric and one.metric in BASES and one.explained
+        if one.metric and one.metric in label_targets() and one.explained
     }
     for name, part in explained.items():
         significant.setdefault(name, f"fell by about {part:.3f}")

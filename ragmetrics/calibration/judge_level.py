@@ -33,7 +33,7 @@ from ragmetrics.calibration.store import judge_names, load_units, repeats
 from ragmetrics.calibration.units import Unit
 from ragmetrics.config import Aggregate, Settings
 from ragmetrics.errors import InputError
-from ragmetrics.metrics import BASES, average_precision, bundled_metrics
+from ragmetrics.metrics import average_precision, bundled_metrics, label_targets
 from ragmetrics.model import EMBEDDINGS, Calibration, JudgeMovement, Manifest, Usage
 from ragmetrics.scoring import chosen_metrics, majority
 from ragmetrics.stats import (
@@ -174,16 +174,16 @@ class FixedSets:
 
     def _judged(self, night: Manifest, metric: str) -> _Judged:
         """The levels of the rows that have all verdicts of all judges."""
-        calibrations = self._of(night) if metric in BASES else []
+        calibrations = self._of(night) if metric in label_targets() else []
         judges = [self._of_judge(one, metric) for one in calibrations]
         combine = _AGGREGATES[self.aggregate]
         rows = set[Row]().union(*judges).intersection(*judges)
         levels = {row: float(combine([one[row] for one in judges])) for row in rows}
-        return _Judged({_asked(one, BASES[metric]) for one in calibrations}, levels)
+        return _Judged({_asked(one, label_targets()[metric]) for one in calibrations}, levels)
 
     def _of_judge(self, calibration: Calibration, metric: str) -> Levels:
         rows: dict[str, list[Unit]] = {}
-        for unit in self._read(calibration).get(BASES[metric], ()):
+        for unit in self._read(calibration).get(label_targets()[metric], ()):
             rows.setdefault(unit.row or unit.id, []).append(unit)
         return {
             _row(units): self._value(metric, units)
@@ -255,7 +255,7 @@ def fresh_share(night: Manifest, metric: str) -> float:
 
 def _usages(night: Manifest, metric: str) -> list[Mapping[str, Usage]]:
     """Usage by judge of the requests for a metric, some of them shared with other metrics."""
-    wanted = {metric, BASES.get(metric, metric)}
+    wanted = {metric, label_targets().get(metric, metric)}
     return [
         by_judge
         for name, by_judge in night.usage_by_metric.items()

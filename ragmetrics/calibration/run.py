@@ -34,7 +34,7 @@ from ragmetrics.calibration.units import (
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, JudgeError, StoreError
 from ragmetrics.judges import Corpus, make_judges
-from ragmetrics.metrics import BASES, metrics
+from ragmetrics.metrics import label_targets, metrics
 from ragmetrics.model import Calibration, MetricCalibration
 from ragmetrics.scoring import chosen_metrics
 from ragmetrics.storage import Files
@@ -159,11 +159,11 @@ def judge_drift_set(settings: Settings, files: Files, now: datetime) -> str | No
     if place is None:
         return None
     live = _asked_live(settings)
-    wanted = sorted({BASES[one.name] for one in chosen_metrics(live) if one.name in BASES})
+    wanted = sorted({one.label_target for one in chosen_metrics(live) if one.label_target})
     if not wanted:
         raise InputError(
             "alerts: drift_set: none of the metrics that can be compared with labels is scored: "
-            + ", ".join(BASES)
+            + ", ".join(label_targets())
         )
     try:
         if _judged_today(live, files, set_name(place), now):

@@ -188,7 +188,7 @@ class _Session:
 
     async def _grade(self, row: LogRow, ask: Ask) -> int | None:
         """A grade as `context_relevance` requests it; None where there is no verdict."""
-        worded = self.metrics[ATTACKED_METRIC].worded(ask, row.language)
+        worded = self.metrics[ATTACKED_METRIC].overridden(ask, row.language)
         answer = await self.client.answer(row.question_key, worded)
         return answer.grade if isinstance(answer, Grade) else None
 
@@ -207,7 +207,7 @@ class _Session:
             metric = self.metrics[name]
 
             def answer(request: Request, metric: Metric = metric) -> Awaitable[Answer]:
-                worded = metric.worded(request, labelled.row.language)
+                worded = metric.overridden(request, labelled.row.language)
                 return self.client.answer(labelled.row.question_key, worded)
 
             score = await run_metric(metric, labelled.row, answer)
@@ -218,7 +218,7 @@ class _Session:
         self, row: AskedRow, target: LabelTarget, question: LabelQuestion
     ) -> list[Unit]:
         log_row = row.labelled.row
-        ask = self.metrics[target.metric].worded(question.ask, log_row.language)
+        ask = self.metrics[target.metric].overridden(question.ask, log_row.language)
         answer = await self.client.answer(log_row.question_key, ask)
         if isinstance(answer, Unanswered):
             return units_of(row, question, None, Status(answer.status))

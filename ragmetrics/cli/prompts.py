@@ -12,7 +12,7 @@ from ragmetrics.cli.options import out, print_json
 from ragmetrics.config import judged_by, load_settings, make_settings
 from ragmetrics.errors import InputError, Unanswered
 from ragmetrics.metrics import (
-    WordingFile,
+    PromptFile,
     as_yaml,
     file_name,
     find_file,
@@ -160,7 +160,7 @@ def _sources(
     directory: Path, prompts: Sequence[Prompt[Any]]
 ) -> list[tuple[Prompt[Any], int | None]]:
     """The prompts as the folder has them for all rows, with the version they were made from."""
-    own: dict[str, WordingFile] = {}
+    own: dict[str, PromptFile] = {}
     if directory.exists() and any(directory.glob("*.yaml")):
         files = read_folder(directory, prompts_of(all_metrics().values()))
         own = {one.name: one for one in files if one.language is None}
@@ -173,7 +173,7 @@ def _sources(
     return sources
 
 
-def _record(one: WordingFile, files: Sequence[WordingFile]) -> dict[str, Any]:
+def _record(one: PromptFile, files: Sequence[PromptFile]) -> dict[str, Any]:
     asking = [m.name for m in all_metrics().values() if one.name in {p.name for p in m.prompts}]
     return {
         "file": one.file.name,
@@ -186,7 +186,7 @@ def _record(one: WordingFile, files: Sequence[WordingFile]) -> dict[str, Any]:
     }
 
 
-def _rows(one: WordingFile, files: Sequence[WordingFile]) -> str:
+def _rows(one: PromptFile, files: Sequence[PromptFile]) -> str:
     """Which rows a file applies to: those of its language that no other file is nearer to."""
     prefix = f"{one.language}-" if one.language else ""
     nearer = [

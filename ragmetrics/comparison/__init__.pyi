@@ -1,9 +1,5 @@
 from .comparison import make_comparison as make_comparison
-from .sides import (
-    ScoredSide as ScoredSide,
-    read_nights as read_nights,
-    scored_side as scored_side,
-)
+from .sides import ScoredSide as ScoredSide, read_nights as read_nights, scored_side as scored_side
 from .nights import (
     LoadScores as LoadScores,
     compare_with_night_before as compare_with_night_before,
@@ -16,6 +12,7 @@ from .gate.staging import (
     StagedGate as StagedGate,
     find_build_nights as find_build_nights,
     stage_gate as stage_gate,
+    gate_run_settings as gate_run_settings,
 )
 from .gate.decision import (
     decide_gate as decide_gate,
@@ -23,9 +20,8 @@ from .gate.decision import (
     run_gate as run_gate,
 )
 from .replay.run import run_replay as run_replay
-from .gate.build_logs import find_build_log as find_build_log
+from .gate.build_logs import find_build_log as find_build_log, replay_missing as replay_missing
 from .changed_questions import moved_contexts as moved_contexts
-from .gate.build_logs import replay_missing as replay_missing
 from .gate.notifications import (
     builds_link as builds_link,
     gate_message as gate_message,
@@ -33,4 +29,3 @@ from .gate.notifications import (
     notify_failed_gate as notify_failed_gate,
     notify_gate as notify_gate,
 )
-from .gate.staging import gate_run_settings as gate_run_settings

@@ -1,4 +1,10 @@
-from .base import Embedder as Embedder, Judge as Judge, fingerprint as fingerprint
+from .base import (
+    Embedded as Embedded,
+    Embedder as Embedder,
+    Judge as Judge,
+    Reply as Reply,
+    fingerprint as fingerprint,
+)
 from .batch_api import (
     ENDED as ENDED,
     BatchApi as BatchApi,
@@ -24,7 +30,7 @@ from .factory import (
     make_member as make_member,
     names_of as names_of,
 )
-from .fused_prompt import Fused as Fused, fusible as fusible
+from .fused_prompt import Fused as Fused, fusible as fusible, parts_of as parts_of
 from .lexical_judge import EmbeddedJudge as EmbeddedJudge, HashedEmbedder as HashedEmbedder
 from .prompt_translation import translate as translate
 from .quota_sharing import leave_quota as leave_quota
@@ -60,3 +66,4 @@ from .transport import (
     translate_connection_errors as translate_connection_errors,
 )
 from .word_frequencies import Corpus as Corpus
+from .reply_files import CachedReply as CachedReply

@@ -27,6 +27,8 @@ class Reply:
     """Whether the endpoint reports that the model or a filter declined to answer."""
     failures: Mapping[str, int] = field(default_factory=dict)
     """Number of failed attempts before it, by kind."""
+    known: int = 0
+    """Number of requests that it answers at no further cost; 0: it took a request of its own."""
 
 
 class Judge(Protocol):

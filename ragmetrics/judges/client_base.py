@@ -201,7 +201,8 @@ class UsageCounter:
 
     def add(self, reply: Reply) -> None:
         """Count a reply, and the failed attempts before it."""
-        self.requests += 1
+        self.requests += not reply.known
+        self.answered_from_store += reply.known
         self.fail(reply.failures)
         self.prompt_tokens += reply.prompt_tokens
         self.cached_tokens += reply.cached_tokens

@@ -114,6 +114,18 @@ class Fused:
                 yield ask, "" if verdict is None else dump_json(_unfolded(ask.prompt, verdict))
 
 
+def parts_of(ask: Ask) -> list[tuple[str, Ask]]:
+    """The requests in a fused request, each with the name of its task; `ask` itself otherwise."""
+    if not isinstance(ask.prompt, FusedPrompt):
+        return [(ask.prompt.name, ask)]
+    texts = {f"${number}": text for number, text in ask.data["texts"].items()}
+    return [
+        (task, Ask(ask.prompt.tasks[task], _referring(data, texts), ask.repeat))
+        for task, inputs in ask.data["tasks"].items()
+        for data in inputs
+    ]
+
+
 def fusible(request: Request) -> TypeGuard[Ask]:
     """Whether a request can be fused; a verbatim prompt is always sent alone."""
     return isinstance(request, Ask) and not request.prompt.verbatim

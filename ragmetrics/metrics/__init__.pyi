@@ -1,21 +1,21 @@
 from .registry import (
     Metric as Metric,
     bundled_metrics as bundled_metrics,
+    label_targets as label_targets,
     metric_families as metric_families,
     metric as metric,
     metrics as metrics,
     prompts_of as prompts_of,
     select as select,
 )
-from .bundled._ranking import average_precision as average_precision
-from .bundled._support import Support as Support
+from .bundled._support import average_precision as average_precision, Support as Support
 from .bundled.context_recall import SUPPORT as SUPPORT
 from .bundled.context_relevance import Grade as Grade, GRADE as GRADE
 from .bundled.context_relevancy import NEEDED as NEEDED
 from .bundled.faithfulness import GROUNDED as GROUNDED
 from .prompt_overrides import (
-    Wording as Wording,
-    WordingFile as WordingFile,
+    PromptOverrides as PromptOverrides,
+    PromptFile as PromptFile,
     as_yaml as as_yaml,
     file_name as file_name,
     find_file as find_file,
@@ -23,4 +23,3 @@ from .prompt_overrides import (
     read_folder as read_folder,
     reword as reword,
 )
-from .verdict_bases import BASES as BASES

@@ -53,7 +53,7 @@ class _Content(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class WordingFile:
+class PromptFile:
     """One file of the folder: its prompt, or what is wrong with it."""
 
     file: Path
@@ -71,14 +71,14 @@ class WordingFile:
         return f"based on version {self.based_on}; the built-in is version {self.prompt.version}"
 
 
-class Wording:
+class PromptOverrides:
     """A loaded folder: the prompts to send, by name and language."""
 
-    def __init__(self, files: Sequence[WordingFile]) -> None:
+    def __init__(self, files: Sequence[PromptFile]) -> None:
         self._prompts = {(one.name, one.language): one.prompt for one in files if one.prompt}
 
     @classmethod
-    def load(cls, folder: str | Path, prompts: Prompts) -> Wording:
+    def load(cls, folder: str | Path, prompts: Prompts) -> PromptOverrides:
         """Read a folder. Raises SettingsError with the file and key of the first mistake."""
         files = read_folder(folder, prompts)
         for one in files:
@@ -111,7 +111,7 @@ class Wording:
         return sorted(tag for one, tag in self._prompts if one == name and tag)
 
 
-BUILT_IN = Wording(())
+NO_OVERRIDES = PromptOverrides(())
 """No overrides."""
 
 
@@ -131,7 +131,7 @@ def is_tag(language: str) -> bool:
     return bool(_TAG.fullmatch(_normal(language)))
 
 
-def read_folder(folder: str | Path, prompts: Prompts) -> list[WordingFile]:
+def read_folder(folder: str | Path, prompts: Prompts) -> list[PromptFile]:
     """All YAML files of a folder by name, each with its mistake if it has one.
 
     Raises SettingsError if the folder is missing or has no such file.
@@ -154,9 +154,9 @@ def read_folder(folder: str | Path, prompts: Prompts) -> list[WordingFile]:
     return found
 
 
-def _read(file: Path, prompts: Prompts) -> WordingFile:
+def _read(file: Path, prompts: Prompts) -> PromptFile:
     name, _, tag = file.stem.partition(".")
-    one = WordingFile(file, name, _normal(tag) or None)
+    one = PromptFile(file, name, _normal(tag) or None)
     try:
         content = _content(file)
         _agree(content, one)
@@ -186,7 +186,7 @@ def _parsed(text: str) -> _Content:
     return _Content.model_validate(load_yaml(text))
 
 
-def _agree(content: _Content, one: WordingFile) -> None:
+def _agree(content: _Content, one: PromptFile) -> None:
     """Check that the keys agree with the file's name."""
     if content.name != one.name:
         raise SettingsError(f"name: {content.name!r} in a file of this name")

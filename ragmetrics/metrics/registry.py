@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 import ragmetrics.metrics.bundled
 from ragmetrics.errors import InputError
-from ragmetrics.metrics.prompt_overrides import BUILT_IN, Wording
+from ragmetrics.metrics.prompt_overrides import NO_OVERRIDES, PromptOverrides
 from ragmetrics.model import (
     Ask,
     LogRow,
@@ -47,8 +47,10 @@ class Metric:
     calls: str
     embeds: bool = False
     higher_is_better: bool = True
+    label_target: str = ""
+    """The target of the labels that its verdicts can be compared with; empty: there is none."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    wording: Wording = BUILT_IN
+    overrides: PromptOverrides = NO_OVERRIDES
 
     def check_limit(
         self,
@@ -95,7 +97,7 @@ class Metric:
     def digest(self) -> str:
         """Digest that changes if the same replies may give another value."""
         parameters = dict(sorted(self.parameters.items()))
-        parts = [self.name, self.version, parameters, self.wording.digest(self.prompts)]
+        parts = [self.name, self.version, parameters, self.overrides.digest(self.prompts)]
         return hashlib.blake2b(dump_json(parts).encode(), digest_size=6).hexdigest()
 
     def fits(self, filled: Collection[str]) -> bool:
@@ -129,15 +131,15 @@ class Metric:
                 ) from None
         return replace(self, parameters=dict(parameters))
 
-    def with_wording(self, wording: Wording) -> Metric:
+    def with_overrides(self, overrides: PromptOverrides) -> Metric:
         """Use the user's prompt overrides."""
-        return replace(self, wording=wording)
+        return replace(self, overrides=overrides)
 
-    def worded(self, request: Request, language: str | None) -> Request:
+    def overridden(self, request: Request, language: str | None) -> Request:
         """A request of this metric with the prompt for a row's language."""
         if not isinstance(request, Ask):
             return request
-        prompt = self.wording.of(request.prompt, language)
+        prompt = self.overrides.of(request.prompt, language)
         return request if prompt is request.prompt else replace(request, prompt=prompt)
 
 
@@ -149,12 +151,13 @@ def metric(
     needs: Sequence[str] = ("user_input", "retrieved_contexts"),
     embeds: bool = False,
     higher_is_better: bool = True,
+    label_target: str = "",
 ) -> Callable[[Callable[..., Steps[Score]]], Metric]:
     """Declare a generator function as a metric named like the function.
 
     `version` rises when the same replies may give another value. `calls` describes the number of
     requests per row. `needs` lists the required fields of a row, with alternatives as
-    `this + that | other`.
+    `this + that | other`. `label_target` names the labels that its verdicts can be compared with.
     """
 
     def declare(steps: Callable[..., Steps[Score]]) -> Metric:
@@ -167,6 +170,7 @@ def metric(
             calls,
             embeds,
             higher_is_better,
+            label_target,
         )
 
     return declare
@@ -183,6 +187,13 @@ def bundled_metrics() -> Mapping[str, Metric]:
         for name in names
         if not name.startswith("_")
     }
+
+
+@cache
+def label_targets() -> Mapping[str, str]:
+    """The bundled metrics whose verdicts can be compared with labels, and the labels' target."""
+    targets = {name: one.label_target for name, one in bundled_metrics().items()}
+    return {name: target for name, target in targets.items() if target}
 
 
 @cache

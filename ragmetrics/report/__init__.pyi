@@ -26,9 +26,10 @@ from .formatting import plural as plural
 from .summaries import (
     calibration_markdown as calibration_markdown,
     gate_markdown as gate_markdown,
+    night_markdown as night_markdown,
+    night_summary as night_summary,
 )
 from .night_status import by_state as by_state, rule_state as rule_state, LABELS as LABELS
 from .prometheus import push_metrics as push_metrics
 from .redacting import redacted as redacted
-from .summaries import night_markdown as night_markdown, night_summary as night_summary
 from .templating import render_page as render_page

@@ -4,11 +4,11 @@ from .staging import (
     plan_run as plan_run,
     stage_run as stage_run,
 )
-from .part import score_families as score_families, score_part as score_part
+from .part import Part as Part, score_part as score_part
 from .process_pool import (
-    Part as Part,
     WorkerDied as WorkerDied,
     cpu_count as cpu_count,
+    list_parts as list_parts,
     score_parts as score_parts,
 )
 from .summary import (
@@ -17,6 +17,7 @@ from .summary import (
     load_scores as load_scores,
     summarise as summarise,
 )
+from .low_segments import worse_segments as worse_segments
 from .run_summary import summarise_run as summarise_run, watched_tags as watched_tags
 from .budget.estimate import (
     Estimate as Estimate,
@@ -24,23 +25,26 @@ from .budget.estimate import (
     plan_budget as plan_budget,
 )
 from .budget.plan import BudgetPlan as BudgetPlan, check_prices as check_prices, is_paid as is_paid
-from .fingerprint import (
+from .metric_choice import (
+    chosen_metrics as chosen_metrics,
+    score_families as score_families,
+    scoring_only as scoring_only,
     judge_info as judge_info,
     metric_fingerprint as metric_fingerprint,
     metric_fingerprints as metric_fingerprints,
     add_price as add_price,
 )
 from .garbage import collect_seldom as collect_seldom
-from .low_segments import worse_segments as worse_segments
-from .metric_choice import chosen_metrics as chosen_metrics, scoring_only as scoring_only
-from .metric_run import run_metric as run_metric
-from .panel import majority as majority
+from .panel import majority as majority, run_metric as run_metric
 from .reuse import (
     find_attempt as find_attempt,
     lacks_verdicts as lacks_verdicts,
     find_reusable_run as find_reusable_run,
     staged_runs as staged_runs,
 )
-from .run_parts import list_parts as list_parts
-from .sampling.draw import Known as Known, plan_sample as plan_sample, wanted_rows as wanted_rows
-from .sampling.plan import SamplePlan as SamplePlan
+from .sampling.draw import (
+    Known as Known,
+    SamplePlan as SamplePlan,
+    plan_sample as plan_sample,
+    wanted_rows as wanted_rows,
+)

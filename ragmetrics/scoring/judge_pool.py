@@ -1,16 +1,23 @@
-"""The judges and the embedder of a part. Parts of one process share them.
+"""What the parts of a process share: judges, embedder, and the budget of the run.
 
 A judge over a network is created once per process: all parts share its connections, its limits and
 its requests in flight. A local judge knows the corpus of the run and belongs to one part.
+
+Each part adds its portion of the budget's limits, minus what it used in an earlier attempt. All
+parts of the process draw on the sum. Processes share only the plan and never use the portions of
+another process, so all processes together stay within the limits.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import reduce
+from typing import Generic, TypeVar
 
 from ragmetrics.config import JudgeSettings, Settings, api_key
 from ragmetrics.event_loop import PerLoop
@@ -19,23 +26,24 @@ from ragmetrics.judges import (
     Embedder,
     Judge,
     SingleFlight,
+    Spend,
     expect_some,
     make_embedder,
     make_member,
     names_of,
 )
-from ragmetrics.storage import Files
+from ragmetrics.model import Usage
+from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, part_key
+from ragmetrics.storage import Files, RunRef, is_whole, read_notes
+
+J = TypeVar("J", Judge, Embedder)
 
 
 @dataclass(frozen=True)
-class _OpenJudge:
-    judge: Judge
-    single_flight: SingleFlight = field(default_factory=SingleFlight)
+class _Open(Generic[J]):
+    """A judge or embedder that parts share, with its requests in flight."""
 
-
-@dataclass(frozen=True)
-class _OpenEmbedder:
-    embedder: Embedder
+    judge: J
     single_flight: SingleFlight = field(default_factory=SingleFlight)
 
 
@@ -58,8 +66,8 @@ class JudgePool:
     embedding: SingleFlight
 
 
-_judges: PerLoop[_OpenJudge] = PerLoop(lambda held: held.judge.close())
-_embedders: PerLoop[_OpenEmbedder] = PerLoop(lambda held: held.embedder.close())
+_judges: PerLoop[_Open[Judge]] = PerLoop(lambda held: held.judge.close())
+_embedders: PerLoop[_Open[Embedder]] = PerLoop(lambda held: held.judge.close())
 
 
 @asynccontextmanager
@@ -86,8 +94,8 @@ async def acquire_judges(
                 seen[key] += 1  # equal judges of one panel do not share replies
                 key = f"{key} {seen[key]}"
 
-            def make(chosen: JudgeSettings = chosen) -> _OpenJudge:
-                return _OpenJudge(make_member(chosen, corpus, settings.fuse, files))
+            def make(chosen: JudgeSettings = chosen) -> _Open[Judge]:
+                return _Open(make_member(chosen, corpus, settings.fuse, files))
 
             shared = _judges.hold(key, make)
             held.append(await stack.enter_async_context(shared))
@@ -95,7 +103,7 @@ async def acquire_judges(
         embedder = await stack.enter_async_context(
             _embedders.hold(
                 _embedder_key(settings, files),
-                lambda: _OpenEmbedder(make_embedder(settings, corpus, files)),
+                lambda: _Open(make_embedder(settings, corpus, files)),
             )
         )
         names = names_of([one.judge for one in held])
@@ -103,7 +111,7 @@ async def acquire_judges(
             PooledJudge(name, chosen, one.judge, one.single_flight)
             for name, chosen, one in zip(names, settings.panel, held, strict=True)
         ]
-        yield JudgePool(judges, embedder.embedder, embedder.single_flight)
+        yield JudgePool(judges, embedder.judge, embedder.single_flight)
 
 
 def _key(chosen: JudgeSettings, settings: Settings, files: Files) -> str | None:
@@ -126,3 +134,65 @@ def _embedder_key(settings: Settings, files: Files) -> str | None:
 def _key_names(settings: Settings) -> list[str]:
     names = [one.api_key_env for one in settings.panel]
     return [settings.embeddings.api_key_env, *names] if settings.embeddings.api_key_env else names
+
+
+class BudgetPool:
+    """The budget of the parts of this process."""
+
+    def __init__(self, files: Files, ref: RunRef, plan: BudgetPlan) -> None:
+        self.plan, self.limiter = plan, plan.limiter()
+        self._files, self._ref = files, ref
+        self._added: set[str] = set()
+
+    async def add_parts(self, parts: Iterable[tuple[Sequence[str], int]]) -> None:
+        """Add the portions of parts to the limiter, each once."""
+        await asyncio.gather(*(self._add_part(names, shard) for names, shard in parts))
+
+    async def _add_part(self, names: Sequence[str], shard: int) -> None:
+        key = part_key(names, shard)
+        if key in self._added:
+            return
+        self._added.add(key)
+        spent = await asyncio.to_thread(self._spent, names[0], shard)
+        portion = self.plan.parts[key]
+        if spent is None:
+            self.limiter.add(portion.total, portion.for_embeddings)
+        else:
+            owed = Spend(-spent.requests, -spent.tokens, -spent.usd)
+            self.limiter.add(portion.total + owed, Spend())
+
+    def _spent(self, name: str, shard: int) -> Spend | None:
+        """What a finished part has used; None when the part is not finished."""
+        path = self._ref.scores(name, shard)
+        if not is_whole(self._files, path):
+            return None
+        notes = read_notes(self._files, path)
+        usages = [
+            Usage.model_validate(usage)
+            for payee in notes.get("paid", ())
+            for usage in notes["usage"][payee].values()
+        ]
+        return reduce(Spend.__add__, (_as_spend(usage) for usage in usages), Spend())
+
+
+def _as_spend(usage: Usage) -> Spend:
+    return Spend(usage.requests, usage.tokens, usage.usd or 0.0)
+
+
+async def _close_nothing(_: BudgetPool | None) -> None:
+    """A budget pool needs no closing."""
+
+
+_pools: PerLoop[BudgetPool | None] = PerLoop(_close_nothing)
+
+
+@asynccontextmanager
+async def open_budget_pool(files: Files, ref: RunRef) -> AsyncIterator[BudgetPool | None]:
+    """The budget pool of a run, shared by all parts; None without a budget."""
+
+    def make() -> BudgetPool | None:
+        plan = load_plan(files, ref)
+        return BudgetPool(files, ref, plan) if plan else None
+
+    async with _pools.hold(f"{files.root} {ref.folder('rows')}", make) as found:
+        yield found

@@ -46,6 +46,3 @@ def _p_value(one: Summary, whole: float | None) -> float | None:
     freedom = max(1, one.questions - 1)
     quantile = float(special.stdtrit(freedom, 0.5 + CONFIDENCE / 2))
     return 2 * float(special.stdtr(freedom, -loss * quantile / end)) if end > 0 else 0.0
-
-
-__all__ = ["worse_segments"]

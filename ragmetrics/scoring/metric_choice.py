@@ -1,15 +1,13 @@
-"""The metrics that the settings choose."""
+"""The metrics and judges that the settings choose, their fingerprints and their prices."""
 
 from __future__ import annotations
 
-from collections.abc import Set
-from typing import TYPE_CHECKING
+from collections.abc import Sequence, Set
 
-from ragmetrics.config import MetricChoice, Settings
-from ragmetrics.metrics import Metric, Wording, metrics, prompts_of, select
-
-if TYPE_CHECKING:
-    from ragmetrics.config import Settings
+from ragmetrics.config import Aggregate, EmbeddingSettings, JudgeSettings, MetricChoice, Settings
+from ragmetrics.judges import Corpus, Judge, fingerprint, make_embedder, make_judges, names_of
+from ragmetrics.metrics import Metric, PromptOverrides, metric_families, metrics, prompts_of, select
+from ragmetrics.model import JudgeInfo, Usage
 
 
 def chosen_metrics(settings: Settings) -> list[Metric]:
@@ -20,8 +18,8 @@ def chosen_metrics(settings: Settings) -> list[Metric]:
     found = select(settings.metrics)
     if settings.prompts is None:
         return found
-    wording = Wording.load(settings.prompts, prompts_of(metrics().values()))
-    return [one.with_wording(wording) for one in found]
+    overrides = PromptOverrides.load(settings.prompts, prompts_of(metrics().values()))
+    return [one.with_overrides(overrides) for one in found]
 
 
 def scoring_only(settings: Settings, wanted: Set[str]) -> Settings:
@@ -34,3 +32,72 @@ def _of(choice: MetricChoice, wanted: Set[str]) -> MetricChoice | None:
     if isinstance(choice, str):
         return choice if choice in wanted else None
     return {name: parameters for name, parameters in choice.items() if name in wanted} or None
+
+
+def score_families(settings: Settings) -> list[list[str]]:
+    """The names of the chosen metrics, grouped by family."""
+    return [
+        [metric.name for metric in family]
+        for family in metric_families(chosen_metrics(settings), fused=bool(settings.fuse))
+    ]
+
+
+def metric_fingerprints(settings: Settings) -> dict[str, str]:
+    """The fingerprint of each chosen metric. Scores are comparable when fingerprints are equal."""
+    info, embedder = judge_info(settings)
+    return {
+        one.name: metric_fingerprint(one, info.fingerprint, embedder)
+        for one in chosen_metrics(settings)
+    }
+
+
+def metric_fingerprint(metric: Metric, judge: str, embedder: str) -> str:
+    """A digest of judge, embedder, prompts, metric version and parameters. Scores with different
+    fingerprints are not comparable.
+    """
+    return fingerprint(
+        metric.digest, judge if metric.prompts else "", embedder if metric.embeds else ""
+    )
+
+
+def judge_info(settings: Settings) -> tuple[JudgeInfo, str]:
+    """The judges of a run, and the fingerprint of the embedder. No request is sent."""
+    empty = Corpus()
+    judges, embedder = make_judges(settings, empty), make_embedder(settings, empty)
+    repeats, own = [one.repeats for one in settings.panel], names_of(judges)
+    names = [
+        name if times == 1 else f"{name} ({times} times)"
+        for name, times in zip(own, repeats, strict=True)
+    ]
+    several = len(judges) > 1
+    info = JudgeInfo(
+        name=f"{settings.aggregate} of {', '.join(names)}" if several else names[0],
+        fingerprint=panel_fingerprint(judges, repeats, settings.aggregate),
+        note=_notes(own, judges) if several else judges[0].note,
+        panel=own if several else [],
+    )
+    return info, embedder.fingerprint
+
+
+def panel_fingerprint(judges: Sequence[Judge], repeats: Sequence[int], aggregate: Aggregate) -> str:
+    """The fingerprint of the judge when there is one without repeats; otherwise a digest of all
+    judges, their repeats and the aggregate.
+    """
+    if len(judges) == 1 and repeats[0] == 1:
+        return judges[0].fingerprint
+    asked = [(judge.fingerprint, times) for judge, times in zip(judges, repeats, strict=True)]
+    return fingerprint("panel", aggregate if len(judges) > 1 else "", asked)
+
+
+def _notes(names: Sequence[str], judges: Sequence[Judge]) -> str:
+    named = zip(names, judges, strict=True)
+    return "; ".join(f"{name}: {judge.note}" for name, judge in named if judge.note)
+
+
+def add_price(prices: JudgeSettings | EmbeddingSettings, usage: Usage) -> Usage:
+    """The usage with its cost in US dollars, if the settings have a price."""
+    if isinstance(prices, EmbeddingSettings):
+        usd = prices.usd(usage.prompt_tokens)
+    else:
+        usd = prices.usd(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+    return usage if usd is None else usage.model_copy(update={"usd": usd})

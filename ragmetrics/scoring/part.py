@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import compress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -30,19 +31,16 @@ from ragmetrics.judges import (
     use_budget,
     use_deadline,
 )
-from ragmetrics.metrics import Metric, metric_families
+from ragmetrics.metrics import Metric
 from ragmetrics.model import EMBEDDINGS, LogRow
 from ragmetrics.scoring.budget.plan import BudgetPlan
-from ragmetrics.scoring.budget.pool import open_budget_pool
-from ragmetrics.scoring.driver import drive
-from ragmetrics.scoring.fingerprint import add_price
-from ragmetrics.scoring.judge_pool import JudgePool, acquire_judges, keep_open
-from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.scoring.metric_errors import MetricErrors
-from ragmetrics.scoring.panel import Member, Panel
+from ragmetrics.scoring.judge_pool import JudgePool, acquire_judges, keep_open, open_budget_pool
+from ragmetrics.scoring.metric_choice import add_price, chosen_metrics
+from ragmetrics.scoring.panel import Member, Panel, drive
 from ragmetrics.scoring.reuse import reuse_part
+from ragmetrics.scoring.run_summary import MetricErrors
+from ragmetrics.scoring.sampling.draw import SamplePlan, load_sample
 from ragmetrics.scoring.sampling.panel import SampledPanel
-from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
 from ragmetrics.scoring.sharding import shard_range
 from ragmetrics.scoring.staging import load_corpus
 from ragmetrics.storage import (
@@ -60,6 +58,11 @@ from ragmetrics.storage import (
 )
 from ragmetrics.text import SplitCounter, counting_splits
 
+Part = tuple[Sequence[str], int]
+"""The names of a family of metrics, and the number of a shard."""
+Done = Callable[[Sequence[str]], None]
+"""Called after each part with the names of its metrics."""
+
 _PARTS_AT_ONCE = 4
 
 
@@ -68,100 +71,101 @@ def score_part(
     ref: RunRef,
     names: Sequence[str],
     shard: int,
-    record: Record | None = None,
     kept: Files | None = None,
     until: datetime | None = None,
 ) -> int:
-    """Score one shard by one family of metrics. Returns the number of rows, 0 if it was done.
-
-    `kept` is the store with the reply cache; None: the run's store. After `until` no request is
-    sent, and rows that need one get `judge_failed`. Rows also get `judge_failed` when a judge
-    refuses after it has answered. Raises JudgeRefused when no request can succeed.
-    """
-    with use_deadline(deadline_at(until)):
-        return loop.run(_score_part(settings, ref, names, shard, record, kept))
+    """Score one part of a run. See `RunScorer`."""
+    return RunScorer(settings, ref, kept=kept, until=until).score(names, shard)
 
 
-def score_together(
-    settings: Settings,
-    ref: RunRef,
-    todo: Sequence[tuple[Sequence[str], int]],
-    record: Record | None = None,
-    done: Callable[[Sequence[str]], None] | None = None,
-    kept: Files | None = None,
-    until: datetime | None = None,
-) -> list[RagmetricsError]:
-    """Score parts concurrently, so that the judges stay busy.
+@dataclass(frozen=True)
+class RunScorer:
+    """Scores parts of a run: families of metrics over shards."""
 
-    Returns the errors of parts that could not be scored; the other parts are written all the same.
-    After `until` no request is sent.
-    """
-    with use_deadline(deadline_at(until)):
-        return loop.run(_score_together(settings, ref, todo, record, done, kept))
+    settings: Settings
+    ref: RunRef
+    record: Record | None = None
+    kept: Files | None = None
+    """The store with the reply cache; None: the run's store."""
+    until: datetime | None = None
+    """After this moment no request is sent, and rows that need one get `judge_failed`."""
 
+    def score(self, names: Sequence[str], shard: int) -> int:
+        """Score one shard by one family of metrics. Returns the number of rows, 0 if it was done.
 
-async def _score_together(
-    settings: Settings,
-    ref: RunRef,
-    todo: Sequence[tuple[Sequence[str], int]],
-    record: Record | None,
-    done: Callable[[Sequence[str]], None] | None,
-    kept: Files | None,
-) -> list[RagmetricsError]:
-    problems: list[RagmetricsError] = []
+        Rows get `judge_failed` also when a judge refuses after it has answered. Raises JudgeRefused
+        when no request can succeed.
+        """
+        with use_deadline(deadline_at(self.until)):
+            return loop.run(self._score(names, shard))
 
-    async def one(names: Sequence[str], shard: int) -> None:
-        try:
-            await _score_part(settings, ref, names, shard, record, kept)
-        except RagmetricsError as error:
-            problems.append(error)
-        if done:
-            done(names)
+    def score_together(
+        self,
+        todo: Sequence[tuple[Sequence[str], int]],
+        done: Callable[[Sequence[str]], None] | None,
+    ) -> list[RagmetricsError]:
+        """Score parts concurrently, so that the judges stay busy.
 
-    async with open_budget_pool(open_store(settings), ref) as pool:
-        if pool:
-            await pool.add_parts(todo)
-            # By shard: if the budget runs out, the last shards lack scores, for all metrics alike.
-            todo = sorted(todo, key=lambda part: part[1])
-        try:
-            async with keep_open(), asyncio.TaskGroup() as group:
-                for names, shard in todo:
-                    group.create_task(one(names, shard))
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
-        finally:
-            await leave_quota(kept or open_store(settings))
-    return problems
+        Returns the errors of parts that could not be scored; the others are written all the same.
+        """
+        with use_deadline(deadline_at(self.until)):
+            return loop.run(self._score_together(todo, done))
 
+    async def _score_together(
+        self,
+        todo: Sequence[tuple[Sequence[str], int]],
+        done: Callable[[Sequence[str]], None] | None,
+    ) -> list[RagmetricsError]:
+        problems: list[RagmetricsError] = []
 
-async def _score_part(
-    settings: Settings,
-    ref: RunRef,
-    names: Sequence[str],
-    shard: int,
-    record: Record | None,
-    kept: Files | None,
-) -> int:
-    files = open_store(settings)
-    expect(files.place)  # the process that staged the run has reached the bucket
-    kept = kept or files
-    family = [metric for metric in chosen_metrics(settings) if metric.name in names]
-    async with open_budget_pool(files, ref) as pool:
-        if pool:
-            await pool.add_parts([(names, shard)])
-        async with _part_slot(settings):
-            if await asyncio.to_thread(_is_done, files, ref, family, shard):
-                return 0
-            own = [metric.name for metric in family]
-            if record is None and await asyncio.to_thread(reuse_part, files, ref, own, shard):
-                return 0
-            corpus = await asyncio.to_thread(load_corpus, files, ref)
-            sample = await asyncio.to_thread(load_sample, files, ref)
-            async with acquire_judges(settings, corpus, kept) as judges:
-                plan = pool.plan if pool else None
-                work = _PartScorer(settings, files, kept, ref, family, shard, plan, sample, corpus)
-                with use_budget(pool.limiter if pool else None):
-                    return await work.score(judges, record)
+        async def one(names: Sequence[str], shard: int) -> None:
+            try:
+                await self._score(names, shard)
+            except RagmetricsError as error:
+                problems.append(error)
+            if done:
+                done(names)
+
+        files = open_store(self.settings)
+        async with open_budget_pool(files, self.ref) as pool:
+            if pool:
+                await pool.add_parts(todo)
+                # By shard: if the budget runs out, the last shards lack scores, for all metrics
+                # alike.
+                todo = sorted(todo, key=lambda part: part[1])
+            try:
+                async with keep_open(), asyncio.TaskGroup() as group:
+                    for names, shard in todo:
+                        group.create_task(one(names, shard))
+            except BaseExceptionGroup as errors:
+                raise errors.exceptions[0] from None
+            finally:
+                await leave_quota(self.kept or files)
+        return problems
+
+    async def _score(self, names: Sequence[str], shard: int) -> int:
+        settings, ref, files = self.settings, self.ref, open_store(self.settings)
+        expect(files.place)  # the process that staged the run has reached the bucket
+        kept = self.kept or files
+        family = [metric for metric in chosen_metrics(settings) if metric.name in names]
+        own = [metric.name for metric in family]
+        async with open_budget_pool(files, ref) as pool:
+            if pool:
+                await pool.add_parts([(names, shard)])
+            async with _part_slot(settings):
+                if await asyncio.to_thread(_is_done, files, ref, family, shard):
+                    return 0
+                if self.record is None and await asyncio.to_thread(
+                    reuse_part, files, ref, own, shard
+                ):
+                    return 0
+                corpus = await asyncio.to_thread(load_corpus, files, ref)
+                sample = await asyncio.to_thread(load_sample, files, ref)
+                async with acquire_judges(settings, corpus, kept) as judges:
+                    plan = pool.plan if pool else None
+                    work = PartScorer(settings, files, kept, ref, family, shard, plan, sample)
+                    with use_budget(pool.limiter if pool else None):
+                        return await work.score(judges, self.record, corpus)
 
 
 # One semaphore per event loop: a forked child has its own loop and does not wait for its parent.
@@ -183,7 +187,23 @@ def _is_done(files: Files, ref: RunRef, family: Sequence[Metric], shard: int) ->
 
 
 @dataclass(frozen=True)
-class _PartScorer:
+class Clients:
+    """The clients of a part's judges and of its embedder, and their reply caches."""
+
+    members: Sequence[Member]
+    embeddings: EmbeddingClient
+    caches: Sequence[ReplyCache | None]
+
+    def usage(self, settings: Settings) -> dict[str, dict[str, Any]]:
+        """Usage by judge, then by metric, with its price."""
+        usage = {EMBEDDINGS: _by_metric(self.embeddings.counters, settings.embeddings)}
+        for member, chosen in zip(self.members, settings.panel, strict=True):
+            usage[member.name] = _by_metric(member.client.counters, chosen)
+        return usage
+
+
+@dataclass(frozen=True)
+class PartScorer:
     """Scores one part: a family of metrics over a shard."""
 
     settings: Settings
@@ -194,76 +214,81 @@ class _PartScorer:
     ref: RunRef
     family: Sequence[Metric]
     shard: int
-    plan: BudgetPlan | None
-    sample: SamplePlan | None
-    corpus: Corpus
+    plan: BudgetPlan | None = None
+    sample: SamplePlan | None = None
+    cache: type[ReplyCache] = ReplyCache
 
-    async def score(self, judges: JudgePool, record: Record | None) -> int:
+    async def score(self, judges: JudgePool, record: Record | None, corpus: Corpus) -> int:
         """Judge the rows and write the scores. Returns the number of rows."""
+        clients = await self.open_clients(judges, record)
+        rows = await self._write(self._panel(clients.members, corpus), clients)
+        for cache in clients.caches:
+            if cache:
+                await asyncio.to_thread(cache.compact)
+        return rows
+
+    async def open_clients(self, judges: JudgePool, record: Record | None) -> Clients:
+        """Read the reply caches, and make the clients of the judges and of the embedder."""
         prompts = [prompt.name for metric in self.family for prompt in metric.prompts]
-        stores = [
-            await asyncio.to_thread(self._judgements, judge.judge, prompts, judge.chosen.ttl_days)
-            for judge in judges.judges
+        caches = [
+            await asyncio.to_thread(self._open_cache, one.judge, prompts, one.chosen.ttl_days)
+            for one in judges.judges
         ]
-        vectors_kept = await asyncio.to_thread(self._judgements, judges.embedder, [EMBEDDING])
-        vectors = EmbeddingClient(
-            judges.embedder, vectors_kept, judges.embedding, self.settings.embeddings
+        cached_vectors = await asyncio.to_thread(self._open_cache, judges.embedder, [EMBEDDING])
+        embeddings = EmbeddingClient(
+            judges.embedder, cached_vectors, judges.embedding, self.settings.embeddings
         )
         limiter = budget_in_use()
         members = [
             Member(
                 JudgeClient(
-                    judge.judge,
-                    vectors,
-                    name=judge.name,
-                    reasks=judge.chosen.reasks,
-                    cache=kept,
-                    single_flight=judge.single_flight,
-                    fuse=self.settings.fuse is not None and judge.chosen.remote,
+                    one.judge,
+                    embeddings,
+                    name=one.name,
+                    reasks=one.chosen.reasks,
+                    cache=cache,
+                    single_flight=one.single_flight,
+                    fuse=self.settings.fuse is not None and one.chosen.remote,
                     record=record,
-                    meter=MeteredJudge(limiter, judge.chosen)
-                    if limiter and judge.chosen.remote
+                    meter=MeteredJudge(limiter, one.chosen)
+                    if limiter and one.chosen.remote
                     else None,
                 ),
-                judge.chosen.repeats,
+                one.chosen.repeats,
             )
-            for judge, kept in zip(judges.judges, stores, strict=True)
+            for one, cache in zip(judges.judges, caches, strict=True)
         ]
-        rows = await self._write(self._panel(members), vectors)
-        for kept in (*stores, vectors_kept):
-            if kept:
-                await asyncio.to_thread(kept.compact)
-        return rows
+        return Clients(members, embeddings, [*caches, cached_vectors])
 
-    def _panel(self, members: Sequence[Member]) -> Panel:
+    def _panel(self, members: Sequence[Member], corpus: Corpus) -> Panel:
         how = self.settings.aggregate
         if self.sample is None:
             return Panel(members, how, self.plan)
-        return SampledPanel(members, how, self.plan, self.sample, self.corpus)
+        return SampledPanel(members, how, self.plan, self.sample, corpus)
 
-    def _judgements(
+    def _open_cache(
         self, judge: Judge | Embedder, prompts: Sequence[str], ttl_days: int | None = None
     ) -> ReplyCache | None:
         if not judge.cacheable:
             return None
         low, high = shard_range(self.shard, self.ref.shards)
-        judgements = ReplyCache(
+        cache = self.cache(
             self.kept, judge.fingerprint, low, high, prompts=prompts, ttl_days=ttl_days
         )
-        judgements.load(question_keys(self.files, self.ref.rows(self.shard)))
-        return judgements
+        cache.load(question_keys(self.files, self.ref.rows(self.shard)))
+        return cache
 
-    async def _write(self, panel: Panel, vectors: EmbeddingClient) -> int:
+    async def _write(self, panel: Panel, clients: Clients) -> int:
         with workspace() as folder, counting_splits() as counter:
             writers = {metric.name: PartWriter(folder, SCORE_SCHEMA) for metric in self.family}
-            rows = _rows(self.files, self.ref.rows(self.shard))
+            rows = stream_rows(self.files, self.ref.rows(self.shard))
             errors = MetricErrors()
             async with aclosing(rows), aclosing(drive(rows, self.family, panel)) as driven:
                 async for scored in driven:
                     for name, score in scored.scores.items():
                         errors.note(name, scored.row.id, score)
                         writers[name].add(score_record(scored.row, score), size=300)
-            notes = {**self._notes(panel, vectors, counter), "metric_errors": errors.notes()}
+            notes = {**self._notes(clients, counter), "metric_errors": errors.notes()}
             if await asyncio.to_thread(_is_done, self.files, self.ref, self.family, self.shard):
                 return next(iter(writers.values())).rows  # another process was faster
             for number, (name, writer) in enumerate(writers.items()):
@@ -272,21 +297,17 @@ class _PartScorer:
                 await asyncio.to_thread(writer.finish, self.files, path, {} if number else notes)
         return next(iter(writers.values())).rows
 
-    def _notes(
-        self, panel: Panel, vectors: EmbeddingClient, counter: SplitCounter
-    ) -> dict[str, Any]:
-        usage = {EMBEDDINGS: _by_metric(vectors.counters, self.settings.embeddings)}
-        refused = {EMBEDDINGS: vectors.refusal}
-        for member, chosen in zip(panel.members, self.settings.panel, strict=True):
-            usage[member.name] = _by_metric(member.client.counters, chosen)
-            refused[member.name] = member.client.refusal
-        overdue = [vectors.overdue, *(member.client.overdue for member in panel.members)]
-        remote = zip(panel.members, self.settings.panel, strict=True)
+    def _notes(self, clients: Clients, counter: SplitCounter) -> dict[str, Any]:
+        asked: list[EmbeddingClient | JudgeClient] = [clients.embeddings]
+        asked += [member.client for member in clients.members]
+        names = [EMBEDDINGS, *(member.name for member in clients.members)]
+        remote = [True, *(one.remote for one in self.settings.panel)]
+        refused = {name: one.refusal for name, one in zip(names, asked, strict=True)}
         return {
-            "usage": usage,
-            "paid": [EMBEDDINGS, *(member.name for member, chosen in remote if chosen.remote)],
+            "usage": clients.usage(self.settings),
+            "paid": list(compress(names, remote)),
             "refused": {name: str(error) for name, error in refused.items() if error},
-            "overdue": next((str(error) for error in overdue if error), ""),
+            "overdue": next((str(one.overdue) for one in asked if one.overdue), ""),
             "splits": dict(counter.counts().fallback),
         }
 
@@ -297,7 +318,7 @@ def _by_metric(tallies: UsageCounters, prices: JudgeSettings | EmbeddingSettings
     }
 
 
-async def _rows(files: Files, path: str) -> AsyncGenerator[LogRow, None]:
+async def stream_rows(files: Files, path: str) -> AsyncGenerator[LogRow, None]:
     """The rows of a shard, read in a thread, because a bucket is slow."""
     batches = read_row_batches(files, path)
     reading: asyncio.Task[list[LogRow] | None] | None = None
@@ -312,11 +333,3 @@ async def _rows(files: Files, path: str) -> AsyncGenerator[LogRow, None]:
         if reading:  # a thread that reads cannot be interrupted
             await asyncio.wait([reading])
         await asyncio.to_thread(batches.close)
-
-
-def score_families(settings: Settings) -> list[list[str]]:
-    """The names of the chosen metrics, grouped by family."""
-    return [
-        [metric.name for metric in family]
-        for family in metric_families(chosen_metrics(settings), fused=bool(settings.fuse))
-    ]

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from multiprocessing import current_process, get_context
@@ -29,16 +30,11 @@ from ragmetrics.config import Settings
 from ragmetrics.errors import JudgeRefused, RagmetricsError
 from ragmetrics.judges import Record
 from ragmetrics.scoring.garbage import collect_seldom
-from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.scoring.part import score_part, score_together
+from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
+from ragmetrics.scoring.part import Done, Part, RunScorer
 from ragmetrics.scoring.staging import Staged
-from ragmetrics.storage import Files, RunRef
+from ragmetrics.storage import Files
 from ragmetrics.text import sharing_splits
-
-Part = tuple[Sequence[str], int]
-"""The names of a family of metrics, and the number of a shard."""
-Done = Callable[[Sequence[str]], None]
-"""Called after each part with the names of its metrics."""
 
 FEWEST_ROWS = 1_000
 """A worker takes two seconds to start. With fewer rows one process is faster."""
@@ -72,17 +68,18 @@ def score_parts(
     process, so a local judge then gets no workers. After `until` no request is sent.
     Raises JudgeRefused when a local judge cannot run.
     """
+    scorer = RunScorer(settings, staged.ref, record, kept, until)
     if any(one.remote for one in settings.panel) or settings.embeddings.name == "openai":
-        return score_together(settings, staged.ref, todo, record, done, kept, until)
+        return scorer.score_together(todo, done)
     judged = {metric.name for metric in chosen_metrics(settings) if metric.prompts}
     heavy = [part for part in todo if judged & set(part[0])]
     processes = min(settings.workers or cpu_count(), len(heavy))
     alone = record is not None or processes < 2 or staged.source.rows < FEWEST_ROWS
     if alone or current_process().daemon:  # a daemon cannot start processes
-        return _score_here(settings, staged.ref, todo, record, done, until)
+        return _score_here(scorer, todo, done)
     light = [part for part in todo if part not in heavy]
-    problems = _score_here(settings, staged.ref, light, None, done, until)
-    return problems + _score_by_workers(settings, staged.ref, heavy, processes, done, until)
+    problems = _score_here(scorer, light, done)
+    return problems + _score_by_workers(replace(scorer, kept=None), heavy, processes, done)
 
 
 def cpu_count() -> int:
@@ -92,17 +89,12 @@ def cpu_count() -> int:
 
 
 def _score_here(
-    settings: Settings,
-    ref: RunRef,
-    todo: Sequence[Part],
-    record: Record | None,
-    done: Done | None,
-    until: datetime | None,
+    scorer: RunScorer, todo: Sequence[Part], done: Done | None
 ) -> list[RagmetricsError]:
     problems: list[RagmetricsError] = []
     for family, shard in todo:
         try:
-            score_part(settings, ref, family, shard, record, until=until)
+            scorer.score(family, shard)
         except JudgeRefused:
             raise
         except RagmetricsError as error:
@@ -113,16 +105,11 @@ def _score_here(
 
 
 def _score_by_workers(
-    settings: Settings,
-    ref: RunRef,
-    todo: Sequence[Part],
-    processes: int,
-    done: Done | None,
-    until: datetime | None,
+    scorer: RunScorer, todo: Sequence[Part], processes: int, done: Done | None
 ) -> list[RagmetricsError]:
     problems: list[RagmetricsError] = []
     queue = _LongestFirst(todo)
-    work = partial(_score, settings, ref, until)
+    work = partial(_score, scorer)
     try:
         with _workers(processes) as pool:
             for part, future in _run_parts(pool, queue, work, processes):
@@ -241,10 +228,15 @@ def _exit_with_parent(alive: Connection) -> None:
         os._exit(1)
 
 
-def _score(
-    settings: Settings, ref: RunRef, until: datetime | None, family: Sequence[str], shard: int
-) -> float:
+def _score(scorer: RunScorer, family: Sequence[str], shard: int) -> float:
     """Score one part in a worker. Returns the seconds it took."""
     start = time.monotonic()
-    score_part(settings, ref, family, shard, until=until)
+    scorer.score(family, shard)
     return time.monotonic() - start
+
+
+def list_parts(settings: Settings, staged: Staged) -> list[tuple[list[str], int]]:
+    """All parts of a run: each is a family of metrics and a shard."""
+    return [
+        (family, shard) for family in score_families(settings) for shard in range(staged.ref.shards)
+    ]

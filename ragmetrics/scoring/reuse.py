@@ -232,14 +232,3 @@ def _copy_part(files: Files, source: RunRef, ref: RunRef, names: Sequence[str], 
         own = {} if number else notes
         copy_part(files, source.scores(name, shard), ref.scores(name, shard), own)
     log.info("%s, shard %d: reused from run %s", ", ".join(names), shard + 1, source.run)
-
-
-__all__ = [
-    "ReusableRun",
-    "Reuse",
-    "find_attempt",
-    "find_reusable_run",
-    "lacks_verdicts",
-    "reuse_part",
-    "staged_runs",
-]

@@ -1,24 +1,48 @@
-"""The summary of a run: builds its manifest from the parts that were scored."""
+"""The summary of a run: its manifest, from the scores and the notes of its parts.
+
+The notes have the usage by judge and metric, the refusals, and the errors of metrics. A sampled run
+also reports its cost beside the estimated cost of all rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
 from operator import or_
+from typing import Any
 
-from ragmetrics.config import Settings, public_settings
-from ragmetrics.model import EMBEDDINGS, BudgetReport, JudgeInfo, Manifest, Status, Usage
-from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, pays_for_embeddings
-from ragmetrics.scoring.fingerprint import judge_info, metric_fingerprint
-from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.scoring.sampling.plan import load_sample
-from ragmetrics.scoring.sampling.report import sample_report
+from ragmetrics.config import SampleSettings, Settings, public_settings
+from ragmetrics.judges import TEXTS_PER_REQUEST
+from ragmetrics.model import (
+    EMBEDDINGS,
+    UNSETTLED,
+    BudgetReport,
+    Manifest,
+    SampleReport,
+    Score,
+    Status,
+    Summary,
+    Usage,
+)
+from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan, unpaid
+from ragmetrics.scoring.metric_choice import (
+    chosen_metrics,
+    judge_info,
+    metric_fingerprint,
+    score_families,
+)
+from ragmetrics.scoring.sampling.draw import SamplePlan, load_sample
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.scoring.summary import MetricScores, find_segments, load_scores, summarise
-from ragmetrics.scoring.usage_report import UsageReport, read_usage_report
-from ragmetrics.storage import Files
+from ragmetrics.storage import Files, RunRef, read_notes
 from ragmetrics.version import __version__
+
+ByMetric = Mapping[str, Mapping[str, Usage]]
+_JUDGED = (Status.SCORED, *UNSETTLED)
 
 
 def summarise_run(
@@ -30,18 +54,17 @@ def summarise_run(
     ref = staged.ref
     info, embedder = judge_info(settings)
     chosen = chosen_metrics(settings)
-    tags = watched_tags(settings)
     plan = load_sample(files, ref)
+    tags = watched_tags(settings)
     scores = {
-        metric.name: load_scores(
-            files, ref, metric.name, tags, plan, higher_is_better=metric.higher_is_better
-        )
-        for metric in chosen
+        m.name: load_scores(files, ref, m.name, tags, plan, higher_is_better=m.higher_is_better)
+        for m in chosen
     }
     prints = {m.name: metric_fingerprint(m, info.fingerprint, embedder) for m in chosen}
     segments = find_segments(next(iter(scores.values())), settings.segments)
     costs = read_usage_report(settings, files, ref)
-    free = _free(settings, costs.usage, info)
+    free = unpaid(settings, info.panel or [name for name in costs.usage if name != EMBEDDINGS])
+    spent = sum((one for name, one in costs.usage.items() if name not in free), Usage())
     summaries = [summarise(scores[name], prints[name], None, info.panel) for name in scores]
     by_metric = costs.by_metric_without(free)
     manifest = Manifest(
@@ -64,10 +87,10 @@ def summarise_run(
         ],
         findings=[],
         worst=[],
-        usage=sum((one for name, one in costs.usage.items() if name not in free), Usage()),
+        usage=spent,
         usage_by_judge=costs.usage,
         usage_by_metric=by_metric,
-        budget=_budget(load_plan(files, ref), costs, free, scores),
+        budget=_budget(load_plan(files, ref), spent, scores),
         sample=sample_report(settings.sample, plan, scores, summaries, by_metric),
         problems=[*staged.problems, *costs.problems()],
         settings=public_settings(settings),
@@ -76,15 +99,8 @@ def summarise_run(
     return manifest, scores
 
 
-def _free(settings: Settings, asked: Iterable[str], info: JudgeInfo) -> set[str]:
-    """The judges and embeddings of a run that cost nothing, because they use no network."""
-    judges = info.panel or [name for name in asked if name != EMBEDDINGS]
-    free = {name for name, one in zip(judges, settings.panel, strict=False) if not one.remote}
-    return free if pays_for_embeddings(settings) else free | {EMBEDDINGS}
-
-
 def _budget(
-    plan: BudgetPlan | None, costs: UsageReport, free: set[str], scores: Mapping[str, MetricScores]
+    plan: BudgetPlan | None, spent: Usage, scores: Mapping[str, MetricScores]
 ) -> BudgetReport | None:
     if plan is None:
         return None
@@ -94,7 +110,7 @@ def _budget(
         limits=plan.limits,
         estimated=plan.estimated,
         share=plan.share,
-        spent=sum((one for name, one in costs.usage.items() if name not in free), Usage()),
+        spent=spent,
         rows_over=int(over.sum()),
         rows_cut_off=sum(plan.judges(question) for question in questions),
     )
@@ -106,3 +122,169 @@ def watched_tags(settings: Settings) -> set[str]:
     sampled = settings.sample.strata if settings.sample else ()
     named = {*(settings.segments or ()), *sampled, *(settings.alerts.mix_tags or ())}
     return ruled | named
+
+
+class MetricErrors:
+    """Counts failed rows per metric and stores the first error of each metric."""
+
+    def __init__(self) -> None:
+        self._rows: Counter[str] = Counter()
+        self._first: dict[str, str] = {}
+
+    def note(self, metric: str, row: str, score: Score) -> None:
+        """Count a score if its metric failed."""
+        if score.status is Status.METRIC_FAILED:
+            self._rows[metric] += 1
+            self._first.setdefault(metric, f"row {row}: {score.reason}")
+
+    def add(self, notes: Mapping[str, Any]) -> None:
+        """Add the counts from the notes of a part."""
+        for metric, one in notes.items():
+            self._rows[metric] += one["rows"]
+            self._first.setdefault(metric, one["first"])
+
+    def notes(self) -> dict[str, Any]:
+        """The counts as they are stored in the notes of a part."""
+        return {
+            metric: {"rows": rows, "first": self._first[metric]}
+            for metric, rows in self._rows.items()
+        }
+
+    def problems(self) -> list[str]:
+        """The errors as sentences."""
+        return [
+            f"metric {metric} failed on {rows:,} row{'' if rows == 1 else 's'}, "
+            f"first on {self._first[metric]}"
+            for metric, rows in self._rows.items()
+        ]
+
+
+@dataclass
+class UsageReport:
+    """The notes of all parts of a run."""
+
+    usage: dict[str, Usage] = field(default_factory=dict)
+    """Usage by judge; embeddings have a key of their own."""
+    by_metric: dict[str, dict[str, Usage]] = field(default_factory=dict)
+    """Usage by metric, then by judge."""
+    splits: Counter[str] = field(default_factory=Counter)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Maps the name of a judge to the reason why it refused."""
+    overdue: str = ""
+    """Message if the deadline of the run passed before all requests were sent."""
+    metric_errors: MetricErrors = field(default_factory=MetricErrors)
+    taken_over: int = 0
+    """Number of parts that were reused from an earlier run of the night."""
+
+    def add(self, usage_by_judge: Mapping[str, Mapping[str, Any]]) -> None:
+        """Add the usage of a part, by judge and by metric."""
+        for judge, by_metric in usage_by_judge.items():
+            for metric, counted in by_metric.items():
+                usage = Usage.model_validate(counted)
+                self.usage[judge] = self.usage.get(judge, Usage()) + usage
+                of_metric = self.by_metric.setdefault(metric, {})
+                of_metric[judge] = of_metric.get(judge, Usage()) + usage
+
+    def by_metric_without(self, free: set[str]) -> dict[str, dict[str, Usage]]:
+        """Usage by metric and judge without the `free` judges; metrics without usage are left
+        out.
+        """
+        found = {
+            metric: {name: usage for name, usage in of.items() if name not in free}
+            for metric, of in self.by_metric.items()
+        }
+        return {metric: of for metric, of in found.items() if of}
+
+    def problems(self) -> list[str]:
+        """Refusals, errors of metrics and a missed deadline, as sentences."""
+        refused = [f"{name}: {reason}" for name, reason in self.refused.items()]
+        found = [*refused, *self.metric_errors.problems()]
+        if not self.overdue:
+            return found
+        again = "rows without a verdict are judge_failed, and a rerun requests only these"
+        return [*found, f"{self.overdue}: {again}"]
+
+
+def read_usage_report(settings: Settings, files: Files, ref: RunRef) -> UsageReport:
+    """Read the notes of all parts that exist."""
+    costs, families = UsageReport(), score_families(settings)
+    for shard in range(ref.shards):
+        of_shard: Counter[str] = Counter()
+        for family in families:
+            path = ref.scores(family[0], shard)
+            if not files.exists(path):
+                continue
+            notes = read_notes(files, path)
+            costs.add(notes["usage"])
+            costs.refused.update(notes["refused"])
+            costs.overdue = notes.get("overdue") or costs.overdue  # older parts do not say
+            costs.metric_errors.add(notes.get("metric_errors", {}))
+            costs.taken_over += "taken_over" in notes
+            # Families split the same texts: the largest count is the count of the shard.
+            of_shard |= Counter(notes["splits"])
+        costs.splits.update(of_shard)
+    return costs
+
+
+def sample_report(
+    sample: SampleSettings | None,
+    plan: SamplePlan | None,
+    scores: Mapping[str, MetricScores],
+    summaries: Sequence[Summary],
+    by_metric: ByMetric,
+) -> SampleReport | None:
+    """How a night was sampled and what it cost; None when all rows were judged."""
+    if sample is None or plan is None:
+        return None
+    judged = [one.table["status"].isin(_JUDGED) for name, one in scores.items() if plan.group(name)]
+    return SampleReport(
+        rows=sample.rows,
+        half_width=sample.half_width,
+        strata=list(sample.strata),
+        seed=sample.seed,
+        judged=int(reduce(or_, judged).sum()) if judged else 0,
+        spent=sum((one for of in by_metric.values() for one in of.values()), Usage()),
+        whole=whole_cost(by_metric, plan, {one.metric: one for one in summaries}),
+    )
+
+
+def whole_cost(
+    by_metric: ByMetric, plan: SamplePlan, summaries: Mapping[str, Summary]
+) -> Usage | None:
+    """The estimated cost of judging all rows.
+
+    It assumes that rows outside the sample need as many requests as judged rows, at the same cost
+    per request. Equal requests of several rows are sent once, so the true cost may be lower.
+    Returns None when a metric sent no request (all replies were cached, or no row was judged).
+    """
+    whole = Usage()
+    for label, of in by_metric.items():
+        times = [_times_as_many(plan, summaries[name]) for name in label.split(" + ")]
+        for name, usage in of.items():
+            sent = usage.requests * (TEXTS_PER_REQUEST if name == EMBEDDINGS else 1)
+            wanted = sent + usage.answered_from_store
+            # A fused request is sent for each row that any of its metrics needs.
+            factor = max(times) if wanted else 1.0
+            if factor > 1 and (not sent or math.isinf(factor)):
+                return None
+            whole += usage if factor == 1 else _scaled(usage, 1 + (factor - 1) * wanted / sent)
+    return whole
+
+
+def _times_as_many(plan: SamplePlan, summary: Summary) -> float:
+    """Scorable rows divided by judged rows of a metric; 1 when all rows were judged."""
+    group = plan.group(summary.metric)
+    if group is None or not group.rows:
+        return 1.0
+    judged = group.judged - summary.status.get(Status.OVER_BUDGET, 0)
+    return group.rows / judged if judged > 0 else math.inf
+
+
+def _scaled(usage: Usage, factor: float) -> Usage:
+    return Usage(
+        requests=round(usage.requests * factor),
+        prompt_tokens=round(usage.prompt_tokens * factor),
+        cached_tokens=round(usage.cached_tokens * factor),
+        completion_tokens=round(usage.completion_tokens * factor),
+        usd=None if usage.usd is None else usage.usd * factor,
+    )

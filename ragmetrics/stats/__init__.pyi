@@ -1,6 +1,8 @@
 from .intervals import Mean as Mean, mean_interval as mean_interval
-from .comparisons import Drop as Drop, compare as compare, compare_aligned as compare_aligned
 from .comparisons import (
+    Drop as Drop,
+    compare as compare,
+    compare_aligned as compare_aligned,
     QuestionValues as QuestionValues,
     compare_nights as compare_nights,
     question_means as question_means,
@@ -10,25 +12,33 @@ from .standardised import (
     StratifiedRows as StratifiedRows,
     hardest_mix as hardest_mix,
     like_for_like as like_for_like,
+    Strata as Strata,
+    choose_strata as choose_strata,
+    residuals as residuals,
 )
 from .agreement import (
     alpha_statistic as alpha_statistic,
     confusion as confusion,
     kappa_statistic as kappa_statistic,
     krippendorff_alpha as krippendorff_alpha,
+    auc_statistic as auc_statistic,
+    auc_within_statistic as auc_within_statistic,
+    spearman_statistic as spearman_statistic,
+    reliability as reliability,
 )
 from .attribution import (
     Attribution as Attribution,
     TaggedRows as TaggedRows,
     attribute_drop as attribute_drop,
 )
-from .change_point import ChangePoint as ChangePoint, date_change as date_change
-from .change_point import date_change_in_order as date_change_in_order
-from .night_movement import same_level_chance as same_level_chance, weekly_chance as weekly_chance
-from .significance import ALPHA as ALPHA, CONFIDENCE as CONFIDENCE
-from .t_test import MeanDifference as MeanDifference, Numbers as Numbers
-from .significance import adjust_p_values as adjust_p_values
+from .change_point import (
+    ChangePoint as ChangePoint,
+    date_change as date_change,
+    date_change_in_order as date_change_in_order,
+)
 from .night_movement import (
+    same_level_chance as same_level_chance,
+    weekly_chance as weekly_chance,
     LevelError as LevelError,
     NightStep as NightStep,
     estimate_movement as estimate_movement,
@@ -39,19 +49,23 @@ from .night_movement import (
     with_movement as with_movement,
     FEWEST_STEPS as FEWEST_STEPS,
 )
-from .t_test import detectable as detectable, smallest_enough as smallest_enough
+from .significance import (
+    ALPHA as ALPHA,
+    CONFIDENCE as CONFIDENCE,
+    adjust_p_values as adjust_p_values,
+)
+from .t_test import (
+    MeanDifference as MeanDifference,
+    Numbers as Numbers,
+    detectable as detectable,
+    smallest_enough as smallest_enough,
+)
 from .prediction_powered_mean import (
     allocate as allocate,
     prediction_powered as prediction_powered,
     rows_to_judge as rows_to_judge,
     FEWEST_OF_A_STRATUM as FEWEST_OF_A_STRATUM,
 )
-from .agreement import (
-    auc_statistic as auc_statistic,
-    auc_within_statistic as auc_within_statistic,
-    spearman_statistic as spearman_statistic,
-)
-from .agreement import reliability as reliability
 from .resampling import (
     Floats as Floats,
     Statistic as Statistic,
@@ -61,4 +75,3 @@ from .resampling import (
     ratio as ratio,
     SEED as SEED,
 )
-from .standardised import Strata as Strata, choose_strata as choose_strata, residuals as residuals

@@ -18,6 +18,7 @@ import pytest
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import StoreError
 from ragmetrics.logs import LogSet, find_logs
+from ragmetrics.metrics import metrics
 from ragmetrics.model import LogRow, Manifest, Rejected
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.storage import nights, open_store
@@ -294,7 +295,7 @@ def one_line(text: str) -> str:
         (["a.jsonl", "--judge", "recorded:nosuch"], "recording nosuch: "),
         (
             ["a.jsonl", "--metrics", "recall"],
-            "no metric 'recall'; there are: context_entity_recall",
+            f"no metric 'recall'; there are: {next(iter(metrics()))}, ",
         ),
         (["a.jsonl", "--golden", "nosuch.csv"], "golden set nosuch.csv: no such file"),
         (["a.jsonl", "--out", "scores.xlsx"], "should end in .parquet, .jsonl or .csv"),

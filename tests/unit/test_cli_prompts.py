@@ -12,7 +12,7 @@ import yaml
 
 from ragmetrics.cli import prompts as cli_prompts
 from ragmetrics.config import JudgeSettings
-from ragmetrics.metrics import GRADE, SUPPORT, Wording, as_yaml, metrics, prompts_of
+from ragmetrics.metrics import GRADE, SUPPORT, PromptOverrides, as_yaml, metrics, prompts_of
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
 from ragmetrics.model import Prompt
 from tests.fakes.clients import JudgeServer
@@ -184,9 +184,9 @@ def test_adapt_translates_once_for_each_prompt(
     assert ended.out.splitlines() == [f"written: {folder}/{name}.de.yaml" for name in names]
     assert judge_server.stats()["requests"] == len(names)
     assert judge_server.stats()["last_chat"]["max_tokens"] == 4_000
-    wording = Wording.load(folder, ALL)
-    assert wording.of(GRADE, "de").instruction.startswith(f"[German (de)] {first_words(GRADE)}")
-    assert wording.of(GRADE, "en") is GRADE
+    overrides = PromptOverrides.load(folder, ALL)
+    assert overrides.of(GRADE, "de").instruction.startswith(f"[German (de)] {first_words(GRADE)}")
+    assert overrides.of(GRADE, "en") is GRADE
     content = yaml.safe_load((folder / "questions.de.yaml").read_text())
     assert (content["language"], content["based_on"]) == ("de", QUESTIONS.version)
     assert content["examples"][0]["input"]["language"] == "de"

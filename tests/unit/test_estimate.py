@@ -101,6 +101,22 @@ def test_answers_that_the_store_has_are_not_asked_for(
     agree(expected, result, judge_server)
 
 
+def test_cached_vectors_and_estimated_ones_go_together(
+    judge_server: JudgeServer, tmp_path: Path
+) -> None:
+    """An estimate takes the cached vectors, counts the others, and writes nothing."""
+    rows, store = make_rows(20), tmp_path / "store"
+    settings = paid(judge_server)
+    evaluate(rows[:16], ["response_relevancy"], settings=settings, store=str(store))
+    before = sorted(path for path in store.rglob("*") if path.is_file())
+    expected = estimate(rows, ["response_relevancy"], settings=settings, store=str(store))
+    assert sorted(path for path in store.rglob("*") if path.is_file()) == before
+    of = expected.by_metric["response_relevancy"]
+    assert of["embeddings"].requests == 1
+    assert of["embeddings"].answered_from_store > 0
+    assert of["openai:gpt-4.1-mini"].requests == 4
+
+
 @pytest.mark.parametrize("fuse", [None, "row"])
 def test_what_a_batch_has_is_not_asked_for(
     judge_server: JudgeServer, tmp_path: Path, fuse: str | None
@@ -153,6 +169,9 @@ def test_prompts_without_a_baseline_say_at_least(monkeypatch: pytest.MonkeyPatch
     expected = estimate(make_rows(4), ["guessing", "context_recall"], "openai")
     assert expected.at_least == ["guessing"]
     assert expected.total.requests == 8
+    fused = estimate(make_rows(4), ["guessing", "context_recall"], "openai", fuse="row")
+    assert fused.at_least == ["guessing"]
+    assert fused.total.requests == 4
 
 
 def test_the_embedded_judge_costs_nothing() -> None:

@@ -16,7 +16,7 @@ from ragmetrics.model import Status
 from ragmetrics.pipeline import run_night, stage_night
 from ragmetrics.scoring import Staged, list_parts, score_part
 from ragmetrics.scoring.budget.plan import load_plan
-from ragmetrics.scoring.budget.pool import open_budget_pool
+from ragmetrics.scoring.judge_pool import open_budget_pool
 from ragmetrics.storage import open_store
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl

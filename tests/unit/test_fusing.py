@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from pydantic import BaseModel, Field
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.judges import Fused, fusible
+from ragmetrics.judges import Fused, fusible, parts_of
 from ragmetrics.metrics import GRADE, SUPPORT, bundled_metrics, prompts_of
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
 from ragmetrics.model import Ask, Embed, Prompt, dump_json
@@ -107,6 +107,14 @@ def test_the_data_of_every_request_can_be_told_from_what_is_sent(asks: list[Ask]
     assert [data for task in found.values() for data in task] == [
         json.loads(one.text) for one in expected
     ]
+
+
+@given(ASKS)
+def test_the_requests_can_be_read_from_a_fused_request(asks: list[Ask]) -> None:
+    """So a dry run can estimate the reply to each of them."""
+    expected = sorted(asks, key=lambda one: (one.prompt.name, one.prompt.digest))
+    assert [ask for _, ask in parts_of(Fused(asks).ask)] == expected
+    assert parts_of(asks[0]) == [(asks[0].prompt.name, asks[0])]
 
 
 @given(ASKS)

@@ -34,7 +34,7 @@ from ragmetrics.report.calibration_page import (
 )
 from ragmetrics.report.night_page import write_night
 from ragmetrics.report.overview import write_overview
-from ragmetrics.scoring.panel import panel_fingerprint
+from ragmetrics.scoring.metric_choice import panel_fingerprint
 from ragmetrics.storage import Files, open_store
 from tests.fakes.calibrations import (
     FIRST,

@@ -17,7 +17,7 @@ from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from ragmetrics.metrics import select
 from ragmetrics.model import LogRow
-from ragmetrics.scoring.metric_run import MetricRun, is_heavy
+from ragmetrics.scoring.panel import MetricRun, is_heavy
 from ragmetrics.text import sentence_splitter as module, sentences, sharing_splits
 from ragmetrics.text.split_cache import Recent, SharedSplitCache, Split, splits_file
 from tests.fakes.processes import ROOT

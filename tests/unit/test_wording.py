@@ -20,7 +20,7 @@ from ragmetrics.metrics import (
     GRADE,
     NEEDED,
     SUPPORT,
-    Wording,
+    PromptOverrides,
     as_yaml,
     file_name,
     find_file,
@@ -55,9 +55,9 @@ def write(folder: Path, *names: str, **changes: Any) -> Path:
     return folder
 
 
-def sent(wording: Wording, language: str | None) -> str:
+def sent(overrides: PromptOverrides, language: str | None) -> str:
     """The instruction of `grade` that a row of this language is judged by."""
-    return wording.of(GRADE, language).instruction.strip()
+    return overrides.of(GRADE, language).instruction.strip()
 
 
 # Writing and reading
@@ -67,7 +67,7 @@ def sent(wording: Wording, language: str | None) -> str:
 def test_an_exported_prompt_is_the_prompt(prompt: Prompt, tmp_path: Path) -> None:
     """Reading what was exported sends the same text, so that no score changes its fingerprint."""
     (tmp_path / file_name(prompt.name)).write_text(as_yaml(prompt), encoding="utf-8")
-    found = Wording.load(tmp_path, ALL).of(prompt, "en")
+    found = PromptOverrides.load(tmp_path, ALL).of(prompt, "en")
     assert (found.digest, found.system) == (prompt.digest, prompt.system)
 
 
@@ -92,7 +92,7 @@ def test_no_text_is_changed_by_its_file(
     )
     folder = tmp_path_factory.mktemp("prompts")
     (folder / "questions.yaml").write_text(as_yaml(prompt), encoding="utf-8", newline="\n")
-    assert Wording.load(folder, ALL).of(QUESTIONS, None).digest == prompt.digest
+    assert PromptOverrides.load(folder, ALL).of(QUESTIONS, None).digest == prompt.digest
 
 
 def test_the_instruction_is_a_block_that_people_can_edit() -> None:
@@ -107,16 +107,16 @@ def test_the_instruction_is_a_block_that_people_can_edit() -> None:
 
 def test_a_file_without_a_language_is_for_all_rows(tmp_path: Path) -> None:
     """Whatever their language; prompts without a file stay as they are."""
-    wording = Wording.load(write(tmp_path / "p", "grade.yaml"), ALL)
-    assert {sent(wording, tag) for tag in (None, "en", "de-AT")} == {"From grade.yaml."}
-    assert wording.of(SUPPORT, "de") is SUPPORT
+    overrides = PromptOverrides.load(write(tmp_path / "p", "grade.yaml"), ALL)
+    assert {sent(overrides, tag) for tag in (None, "en", "de-AT")} == {"From grade.yaml."}
+    assert overrides.of(SUPPORT, "de") is SUPPORT
 
 
 def test_a_file_with_a_language_is_for_its_rows(tmp_path: Path) -> None:
     """And others are judged by the built-in prompt."""
-    wording = Wording.load(write(tmp_path / "p", "grade.de.yaml"), ALL)
-    assert sent(wording, "de") == "From grade.de.yaml."
-    assert wording.of(GRADE, "fr") is wording.of(GRADE, None) is GRADE
+    overrides = PromptOverrides.load(write(tmp_path / "p", "grade.de.yaml"), ALL)
+    assert sent(overrides, "de") == "From grade.de.yaml."
+    assert overrides.of(GRADE, "fr") is overrides.of(GRADE, None) is GRADE
 
 
 @pytest.mark.parametrize(
@@ -135,14 +135,14 @@ def test_a_file_with_a_language_is_for_its_rows(tmp_path: Path) -> None:
 def test_the_nearest_file_is_used(tmp_path: Path, language: str | None, file: str) -> None:
     """The row's own tag, then the tag without its last part, and so on to the file for all."""
     folder = write(tmp_path / "p", "grade.yaml", "grade.de.yaml", "grade.de-AT.yaml")
-    assert sent(Wording.load(folder, ALL), language) == f"From {file}."
+    assert sent(PromptOverrides.load(folder, ALL), language) == f"From {file}."
 
 
 def test_only_the_words_change(tmp_path: Path) -> None:
     """Verdict, check, baseline and evidence stay; one object serves all requests."""
-    wording = Wording.load(write(tmp_path / "p", "support.yaml"), ALL)
-    found = wording.of(SUPPORT, "de")
-    assert found is wording.of(SUPPORT, "fr")
+    overrides = PromptOverrides.load(write(tmp_path / "p", "support.yaml"), ALL)
+    found = overrides.of(SUPPORT, "de")
+    assert found is overrides.of(SUPPORT, "fr")
     assert found != SUPPORT
     words = {"instruction": SUPPORT.instruction, "examples": SUPPORT.examples}
     assert replace(found, **words) == SUPPORT
@@ -174,7 +174,7 @@ def test_a_mistake_is_told_by_file_and_key(
     """The night does not begin with a prompt that is not what it seems."""
     folder = write(tmp_path / "p", name, **changes)
     with pytest.raises(SettingsError, match=f"{name}: {message}"):
-        Wording.load(folder, {**ALL, "theirs": VERBATIM})
+        PromptOverrides.load(folder, {**ALL, "theirs": VERBATIM})
 
 
 GOOD = {"question": "?", "contexts": ["a"], "sentences": ["b", "c"]}
@@ -199,7 +199,7 @@ def test_an_example_fits_the_verdict(
     """An example that breaks the prompt's own rules would teach the judge to break them."""
     folder = write(tmp_path / "p", "support.yaml", examples=[{"input": data, "output": verdict}])
     with pytest.raises(SettingsError, match=f"support.yaml: examples.0.{message}"):
-        Wording.load(folder, ALL)
+        PromptOverrides.load(folder, ALL)
 
 
 @pytest.mark.parametrize("text", ["a: [", "- x", "", "name: \x00", "based_on: 2026-02-31"])
@@ -207,7 +207,7 @@ def test_a_file_that_is_no_mapping_is_told(tmp_path: Path, text: str) -> None:
     """As one line that names it."""
     (tmp_path / "grade.yaml").write_text(text)
     with pytest.raises(SettingsError, match=r"grade.yaml: .") as error:
-        Wording.load(tmp_path, ALL)
+        PromptOverrides.load(tmp_path, ALL)
     assert "\n" not in str(error.value)
 
 
@@ -247,16 +247,16 @@ def test_two_files_for_the_same_rows_are_told(tmp_path: Path) -> None:
 def test_a_folder_without_prompts_is_told(tmp_path: Path) -> None:
     """A wrong path must not pass for the built-in wording; other files do not matter."""
     with pytest.raises(SettingsError, match=r"prompts: .*nosuch: No such file"):
-        Wording.load(tmp_path / "nosuch", ALL)
+        PromptOverrides.load(tmp_path / "nosuch", ALL)
     (tmp_path / "README.md").touch()
     with pytest.raises(SettingsError, match=r"holds no \.yaml file"):
-        Wording.load(tmp_path, ALL)
+        PromptOverrides.load(tmp_path, ALL)
 
 
 def test_norwegian_is_a_language(tmp_path: Path) -> None:
     """YAML takes a bare `no` for false."""
     folder = write(tmp_path / "p", "grade.no.yaml", language=False)
-    assert sent(Wording.load(folder, ALL), "no") == "From grade.no.yaml."
+    assert sent(PromptOverrides.load(folder, ALL), "no") == "From grade.no.yaml."
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_the_example_of_the_docs_is_a_good_file(tmp_path: Path) -> None:
     page = (ROOT / "docs/prompts.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"```yaml\n(name: .*?)```", page, re.DOTALL)
     (tmp_path / "grade.de.yaml").write_text(text, encoding="utf-8")
-    assert sent(Wording.load(tmp_path, ALL), "de").startswith("Bewerte, wie gut")
+    assert sent(PromptOverrides.load(tmp_path, ALL), "de").startswith("Bewerte, wie gut")
 
 
 # Metrics and settings
@@ -288,7 +288,7 @@ def test_without_prompts_nothing_changes() -> None:
     chosen = chosen_metrics(make_settings({"metrics": ["context_recall"]}))
     parts = dump_json(["context_recall", chosen[0].version, {}, [SUPPORT.digest]])
     assert chosen[0].digest == hashlib.blake2b(parts.encode(), digest_size=6).hexdigest()
-    assert Wording(()).of(GRADE, "de") is GRADE
+    assert PromptOverrides(()).of(GRADE, "de") is GRADE
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -325,18 +325,18 @@ def test_other_words_are_another_run(tmp_path: Path) -> None:
 
 
 def test_requests_go_out_in_the_words_of_the_row(tmp_path: Path) -> None:
-    """`Metric.worded` changes the prompt of a request and nothing else."""
+    """`Metric.overridden` changes the prompt of a request and nothing else."""
     settings = make_settings({"prompts": str(write(tmp_path / "p", "grade.de.yaml"))})
     one = next(one for one in chosen_metrics(settings) if one.name == "context_relevance")
     request = Ask(GRADE, {"question": "?", "context": "x"}, repeat=(1,))
-    worded = one.worded(request, "de")
+    worded = one.overridden(request, "de")
     assert isinstance(worded, Ask)
     assert (worded.data, worded.repeat) == (request.data, request.repeat)
     assert worded.prompt.instruction == "From grade.de.yaml."
     assert worded.key != request.key
     unchanged: list[Ask | Embed] = [Ask(NEEDED, {}), Embed("x")]
-    assert one.worded(request, "fr") is request
-    assert all(one.worded(other, "de") is other for other in unchanged)
+    assert one.overridden(request, "fr") is request
+    assert all(one.overridden(other, "de") is other for other in unchanged)
 
 
 def test_the_folder_is_beside_the_settings(tmp_path: Path) -> None:
@@ -346,4 +346,4 @@ def test_the_folder_is_beside_the_settings(tmp_path: Path) -> None:
     settings = load_settings(tmp_path / "ragmetrics.yaml")
     assert settings.prompts == str(tmp_path / "words")
     (one,) = chosen_metrics(settings)
-    assert sent(one.wording, "en") == "From grade.yaml."
+    assert sent(one.overrides, "en") == "From grade.yaml."

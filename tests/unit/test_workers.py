@@ -79,7 +79,7 @@ def by_workers(monkeypatch: pytest.MonkeyPatch) -> list[workers.Part]:
     sent: list[workers.Part] = []
 
     def note(*arguments: object) -> list[RagmetricsError]:
-        sent.extend(arguments[2])  # type: ignore[call-overload]
+        sent.extend(arguments[1])  # type: ignore[call-overload]
         return []
 
     monkeypatch.setattr(workers, "_score_by_workers", note)

@@ -1,18 +1,21 @@
-"""Verdicts on claims: 1 if the contexts support the claim, else 0. Shared by several metrics.
+"""Shared by several metrics: verdicts on claims, verdicts on contexts, average precision.
 
-A prompt names the field of its data that holds the claims: `sentences` or `statements`.
+A verdict on a claim is 1 if the contexts support it, else 0. A prompt names the field of its data
+that holds the claims: `sentences` or `statements`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
 from ragmetrics.errors import UnreadableReply
-from ragmetrics.model import Data, Lexicon
+from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps, ask_each
 from ragmetrics.text import sentences
+
+V = TypeVar("V", bound=BaseModel)
 
 SUPPORTED_FROM = 0.75
 
@@ -55,6 +58,31 @@ def by_coverage(field: str) -> Callable[[Data, Lexicon], Support]:
     return baseline
 
 
+def ask_each_context(prompt: Prompt[V], row: LogRow, **more: Any) -> Steps[list[V | None]]:
+    """The verdict on each context of a row, in rank order. Blank contexts are not asked: None."""
+    items = [
+        {"question": row.user_input, "context": context, **more}
+        for context in row.retrieved_contexts
+        if context.strip()
+    ]
+    verdicts = iter((yield from ask_each(prompt, items)) if items else [])
+    return [next(verdicts) if context.strip() else None for context in row.retrieved_contexts]
+
+
 def claims(text: str | None, language: str | None) -> list[str]:
     """The sentences of a text that hold at least one letter or digit."""
     return [one for one in sentences(text, language) if any(sign.isalnum() for sign in one)]
+
+
+def average_precision(relevant: Sequence[bool]) -> Score:
+    """Score a ranking by which of its contexts, best first, are relevant.
+
+        AP = sum over relevant ranks k of (relevant in the first k / k) / number of relevant
+
+    Range [0, 1]; a perfect ranking is exactly 1. None relevant: 0.0, with a reason.
+    """
+    ranks = [rank for rank, is_relevant in enumerate(relevant, 1) if is_relevant]
+    if not ranks:
+        return Score(0.0, reason="no relevant context", details={"relevant_ranks": []})
+    precisions = [count / rank for count, rank in enumerate(ranks, 1)]
+    return Score(sum(precisions) / len(ranks), details={"relevant_ranks": ranks})

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ragmetrics.metrics.bundled._ranking import average_precision
+from ragmetrics.metrics.bundled._support import average_precision
 from ragmetrics.metrics.bundled.context_relevance import GRADE, grades
 from ragmetrics.metrics.registry import metric
 from ragmetrics.model import LogRow, Score, Steps
 
 
-@metric(version=1, prompts=[GRADE], calls="0: reuses the grades of context_relevance")
+@metric(
+    version=1,
+    prompts=[GRADE],
+    calls="0: reuses the grades of context_relevance",
+    label_target="context_relevance",
+)
 def context_precision(row: LogRow, relevant_from: Literal[1, 2] = 1) -> Steps[Score]:
     """Average precision of the ranking: 1 if all relevant contexts come first.
 

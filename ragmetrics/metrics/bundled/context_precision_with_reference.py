@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from ragmetrics.metrics.bundled._ranking import average_precision
+from ragmetrics.metrics.bundled._support import ask_each_context, average_precision
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps, ask_each
+from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps
 
 USEFUL_FROM = 0.5
 
@@ -68,20 +68,19 @@ knowledge, and take the answer as given, right or wrong.
 )
 
 
-def usefulness(row: LogRow, answer: str) -> Steps[list[bool]]:
-    """Whether each context of a row was useful in arriving at the answer, in rank order.
+def usefulness(row: LogRow, answer: str | None, missing: str) -> Steps[Score]:
+    """Average precision by usefulness for an answer. `missing` is the reason if there is none.
 
     Blank contexts are not useful, and no request is made for them.
     """
-    items = [
-        {"question": row.user_input, "context": context, "answer": answer}
-        for context in row.retrieved_contexts
-        if context.strip()
-    ]
-    verdicts = iter((yield from ask_each(USEFUL, items)) if items else [])
-    return [
-        bool(context.strip()) and next(verdicts).useful == 1 for context in row.retrieved_contexts
-    ]
+    if not row.user_input.strip():
+        return Score.not_applicable("empty question")
+    if not (answer and answer.strip()):
+        return Score.not_applicable(missing)
+    if not row.retrieved_contexts:
+        return Score(0.0, reason="nothing retrieved")
+    verdicts = yield from ask_each_context(USEFUL, row, answer=answer)
+    return average_precision([bool(one and one.useful) for one in verdicts])
 
 
 @metric(
@@ -101,10 +100,4 @@ def context_precision_with_reference(row: LogRow) -> Steps[Score]:
     Raises Unanswered if a verdict cannot be obtained.
     Source: ragas LLMContextPrecisionWithReference, without its small term in the denominator.
     """
-    if not row.user_input.strip():
-        return Score.not_applicable("empty question")
-    if not (row.reference and row.reference.strip()):
-        return Score.not_applicable("no reference answer")
-    if not row.retrieved_contexts:
-        return Score(0.0, reason="nothing retrieved")
-    return average_precision((yield from usefulness(row, row.reference)))
+    return (yield from usefulness(row, row.reference, "no reference answer"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ragmetrics.metrics.bundled._ranking import average_precision
 from ragmetrics.metrics.bundled.context_precision_with_reference import USEFUL, usefulness
 from ragmetrics.metrics.registry import metric
 from ragmetrics.model import LogRow, Score, Steps
@@ -26,10 +25,4 @@ def context_precision_without_reference(row: LogRow) -> Steps[Score]:
     Raises Unanswered if a verdict cannot be obtained.
     Source: ragas LLMContextPrecisionWithoutReference, without its small term in the denominator.
     """
-    if not row.user_input.strip():
-        return Score.not_applicable("empty question")
-    if not (row.response and row.response.strip()):
-        return Score.not_applicable("no response")
-    if not row.retrieved_contexts:
-        return Score(0.0, reason="nothing retrieved")
-    return average_precision((yield from usefulness(row, row.response)))
+    return (yield from usefulness(row, row.response, "no response"))

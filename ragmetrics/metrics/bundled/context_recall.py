@@ -36,6 +36,7 @@ not, or only in part. Use no other knowledge. Give exactly one verdict per sente
     prompts=[SUPPORT],
     needs=("retrieved_contexts", "reference"),
     calls="1",
+    label_target="context_recall",
 )
 def context_recall(row: LogRow) -> Steps[Score]:
     """Share of the reference's sentences that the retrieved contexts support.

@@ -6,8 +6,9 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from ragmetrics.metrics.bundled._support import ask_each_context
 from ragmetrics.metrics.registry import metric
-from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps, ask_each
+from ragmetrics.model import Data, Lexicon, LogRow, Prompt, Score, Steps
 
 HELPS_FROM, ANSWERS_FROM = 0.2, 0.4
 BANDS = ((0.9, "excellent"), (0.7, "good"), (0.5, "moderate"))
@@ -61,16 +62,16 @@ Judge only what the context says; use no other knowledge.
 
 def grades(row: LogRow) -> Steps[list[int]]:
     """Grade every context of a row; blank ones get 0 without a request."""
-    items = [
-        {"question": row.user_input, "context": context}
-        for context in row.retrieved_contexts
-        if context.strip()
-    ]
-    verdicts = iter((yield from ask_each(GRADE, items)) if items else [])
-    return [next(verdicts).grade if context.strip() else 0 for context in row.retrieved_contexts]
+    verdicts = yield from ask_each_context(GRADE, row)
+    return [one.grade if one else 0 for one in verdicts]
 
 
-@metric(version=1, prompts=[GRADE], calls="1 per distinct (question, context)")
+@metric(
+    version=1,
+    prompts=[GRADE],
+    calls="1 per distinct (question, context)",
+    label_target="context_relevance",
+)
 def context_relevance(row: LogRow) -> Steps[Score]:
     """Mean relevance of the retrieved contexts to the question, each graded 0, 1 or 2.
 

@@ -108,7 +108,7 @@ def needed(row: LogRow, contexts: list[tuple[str, ...]]) -> Steps[list[list[int]
     return [[i for i, n in enumerate(context) if int(n) in wanted] for context in numbered]
 
 
-@metric(version=1, prompts=[NEEDED], calls="1")
+@metric(version=1, prompts=[NEEDED], calls="1", label_target="context_relevancy")
 def context_relevancy(row: LogRow) -> Steps[Score]:
     """Share of the retrieved sentences that are needed to answer the question.
 

@@ -7,7 +7,12 @@ from ragmetrics.metrics.registry import metric
 from ragmetrics.model import LogRow, Score, Steps
 
 
-@metric(version=1, prompts=[NEEDED], calls="0: reuses the verdict of context_relevancy")
+@metric(
+    version=1,
+    prompts=[NEEDED],
+    calls="0: reuses the verdict of context_relevancy",
+    label_target="context_relevancy",
+)
 def context_relevancy_chunks(row: LogRow) -> Steps[Score]:
     """Share of the retrieved contexts that hold a sentence needed to answer the question.
 

@@ -108,6 +108,7 @@ def statements(row: LogRow) -> Steps[list[str]]:
     prompts=[STATEMENTS, GROUNDED],
     needs=("retrieved_contexts", "response"),
     calls="2: one for the statements, one for the verdicts",
+    label_target="faithfulness",
 )
 def faithfulness(row: LogRow) -> Steps[Score]:
     """Share of the response's statements that the retrieved contexts support.

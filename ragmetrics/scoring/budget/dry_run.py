@@ -1,37 +1,70 @@
-"""Judges and embedders for a dry run: they count requests, read the reply cache, send nothing.
+"""Judges, embedders and metrics for a dry run: they count requests and send nothing.
 
-A request without a cached reply is answered by the prompt's baseline with a null lexicon.
+The requests reach them through the panel, the clients and the reply cache of a real run. A request
+without a cached reply gets the verdict of its prompt's baseline with a null lexicon, so that
+metrics go on to their next requests. A metric whose prompt has no baseline ends there.
+
+    prompt tokens = characters of the messages / 4
+    reply tokens  = characters of the baseline's JSON / 4 * (length of cached replies / baseline)
 """
 
 from __future__ import annotations
 
 import os
-from collections import OrderedDict, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
 
-from ragmetrics.config import JudgeSettings, Settings
-from ragmetrics.errors import UnreadableReply
+from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
+from ragmetrics.errors import Unanswered
 from ragmetrics.judges import (
+    TEXTS_PER_REQUEST,
     BatchRecords,
+    CachedReply,
     Corpus,
-    MetricRequest,
+    Embedded,
+    Embedder,
+    Judge,
+    Reply,
     ReplyCache,
-    Spend,
-    UsageCounters,
+    SingleFlight,
     expected_of,
     make_embedder,
-    make_judges,
+    make_member,
     names_of,
+    parts_of,
 )
-from ragmetrics.model import Answer, Ask, Embed, dump_json
+from ragmetrics.metrics import Metric, PromptOverrides
+from ragmetrics.model import (
+    Answer,
+    Ask,
+    Data,
+    LogRow,
+    Prompt,
+    Request,
+    Score,
+    Status,
+    Steps,
+    Vector,
+    dump_json,
+)
+from ragmetrics.scoring.budget.plan import Costs, no_costs, unpaid
+from ragmetrics.scoring.judge_pool import JudgePool, PooledJudge
+from ragmetrics.scoring.part import Clients
 from ragmetrics.storage import Files
 
 _OPENAI = "https://api.openai.com/v1"
-_REMEMBERED = 4_096  # size of the in-memory LRU cache, as in a real run
+_AT_ONCE = 1_024
+_NO_OVERRIDES = PromptOverrides(())
+_CANNED = {"dry run": True}
+_MARK = dump_json(_CANNED)
+"""Occurs in every reply of a counting judge."""
+
+Charge = Callable[..., None]
 
 
 class NullLexicon:
@@ -46,176 +79,271 @@ class NullLexicon:
         return 0.0
 
 
-def _without_keys(settings: Settings) -> Settings:
-    """The same judges with an explicit address, so that no key is needed. Their fingerprints do not
-    change.
+class _Unknown(BaseModel):
+    """The verdict on a request whose prompt has no baseline."""
+
+
+class _DryPrompt(Prompt[Any]):
+    """A prompt that reads the reply of a counting judge as the verdict of its baseline."""
+
+    def parse(self, text: str, data: Data) -> Any:
+        """The verdict. Other replies are read as in a real run. Raises UnreadableReply."""
+        if _MARK in text:
+            return guess(self, data) or _Unknown()
+        return super().parse(text, data)
+
+
+def guess(prompt: Prompt[Any], data: Data) -> BaseModel | None:
+    """The baseline's verdict with a null lexicon; None when the prompt has no baseline."""
+    verdict: BaseModel | None = prompt.baseline(data, NullLexicon()) if prompt.baseline else None
+    return verdict
+
+
+class DryRun:
+    """The counting judges and embedder of the settings, and what else a dry run finds out."""
+
+    def __init__(self, settings: Settings, kept: Files) -> None:
+        self.costs = no_costs()
+        """Costs of the current part."""
+        self.bucket = 0
+        """Hash bucket of the current row."""
+        self.about = False
+        """True when some requests depend on the answers to earlier ones."""
+        self.open_ended: set[str] = set()
+        """Metrics that had to ask a prompt without a baseline."""
+        self._prompts: dict[str, _DryPrompt] = {}
+        real = [make_member(one, Corpus(), settings.fuse) for one in settings.panel]
+        self.judges = [
+            CountingJudge(judge, chosen, _batched(chosen, kept), self._charge)
+            for judge, chosen in zip(real, settings.panel, strict=True)
+        ]
+        self.embedder = CountingEmbedder(
+            make_embedder(_without_key(settings), Corpus()), settings.embeddings, self._charge
+        )
+        self._by_name = dict(zip(names_of(self.judges), self.judges, strict=True))
+        judges = [
+            PooledJudge(name, one.chosen, one, SingleFlight())
+            for name, one in self._by_name.items()
+        ]
+        self.pool = JudgePool(judges, self.embedder, SingleFlight())
+        self.free = unpaid(settings, list(self._by_name))
+
+    def begin_part(self, clients: Clients) -> Costs:
+        """Prepare for the rows of a part. Returns its costs, which its requests add to."""
+        *_, vectors = clients.caches
+        self.embedder.use_size(vectors.vector_sizes() if vectors else Counter())
+        self.costs = no_costs()
+        return self.costs
+
+    def end_part(self, clients: Clients, settings: Settings) -> dict[str, dict[str, Any]]:
+        """The usage of a part, by judge and by metric."""
+        for counter in clients.embeddings.counters.values():
+            counter.requests = -(-counter.requests // TEXTS_PER_REQUEST)
+        for cache in filter(None, clients.caches):
+            cache.close()
+        return clients.usage(settings)
+
+    def _charge(self, cost: tuple[float, float, float], *, embeds: bool = False) -> None:
+        """Add requests, tokens and US dollars to the costs of the current part."""
+        self.costs[self.bucket, :3] += cost
+        if embeds:
+            self.costs[self.bucket, 3:] += cost
+
+    def learn(self, name: str, ask: Ask, reply: Reply) -> None:
+        """Note the length of a cached reply of a judge."""
+        if _MARK not in reply.text:
+            self._by_name[name].learn(ask, reply.text)
+
+    def metric(self, metric: Metric) -> Metric:
+        """The metric with prompts that read the replies of counting judges."""
+
+        def steps(row: LogRow, **parameters: Any) -> Steps[Score]:
+            inner = metric.steps(row, **parameters)
+            answers: list[Answer] | None = None
+            while True:
+                try:
+                    requests = inner.send(answers)  # type: ignore[arg-type]  # None starts it
+                except StopIteration as stop:
+                    score: Score = stop.value
+                    return score
+                self.about |= answers is not None and any(map(self._is_paid, requests))
+                asked = [metric.overridden(one, row.language) for one in requests]
+                received = yield [self._readable(one) for one in asked]
+                answers = [self._answer(metric.name, one) for one in received]
+
+        return replace(metric, steps=steps, overrides=_NO_OVERRIDES)
+
+    def _is_paid(self, request: Request) -> bool:
+        """True when the request goes over a network."""
+        if isinstance(request, Ask):
+            return any(one.chosen.remote for one in self.judges)
+        return self.embedder.cacheable
+
+    def _readable(self, request: Request) -> Request:
+        if not isinstance(request, Ask):
+            return request
+        prompt = request.prompt
+        if prompt.digest not in self._prompts:
+            values = {one.name: getattr(prompt, one.name) for one in fields(prompt)}
+            self._prompts[prompt.digest] = _DryPrompt(**values)
+        return replace(request, prompt=self._prompts[prompt.digest])
+
+    def _answer(self, metric: str, answer: Answer) -> Answer:
+        if not isinstance(answer, _Unknown):
+            return answer
+        self.open_ended.add(metric)
+        return Unanswered(Status.UNREADABLE, "not requested: this is an estimate")
+
+
+def _without_key(settings: Settings) -> Settings:
+    """The settings with an explicit address of the embedder, so that no key is needed. Its
+    fingerprint does not change.
     """
-    address = os.environ.get("OPENAI_BASE_URL") or _OPENAI
-
-    def addressed(one: JudgeSettings) -> JudgeSettings:
-        base_url = one.base_url or (address if one.remote else None)
-        return one.model_copy(update={"base_url": base_url})
-
-    base_url = settings.embeddings.base_url
-    if settings.embeddings.name == "openai" and not any(one.remote for one in settings.panel):
-        base_url = base_url or address
+    chosen = settings.embeddings
+    remote = next((one for one in settings.panel if one.remote), settings.panel[0])
+    base_url = chosen.base_url or remote.base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI
     return settings.model_copy(
-        update={
-            "judge": addressed(settings.judge),
-            "judges": tuple(map(addressed, settings.judges)),
-            "embeddings": settings.embeddings.model_copy(update={"base_url": base_url}),
-        }
+        update={"embeddings": chosen.model_copy(update={"base_url": base_url})}
     )
 
 
-def open_counting_judges(settings: Settings) -> list[CountingJudge]:
-    """A counting judge for each judge of the panel. No key is needed."""
-    keyless = _without_keys(settings)
-    judges = make_judges(keyless, Corpus())
-    alone = make_judges(keyless.model_copy(update={"fuse": None}), Corpus())
-    named = zip(names_of(judges), settings.panel, judges, alone, strict=True)
-    return [
-        # Batches are registered under the fingerprint of the judge without fusing.
-        CountingJudge(name, chosen, judge.fingerprint if judge.cacheable else None, one.fingerprint)
-        for name, chosen, judge, one in named
-    ]
+def _batched(chosen: JudgeSettings, kept: Files) -> set[str]:
+    """The requests in open batches: a run waits for these at no further cost."""
+    if chosen.name != "openai-batch":
+        return set()
+    # Batches are registered under the fingerprint of the judge without fusing.
+    fingerprint = make_member(chosen, Corpus()).fingerprint
+    records = BatchRecords(kept, fingerprint).refresh()
+    return {name for record in records for name in record.requests}
 
 
-class _ReplyCacheView:
-    """The cached replies of one judge or embedder, in the question range of a part."""
+class DryRunCache(ReplyCache):
+    """The cached replies, and in memory those that a real run would add. Nothing is written."""
 
-    def __init__(self, fingerprint: str | None, ttl_days: int | None = None) -> None:
-        self._fingerprint, self._ttl_days = fingerprint, ttl_days
-        self._kept: ReplyCache | None = None
-        self._of_part: set[str] = set()
-        self._recent: OrderedDict[str, Answer] = OrderedDict()
-        self.counters = UsageCounters()
+    _added: dict[str, str | Vector]
 
-    def open(self, kept: Files | None, low: str, high: str) -> None:
-        """Load the cached replies of a range of questions."""
-        if kept and self._fingerprint:
-            self._kept = ReplyCache(kept, self._fingerprint, low, high, ttl_days=self._ttl_days)
-            self._kept.load()
+    def load(self, questions: Any = None) -> None:
+        """Read the cached replies. Raises StoreError."""
+        super().load(questions)
+        self._added = {}
 
-    def close(self) -> None:
-        """Close the reply cache."""
-        if self._kept:
-            self._kept.close()
-        self._kept = None
-        self._of_part.clear()
+    def find(self, key: str) -> str | None:
+        """The cached reply to a request."""
+        reply = self._added[key] if key in self._added else super().find(key)
+        return reply if isinstance(reply, str) else None
 
-    def recent(self, key: str) -> Answer | None:
-        """The answer to an equal request, if a run would still have it in memory."""
-        answer = self._recent.get(key)
-        if answer is not None:
-            self._recent.move_to_end(key)
-        return answer
+    def find_vector(self, key: str) -> Vector | None:
+        """The cached vector of a text."""
+        vector = self._added[key] if key in self._added else super().find_vector(key)
+        return None if isinstance(vector, str) else vector
 
-    def remember(self, key: str, answer: Answer) -> None:
-        """Put an answer into the in-memory cache."""
-        self._recent[key] = answer
-        if len(self._recent) > _REMEMBERED:
-            self._recent.popitem(last=False)
+    async def prepare(self) -> None:
+        """Nothing is written."""
 
-    def is_first(self, key: str) -> bool:
-        """True when a question's request is new in this part; a run caches each answer."""
-        if not self._fingerprint:
-            return True
-        new = key not in self._of_part
-        self._of_part.add(key)
-        return new
+    async def add(self, judgement: CachedReply) -> None:
+        """Remember a reply."""
+        self._added[judgement.key] = judgement.reply
 
 
 @dataclass
 class _Lengths:
     """Total length of the cached replies to a prompt and of its baseline's replies."""
 
-    kept: int = 0
+    cached: int = 0
     baseline: int = 0
     replies: int = 0
 
 
-class CountingJudge(_ReplyCacheView):
+class CountingJudge:
     """A judge that counts requests and sends none."""
 
+    note = ""
+    concurrency = _AT_ONCE
+
     def __init__(
-        self, name: str, chosen: JudgeSettings, fingerprint: str | None, batches: str
+        self, judge: Judge, chosen: JudgeSettings, batched: set[str], charge: Charge
     ) -> None:
-        super().__init__(fingerprint, chosen.ttl_days)
-        self.name, self.chosen = name, chosen
+        self.name, self.fingerprint, self.cacheable = judge.name, judge.fingerprint, judge.cacheable
+        self.chosen = chosen
+        self._batched, self._charge = batched, charge
         self._lengths: defaultdict[str, _Lengths] = defaultdict(_Lengths)
-        self._batches = batches
-        self._batched: set[str] | None = None
 
-    def open(self, kept: Files | None, low: str, high: str) -> None:
-        """Load the cached replies of a range of questions, and the requests in open batches."""
-        super().open(kept, low, high)
-        if self._batched is None and kept and self.chosen.name == "openai-batch":
-            records = BatchRecords(kept, self._batches).refresh()
-            self._batched = {name for record in records for name in record.requests}
+    async def reply(self, request: Ask, attempt: int) -> Reply:
+        """A reply that `_DryPrompt` can read, with the expected tokens."""
+        parts = parts_of(request)
+        fused = len(parts) > 1
+        tasks = Counter(task for task, _ in parts)
+        text = dump_json({task: [_CANNED] * times for task, times in tasks.items()})
+        if not self.chosen.remote:
+            return Reply(text)
+        if self._batched and f"{request.key}-0" in self._batched:
+            return Reply(text, known=len(parts))
+        messages = request.prompt.messages(request.data)
+        prompt = _tokens(sum(len(one["content"]) for one in messages))
+        length = sum(self._length(ask, fused) for _, ask in parts)
+        if fused:
+            names = {ask.prompt.name for _, ask in parts}
+            length += sum(len(f'"{name}":[],') for name in names) + len(parts)  # with commas
+        completion = _tokens(length)
+        usd = self.chosen.usd(prompt, completion) or 0.0
+        self._charge((1, prompt + completion, usd))
+        return Reply(text, prompt_tokens=prompt, completion_tokens=completion)
 
-    def is_at_work_on(self, ask: Ask) -> bool:
-        """True when an open batch has the request: a run waits for it at no further cost."""
-        return f"{ask.key}-0" in (self._batched or ())
-
-    def known(self, row_key: str, ask: Ask) -> BaseModel | None:
-        """The cached verdict."""
-        text = self._kept.find(row_key + ask.key) if self._kept else None
-        if text is None:
-            return None
-        try:
-            verdict: BaseModel = ask.prompt.parse(text, ask.data)
-        except UnreadableReply:
-            return None
+    def learn(self, ask: Ask, text: str) -> None:
+        """Note the length of a cached reply."""
         lengths = self._lengths[ask.prompt.name]
-        lengths.kept += len(text)
+        lengths.cached += len(text)
         lengths.replies += 1
-        if (guessed := guess(ask)) is not None:
+        if (guessed := guess(ask.prompt, ask.data)) is not None:
             lengths.baseline += len(_as_json(guessed))
-        return verdict
 
-    def reply_length(self, ask: Ask, fused: bool) -> float:
-        """Expected length of the reply in characters."""
-        lengths, guessed = self._lengths[ask.prompt.name], guess(ask)
+    def _length(self, ask: Ask, fused: bool) -> float:
+        """Expected characters of a reply, or of its part of a fused reply."""
+        lengths, guessed = self._lengths[ask.prompt.name], guess(ask.prompt, ask.data)
         if guessed is not None:
-            longer = lengths.kept / lengths.baseline if lengths.baseline else 1.0
+            longer = lengths.cached / lengths.baseline if lengths.baseline else 1.0
             return (len(_as_json(guessed)) - fused * _frame_length(ask)) * longer
         if lengths.replies:
-            return lengths.kept / lengths.replies
+            return lengths.cached / lengths.replies
         examples = [len(dump_json(verdict)) for _, verdict in ask.prompt.examples]
         return sum(examples) / len(examples) if examples else len(ask.prompt.reply_form)
 
+    def evidence(self, request: Ask) -> None:
+        """None."""
 
-DUMMY_VECTOR = np.ones(1, dtype=np.float32)
-
-
-class CountingEmbedder(_ReplyCacheView):
-    """An embedder that counts the requests that would be paid for, and sends none."""
-
-    def __init__(self, settings: Settings) -> None:
-        embedder = make_embedder(_without_keys(settings), Corpus())
-        super().__init__(embedder.fingerprint if embedder.cacheable else None)
-        self.paid, self._prices = embedder.cacheable, settings.embeddings
-
-    def begin(self, row_key: str, wanted: Sequence[MetricRequest]) -> Iterator[tuple[str, Spend]]:
-        """Metric and cost of each text without a cached embedding."""
-        for one in wanted:
-            key, tally = one.request.key, self.counters[one.metric]
-            if self.recent(key) is not None or not self.is_first(row_key + key):
-                tally.shared += 1
-                continue
-            self.remember(key, DUMMY_VECTOR)
-            if self._kept and self._kept.find_vector(row_key + key) is not None:
-                tally.answered_from_store += 1
-            elif isinstance(one.request, Embed):
-                yield one.metric, expected_of(one.request.input, self._prices)
+    async def close(self) -> None:
+        """Nothing is open."""
 
 
-def guess(ask: Ask) -> BaseModel | None:
-    """The baseline's verdict with a null lexicon; None when the prompt has no baseline."""
-    baseline = ask.prompt.baseline
-    verdict: BaseModel | None = baseline(ask.data, NullLexicon()) if baseline else None
-    return verdict
+class CountingEmbedder:
+    """An embedder that counts the texts to embed, and sends none."""
+
+    name = "dry run"
+    concurrency = _AT_ONCE
+
+    def __init__(self, embedder: Embedder, prices: EmbeddingSettings, charge: Charge) -> None:
+        self.fingerprint, self.cacheable = embedder.fingerprint, embedder.cacheable
+        self._prices, self._charge = prices, charge
+        self._vector: Vector = np.ones(1, dtype=np.float32)
+
+    def use_size(self, sizes: Counter[int]) -> None:
+        """Return vectors of the most frequent size."""
+        size = sizes.most_common(1)[0][0] if sizes else 1
+        self._vector = np.ones(size, dtype=np.float32)
+
+    async def embed(self, text: str) -> Vector:
+        """A vector."""
+        return self._vector
+
+    async def embed_metered(self, text: str) -> Embedded:
+        """A vector. Each text counts as one request."""
+        expected = expected_of(text, self._prices)
+        if self.cacheable:  # otherwise it computes on this machine
+            self._charge((expected.requests, expected.tokens, expected.usd), embeds=True)
+        return Embedded(self._vector, requests=1, tokens=int(expected.tokens))
+
+    async def close(self) -> None:
+        """Nothing is open."""
 
 
 def _as_json(verdict: BaseModel) -> str:
@@ -228,6 +356,6 @@ def _frame_length(ask: Ask) -> int:
     return 0 if others else len(f'{{"{name}":}}')
 
 
-def tokens_of(characters: float) -> int:
+def _tokens(characters: float) -> int:
     """Estimated number of tokens: a quarter of the characters."""
     return -int(-characters // 4)

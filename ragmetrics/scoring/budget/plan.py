@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from pydantic import Field
 from ragmetrics.config import Settings
 from ragmetrics.errors import SettingsError
 from ragmetrics.judges import Spend, SpendLimiter
-from ragmetrics.model import Record, SpendLimits, Usage
+from ragmetrics.model import EMBEDDINGS, Record, SpendLimits, Usage
 from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.storage import Files, RunRef, require_record, save_record
 
@@ -111,13 +110,6 @@ def part_key(names: Sequence[str], shard: int) -> str:
     return f"{names[0]}/{shard}"
 
 
-@dataclass(frozen=True)
-class _Limit:
-    name: str
-    column: int
-    most: float
-
-
 def divide(
     limits: SpendLimits, estimated: Usage, costs: Mapping[str, Costs], population: Population
 ) -> BudgetPlan:
@@ -125,23 +117,21 @@ def divide(
 
     `costs` are the costs of each part by `part_key`.
     """
-    names = ("requests", "tokens", "usd")
     most = (limits.max_requests, limits.max_tokens, limits.max_usd)
-    bounds = [
-        _Limit(name, column, limit)
-        for column, (name, limit) in enumerate(zip(names, most, strict=True))
-        if limit is not None
-    ]
+    bounds = [(column, limit) for column, limit in enumerate(most) if limit is not None]
     running = np.cumsum(sum(costs.values(), no_costs()), axis=0)
     places = min(
-        [_fitting_buckets(running[:, one.column], one.most) for one in bounds], default=BUCKETS
+        (_fitting_buckets(running[:, column], limit) for column, limit in bounds), default=BUCKETS
     )
-    kept = {key: part[:places, 3:].sum(axis=0).tolist() for key, part in costs.items()}
-    allowances: dict[str, dict[str, Any]] = {key: {"embeddings": kept[key]} for key in costs}
-    for one in bounds:
-        expected = np.array([part[:places, one.column].sum() for part in costs.values()])
-        for key, amount in zip(costs, _allocated(one, expected), strict=True):
-            allowances[key][one.name] = amount
+    allowances: dict[str, dict[str, Any]] = {
+        key: {"embeddings": part[:places, 3:].sum(axis=0).tolist()} for key, part in costs.items()
+    }
+    for column, limit in bounds:
+        name = ("requests", "tokens", "usd")[column]
+        expected = np.array([part[:places, column].sum() for part in costs.values()])
+        amounts = _allocated(limit, expected, whole_numbers=name == "requests")
+        for key, amount in zip(costs, amounts, strict=True):
+            allowances[key][name] = amount
     parts = {key: Allowance.model_validate(allowed) for key, allowed in allowances.items()}
     judged, rows = population[:places].sum(axis=0)
     return BudgetPlan(
@@ -162,17 +152,17 @@ def _fitting_buckets(running: npt.NDArray[np.float64], most: float) -> int:
     return int(np.searchsorted(running, most * (1 - RESERVE), side="right"))
 
 
-def _allocated(limit: _Limit, expected: npt.NDArray[np.float64]) -> list[float]:
-    """Divide a limit in proportion to the expected costs. Requests are whole numbers, and the sum
-    never exceeds the limit.
-    """
+def _allocated(
+    limit: float, expected: npt.NDArray[np.float64], *, whole_numbers: bool
+) -> list[float]:
+    """Divide a limit in proportion to the expected costs. The sum never exceeds the limit."""
     total = expected.sum()
     weights = expected / total if total else np.full(len(expected), 1 / max(len(expected), 1))
-    portions = weights * limit.most
-    if limit.name != "requests":
+    portions = weights * limit
+    if not whole_numbers:
         return [float(one) for one in portions]
     whole = np.floor(portions + 1e-9)  # a third of three is one
-    left = int(limit.most - whole.sum())
+    left = int(limit - whole.sum())
     for part in np.argsort(whole - portions, kind="stable")[:left]:
         whole[part] += 1
     return [int(one) for one in whole]
@@ -196,6 +186,12 @@ def pays_for_embeddings(settings: Settings) -> bool:
     """True when embeddings come from an endpoint."""
     name = settings.embeddings.name
     return name == "openai" or (name is None and any(one.remote for one in settings.panel))
+
+
+def unpaid(settings: Settings, judges: Sequence[str]) -> set[str]:
+    """Of the judges of a panel, those that use no network; embeddings have a name of their own."""
+    free = {name for name, one in zip(judges, settings.panel, strict=False) if not one.remote}
+    return free if pays_for_embeddings(settings) else free | {EMBEDDINGS}
 
 
 def is_paid(settings: Settings) -> bool:

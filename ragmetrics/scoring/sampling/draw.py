@@ -1,5 +1,7 @@
 """Draws the sample: how many rows of each metric are judged in a night, and which.
 
+    rows/dt=DATE/run=ID/sample.json      written once, before anything is judged
+
 Each row has a uniform key: the hash of the seed, the question, and the row's rank among the rows of
 its question (ordered by the hash of the id, then by position). In each stratum the rows with the
 lowest keys are judged. It follows:
@@ -8,6 +10,10 @@ lowest keys are judged. It follows:
 - a late row replaces at most one other row;
 - a question that occurs every night is judged every night, which suits paired tests;
 - the rows of a frequent question are drawn independently.
+
+The plan names the drawn rows by their marks and holds for all parts and retries. A mark is a hash
+of the question and the row's id, so it does not depend on the number of shards. Rows with equal
+question and id are numbered in their order; all rows of a question are in one shard.
 """
 
 from __future__ import annotations
@@ -20,6 +26,7 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -28,23 +35,14 @@ from numpy.typing import NDArray
 
 from ragmetrics.config import SampleSettings, Settings
 from ragmetrics.metrics import Metric
-from ragmetrics.model import FIELDS, Manifest, Summary, question_key
-from ragmetrics.scoring.metric_choice import chosen_metrics
-from ragmetrics.scoring.part import score_families
-from ragmetrics.scoring.sampling.plan import (
-    Group,
-    SamplePlan,
-    load_sample,
-    mark_again,
-    mark_of,
-    save_sample,
-    stratum_of,
-)
+from ragmetrics.model import FIELDS, Manifest, Record, Summary, question_key
+from ragmetrics.scoring.metric_choice import chosen_metrics, score_families
 from ragmetrics.stats import FEWEST_OF_A_STRATUM, allocate, rows_to_judge
-from ragmetrics.storage import Files, RunRef, outlines, read_records
+from ragmetrics.storage import Files, RunRef, outlines, read_records, require_record
 
 log = logging.getLogger(__name__)
-
+LANGUAGE = "language"
+"""A row without a tag of this name uses its field `language`."""
 ROWS_A_STRATUM = 10
 """There is at most one stratum per so many judged rows. The smallest strata are merged."""
 FEWEST = 100
@@ -56,9 +54,104 @@ _LOOKED_THROUGH = 30
 _95 = 1.96
 _NO_PRINTS: Mapping[str, str] = MappingProxyType({})
 _ALWAYS = {"id", "user_input", "tags", "language"}
-
 Keys = NDArray[np.uint64]
 Codes = NDArray[np.int32]
+
+
+def mark_of(question_key: str, row_id: str) -> str:
+    """The mark of the first row with a question and an id: sixteen hex digits."""
+    return _digest(f"{question_key} {row_id}")
+
+
+def mark_again(mark: str, number: int) -> str:
+    """The mark of a further row with the same question and id; `number` starts at 1."""
+    return _digest(f"{mark} again {number}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+class RowIds:
+    """Computes the marks of a shard's rows. Call `of` once per row, in order."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+
+    def of(self, question_key: str, row_id: str) -> str:
+        """The mark of the next row."""
+        mark = mark_of(question_key, row_id)
+        number = self._seen[mark]
+        self._seen[mark] += 1
+        return mark_again(mark, number) if number else mark
+
+
+def stratum_of(tags: Mapping[str, str], language: str | None, names: Sequence[str]) -> str:
+    """A row's values of some tags as one text. A missing tag counts as a value of its own."""
+    own = {LANGUAGE: language, **tags} if language else tags
+    return "\x1f".join("\x1e" if (value := own.get(name)) is None else value for name in names)
+
+
+class Group(Record):
+    """Metrics with the same sample."""
+
+    metrics: tuple[str, ...]
+    rows: int
+    """Number of rows with all fields that these metrics need."""
+    judged: int
+    """Number of rows that are judged."""
+    strata: tuple[str, ...] = ()
+    """Strata that were sampled separately. All other rows are one more stratum."""
+    marks: tuple[str, ...] | None = None
+    """Marks of the rows that are judged; None: all rows are judged."""
+
+    @cached_property
+    def sample(self) -> frozenset[str] | None:
+        """The marks as a set."""
+        return None if self.marks is None else frozenset(self.marks)
+
+    @cached_property
+    def own_strata(self) -> frozenset[str]:
+        """The strata as a set."""
+        return frozenset(self.strata)
+
+    def judges(self, mark: str) -> bool:
+        """True when a row is judged."""
+        return self.sample is None or mark in self.sample
+
+    def stratum(self, name: str) -> str:
+        """The stratum in which rows with these tags were sampled."""
+        return name if name in self.own_strata else ""
+
+
+class SamplePlan(Record):
+    """The sample of a run. Metrics that use no judge are in no group."""
+
+    tags: tuple[str, ...] = ()
+    """Tags whose values define the strata."""
+    groups: tuple[Group, ...] = ()
+
+    def left_out(self, mark: str) -> set[str]:
+        """The metrics that do not judge a row."""
+        return {name for group in self.groups if not group.judges(mark) for name in group.metrics}
+
+    def group(self, metric: str) -> Group | None:
+        """The group of a metric; None when it uses no judge."""
+        return next((one for one in self.groups if metric in one.metrics), None)
+
+
+def _path(ref: RunRef) -> str:
+    return f"{ref.folder('rows')}/sample.json"
+
+
+def save_sample(files: Files, ref: RunRef, plan: SamplePlan) -> None:
+    """Write the plan of a run."""
+    files.write(_path(ref), plan.model_dump_json().encode())
+
+
+def load_sample(files: Files, ref: RunRef) -> SamplePlan | None:
+    """The plan of a run; None when all rows are judged. Raises StoreError."""
+    return require_record(files, _path(ref), SamplePlan)
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ from ragmetrics.judges import Corpus, EmbeddedJudge, EmbeddingClient, JudgeClien
 from ragmetrics.metrics import Metric
 from ragmetrics.model import LogRow, Score, Status
 from ragmetrics.scoring.budget.plan import BudgetPlan
-from ragmetrics.scoring.metric_run import MetricRun, is_heavy
-from ragmetrics.scoring.panel import Member, Panel
-from ragmetrics.scoring.sampling.plan import RowIds, SamplePlan
+from ragmetrics.scoring.panel import Member, MetricRun, Panel, is_heavy
+from ragmetrics.scoring.sampling.draw import RowIds, SamplePlan
 
 _REASON = "not in the sample"
 
