@@ -111,7 +111,7 @@ def _judge_drift(manifest: Manifest, drift: Drift) -> Finding:
         if one in changed or one.untold
     ]
     since = f"{drift.judge} on {drift.name}, {drift.earlier:%Y-%m-%d} to {drift.later:%Y-%m-%d}"
-    why = "" if drift.same_fingerprint else " (its settings or prompts have changed)"
+    why = "" if drift.same_fingerprint else " (with changed settings or prompts)"
     text = f"{since}: {'; '.join(states) or 'no drift shown'}{why}"
     rule = f"{drift.judge}: no change since its last calibration on {drift.name}"
     level: Level = "breach" if changed else "no_data" if drift.has_unknown else "ok"

@@ -131,7 +131,7 @@ def test_a_recording_that_is_played_is_not_written_over(tmp_path: Path) -> None:
     ragmetrics.evaluate(ROWS, METRICS, record=tape)
     before = tape.read_bytes()
     for judge in (f"recorded:{tape}", f"recorded:{tape}#embedded"):
-        with pytest.raises(InputError, match=r"recording .*tape\.jsonl: is one of the files"):
+        with pytest.raises(InputError, match=r"recording .*tape\.jsonl: is one of the inputs"):
             ragmetrics.evaluate(ROWS, METRICS, judge, record=tape, limit=1)
     assert tape.read_bytes() == before
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import html
-import re
 import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 from ragmetrics.alerts.alert_store import Message
+from ragmetrics.alerts.formats.slack_mrkdwn import spans
 
 WIDTH = 88
 
@@ -43,8 +42,4 @@ def _plain(text: dict[str, Any]) -> str:
     """The text of a text object without bold marks and links, with Slack's entities decoded."""
     if text["type"] == "plain_text":
         return str(text["text"])
-    shown = re.sub(r"<[^<>|]*\|([^<>]*)>", r"\1", text["text"])
-    return html.unescape(shown.replace("*", "").replace("\u2060", ""))
-
-
-__all__ = ["terminal_text"]
+    return "".join(one.text for one in spans(text["text"])).replace("\u2060", "")
