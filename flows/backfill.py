@@ -20,7 +20,7 @@ from prefect.runtime import flow_run
 from pydantic import Field
 
 from flows.progress import Label
-from flows.restart_limit import bound_starts, first_start
+from flows.run_state import bound_starts, first_start
 from flows.runners import check_runner, sharing_ray
 from flows.scoring import score_all
 from ragmetrics.alerts import Delivery, page_link
@@ -39,9 +39,9 @@ from ragmetrics.pipeline import (
 from ragmetrics.scoring import Staged, list_parts
 from ragmetrics.storage import open_store
 from ragmetrics.text import sharing_splits
-from tasks.artifacts import artifact_key
 from tasks.backfill import publish_past, show_past
 from tasks.nightly import alert, stage
+from tasks.run_page import artifact_key
 
 
 def _run_name() -> str:

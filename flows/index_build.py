@@ -12,10 +12,8 @@ from typing import Any
 from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 
-from flows.failure_state import failed_state
 from flows.progress import Label
-from flows.reschedule import leaving, run_again
-from flows.restart_limit import bound_starts, run_deadline
+from flows.run_state import bound_starts, failed_state, leaving, run_again, run_deadline
 from flows.scoring import score_all
 from ragmetrics.comparison import StagedGate, gate_parts, gate_run_settings
 from ragmetrics.config import Settings, load_settings

@@ -13,9 +13,14 @@ from collections import Counter
 from prefect import flow, get_run_logger
 from prefect.runtime import flow_run
 
-from flows.failure_state import failed_state
-from flows.reschedule import come_back, leaving
-from flows.restart_limit import bound_starts, first_start, run_deadline
+from flows.run_state import (
+    bound_starts,
+    come_back,
+    failed_state,
+    first_start,
+    leaving,
+    run_deadline,
+)
 from flows.runners import check_runner
 from flows.scoring import score_all
 from ragmetrics.alerts import dashboard_link, incidents

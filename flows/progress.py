@@ -29,7 +29,7 @@ from rich.progress import (
 )
 
 from ragmetrics.scoring import Part
-from tasks.artifacts import artifact_key
+from tasks.run_page import artifact_key
 
 EVERY = 5.0
 """Seconds between two updates of one artifact; the last update comes at once."""

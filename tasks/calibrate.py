@@ -14,8 +14,8 @@ from ragmetrics.model import Calibration, Drift
 from ragmetrics.pipeline import judge_drift_labels
 from ragmetrics.report import CALIBRATION_PAGE, calibration_markdown, refresh_dashboard
 from ragmetrics.storage import open_store
-from tasks.artifacts import artifact_key, leave_artifact
 from tasks.nightly import RETRIES
+from tasks.run_page import artifact_key, leave_artifact
 
 
 @task(name="calibrate", task_run_name="calibrate · {settings.dataset}", **RETRIES)

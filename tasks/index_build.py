@@ -41,9 +41,8 @@ from ragmetrics.model import (
 from ragmetrics.report import gate_markdown, redacted, refresh_builds
 from ragmetrics.storage import open_store
 from ragmetrics.text import clean
-from tasks.artifacts import artifact_key, leave_artifact
 from tasks.nightly import RETRIES
-from tasks.urls import run_page
+from tasks.run_page import artifact_key, leave_artifact, run_page
 
 OUTCOMES: dict[Verdict, str] = {"promote": PASSED, "hold": HELD, "inconclusive": INCONCLUSIVE}
 """The event of each verdict."""

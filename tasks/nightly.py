@@ -26,8 +26,7 @@ from ragmetrics.report import night_markdown
 from ragmetrics.scoring import Staged, score_part
 from ragmetrics.storage import Files, RunRef, open_store
 from ragmetrics.text import sharing_splits
-from tasks.artifacts import artifact_key, leave_artifact
-from tasks.urls import run_page
+from tasks.run_page import artifact_key, leave_artifact, run_page
 
 
 def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:

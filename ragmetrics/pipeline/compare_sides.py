@@ -1,23 +1,54 @@
-"""Compares two sides, for `ragmetrics compare` and `ragmetrics.compare`."""
+"""Compares two sides, for `ragmetrics compare` and `ragmetrics.compare`.
+
+A side is a log, a night, a run, an index build, or a Result. It is found first; then its stored scores
+are read, or its logs are scored.
+"""
 
 from __future__ import annotations
 
+import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from ragmetrics.comparison import make_comparison
+from ragmetrics.comparison import (
+    ScoredSide,
+    find_build_log,
+    find_build_nights,
+    make_comparison,
+    read_nights,
+    scored_side,
+)
 from ragmetrics.config import Judged, MetricChoice, Settings, with_preset
 from ragmetrics.errors import InputError
-from ragmetrics.model import Comparison, MetricChange
-from ragmetrics.pipeline.comparison_inputs import Found, Logs, find_side, fingerprints, judge_of
-from ragmetrics.pipeline.comparison_loading import load_sides
-from ragmetrics.pipeline.evaluation import Progress, settings_of
-from ragmetrics.scoring import chosen_metrics, scoring_only
+from ragmetrics.judges import Corpus
+from ragmetrics.logs import NightInputs, inputs_of
+from ragmetrics.model import Comparison, JudgeInfo, LogRow, Manifest, MetricChange, is_name
+from ragmetrics.pipeline.evaluation import Progress, Result, score_inputs, settings_of, temporary
+from ragmetrics.scoring import (
+    chosen_metrics,
+    judge_info,
+    load_corpus,
+    metric_fingerprints,
+    scoring_only,
+    summarise_run,
+)
+from ragmetrics.storage import Files, find_manifest, named_run, open_store, ref_of, run_of
 
 ROWS = 5
 """Questions shown per metric."""
+
+BUILD = "build:"
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_RUN = re.compile(r"[0-9a-f]{10}(-\d+)?")
+_PLACE = re.compile(r"[/\\.*?\[]")
+_OWN_WEIGHTS = (
+    "its words are weighted by their frequency in its own rows, because the word counts of the "
+    "other side are no longer in the store; equal rows may get slightly different scores"
+)
 
 
 def compare(
@@ -122,3 +153,194 @@ def _identical(a: Found, b: Found) -> list[str]:
     if a.places() != b.places():
         return []
     return ["A and B are the same data, so there is no difference"]
+
+
+@dataclass(frozen=True)
+class Logs:
+    """Rows that are scored for the comparison."""
+
+    name: str
+    inputs: NightInputs
+
+    def places(self) -> list[str]:
+        """The addresses of its files."""
+        return [one.files.uri(info.path) for one in self.inputs.logs for info in one.infos]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Stored scores of a run, or of the nights that an index build served."""
+
+    name: str
+    files: Files
+    nights: Sequence[Manifest]
+    """Newest first."""
+    build: str | None = None
+    """The build whose rows are used; None: all rows."""
+
+    def places(self) -> list[str]:
+        """Store, runs and build, which identify its scores."""
+        runs = (f"{one.date}/{one.run}" for one in self.nights)
+        return [self.files.uri(), *runs, self.build or ""]
+
+
+Found = Logs | Stored
+
+
+def find_side(settings: Settings, side: Any, folder: Path) -> Found:
+    """Find one side of a comparison. Rows in memory are written into a folder.
+
+    A text is `build:NAME`, a date such as 2026-11-19, the id of a run, or a location of logs. With
+    `./` in front it is always a location. Any other value is a Result, or an input of `evaluate`.
+    Raises InputError when the side is not found.
+    """
+    if isinstance(side, Result):
+        return Stored("rows that were scored before", side.files, [side.manifest])
+    if isinstance(side, date):
+        return _night(settings, side.date() if isinstance(side, datetime) else side)
+    if not isinstance(side, str):
+        return _logs(settings, side, folder)
+    if side.startswith(BUILD):
+        return _build(settings, side.removeprefix(BUILD))
+    if _DAY.fullmatch(side):
+        return _night(settings, _day(side))
+    if _RUN.fullmatch(side) and not Path(side).exists():
+        return _run(settings, side)
+    if not _PLACE.search(side) and not Path(side).exists():
+        raise InputError(
+            f"{side}: not a log, a date such as 2026-11-19, or the id of a run; write "
+            f"{BUILD}{side} for an index build"
+        )
+    return _logs(settings, side, folder)
+
+
+def fingerprints(settings: Settings, found: Found) -> Mapping[str, str]:
+    """The fingerprint of each metric of a side; for logs, of each chosen metric."""
+    if isinstance(found, Logs):
+        return metric_fingerprints(settings)
+    return {
+        one.metric: one.fingerprint for night in reversed(found.nights) for one in night.metrics
+    }
+
+
+def judge_of(settings: Settings, found: Found) -> JudgeInfo:
+    """The judge of a side; for logs, the chosen judge."""
+    return judge_info(settings)[0] if isinstance(found, Logs) else found.nights[0].judge
+
+
+def _logs(settings: Settings, rows: Any, folder: Path) -> Logs:
+    folder.mkdir(exist_ok=True)
+    places = [rows] if isinstance(rows, str | Path) else rows
+    is_places = isinstance(places, list | tuple) and all(isinstance(p, str | Path) for p in places)
+    name = ", ".join(map(str, places)) if is_places else "rows"
+    return Logs(name, inputs_of(settings, rows, folder, None))
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            f"{text}: not a valid date; write ./{text} for a folder of that name"
+        ) from None
+
+
+def _night(settings: Settings, day: date) -> Stored:
+    files = open_store(settings)
+    manifest = run_of(files, day)
+    if manifest is None:
+        raise InputError(
+            f"{day}: no run of that night in {files.uri()}; choose the store with --settings"
+        )
+    return Stored(f"night {day} (run {manifest.run})", files, [manifest])
+
+
+def _run(settings: Settings, run: str) -> Stored:
+    files = open_store(settings)
+    manifest = named_run(files, run)
+    if manifest is None:
+        raise InputError(f"{run}: no such run in {files.uri()}; choose the store with --settings")
+    return Stored(f"run {run} (night {manifest.date})", files, [manifest])
+
+
+def _build(settings: Settings, build: str) -> Found:
+    if not is_name(build):
+        raise InputError(f"{BUILD}{build}: not a valid name of an index build")
+    log = find_build_log(settings, build)
+    if log.inputs:
+        return Logs(f"build {build} ({log.place})", log.inputs)
+    files, side = open_store(settings), find_build_nights(settings, settings, build)
+    found = (find_manifest(files, ref) for ref in side.nights) if side else ()
+    nights = [night for night in found if night]
+    if side is None or not nights:
+        raise InputError(
+            f"build {build}: {log.problem}, and no night in {files.uri()} has rows of it that were "
+            "judged with these settings"
+        )
+    return Stored(f"build {build} ({side.logs})", files, nights, build)
+
+
+def load_sides(
+    settings: Settings,
+    found: tuple[Found, Found],
+    metrics: Sequence[str],
+    tags: Sequence[str],
+    folder: Path,
+    progress: Progress | None = None,
+) -> tuple[ScoredSide, ScoredSide]:
+    """The scores of both sides by some metrics, with some tags. Logs are scored in a folder.
+
+    A judge that weighs words by frequency uses the same word counts for both sides, so that equal
+    rows get equal scores. Two logs use the counts of both; a log and a night use those of the
+    night. Raises InputError for logs without a row, and what scoring raises.
+    """
+    weighed_by, sides = _weighed_by(settings, found), []
+    for letter, one in zip("AB", found, strict=True):
+        if isinstance(one, Stored):
+            sides.append(_stored(one, metrics, tags))
+            continue
+        run = temporary(settings.model_copy(update={"segments": ()}), str(folder / letter))
+        cache, report = open_store(settings), _labelled(letter, progress)
+        try:
+            staged = score_inputs(run, one.inputs, cache, progress=report, weighed_by=weighed_by)
+        except InputError as error:
+            raise InputError(f"{letter}, {one.name}: {error}") from None
+        files = open_store(run)
+        manifest, _ = summarise_run(run, files, staged, datetime.now(UTC))
+        side = _stored(Stored(one.name, files, [manifest]), metrics, tags)
+        unlike = [_OWN_WEIGHTS] if weighed_by is None and settings.reads_corpus else []
+        notices = [*side.notices, *unlike]
+        sides.append(replace(side, notices=notices, usage=manifest.usage))
+    return sides[0], sides[1]
+
+
+def _weighed_by(settings: Settings, found: tuple[Found, Found]) -> Corpus | None:
+    """The word counts for logs; None when no judge needs them, or a night's counts are gone."""
+    logs = [one for one in found if isinstance(one, Logs)]
+    if not settings.reads_corpus or not logs:
+        return None
+    for one in found:
+        if isinstance(one, Stored):
+            ref = ref_of(one.nights[0])
+            stored = one.files.exists(f"{ref.folder('rows')}/corpus.bin")
+            return load_corpus(one.files, ref) if stored else None
+    corpus = Corpus()
+    for log in sorted(logs, key=Logs.places):  # the order of A and B does not matter
+        for item in (item for logset in log.inputs.logs for item in logset.read()):
+            if isinstance(item, LogRow):
+                corpus.add(item.retrieved_contexts, item.user_input)
+    return corpus
+
+
+def _labelled(letter: str, progress: Progress | None) -> Progress | None:
+    if progress is None:
+        return None
+    return lambda name, done, total: progress(f"{letter}: {name}", done, total)
+
+
+def _stored(found: Stored, metrics: Sequence[str], tags: Sequence[str]) -> ScoredSide:
+    scores = {
+        metric: read_nights(found.files, found.nights, metric, tags, found.build)
+        for metric in metrics
+    }
+    return scored_side(found.name, found.files, found.nights, scores)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from flows.failure_state import TOLD
+from flows.run_state import TOLD
 from tests.fakes.prefect_live import Live, prefect_live
 from tests.fakes.processes import ROOT
 from tests.fakes.slack import SlackServer

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from flows import restart_limit as attempts
+from flows import run_state as attempts
 from ragmetrics.config import load_settings
 from ragmetrics.judges import rate_limiter as gate
 from ragmetrics.model import Manifest

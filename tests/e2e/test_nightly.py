@@ -183,8 +183,8 @@ def test_a_failure_that_slack_has_is_left_alone_by_the_automations(
 ) -> None:
     """A run that told ends in a state of its own. Its repeat has nothing to send, and ends as any
     run that fails: that it did so again is told by the automation."""
-    from flows.failure_state import TOLD
     from flows.nightly import nightly
+    from flows.run_state import TOLD
 
     path = settings()
     told = nightly(path, NIGHT, return_state=True)

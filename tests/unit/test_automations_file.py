@@ -19,7 +19,7 @@ from prefect.server.utilities.user_templates import render_user_template_sync
 
 from flows.automation_file import PREFIX, plan, read_automations, without_telling
 from flows.automations import BLOCK, FILE, MESSAGE, TAG, block_values, seconds
-from flows.failure_state import TOLD
+from flows.run_state import TOLD
 from ragmetrics.errors import InputError
 from tests.fakes.processes import ROOT
 

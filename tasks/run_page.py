@@ -1,9 +1,10 @@
-"""Artifacts of a flow run, for people who look at it in Prefect."""
+"""The page of a flow run in Prefect: its address, and the artifacts on it."""
 
 from __future__ import annotations
 
 from prefect import get_run_logger
 from prefect.artifacts import create_markdown_artifact
+from prefect.runtime import flow_run
 
 
 def leave_artifact(markdown: str, *, key: str, description: str) -> None:
@@ -17,3 +18,12 @@ def leave_artifact(markdown: str, *, key: str, description: str) -> None:
 def artifact_key(dataset: str) -> str:
     """The dataset's name in the characters of artifact keys: lower case, digits and dashes."""
     return "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in dataset.lower())
+
+
+def run_page() -> str | None:
+    """Where Prefect shows the flow run; None where it ran without a server that has pages.
+
+    A server of Prefect's own, for a run by hand, gives `None/flow-runs/...`.
+    """
+    url = flow_run.ui_url
+    return url if url and "://" in url else None
