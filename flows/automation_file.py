@@ -80,7 +80,7 @@ def _filled(value: Any, values: Mapping[str, Any], path: Path) -> Any:
 def _automation(path: Path, raw: Mapping[str, Any]) -> AutomationCore:
     name = raw.get("name", "without a name")
     if not str(name).startswith(PREFIX):
-        raise InputError(f"{path}: {name!r}: names here begin with {PREFIX!r}, to be told as ours")
+        raise InputError(f"{path}: {name!r}: the name should begin with {PREFIX!r}")
     try:
         found = _whole(AutomationCore.model_validate(raw))
     except ValidationError as error:

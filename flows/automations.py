@@ -90,7 +90,7 @@ def _carry_out(client: SyncPrefectClient, steps: Sequence[AutomationChange]) -> 
 def _block(
     client: SyncPrefectClient, args: argparse.Namespace, webhook: str | None
 ) -> tuple[Change, uuid.UUID | None]:
-    """What has to be done for the block through which Slack is told, and its id if it exists.
+    """The change of the block that notifies Slack, and its ID if it exists.
 
     A webhook of None: any will do. Without Slack there is nothing to do.
     """
@@ -212,7 +212,7 @@ def _webhook(variable: str) -> str:
     if not re.fullmatch(r"https?://\S+", url):
         raise InputError(
             f"{variable} is not set to the address of a Slack webhook, as in "
-            "https://hooks.slack.com/services/...; set it, or say --no-slack, and nobody is told"
+            "https://hooks.slack.com/services/...; set it, or use --no-slack to notify nobody"
         )
     return url
 
@@ -225,7 +225,7 @@ def _print(
 ) -> None:
     table = Table("", "", show_header=False, box=None)
     if args.no_slack:
-        out.print("Without Slack nobody is told of runs that fail, crash for good or are missing.")
+        out.print("Without Slack nobody is notified of failed, crashed or missing runs.")
     else:
         table.add_row(f"block {BLOCK}", words[block])
     for step in steps:

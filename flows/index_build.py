@@ -97,18 +97,18 @@ def _tell(settings: Settings, gate: Gate) -> Gate:
     """Send the verdict to Prefect, the channels and the dashboard. If one fails, the others still
     get it.
     """
-    untold = []
+    failed = []
     for tell in (gate_tasks.announce, gate_tasks.tell, gate_tasks.publish):
         try:
             gate = tell(settings, gate)
         except RagmetricsError as error:
-            untold.append(str(error))
+            failed.append(str(error))
     for reason in gate.reasons:
         get_run_logger().info("%s: %s", gate.verdict, clean(reason, 500))
-    if untold:
+    if failed:
         raise NotTold(
-            f"index build {gate.build}: {gate.verdict}, but not told to all: {'; '.join(untold)}; "
-            "run it again to tell them"
+            f"index build {gate.build}: {gate.verdict}, but not everybody was notified: "
+            f"{'; '.join(failed)}; run it again to notify them"
         )
     return gate
 
@@ -124,16 +124,16 @@ def _without_verdict(
     """Notify people why there is no verdict, show it on the dashboard, and fail the run."""
     carried = build if isinstance(build, str) else json.dumps(build, ensure_ascii=False)
     reason = said = clean(str(error), 1_000)
-    told = False
+    notified = False
     try:
-        told = gate_tasks.tell_undecided(settings, reason, carried, event_id).told
-    except RagmetricsError as untold:
-        said += f"; and not everybody was told: {untold}"
+        notified = gate_tasks.tell_undecided(settings, reason, carried, event_id).told
+    except RagmetricsError as failed:
+        said += f"; and not everybody was notified: {failed}"
     try:
         gate_tasks.publish_undecided(settings)
     except RagmetricsError as unshown:
         said += f"; and the dashboard does not show it: {unshown}"
-    return failed_state(NoVerdict(said), told=told)
+    return failed_state(NoVerdict(said), notified=notified)
 
 
 def _read(payload: Payload) -> Any:

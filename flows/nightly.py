@@ -87,7 +87,7 @@ def nightly(settings: str = "ragmetrics.yaml", date: dt.date | None = None) -> N
         notified = notified and delivery.sent
     if missing := [*missing, *unshown, *staged.problems]:
         notified = notified and not staged.problems
-        return failed_state(coverage_short(manifest, missing), told=notified)  # type: ignore[no-any-return]
+        return failed_state(coverage_short(manifest, missing), notified=notified)  # type: ignore[no-any-return]
     log.info("%s", _outcome(manifest, dashboard_link(chosen, open_store(chosen), manifest)))
     return NightResult(manifest, delivery)
 

@@ -64,7 +64,7 @@ class _Family:
     ended: int = 0
     failed: int = 0
     artifact: UUID | None = None
-    told_at: float = 0.0
+    updated_at: float = 0.0
 
     def __str__(self) -> str:
         return " + ".join(self.names)
@@ -93,13 +93,13 @@ class Watch:
         family.ended += 1
         family.failed += not scored
         self._bars.update(family.bar, completed=family.ended)
-        if family.ended == family.parts or time.monotonic() >= family.told_at + EVERY:
+        if family.ended == family.parts or time.monotonic() >= family.updated_at + EVERY:
             self._tell(family)
 
     def _tell(self, family: _Family) -> None:
         if time.monotonic() < self._silent_until:
             return
-        family.told_at = time.monotonic()
+        family.updated_at = time.monotonic()
         percent = 100.0 * family.ended / family.parts
         said = f"{family}: {family.ended} of {family.parts} shards of {self._label.name}"
         said += f", {family.failed} of them not scored" if family.failed else ""

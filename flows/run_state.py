@@ -128,11 +128,11 @@ def run_again(
     return Completed(name="Waiting", message=f"{pending[0]}; {later}")
 
 
-def failed_state(error: RagmetricsError, *, told: bool) -> Any:
+def failed_state(error: RagmetricsError, *, notified: bool) -> Any:
     """The state that a flow returns; for the caller of the flow it raises `error`.
 
-    Without `told` the error is raised here, and ends the run as any other failure.
+    Without `notified` the error is raised here, and ends the run as any other failure.
     """
-    if not told:
+    if not notified:
         raise error
     return Failed(name=TOLD, message=f"{type(error).__name__}: {error}", data=error)

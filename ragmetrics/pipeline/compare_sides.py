@@ -1,7 +1,7 @@
 """Compares two sides, for `ragmetrics compare` and `ragmetrics.compare`.
 
-A side is a log, a night, a run, an index build, or a Result. It is found first; then its stored scores
-are read, or its logs are scored.
+A side is a log, a night, a run, an index build, or a Result. It is found first. Then its stored
+scores are read, or its logs are scored.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def test_deploying_may_go_without_slack(container: Container, live: Live) -> Non
     """The variable left empty says so: all is deployed and planned; crashed runs are run again."""
     ended = container.deploy(SLACK_WEBHOOK_URL="")
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "Without Slack nobody is told" in ended.stdout
+    assert "Without Slack nobody is notified" in ended.stdout
     assert container.made() == (4, {"ragmetrics: run crashed", "ragmetrics: zombie run"})
     live.wait_for(lambda: live.flow_runs(state_type="SCHEDULED"))
 

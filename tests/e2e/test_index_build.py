@@ -309,7 +309,7 @@ def test_slack_down_fails_the_run_and_the_repeat_tells(plant: Plant) -> None:
     finally:
         plant.slack.fail(None)
     assert run["state_type"] == "FAILED"
-    assert "hold, but not told to all: Slack did not" in run["state"]["message"]
+    assert "hold, but not everybody was notified: Slack did not" in run["state"]["message"]
     gate = load_gate(plant.store, "worse")
     assert gate is not None
     assert (gate.verdict, gate.told) == ("hold", False)
@@ -328,7 +328,7 @@ def test_a_dashboard_that_cannot_be_written_keeps_nobody_from_being_told(plant: 
     with plant.settings(store=str(store)):
         run = plant.ended(plant.announce(payload))
     assert run["state_type"] == "FAILED"
-    assert "hold, but not told to all: " in run["state"]["message"]
+    assert "hold, but not everybody was notified: " in run["state"]["message"]
     assert "dashboard" in run["state"]["message"]
     assert len(plant.told("index build unseen is held")) == 1
     assert len(plant.emitted("rag.index.held", "unseen")) == 1
@@ -342,7 +342,7 @@ def test_a_build_without_verdict_that_slack_was_not_told_of_fails_as_any_run(pla
     finally:
         plant.slack.fail(None)
     assert (run["state_type"], run["state_name"]) == ("FAILED", "Failed")
-    assert "build: not there; and not everybody was told: " in run["state"]["message"]
+    assert "build: not there; and not everybody was notified: " in run["state"]["message"]
 
 
 def test_task_runs_of_a_gate_are_named_by_its_build(plant: Plant) -> None:

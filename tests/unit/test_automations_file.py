@@ -140,7 +140,7 @@ def test_a_run_that_ends_in_any_way_is_no_zombie() -> None:
     for state in ["Completed", "Waiting", "Failed", TOLD, "TimedOut", "Crashed", "Cancelled"]:
         assert zombie.expects(f"prefect.flow-run.{state}")
     assert not zombie.expects("prefect.flow-run.Running")
-    waiting = (ROOT / "flows" / "reschedule.py").read_text("utf-8")
+    waiting = (ROOT / "flows" / "run_state.py").read_text("utf-8")
     assert 'name="Waiting"' in waiting
 
 
@@ -271,7 +271,7 @@ def write(folder: Path, **changes: Any) -> Path:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": "their automation"}, "names here begin with 'ragmetrics: '"),
+        ({"name": "their automation"}, "the name should begin with 'ragmetrics: '"),
         ({"trigger": {"expct": ["x"]}}, "Prefect knows no 'trigger.expct'"),
         ({"actions": [{"type": "do-nothing", "boddy": "x"}]}, "Prefect knows no 'actions.boddy'"),
         ({"trigger": {"posture": "Proactive", "within": 5}}, "10 seconds"),
