@@ -184,7 +184,7 @@ def test_a_deployed_night_gives_its_worker_back_and_comes_again(
 ) -> None:
     """While batches are at work the run ends as Waiting, publishes nothing, and the same night is
     scheduled for later; that run finds the batches and publishes."""
-    from flows import reschedule as waiting
+    from flows import run_state as waiting
     from flows.nightly import nightly
 
     judge_server.batch_faults(delay_seconds=3600)
@@ -219,7 +219,7 @@ def test_a_deployed_night_does_not_wait_for_ever(
     judge_server: JudgeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Days after it began, the night is published as far as it got, and fails as such."""
-    from flows import reschedule as waiting
+    from flows import run_state as waiting
     from flows.nightly import nightly
 
     monkeypatch.setattr(waiting, "LONGEST", timedelta(0))
