@@ -380,18 +380,6 @@ def with_preset(settings: Settings, preset: str | None) -> Settings:
     return settings.model_copy(update={"preset": preset})
 
 
-__all__ = [
-    "DEFAULT_METRICS",
-    "Aggregate",
-    "Judged",
-    "ReadLimits",
-    "Settings",
-    "bounded",
-    "judged_by",
-    "load_settings",
-    "make_settings",
-    "with_preset",
-]
 """Runners that may use other machines. Only flows support them."""
 
 

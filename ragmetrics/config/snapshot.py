@@ -55,6 +55,3 @@ def _without_user(text: str) -> str:
     text = _USER.sub("", text)
     parts = urlsplit(text) if text.startswith(("http://", "https://")) else None
     return parts._replace(query="", fragment="").geturl() if parts else text
-
-
-__all__ = ["HIDDEN", "public_settings"]

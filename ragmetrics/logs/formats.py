@@ -18,7 +18,7 @@ from ragmetrics.logs import json_items
 from ragmetrics.logs.csv_records import csv_records
 from ragmetrics.logs.parquet_records import parquet_records
 from ragmetrics.model import EXCERPT, BadRow, bad_row
-from ragmetrics.storage import FileTooLarge, unpacked
+from ragmetrics.storage import unpacked
 
 FORMATS = re.compile(r"\.(?P<format>jsonl|ndjson|json|csv|parquet)(?P<packed>\.gz|\.zst)?$", re.I)
 ENDINGS = ".jsonl, .csv, .json (all also .gz, .zst) or .parquet"
@@ -135,18 +135,3 @@ def _is_utf8(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-__all__ = [
-    "BROKEN",
-    "ENDINGS",
-    "EXCERPT",
-    "FORMATS",
-    "ROW_BYTES",
-    "STRUCTURED",
-    "UNPACKED_BYTES",
-    "FileTooLarge",
-    "Reading",
-    "Record",
-    "read_records",
-]

@@ -22,18 +22,17 @@ from ragmetrics.logs.field_mapping import map_columns
 from ragmetrics.logs.formats import (
     BROKEN,
     ENDINGS,
-    EXCERPT,
     FORMATS,
     ROW_BYTES,
     STRUCTURED,
     UNPACKED_BYTES,
-    FileTooLarge,
     Reading,
     read_records,
 )
-from ragmetrics.logs.presets.interpreter import PRESETS, Place, Skipped, interpret
-from ragmetrics.model import FIELDS, BadRow, LogRow, Rejected, printable, read_row
-from ragmetrics.storage import FileInfo, Files, same_file
+from ragmetrics.logs.presets.base import Place, Skipped
+from ragmetrics.logs.presets.interpreter import PRESETS, interpret
+from ragmetrics.model import EXCERPT, FIELDS, BadRow, LogRow, Rejected, printable, read_row
+from ragmetrics.storage import FileInfo, Files, FileTooLarge, same_file
 
 _DATE = re.compile(r"\{date(?::([^}]+))?\}")
 _MAGIC = frozenset("*?[")

@@ -343,14 +343,3 @@ def _in_thread(work: Callable[[], T]) -> Future[T]:
 
     threading.Thread(target=run, name="ragmetrics-backfill", daemon=True).start()
     return done
-
-
-__all__ = [
-    "Backfill",
-    "BackfillShort",
-    "PastNight",
-    "Steps",
-    "check_range",
-    "fill",
-    "run_backfill",
-]

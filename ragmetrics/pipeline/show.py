@@ -61,6 +61,3 @@ def _show_alone(files: Files, manifest: Manifest) -> None:
         partial(write_pages, files, manifest, earlier, load_history(files)),
         lambda: index.keep(index.listed(manifest.date), of=manifest.date),
     )
-
-
-__all__ = ["show_run"]

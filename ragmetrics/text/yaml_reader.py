@@ -63,6 +63,3 @@ class _Loader(yaml.SafeLoader):
             said = str(error) if isinstance(error, ValueError) else "cannot be read as such"
             value = f"{node.value!r:.50}: {said:.100}"
             raise yaml.constructor.ConstructorError(None, None, value, node.start_mark) from error
-
-
-__all__ = ["load_yaml"]

@@ -25,8 +25,6 @@ PRESETS: dict[str, Preset] = {
 _BRIEF = Repr()
 _BRIEF.maxlevel, _BRIEF.maxdict, _BRIEF.maxlist, _BRIEF.maxstring = 3, 8, 2, 60
 
-__all__ = ["PRESETS", "Place", "Preset", "Skipped", "interpret"]
-
 
 def interpret(
     preset: Preset,
