@@ -60,7 +60,7 @@ def test_it_says_how_the_night_stands_and_why() -> None:
         "context_recall firing 0.700 [0.670, 0.730] −0.230 [−0.272, −0.188] against 2026-11-18 200"
     )
     assert line in told
-    assert "Where it is lowest" in told
+    assert "Lowest segments" in told
     assert "section=billing context_recall 0.500 [0.470, 0.530] 0.700 200" in told
     assert "200 rows read, 0 quarantined. Judge: embedded - a baseline." in told
 
@@ -80,7 +80,7 @@ def test_a_first_night_and_one_without_data_have_their_page() -> None:
     empty = page(night(source=unread, metrics=nothing, segments=[], findings=[]))
     assert "no file under logs/" in text(empty)
     assert "<table role" in empty and "Metrics" not in text(empty)
-    assert "Nothing was scored, so there are no numbers of this night." in text(empty)
+    assert "Nothing was scored, so this night has no numbers." in text(empty)
 
 
 def test_links_are_absolute_or_none() -> None:
