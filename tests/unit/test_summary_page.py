@@ -69,7 +69,7 @@ def test_a_change_is_that_of_the_rule() -> None:
     """As on the night's page: question by question, against the rule's baseline."""
     rule = finding(level="breach", baseline_label="7 nights before", **DROP)
     for told in (words(night(findings=[rule])), summary_markdown(night(findings=[rule]), "/")):
-        assert "−0.22 [−0.31, −0.13] against 7 nights before" in told
+        assert "−0.22 [−0.31, −0.13] compared with 7 nights before" in told
 
 
 def test_a_first_night_and_one_without_data_have_their_page() -> None:
@@ -173,7 +173,7 @@ class TestFromTheStore:
         told = night_markdown(files, ten_nights()[-1], "https://dash.example/")
         assert (
             "| context_recall | firing | 0.700 | [0.670, 0.730] "
-            "| −0.230 [−0.272, −0.188] against 2026-11-18 | 200 | 0 |" in told
+            "| −0.230 [−0.272, −0.188] compared with 2026-11-18 | 200 | 0 |" in told
         )
 
     def test_a_redacted_store_shows_no_words(self, files: Files) -> None:
