@@ -56,10 +56,8 @@ def test_it_says_how_the_night_stands_and_why() -> None:
     told = words(last, *earlier)
     assert "Night of 2026-11-19: 1 alert firing." in told
     assert "firing: context_recall fell from 0.930 to 0.700, limit 0.8" in told
-    line = (
-        "context_recall firing 0.700 [0.670, 0.730] −0.230 [−0.272, −0.188] against 2026-11-18 200"
-    )
-    assert line in told
+    line = "0.700 [0.670, 0.730] −0.230 [−0.272, −0.188] compared with 2026-11-18 200"
+    assert f"context_recall firing {line}" in told
     assert "Lowest segments" in told
     assert "section=billing context_recall 0.500 [0.470, 0.530] 0.700 200" in told
     assert "200 rows read, 0 quarantined. Judge: embedded - a baseline." in told
