@@ -122,7 +122,8 @@ def _detects(manifest: Manifest, summary: Summary) -> str:
     if least is None:
         return ""
     what = "drop" if summary.higher_is_better else "rise"
-    return f"a {what} of {number(least)} or more{compared} would be seen"
+    baseline = compared or " compared with a fixed value"
+    return f"a {what} of {number(least)} or more{baseline} would be detected"
 
 
 def detectable(manifest: Manifest, summary: Summary) -> tuple[float | None, str]:

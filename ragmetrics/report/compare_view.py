@@ -235,7 +235,11 @@ def _result(one: MetricChange) -> tuple[str, str]:
         return "no_data", "not compared"
     if one.significantly_worse():
         return "firing", "significantly worse"
-    return ("ok", "better") if one.significantly_better else ("unwatched", "no significant change")
+    if one.significantly_better:
+        return "ok", "better"
+    if one.interval_is_worse:
+        return "unwatched", "not significant after correction"
+    return "unwatched", "no significant change"
 
 
 def _bar(one: MetricChange, scale: float) -> Bar | None:
