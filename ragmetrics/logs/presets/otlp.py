@@ -14,6 +14,9 @@ from ragmetrics.logs.presets.values import from_nanoseconds
 from ragmetrics.model import BadRow
 
 _OTHER_SIGNALS = {"resourceMetrics": "metrics", "resourceLogs": "logs"}
+_OF_A_SPAN = ("name", "context", "parent_id", "start_time", "status", "status_code", "attributes")
+COLUMNS = frozenset([*_OF_A_SPAN, "resource", "resourceSpans", *_OTHER_SIGNALS])
+"""The top-level keys of both forms, as in a preset."""
 
 
 def spans(record: Mapping[str, Any]) -> Iterator[dict[str, Any] | Skipped | BadRow]:
