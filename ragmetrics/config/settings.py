@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
-from urllib.parse import urlsplit
 
 import yaml
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
@@ -23,8 +22,8 @@ from pydantic_settings import (
 )
 
 from ragmetrics.config.alerts import AlertSettings
+from ragmetrics.config.endpoints import EnvironmentHeaders, check_address
 from ragmetrics.config.gate import GateSettings
-from ragmetrics.config.headers import check_named
 from ragmetrics.config.judge import (
     Budget,
     EmbeddingSettings,
@@ -32,6 +31,7 @@ from ragmetrics.config.judge import (
     SettingsModel,
     make_budget,
     make_judge_settings,
+    not_bool,
 )
 from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.errors import SettingsError
@@ -48,6 +48,7 @@ DEFAULT_METRICS: tuple[str, ...] = (
 )
 
 CLUSTERS = ("dask", "ray")
+"""Runners that may use other machines. Only flows support them."""
 Aggregate = Literal["mean", "median", "min", "max", "majority"]
 PresetName = Literal["ragas", "openinference", "langfuse", "otel", "langsmith"]
 MetricChoice = str | dict[str, dict[str, Any]]
@@ -115,12 +116,7 @@ class SampleSettings(SettingsModel):
     seed: int = 0
     """Seed of the random draw."""
 
-    @field_validator("rows", "half_width", "seed", mode="before")
-    @classmethod
-    def _number(cls, value: object) -> object:
-        if isinstance(value, bool):
-            raise ValueError("should be a number")
-        return value
+    _numbers = field_validator("rows", "half_width", "seed", mode="before")(not_bool)
 
     @model_validator(mode="after")
     def _one_size(self) -> SampleSettings:
@@ -138,7 +134,7 @@ class PushSettings(SettingsModel):
     """Prometheus's text format, or OpenMetrics 1.0. A Pushgateway reads only the text format."""
     job: str = Field("ragmetrics", min_length=1, max_length=100)
     """The Pushgateway stores the metrics under this job and `dataset`."""
-    headers_env: dict[str, str] = Field(default_factory=dict)
+    headers_env: EnvironmentHeaders = Field(default_factory=dict)
     """Maps a header to the environment variable that holds its value, or to a text with variables
     in braces, such as `Bearer {PUSH_TOKEN}`."""
     timeout_seconds: float = Field(10, gt=0, le=300)
@@ -147,24 +143,8 @@ class PushSettings(SettingsModel):
     @field_validator("url")
     @classmethod
     def _usable(cls, url: str) -> str:
-        if set(url) & set("@?#"):  # the message does not repeat them: they may be secrets
-            raise ValueError(
-                "should end with the path and contain no user, password or query: put secrets "
-                "into `headers_env`"
-            )
-        try:
-            parts = urlsplit(url)
-            good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        except ValueError:
-            good = False
-        if not good or not url.isprintable() or " " in url:
-            raise ValueError(f"should look like https://push.example.com, but is {url!r}")
+        check_address(url, "https://push.example.com", "secrets into `headers_env`")
         return url
-
-    @field_validator("headers_env")
-    @classmethod
-    def _named(cls, headers: dict[str, str]) -> dict[str, str]:
-        return check_named(headers)
 
 
 class Settings(BaseSettings):
@@ -378,9 +358,6 @@ def with_preset(settings: Settings, preset: str | None) -> Settings:
         names = ", ".join(get_args(PresetName))
         raise SettingsError(f"preset: unknown preset {preset!r}; the presets are: {names}")
     return settings.model_copy(update={"preset": preset})
-
-
-"""Runners that may use other machines. Only flows support them."""
 
 
 def _judge_like(
