@@ -1,0 +1,46 @@
+"""Rows whose texts take long to split are split in a thread, beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+
+import pytest
+
+from ragmetrics.metrics import select
+from ragmetrics.model import LogRow
+from ragmetrics.scoring.panel import MetricRun, is_heavy
+from ragmetrics.text import sentences
+
+PROSE = "The plug gets hot. Pull it out and wait for an hour. Then call Dr. No."
+LISTED = " ".join(f"{number}. item" for number in range(100))
+
+
+def row(*contexts: str) -> LogRow:
+    """A row that retrieved these."""
+    return LogRow("1", "Why?", contexts)
+
+
+def test_rows_of_long_texts_and_of_long_lists_are_heavy() -> None:
+    """Prose weighs its characters; a list, over which pysbd takes many steps, weighs more."""
+    assert not is_heavy(row(PROSE * 10))
+    assert is_heavy(row(PROSE * 200))
+    assert len(LISTED) < 1_000 and is_heavy(row(LISTED, LISTED))
+
+
+def test_a_heavy_row_is_split_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others on the loop go on while a thread splits; a light row needs none."""
+    threads: list[bool] = []
+
+    def watched(text: str | None, language: str | None = None) -> tuple[str, ...]:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return sentences(text, language)
+
+    metric = select(["context_relevancy"])[0]
+    monkeypatch.setattr(
+        sys.modules["ragmetrics.metrics.bundled.context_relevancy"], "sentences", watched
+    )
+    for heavy in (False, True):
+        asyncio.run(MetricRun(metric, row(PROSE), heavy=heavy).advance(None))
+    assert threads == [True, False]
