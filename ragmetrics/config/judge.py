@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -27,6 +27,9 @@ class SettingsModel(BaseModel):
     """Base class of all sections of the settings."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+S = TypeVar("S", bound=SettingsModel)
 
 
 def not_bool(value: object) -> object:
@@ -150,22 +153,14 @@ class Budget(SettingsModel):
         return any(limit is not None for _, limit in self)
 
 
-def make_budget(values: Mapping[str, Any]) -> Budget:
-    """Validate a budget that was passed in Python. Environment variables are ignored."""
-    try:
-        return Budget.model_validate(values)
-    except ValidationError as error:
-        raise SettingsError(f"budget: {explain_validation_error(error)}") from None
-
-
-def make_judge_settings(values: Mapping[str, Any]) -> JudgeSettings:
-    """Validate a judge that was named on the command line or in Python. Environment variables are
+def make_section(kind: type[S], key: str, values: Mapping[str, Any]) -> S:
+    """Validate a section that was named on the command line or in Python. Environment variables are
     ignored.
     """
     try:
-        return JudgeSettings(**values)
+        return kind.model_validate(values)
     except ValidationError as error:
-        raise SettingsError(f"judge: {explain_validation_error(error)}") from None
+        raise SettingsError(f"{key}: {explain_validation_error(error)}") from None
 
 
 def api_key(name: str, environment: Mapping[str, str]) -> SecretStr | None:

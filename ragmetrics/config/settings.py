@@ -29,8 +29,7 @@ from ragmetrics.config.judge import (
     EmbeddingSettings,
     JudgeSettings,
     SettingsModel,
-    make_budget,
-    make_judge_settings,
+    make_section,
     not_bool,
 )
 from ragmetrics.config.retriever import RetrieverSettings
@@ -340,7 +339,7 @@ def bounded(settings: Settings, budget: Mapping[str, Any] | None, fuse: str | No
     """The settings with another budget, or with fused requests. None: no change."""
     update: dict[str, Any] = {}
     if budget is not None:
-        update["budget"] = make_budget(budget)
+        update["budget"] = make_section(Budget, "budget", budget)
     if fuse is not None:
         if fuse != "row":
             raise SettingsError(f"fuse: unknown value {fuse!r}; the only value is: row")
@@ -364,7 +363,7 @@ def _judge_like(
     base: JudgeSettings, judge: str | Mapping[str, Any] | None, more: Mapping[str, str]
 ) -> JudgeSettings:
     own = judge if isinstance(judge, Mapping) else {"name": judge} if judge else {}
-    found = make_judge_settings({**base.model_dump(), **own, **more})
+    found = make_section(JudgeSettings, "judge", {**base.model_dump(), **own, **more})
     if more and not found.remote:
         raise SettingsError(
             f"{next(iter(more))}: has no effect on the judge {found.name}; choose the judge openai"
