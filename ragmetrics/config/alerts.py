@@ -69,7 +69,7 @@ class Rule(SettingsModel):
 
     @property
     def limits(self) -> list[str]:
-        """The names of its limits, as they stand in the keys of its alerts."""
+        """The names of its limits, as in the keys of its alerts."""
         least = [] if self.min is None else [least_name(self.min)]
         return least if self.max_drop is None else [*least, drop_name(self.max_drop, self.versus)]
 

@@ -41,11 +41,7 @@ def failed(span: Mapping[str, Any]) -> bool:
     codes = [span.get("status_code")]
     if isinstance(status, Mapping):
         codes += [status.get("code"), status.get("status_code")]
-    return any(code in (2, "ERROR", "STATUS_CODE_ERROR") for code in codes if _is_code(code))
-
-
-def _is_code(value: Any) -> bool:
-    return isinstance(value, int | str)
+    return any(code in (2, "ERROR", "STATUS_CODE_ERROR") for code in codes)
 
 
 def _spans(record: Mapping[str, Any]) -> Iterator[dict[str, Any] | Skipped | BadRow]:
