@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -30,6 +31,12 @@ class SettingsModel(BaseModel):
 
 
 S = TypeVar("S", bound=SettingsModel)
+T = TypeVar("T")
+
+
+def repeated(values: Iterable[T]) -> T | None:
+    """The first of the values that occur more than once; None without one."""
+    return next((value for value, count in Counter(values).items() if count > 1), None)
 
 
 def not_bool(value: object) -> object:
