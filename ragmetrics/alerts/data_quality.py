@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from ragmetrics.alerts.judge_drift import SURE
 from ragmetrics.config import AlertSettings
@@ -12,6 +11,7 @@ from ragmetrics.model import (
     Drift,
     Figure,
     Finding,
+    FindingKind,
     Level,
     Manifest,
     MetricDrift,
@@ -141,7 +141,7 @@ def _move(found: Figure) -> str:
 
 def _health(
     manifest: Manifest,
-    kind: Literal["no_data", "quarantine", "judge_failures", "judge_drift"],
+    kind: FindingKind,
     level: Level,
     rule: str,
     text: str,

@@ -153,7 +153,7 @@ def _what(incident: Incident) -> str:
     if finding.kind == "judge_drift":
         return "judge drift"
     if finding.kind == "stale_labels":
-        return "labels gone stale"
+        return "stale labels"
     if finding.kind == "no_data":
         return "broken logs" if finding.level == "breach" else "no data"
     if finding.state != "firing":

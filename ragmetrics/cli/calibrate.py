@@ -238,7 +238,7 @@ def _print_gold(console: Console, gold: Sequence[GoldRank]) -> None:
 def _print_attacks(console: Console, attacks: Sequence[AttackResult]) -> None:
     if not any(one.contexts for one in attacks):
         return
-    console.print("Irrelevant contexts that got a higher grade by an attack:")
+    console.print("Irrelevant contexts whose grade an attack raised:")
     table = _table("attack", "contexts", "lifted")
     for one in attacks:
         table.add_row(ATTACK_WORDS[one.attack], f"{one.contexts:,}", _with_interval(one.lifted))

@@ -118,11 +118,11 @@ def _rules(manifest: Manifest, metric: str) -> Iterator[Finding]:
 
 def _detects(manifest: Manifest, summary: Summary) -> str:
     """The smallest change for the worse that is found with a probability of 80%, in words."""
-    least, against = detectable(manifest, summary)
+    least, compared = detectable(manifest, summary)
     if least is None:
         return ""
     what = "drop" if summary.higher_is_better else "rise"
-    return f"a {what} of {number(least)} or more{against} would be seen"
+    return f"a {what} of {number(least)} or more{compared} would be seen"
 
 
 def detectable(manifest: Manifest, summary: Summary) -> tuple[float | None, str]:
@@ -131,5 +131,5 @@ def detectable(manifest: Manifest, summary: Summary) -> tuple[float | None, str]
     """
     for one in _rules(manifest, summary.metric):
         if one.drop is not None and one.mde is not None:
-            return one.mde, f" against {brief(one.baseline_label, 60)}"
+            return one.mde, f" compared with {brief(one.baseline_label, 60)}"
     return summary.mde, ""

@@ -218,7 +218,7 @@ def _quiet(
     if not rules:
         return "unwatched", "scored, but no rule watches it", ()
     if not any(rule_state(finding) == "ok" for finding in rules):
-        return "uncompared", "scored, but no rule could compare anything yet", waiting
+        return "uncompared", "scored, but no rule has an earlier night to compare with", waiting
     whole = [finding for finding in waiting if finding.segment is None]
     if whole:
         return "ok", f"no rule fired, {plural(len(whole), 'rule')} not compared yet", ()

@@ -140,7 +140,7 @@ def _links(manifest: Manifest) -> dict[str, str]:
         return {}
     base = quote(base, safe=":/?#[]@!$&'()*+,;=%~")
     night = f"{base}/{manifest.date}"
-    rows = {"The rows to look at first": f"{night}/rows.html"} if manifest.worst else {}
+    rows = {"Rows to look at first": f"{night}/rows.html"} if manifest.worst else {}
     return {"The night": f"{night}/index.html", **rows, "All nights": f"{base}/index.html"}
 
 

@@ -128,7 +128,7 @@ def test_samples_show_what_their_title_says() -> None:
         "Escalated": "Significantly worse than in the last message (2026-11-17): 0.714",
         "Many at once": "more",
         "Judge drift": "quadratic kappa",
-        "Labels gone stale": "Warning: labels gone stale",
+        "Labels gone stale": "Warning: stale labels",
         "No data": "no log file",
         "Rows in quarantine": "rows quarantined",
         "Judge failures": "quota exceeded",

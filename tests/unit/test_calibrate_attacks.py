@@ -103,7 +103,7 @@ def test_an_endpoint_is_asked_five_times_a_context_and_once_for_what_it_cannot_s
 def test_the_command_line_and_the_page_show_what_was_lifted(labelled: Path, run: Run) -> None:
     """In a table each; --attacks 0 asks for none."""
     shown = run("calibrate", labelled, "--store", labelled.parent / "store")
-    assert "Irrelevant contexts that got a higher grade by an attack" in shown.out
+    assert "Irrelevant contexts whose grade an attack raised" in shown.out
     page = Files(str(labelled.parent / "store")).read("dashboard/calibration.html").decode()
     assert "the question put before the context" in page
     assert "by an attack" not in run("calibrate", labelled, "--attacks", 0).out

@@ -187,7 +187,7 @@ def test_a_tag_without_a_value_on_both_sides_is_no_table(site: Files) -> None:
     ]
     read = text(page(site, comparison(segments=builds)))
     assert (
-        "By index_build nothing compares. b-1: no row of B was scored. "
+        "By index_build, nothing can be compared. b-1: no row of B was scored. "
         "b-2: no row of A was scored." in read
     )
 

@@ -70,7 +70,7 @@ def test_a_card_says_it_in_words() -> None:
     assert detects(plain) == "a drop of 0.031 or more would be seen"
     compared = finding(mde=0.012, drop=0.001, baseline=0.9, baseline_label="7 nights before")
     watched = plain.model_copy(update={"findings": [compared]})
-    assert detects(watched) == "a drop of 0.012 or more against 7 nights before would be seen"
+    assert detects(watched) == "a drop of 0.012 or more compared with 7 nights before would be seen"
     of_segment = compared.model_copy(update={"segment": Segment(tag="team", value="a")})
     assert "0.031" in detects(plain.model_copy(update={"findings": [of_segment]}))
 

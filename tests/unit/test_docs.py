@@ -23,6 +23,8 @@ from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.processes import ROOT
 
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+MODULE = re.compile(r"`([a-z_/]+\.pyi?)`")
+"""A file of code, as `judges/client.py`; NAME.py stands for a file to write."""
 PAGES = [ROOT / "README.md", ROOT / "deployments/README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -79,6 +81,18 @@ def test_links_lead_somewhere(page: Path) -> None:
     """Relative links of every page point at files that exist."""
     for target in LINK.findall(page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_named_files_of_code_exist(page: Path) -> None:
+    """A module that was merged or renamed is renamed in the docs too."""
+    code = [
+        file.as_posix()
+        for folder in ("ragmetrics", "flows", "tasks", "tests", "scripts", "benchmarks", "examples")
+        for file in (ROOT / folder).rglob("*.py*")
+    ]
+    for name in MODULE.findall(page.read_text("utf-8")):
+        assert any(file.endswith(f"/{name}") for file in code), name
 
 
 def test_no_page_names_a_machine_or_a_registry() -> None:

@@ -99,7 +99,7 @@ def test_the_first_night_of_a_drop_rule_is_not_compared_yet() -> None:
     told = find_night_status(tonight.manifest.model_copy(update={"findings": findings}))
     assert (told.state, told.words) == (
         "uncompared",
-        "scored, but no rule could compare anything yet",
+        "scored, but no rule has an earlier night to compare with",
     )
     assert "nothing to compare with yet: no earlier night" in told.findings[0].message
 

@@ -126,7 +126,9 @@ class TestCards:
         assert found is not None and found.clear and found.worse and found.by_rule
         assert (found.by, found.low, found.high) == (-0.22, -0.31, -0.13)
         shown = words(night(findings=[told]))
-        assert "▼ −0.22 [−0.31, −0.13] against 7 nights before (mean of all rows 0.885)" in shown
+        assert (
+            "▼ −0.22 [−0.31, −0.13] compared with 7 nights before (mean of all rows 0.885)" in shown
+        )
 
     def test_a_drop_stands_beside_the_means_that_it_is_of(self) -> None:
         """Which are not those of all rows, and may go the other way."""
@@ -134,7 +136,7 @@ class TestCards:
         means = ComparedMeans(before=0.285, now=0.281, questions=138, paired=True)
         told = finding(**drop, baseline_label="7 nights before", means=means)
         shown = words(night(findings=[told], metrics=[summary("context_recall", 0.292)]))
-        assert "against 7 nights before: 0.285 → 0.281 over the same 138 questions" in shown
+        assert "compared with 7 nights before: 0.285 → 0.281 over the same 138 questions" in shown
         assert "Compared Drop" in shown
         assert "0.285 → 0.281 over the same 138 questions, 7 nights before" in shown
 

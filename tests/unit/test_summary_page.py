@@ -56,11 +56,9 @@ def test_it_says_how_the_night_stands_and_why() -> None:
     told = words(last, *earlier)
     assert "Night of 2026-11-19: 1 alert firing." in told
     assert "firing: context_recall fell from 0.930 to 0.700, limit 0.8" in told
-    line = (
-        "context_recall firing 0.700 [0.670, 0.730] −0.230 [−0.272, −0.188] against 2026-11-18 200"
-    )
-    assert line in told
-    assert "Where it is lowest" in told
+    line = "0.700 [0.670, 0.730] −0.230 [−0.272, −0.188] compared with 2026-11-18 200"
+    assert f"context_recall firing {line}" in told
+    assert "Lowest segments" in told
     assert "section=billing context_recall 0.500 [0.470, 0.530] 0.700 200" in told
     assert "200 rows read, 0 quarantined. Judge: embedded - a baseline." in told
 
@@ -69,7 +67,7 @@ def test_a_change_is_that_of_the_rule() -> None:
     """As on the night's page: question by question, against the rule's baseline."""
     rule = finding(level="breach", baseline_label="7 nights before", **DROP)
     for told in (words(night(findings=[rule])), summary_markdown(night(findings=[rule]), "/")):
-        assert "−0.22 [−0.31, −0.13] against 7 nights before" in told
+        assert "−0.22 [−0.31, −0.13] compared with 7 nights before" in told
 
 
 def test_a_first_night_and_one_without_data_have_their_page() -> None:
@@ -80,7 +78,7 @@ def test_a_first_night_and_one_without_data_have_their_page() -> None:
     empty = page(night(source=unread, metrics=nothing, segments=[], findings=[]))
     assert "no file under logs/" in text(empty)
     assert "<table role" in empty and "Metrics" not in text(empty)
-    assert "Nothing was scored, so there are no numbers of this night." in text(empty)
+    assert "Nothing was scored, so this night has no numbers." in text(empty)
 
 
 def test_links_are_absolute_or_none() -> None:
@@ -173,7 +171,7 @@ class TestFromTheStore:
         told = night_markdown(files, ten_nights()[-1], "https://dash.example/")
         assert (
             "| context_recall | firing | 0.700 | [0.670, 0.730] "
-            "| −0.230 [−0.272, −0.188] against 2026-11-18 | 200 | 0 |" in told
+            "| −0.230 [−0.272, −0.188] compared with 2026-11-18 | 200 | 0 |" in told
         )
 
     def test_a_redacted_store_shows_no_words(self, files: Files) -> None:

@@ -1,4 +1,4 @@
-"""Corpus turnover: labels gone stale, told from retrieval that got worse."""
+"""Corpus turnover: stale labels, told from retrieval that got worse."""
 
 from __future__ import annotations
 
