@@ -1,8 +1,8 @@
 """Applies a preset: turns the records of a tool into rows, and joins the spans of a trace.
 
 A retrieval gets its response and question from other spans of its trace. Spans come in any order,
-and traces are interleaved. So a trace stays open until the end of the logs, or until the open traces
-are too many or too large.
+and traces are interleaved. So a trace stays open until the end of the logs, or until there are too
+many open traces, or too large ones.
 """
 
 from __future__ import annotations
