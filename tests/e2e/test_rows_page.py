@@ -198,7 +198,7 @@ def test_a_row_has_an_address(visit: Visit, rows_page: str) -> None:
     assert article.count() == 1
     assert "1 left" in article.inner_text()
     assert visit.page.title().startswith("=HYPERLINK")
-    visit.page.get_by_role("link", name="row before").click()
+    visit.page.get_by_role("link", name="previous row").click()
     assert "<script>alert(1)</script>" in article.inner_text()
     assert article.locator("script, img").count() == 0
     visit.page.get_by_role("link", name="2 rows found").click()

@@ -97,7 +97,11 @@ def print_summary(console: Console, manifest: Manifest) -> None:
 
 
 def _summary_line(one: Summary, manifest: Manifest) -> tuple[str, ...]:
-    rest = [f"{n:,} {status}" for status, n in one.status.items() if status != Status.SCORED and n]
+    rest = [
+        f"{n:,} {status.replace('_', ' ')}"
+        for status, n in one.status.items()
+        if status != Status.SCORED and n
+    ]
     counts = f"{one.scored:,}", f"{one.questions:,}"
     least, _ = detectable(manifest, one)
     detects = "" if least is None else number(least)
