@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 
 from prefect import task
@@ -23,6 +25,7 @@ from ragmetrics.pipeline import (
 from ragmetrics.report import night_markdown
 from ragmetrics.scoring import Staged, score_part
 from ragmetrics.storage import Files, RunRef, open_store
+from ragmetrics.text import sharing_splits
 from tasks.run_page import artifact_key, leave_artifact, run_page
 
 
@@ -60,15 +63,19 @@ def score(
     family: Sequence[str],
     shard: int,
     kept: str | None = None,
+    splits: str | None = None,
     until: datetime | None = None,
 ) -> int:
     """Score one family of metrics over one shard, and store the part.
 
-    `kept` is the store of the replies; None: that of the settings. After `until` no judge gets a
-    request.
+    `kept` is the store of the replies; None: that of the settings. In the file `splits` processes
+    on the flow's machine share the sentences of texts; other machines do not have its folder. After
+    `until` no judge gets a request.
     """
     files = Files(kept, settings.storage_options) if kept else None
-    return score_part(settings, ref, family, shard, kept=files, until=until)
+    shared = Path(splits) if splits else None
+    with sharing_splits(shared) if shared and shared.parent.is_dir() else nullcontext():
+        return score_part(settings, ref, family, shard, kept=files, until=until)
 
 
 @task(name="publish", task_run_name="publish · {staged.ref.date}", **RETRIES)

@@ -308,7 +308,7 @@ class PartScorer:
             "paid": list(compress(names, remote)),
             "refused": {name: str(error) for name, error in refused.items() if error},
             "overdue": next((str(one.overdue) for one in asked if one.overdue), ""),
-            "splits": counter.counts(),
+            "splits": dict(counter.counts().fallback),
         }
 
 

@@ -16,18 +16,18 @@ No limit is a time: the same text gives the same sentences on every machine.
 from __future__ import annotations
 
 import re
-import sys
-import threading
 import unicodedata
 import warnings
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 from ragmetrics.text.rule_splitter import plain_sentences
+from ragmetrics.text.split_cache import Key, Recent, SharedSplitCache, Split, splits_file
 
 for _category in (SyntaxWarning, DeprecationWarning):  # its old escapes break -W error
     warnings.filterwarnings("ignore", category=_category, module=r".*\bpysbd\b")
@@ -57,23 +57,34 @@ _NUMBERED_REFERENCE = (
 _CONTINUOUS_PUNCTUATION = r"(?<=\S)[!?]{3,}+(?=\s|\Z)"
 
 
-Key = tuple[str, str]
-"""pysbd's code of a language, and a text."""
+@dataclass(frozen=True, slots=True)
+class SplitCounts:
+    """How many distinct texts pysbd split, and how many the plain splitter, by reason."""
+
+    pysbd: int = 0
+    fallback: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def texts(self) -> int:
+        """Number of distinct texts."""
+        return self.pysbd + sum(self.fallback.values())
 
 
 class SplitCounter:
-    """Counts the distinct texts that pysbd could not split, by reason; also those split before."""
+    """Counts the distinct texts that a piece of work needs, also those split before."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, set[int]] = {}
+        self._texts: dict[str | None, set[int]] = {}
 
-    def note(self, key: Key, reason: str) -> None:
-        """Count a text."""
-        self._texts.setdefault(reason, set()).add(hash(key))
+    def note(self, text: tuple[str, str], reason: str | None) -> None:
+        """Count a text in a language; `reason` is why the plain splitter was used, if it was."""
+        self._texts.setdefault(reason, set()).add(hash(text))
 
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> SplitCounts:
         """The counts so far, reasons in alphabetical order."""
-        return {reason: len(texts) for reason, texts in sorted(self._texts.items())}
+        reasons = sorted(reason for reason in self._texts if reason)
+        fallback = {reason: len(self._texts[reason]) for reason in reasons}
+        return SplitCounts(len(self._texts.get(None, ())), fallback)
 
 
 _counter: ContextVar[SplitCounter | None] = ContextVar("split_counter", default=None)
@@ -81,7 +92,7 @@ _counter: ContextVar[SplitCounter | None] = ContextVar("split_counter", default=
 
 @contextmanager
 def counting_splits() -> Iterator[SplitCounter]:
-    """Count the texts that pysbd cannot split, in this thread and its asyncio tasks.
+    """Count the texts split inside, in this thread and its asyncio tasks.
 
     The counts do not depend on texts split before or concurrently.
     """
@@ -102,7 +113,7 @@ def sentences(text: str | None, language: str | None = None) -> tuple[str, ...]:
         return ()
     key = (_code(language), text)
     found = _found(key)
-    if found.reason and (counter := _counter.get()):
+    if counter := _counter.get():
         counter.note(key, found.reason)
     return found.sentences
 
@@ -110,6 +121,26 @@ def sentences(text: str | None, language: str | None = None) -> tuple[str, ...]:
 def weight(texts: Iterable[str]) -> int:
     """Upper bound of the work to split texts, in characters of prose; lists take more."""
     return sum(len(text) + _most_steps(text) // _STEPS_PER_CHARACTER for text in texts)
+
+
+@contextmanager
+def sharing_splits(path: Path | None = None) -> Iterator[Path]:
+    """Share the splits of this context with all processes that use the same path.
+
+    Without a path the outermost context makes a temporary file.
+    """
+    global _shared
+    if _shared is not None:
+        yield _shared.path
+        return
+    with ExitStack() as stack:
+        file = path or stack.enter_context(splits_file())
+        shared = _shared = SharedSplitCache(file)
+        try:
+            yield file
+        finally:
+            _shared = None
+            shared.close()
 
 
 def normalise(text: str) -> str:
@@ -122,54 +153,20 @@ class _UnfitError(Exception):
     """pysbd cannot split this text, or split it badly; the message is the counted reason."""
 
 
-class Split(NamedTuple):
-    """The sentences of a text."""
-
-    sentences: tuple[str, ...]
-    reason: str | None
-    """Why the plain splitter was used, if it was."""
-
-
-class Recent:
-    """LRU cache of the texts split in this process; thread-safe."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._lock = threading.Lock()
-        self._entries: OrderedDict[Key, tuple[Split, int]] = OrderedDict()
-        self._held = 0
-
-    def __contains__(self, key: Key) -> bool:
-        return key in self._entries
-
-    def get(self, key: Key) -> Split | None:
-        """The split of a text, if it is cached."""
-        with self._lock:
-            if key not in self._entries:
-                return None
-            self._entries.move_to_end(key)
-            return self._entries[key][0]
-
-    def put(self, key: Key, found: Split) -> None:
-        """Add a split."""
-        size = sum(map(sys.getsizeof, (key[1], found, *found.sentences)))
-        with self._lock:
-            if key in self._entries:  # another thread was faster
-                return
-            self._entries[key] = (found, size)
-            self._held += size
-            while self._held > self._limit:
-                self._held -= self._entries.popitem(last=False)[1][1]
-
-
 _recent = Recent(_CACHE_BYTES)
+_shared: SharedSplitCache | None = None
 
 
 def _found(key: Key) -> Split:
-    """The sentences of a text, from the cache if this process has split it."""
+    """The sentences of a text, from the cache if a process of the run has split it."""
     found = _recent.get(key)
     if found is None:
-        found = _split(key[1], key[0])
+        shared = _shared
+        found = shared.get(key) if shared else None
+        if found is None:
+            found = _split(key[1], key[0])
+            if shared:
+                shared.put(key, found)
         _recent.put(key, found)
     return found
 
