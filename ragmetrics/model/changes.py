@@ -1,5 +1,5 @@
-"""Changes of a metric and their words: the start of a drop, what it is attributed to, drops without a
-rule, and movements since the night before.
+"""Changes of a metric and their words: where a drop starts, what it is attributed to, drops
+without a rule, and movements since the night before.
 
 Words round a change as far as its interval allows, and never to a bare 0.
 """
